@@ -1,0 +1,190 @@
+"""Checks on the table folder: what landed is what was committed, without a gap, and nothing else is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mirror_assets.audit.finding import Finding
+from mirror_assets.landing.format import Entry, Manifest, SliceKind, load
+from mirror_assets.landing.metadata import declared_keys
+from mirror_assets.landing.names import (
+    HISTORY,
+    PROCESSED,
+    READY_TO_DELETE,
+    TableName,
+    landing_name,
+    landing_number,
+)
+from mirror_assets.landing.parts import sha256
+from mirror_assets.landing.state import read_manifest
+from mirror_assets.landing.steps import drive
+from mirror_assets.storage import FileInfo, Store
+
+_CONTROL_FILE_LIMIT = 1 << 20
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A table folder as it is: its manifest, every kept generation, and the files that are there."""
+
+    table: TableName
+    manifest: Manifest | None
+    generations: tuple[Manifest, ...]
+    waiting: tuple[FileInfo, ...]
+    finished: tuple[FileInfo, ...]
+    serviced: bool
+
+    @property
+    def entries(self) -> dict[int, Entry]:
+        """What was committed, by number."""
+        return {entry.number: entry for generation in self.generations for entry in generation.entries}
+
+    def path(self, number: int) -> str:
+        """The landing file's path."""
+        return self.table.landing_file(number)
+
+
+def file_continuity(store: Store, table: TableName, applied: int | None) -> Finding:
+    """Landing files are valid names in sequence, each with the committed content, and the manifest agrees.
+
+    `applied` is the last number the replicator has applied, or None when nobody knows: files up to it may be gone.
+    """
+    folder = _read_folder(store, table)
+    if folder.manifest is None:
+        stray = [f"{info.path} has landed without a manifest" for info in folder.waiting]
+        return Finding("file_continuity", tuple(stray), {"files": len(folder.waiting)})
+    problems = [
+        *_generation_problems(folder),
+        *_name_problems(folder),
+        *_gap_problems(folder, applied),
+        *_content_problems(store, folder),
+    ]
+    figures: dict[str, int | float | str] = {
+        "files": len(folder.waiting),
+        "next_number": folder.manifest.next_number,
+        "generations": len(folder.generations),
+    }
+    return Finding("file_continuity", tuple(dict.fromkeys(problems)), figures)
+
+
+def metadata_unchanged(store: Store, table: TableName, keys: Sequence[str]) -> Finding:
+    """`_metadata.json` declares the keys of mirror.yaml and of the manifest: declared keys can't change."""
+    standing = drive(read_manifest(table), store)
+    if standing is None:
+        return Finding("metadata_unchanged")
+    content = store.read(table.metadata, _CONTROL_FILE_LIMIT) if store.head(table.metadata) else None
+    found = declared_keys(content.data) if content else None
+    problems = []
+    if content is None:
+        problems.append(f"{table.metadata} is missing")
+    elif found is None:
+        problems.append(f"{table.metadata} has no readable keyColumns")
+    elif found != standing.manifest.keys:
+        problems.append(
+            f"{table.metadata} declares {list(found)}, and {list(standing.manifest.keys)} was declared first"
+        )
+    if tuple(keys) != standing.manifest.keys:
+        problems.append(f"mirror.yaml has keys {list(keys)}, and {list(standing.manifest.keys)} was declared first")
+    return Finding("metadata_unchanged", tuple(problems), {"keys": ", ".join(standing.manifest.keys)})
+
+
+def _read_folder(store: Store, table: TableName) -> _Folder:
+    standing = drive(read_manifest(table), store)
+    kept = [load(store, Manifest, info.path) for info in store.list(f"{table.folder}/{HISTORY}") if not info.is_folder]
+    generations = {loaded[0].generation: loaded[0] for loaded in kept if loaded}
+    if standing:
+        generations.setdefault(standing.manifest.generation, standing.manifest)
+    finished = [info for name in (PROCESSED, READY_TO_DELETE) for info in store.list(f"{table.folder}/{name}")]
+    listing = store.list(table.folder)
+    return _Folder(
+        table,
+        manifest=standing.manifest if standing else None,
+        generations=tuple(generations[number] for number in sorted(generations)),
+        waiting=tuple(info for info in listing if not info.name.startswith("_")),
+        finished=tuple(finished),
+        serviced=any(info.name in (PROCESSED, READY_TO_DELETE) for info in listing),
+    )
+
+
+def _generation_problems(folder: _Folder) -> list[str]:
+    """Slices and numbers of the kept generations follow one another, up to the manifest."""
+    problems = []
+    for before, after in zip(folder.generations, folder.generations[1:], strict=False):
+        if after.generation != before.generation + 1:
+            problems.append(f"{folder.table.history(before.generation + 1)} is missing")
+        elif after.first_number != before.next_number:
+            problems.append(
+                f"generation {after.generation} starts at file {after.first_number}, not {before.next_number}"
+            )
+        elif after.kind is SliceKind.CHANGES and _first_version(after) != before.covered + 1:
+            problems.append(f"slice {after.slice} does not follow version {before.covered}")
+    newest = folder.generations[-1]
+    if folder.manifest != newest:
+        problems.append(f"{folder.table.manifest} is not the newest generation ({newest.generation})")
+    if folder.generations[0].generation != 1:
+        problems.append(f"{folder.table.history(1)} is missing")
+    return problems
+
+
+def _first_version(manifest: Manifest) -> int:
+    return int(manifest.slice.split("-")[1])
+
+
+def _name_problems(folder: _Folder) -> list[str]:
+    """Every visible file has a valid name, a committed number, and no twin among the finished files."""
+    entries, finished = folder.entries, {info.name for info in folder.finished}
+    problems = []
+    for info in folder.waiting:
+        number = landing_number(info.name)
+        if info.is_folder or number is None:
+            problems.append(f"{info.path} is no landing file: its name is not 20 digits and .parquet")
+        elif number not in entries:
+            problems.append(f"{info.path} was not published by this mirror")
+        elif info.name in finished:
+            problems.append(f"{info.path} is there twice: it was processed before")
+    return problems
+
+
+def _gap_problems(folder: _Folder, applied: int | None) -> list[str]:
+    """No file is missing that the replicator still needs, nor the last one, which it always leaves."""
+    present = {number for info in folder.waiting if (number := landing_number(info.name))}
+    finished = {number for info in folder.finished if (number := landing_number(info.name))}
+    last = max(folder.entries, default=0)
+    problems = []
+    for number in sorted(set(folder.entries) - present - finished):
+        if not _consumed(folder, number, applied, min(present, default=last)):
+            problems.append(f"{folder.path(number)} is missing, and the replicator has not applied it")
+        elif number == last:
+            problems.append(f"{folder.path(number)} is missing: the last file must stay")
+    return problems
+
+
+def _consumed(folder: _Folder, number: int, applied: int | None, lowest: int) -> bool:
+    """Whether the service may have removed the file; without its status, its own folders show that it was here."""
+    if applied is not None:
+        return number <= applied
+    return folder.serviced and number < lowest
+
+
+def _content_problems(store: Store, folder: _Folder) -> list[str]:
+    """Every file that is there has the size and the SHA-256 that were committed."""
+    entries = folder.entries
+    problems = []
+    for info in folder.waiting:
+        entry = entries.get(landing_number(info.name) or 0)
+        if entry is None or info.is_folder:
+            continue
+        if info.size != entry.bytes:
+            problems.append(f"{info.path} has {info.size} bytes, and {entry.bytes} were committed")
+        elif entry.sha256 is not None and sha256(store, info.path) != entry.sha256:
+            other = _belongs(store, info, entries)
+            hint = f"; its content was committed as {landing_name(other)}" if other else ""
+            problems.append(f"{info.path} does not have the content that was committed{hint}")
+    return problems
+
+
+def _belongs(store: Store, info: FileInfo, entries: dict[int, Entry]) -> int | None:
+    """The number whose content this file has, for a file that was swapped."""
+    digest = sha256(store, info.path)
+    return next((number for number, entry in entries.items() if entry.sha256 == digest), None)

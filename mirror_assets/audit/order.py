@@ -1,0 +1,155 @@
+"""Checks on order and uniqueness: keys that occur more than once are compared with the feed, read anew.
+
+Parts carry no commit version, so a key with several changes can only be proved to be in commit order against the feed:
+its n-th row in the parts must be its n-th change by commit, in marker and in values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.staged import StagedSlice
+from mirror_assets.delta.columns import LandedColumn, landed_value, quoted
+from mirror_assets.delta.reader import CHANGE_TYPE, COMMIT_VERSION, read_changes
+from mirror_assets.landing.format import SliceKind
+from mirror_assets.markers import ROW_MARKER, Marker
+
+_SAMPLES = 5
+# Beyond this many repeated keys, joining with all of them costs less than sending them to Spark.
+_MOST_KEYS_TO_SEND = 200_000
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Where the feed of a slice can be read again."""
+
+    uri: str
+    columns: tuple[LandedColumn, ...]
+    data_commits: int
+
+
+def repeated_keys(staged: StagedSlice) -> pa.Table:
+    """The keys that occur in more than one row of the slice's parts, with their number of rows in column `rows`."""
+    keys = list(staged.record.keys)
+    tables = []
+    for path in staged.paths:
+        with staged.open(path) as file:
+            tables.append(file.read(keys))
+    if not tables:
+        return pa.table({"rows": pa.array([], pa.int64())})
+    counted = pa.concat_tables(tables).group_by(keys).aggregate([([], "count_all")])
+    repeated = counted.filter(pc.field("count_all") > 1)
+    return repeated.rename_columns([*keys, "rows"])
+
+
+def key_uniqueness(staged: StagedSlice, repeated: pa.Table, feed: Feed) -> Finding:
+    """At most one change per key and commit; a key can't have more rows than the slice has commits with data."""
+    allowed = 1 if staged.record.kind is SliceKind.SNAPSHOT else feed.data_commits
+    twice = repeated.filter(pc.field("rows") > allowed)
+    problems = [
+        f"key {_shown(row)} has {row['rows']} rows in {allowed} commit{'s' if allowed > 1 else ''}"
+        for row in twice.slice(0, _SAMPLES).to_pylist()
+    ]
+    if len(twice) > _SAMPLES:
+        problems.append(f"and {len(twice) - _SAMPLES} more keys")
+    return Finding("key_uniqueness", tuple(problems), {"repeated_keys": len(repeated)})
+
+
+def row_order(spark: SparkSession | None, staged: StagedSlice, repeated: pa.Table, feed: Feed) -> Finding:
+    """Keys with several changes appear in commit order, with the marker and the values of each commit.
+
+    `spark` may be None when no key is repeated: the order of different keys is free.
+    """
+    figures: dict[str, int | float | str] = {"keys_compared": len(repeated)}
+    if not len(repeated) or staged.record.kind is SliceKind.SNAPSHOT:
+        return Finding("row_order", (), figures)
+    if spark is None:
+        return Finding("row_order", ("no Spark session to compare repeated keys with the feed",), figures)
+    wrong = _differences(spark, staged, repeated, feed).limit(_SAMPLES).collect()
+    keys = staged.record.keys
+    problems = tuple(
+        f"key {', '.join(f'{key}={row[key]!r}' for key in keys)}: its change number {row['nth']} is "
+        f"{_change(row['found_marker'])} in {row['file'] or 'no part'}, "
+        f"and {_change(row['wanted_marker'])} at version {row['version']} in the feed"
+        for row in wrong
+    )
+    return Finding("row_order", problems, figures)
+
+
+def _differences(spark: SparkSession, staged: StagedSlice, repeated: pa.Table, feed: Feed) -> DataFrame:
+    """Changes whose marker or values differ between parts and feed."""
+    keys = list(staged.record.keys)
+    wanted = repeated.drop_columns("rows") if len(repeated) <= _MOST_KEYS_TO_SEND else None
+    found, expected = _found(spark, staged, feed), _expected(spark, staged, feed)
+    if wanted is not None:
+        chosen = F.broadcast(spark.createDataFrame(wanted))
+        found, expected = (_only(side, chosen, keys) for side in (found, expected))
+    found = _numbered(found, keys, F.col("file"), F.col("row"))
+    expected = _numbered(expected, keys, F.col("version"))
+    same = F.col("found_marker").eqNullSafe(F.col("wanted_marker")) & F.col("found_hash").eqNullSafe(
+        F.col("wanted_hash")
+    )
+    return found.join(expected, [*keys, "nth"], "full_outer").where(~same)
+
+
+def _found(spark: SparkSession, staged: StagedSlice, feed: Feed) -> DataFrame:
+    """Rows of the parts: keys, marker, hash of the values, and their place."""
+    paths = [str(staged.store.local_path(path)) for path in staged.paths]
+    deleted = F.col(ROW_MARKER) == int(Marker.DELETE)
+    values = [F.col(quoted(column.name)) for column in feed.columns]
+    return spark.read.parquet(*paths).select(
+        *(F.col(quoted(key)) for key in staged.record.keys),
+        F.col(ROW_MARKER).alias("found_marker"),
+        F.when(~deleted, F.xxhash64(*values)).alias("found_hash"),
+        F.col("_metadata.file_name").alias("file"),
+        F.col("_metadata.row_index").alias("row"),
+    )
+
+
+def _expected(spark: SparkSession, staged: StagedSlice, feed: Feed) -> DataFrame:
+    """One row per key and commit of the feed: the marker and values that must have landed."""
+    key = staged.record.key
+    is_new = F.col(CHANGE_TYPE).isin("insert", "update_postimage")
+    new_hash = F.when(is_new, F.xxhash64(*(landed_value(column) for column in feed.columns)))
+    grouped = (
+        read_changes(spark, feed.uri, key.first, key.last)
+        .select(
+            *(F.col(quoted(name)) for name in staged.record.keys),
+            COMMIT_VERSION,
+            is_new.alias("new"),
+            new_hash.alias("h"),
+        )
+        .groupBy(*(quoted(name) for name in staged.record.keys), COMMIT_VERSION)
+        .agg(
+            F.bool_or("new").alias("has_new"),
+            F.bool_or(~F.col("new")).alias("has_old"),
+            F.max("h").alias("wanted_hash"),
+        )
+    )
+    update = F.when(F.col("has_old"), int(Marker.UPDATE)).otherwise(int(Marker.INSERT))
+    marker = F.when(F.col("has_new"), update).otherwise(int(Marker.DELETE))
+    names = [F.col(quoted(name)) for name in staged.record.keys]
+    return grouped.select(*names, F.col(COMMIT_VERSION).alias("version"), marker.alias("wanted_marker"), "wanted_hash")
+
+
+def _only(side: DataFrame, chosen: DataFrame, keys: list[str]) -> DataFrame:
+    return side.join(chosen, keys, "left_semi")
+
+
+def _numbered(side: DataFrame, keys: list[str], *order: Column) -> DataFrame:
+    window = Window.partitionBy(*(quoted(key) for key in keys)).orderBy(*order)
+    return side.withColumn("nth", F.row_number().over(window))
+
+
+def _shown(row: dict[str, object]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in row.items() if name != "rows")
+
+
+def _change(marker: int | None) -> str:
+    return "missing" if marker is None else Marker(marker).name if marker in set(Marker) else f"marker {marker}"

@@ -1,0 +1,1 @@
+"""Partitions, sensors, jobs and schedules: when things happen."""

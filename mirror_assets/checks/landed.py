@@ -1,0 +1,52 @@
+"""Checks on the table folder and on its lag."""
+
+from __future__ import annotations
+
+import time
+
+import dagster as dg
+
+from mirror_assets.audit.lag import Lag, lag_finding
+from mirror_assets.audit.landed import file_continuity, metadata_unchanged
+from mirror_assets.automation.names import Kind, asset_key
+from mirror_assets.checks.results import check_result
+from mirror_assets.config import Config, TableSettings
+from mirror_assets.landing.names import TableName
+from mirror_assets.mirroring.lag import table_lag
+from mirror_assets.resources.catalog import replicator
+from mirror_assets.resources.landing_zone import LandingZone
+
+
+def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
+    """file_continuity, metadata_unchanged and lag of the table."""
+    zone = asset_key(Kind.LANDING_ZONE, table.name)
+
+    @dg.asset_check(asset=zone, name="file_continuity", blocking=True, description="Files in sequence, as committed.")
+    def continuity(landing_zone: LandingZone) -> dg.AssetCheckResult:
+        store, applied = landing_zone.store(), _applied(config, table.name, landing_zone)
+        return check_result(zone, file_continuity(store, table.name, applied))
+
+    @dg.asset_check(
+        asset=zone, name="metadata_unchanged", blocking=True, description="_metadata.json declares the first keys."
+    )
+    def metadata(landing_zone: LandingZone) -> dg.AssetCheckResult:
+        return check_result(zone, metadata_unchanged(landing_zone.store(), table.name, table.keys))
+
+    @dg.asset_check(asset=zone, name="lag", description="How long the oldest uncovered commit has waited.")
+    def lag(landing_zone: LandingZone) -> dg.AssetCheckResult:
+        return _lag_result(zone, table, table_lag(landing_zone.store(), table, time.time()))
+
+    return [continuity, metadata, lag]
+
+
+def _lag_result(zone: dg.AssetKey, table: TableSettings, lag: Lag) -> dg.AssetCheckResult:
+    error = lag_finding(lag, table.lag.error_seconds)
+    if not error.passed:
+        return check_result(zone, error)
+    return check_result(zone, lag_finding(lag, table.lag.warn_seconds), dg.AssetCheckSeverity.WARN)
+
+
+def _applied(config: Config, table: TableName, zone: LandingZone) -> int | None:
+    """The last number that the stand-in has applied; 0 when it does not know the table yet."""
+    status = replicator(config, zone).table(table)
+    return status.applied_number if status else 0

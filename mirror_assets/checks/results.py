@@ -1,0 +1,34 @@
+"""From findings to what Dagster shows."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from mirror_assets.audit.finding import Finding
+
+
+def check_result(
+    asset: dg.AssetKey, finding: Finding, severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
+) -> dg.AssetCheckResult:
+    """The finding as the asset's check result."""
+    metadata: dict[str, dg.RawMetadataValue] = dict(finding.figures)
+    return dg.AssetCheckResult(
+        asset_key=asset,
+        check_name=finding.check,
+        passed=finding.passed,
+        severity=severity,
+        description=finding.message or None,
+        metadata=metadata,
+    )
+
+
+def merged(name: str, findings: list[tuple[str, Finding]]) -> Finding:
+    """One finding for several slices; problems carry the slice they are of, figures add up."""
+    problems = tuple(f"slice {key}: {problem}" for key, finding in findings for problem in finding.problems)
+    figures: dict[str, int | float | str] = {"slices": len(findings)}
+    for _, finding in findings:
+        for figure, value in finding.figures.items():
+            known = figures.get(figure, 0)
+            if isinstance(value, int | float) and isinstance(known, int | float):
+                figures[figure] = known + value
+    return Finding(name, problems, figures)

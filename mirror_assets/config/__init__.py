@@ -1,0 +1,47 @@
+"""mirror.yaml as a typed model; every mistake names the line to mend."""
+
+from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, Problem, TableUnknown
+from mirror_assets.config.load import CONFIG_VARIABLE, DEFAULT_FILE, config_file, load_config
+from mirror_assets.config.model import (
+    Config,
+    FileSettings,
+    LagLimits,
+    LandingZoneConfig,
+    MirrorConfig,
+    PartnerConfig,
+    SliceLimits,
+    SparkConfig,
+    TableConfig,
+    TableDefaults,
+    TableSettings,
+)
+from mirror_assets.config.source import SourceColumn, source_problems
+from mirror_assets.config.values import Changes, Compression, OnBreak, Start
+
+__all__ = [
+    "CONFIG_VARIABLE",
+    "DEFAULT_FILE",
+    "Changes",
+    "Compression",
+    "Config",
+    "ConfigInvalid",
+    "ConfigMissing",
+    "FileSettings",
+    "LagLimits",
+    "LandingZoneConfig",
+    "MirrorConfig",
+    "OnBreak",
+    "PartnerConfig",
+    "Problem",
+    "SliceLimits",
+    "SourceColumn",
+    "SparkConfig",
+    "Start",
+    "TableConfig",
+    "TableDefaults",
+    "TableSettings",
+    "TableUnknown",
+    "config_file",
+    "load_config",
+    "source_problems",
+]

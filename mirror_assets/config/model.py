@@ -1,0 +1,187 @@
+"""mirror.yaml as a typed model: every setting, what it means and its default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+
+from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
+from mirror_assets.config.origin import Origin
+from mirror_assets.config.values import (
+    Bytes,
+    Changes,
+    Compression,
+    Count,
+    Folder,
+    HowChanges,
+    HowToStart,
+    Keys,
+    OnBreak,
+    Seconds,
+    SparkName,
+    SparkValue,
+    Start,
+    TableKey,
+    TableSource,
+    Text,
+)
+from mirror_assets.landing.names import TableName
+
+_DEFAULT_MIRROR = "./mirror"
+
+
+class Part(BaseModel):
+    """A mapping of mirror.yaml: unknown settings are mistakes, values never change."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LandingZoneConfig(Part):
+    """Where landing files go."""
+
+    path: Folder = Field(description="Folder of the landing zone on this machine.")
+
+
+class PartnerConfig(Part):
+    """What the landing zone says about us, in `_partnerEvents.json`."""
+
+    name: Text = Field(default="mirror_assets", description="partnerName; Fabric wants it constant.")
+    source_type: str = Field(default="Delta Lake", description="sourceType: the kind of system mirrored.")
+    source_version: str = Field(default="", description="sourceVersion: that system's version.")
+
+
+class MirrorConfig(Part):
+    """The replicated tables of the local stand-in for Fabric's replicator."""
+
+    path: Folder = Field(default=Path(_DEFAULT_MIRROR), description="Folder of the mirrored Delta tables.")
+
+
+class SliceLimits(Part):
+    """How commits are cut into slices; a slice ends before the commit that would pass a limit."""
+
+    max_commits: Count = Field(default=1000, description="Most commits in one slice.")
+    max_rows: Count = Field(default=20_000_000, description="Most changed rows in one slice.")
+    max_bytes: Bytes = Field(default=16 << 30, description="Most bytes of source files in one slice.")
+    max_per_run: Count = Field(default=100, description="Most slices of a table in one run.")
+
+
+class FileSettings(Part):
+    """How landing files are written."""
+
+    target_rows: Count = Field(default=1_000_000, description="Rows that a landing file should hold.")
+    compression: Compression = Field(default=Compression.ZSTD, description="Compression of the Parquet files.")
+
+
+class LagLimits(Part):
+    """How long a commit may wait for its landing; null switches a limit off."""
+
+    warn_seconds: Seconds | None = Field(default=900, description="Age of the oldest waiting commit that warns.")
+    error_seconds: Seconds | None = Field(default=None, description="Age of the oldest waiting commit that fails.")
+
+
+class TableDefaults(Part):
+    """Settings that every table has unless it sets its own."""
+
+    keys: Keys = Field(default=(), description="Columns that identify a row; needed for `changes: feed`.")
+    changes: HowChanges = Field(default=Changes.FEED, description="How changes are found: by the change data feed.")
+    start: HowToStart = Field(default=Start.SNAPSHOT, description="What a new mirror starts with: the whole table.")
+    on_break: OnBreak = Field(
+        default=OnBreak.REBUILD, description="Rebuild by itself, or hold for approval, when the source breaks."
+    )
+    slices: SliceLimits = Field(default_factory=SliceLimits, description="How commits are cut into slices.")
+    files: FileSettings = Field(default_factory=FileSettings, description="How landing files are written.")
+    lag: LagLimits = Field(default_factory=LagLimits, description="When the lag check warns and fails.")
+
+
+class TableConfig(TableDefaults):
+    """One table as mirror.yaml writes it; `Config.table` adds the defaults."""
+
+    source: TableSource = Field(description="Path or URI of the Delta table, as Spark and deltalake read it.")
+
+
+class TableSettings(TableConfig):
+    """One table's effective settings: its own over the defaults."""
+
+    name: TableName = Field(description="The table's name in the mirror.")
+
+
+class SparkConfig(Part):
+    """Additions to the Spark session."""
+
+    settings: dict[SparkName, SparkValue] = Field(
+        default_factory=dict, description="Spark settings by name.", repr=False
+    )
+
+
+class Config(Part):
+    """mirror.yaml."""
+
+    landing_zone: LandingZoneConfig = Field(description="Where landing files go.")
+    partner: PartnerConfig = Field(default_factory=PartnerConfig, description="What the landing zone says about us.")
+    mirror: MirrorConfig = Field(default_factory=MirrorConfig, description="Tables of the local stand-in.")
+    spark: SparkConfig = Field(default_factory=SparkConfig, description="Additions to the Spark session.")
+    defaults: TableDefaults = Field(default_factory=TableDefaults, description="Settings of every table.")
+    tables: dict[TableKey, TableConfig] = Field(min_length=1, description="Tables by their name in the mirror.")
+    _origin: Origin = PrivateAttr(default_factory=Origin)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _place_the_mirror(cls, data: object) -> object:
+        """Write out the default path, so that it too is seen from the file's folder."""
+        if not isinstance(data, dict):
+            return data
+        mirror = data.get("mirror", {})
+        return data | {"mirror": {"path": _DEFAULT_MIRROR} | mirror} if isinstance(mirror, dict) else data
+
+    def model_post_init(self, context: object, /) -> None:
+        """Keep where the settings were read."""
+        if isinstance(context, Origin):
+            self._origin = context
+
+    @property
+    def file(self) -> Path:
+        """The file that was read."""
+        return self._origin.file
+
+    @property
+    def names(self) -> tuple[TableName, ...]:
+        """Names of all tables, in the file's order."""
+        return tuple(TableName.parse(name) for name in self.tables)
+
+    def table(self, name: TableName | str) -> TableSettings:
+        """The table's effective settings: defaults, overridden field by field. Raises TableUnknown."""
+        own = self.tables.get(str(name))
+        if own is None:
+            raise TableUnknown(self.file, str(name), tuple(self.tables))
+        merged = _over(self.defaults.model_dump(exclude_unset=True), own.model_dump(exclude_unset=True))
+        return TableSettings.model_validate(merged | {"name": TableName.parse(str(name))})
+
+    def all_tables(self) -> tuple[TableSettings, ...]:
+        """Effective settings of every table, in the file's order."""
+        return tuple(self.table(name) for name in self.names)
+
+    def line_of(self, path: str) -> int | None:
+        """Line of a setting by its dotted path, or of what it would stand under."""
+        return self._origin.line_of(path)
+
+    def place(self, path: str) -> str:
+        """`mirror.yaml:12` for a setting's dotted path."""
+        return self._origin.place(path)
+
+    def invalid(self, problems: tuple[Problem, ...]) -> ConfigInvalid:
+        """The error that reports these problems at their lines, for checks that need more than the file."""
+        placed = (
+            Problem(of.path, of.message, self.line_of(of.path) if of.line is None else of.line) for of in problems
+        )
+        return ConfigInvalid(self.file, tuple(placed))
+
+
+def _over(defaults: dict[str, object], own: dict[str, object]) -> dict[str, object]:
+    """`own` over `defaults`, mapping by mapping."""
+    merged = defaults | own
+    for name, below in defaults.items():
+        mine = own.get(name)
+        if isinstance(below, dict) and isinstance(mine, dict):
+            merged[name] = _over(below, mine)
+    return merged

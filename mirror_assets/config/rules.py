@@ -1,0 +1,85 @@
+"""Rules that need more than one setting. They read the plain document, so that they speak even while others fail."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+
+from mirror_assets.config.document import Document, Steps
+from mirror_assets.config.origin import Origin
+from mirror_assets.config.values import Changes, is_uri
+from mirror_assets.landing.errors import NameRefused
+from mirror_assets.landing.names import TableName
+
+_SECRET_WORD = re.compile(r"password|secret|(^|[.\-_])(key|token)($|[.\-_])", re.IGNORECASE)
+_KEYS_NEEDED = (
+    "`changes: feed` needs `keys`, the columns that identify a row; the ways for tables without keys, "
+    "`changes: row_tracking` and `changes: append_only`, are coming"
+)
+
+
+def apply_rules(document: Document, origin: Origin) -> None:
+    """Report what breaks a rule into the document."""
+    for steps, message in (*_same_folder(document), *_keys_needed(document), *_plain_secrets(document)):
+        document.report(steps, message)
+    for steps, message in _overlaps(document, origin):
+        document.report(steps, message)
+
+
+def _same_folder(document: Document) -> Iterator[tuple[Steps, str]]:
+    """Two tables in one folder would number their files together."""
+    first: dict[str, str] = {}
+    for name in document.names("tables"):
+        try:
+            folder = TableName.parse(name).folder.casefold()
+        except NameRefused:
+            continue
+        other = first.setdefault(folder, name)
+        if other != name:
+            line = document.line_of(("tables", other))
+            yield ("tables", name), f"its table folder is that of {other!r} on line {line}; choose another name"
+
+
+def _keys_needed(document: Document) -> Iterator[tuple[Steps, str]]:
+    for name in document.names("tables"):
+        keys, changes = (_effective(document, name, setting) for setting in ("keys", "changes"))
+        if changes in (None, Changes.FEED.value) and keys in (None, []):
+            yield ("tables", name, "keys"), _KEYS_NEEDED
+
+
+def _effective(document: Document, table: str, setting: str) -> object:
+    own = setting in document.names("tables", table)
+    return document.get("tables", table, setting) if own else document.get("defaults", setting)
+
+
+def _plain_secrets(document: Document) -> Iterator[tuple[Steps, str]]:
+    """A secret in mirror.yaml ends up in version control."""
+    for name in document.names("spark", "settings"):
+        steps = ("spark", "settings", name)
+        if _SECRET_WORD.search(name) and steps not in document.from_environment:
+            yield steps, "this looks like a secret; keep it in an environment variable and write ${NAME}"
+
+
+def _overlaps(document: Document, origin: Origin) -> Iterator[tuple[Steps, str]]:
+    """Folders inside each other would be read, replaced or dropped as parts of the other."""
+    ours = [("landing_zone", "path"), ("mirror", "path")]
+    sources = [("tables", name, "source") for name in document.names("tables")]
+    pairs = [*combinations(ours, 2), *((one, source) for one in ours for source in sources)]
+    for one, other in pairs:
+        here, there = _folder(document, origin, one), _folder(document, origin, other)
+        if here and there and (here.is_relative_to(there) or there.is_relative_to(here)):
+            line = document.line_of(one)
+            yield other, f"{there} overlaps with {'.'.join(one)} on line {line}; keep their folders apart"
+
+
+def _folder(document: Document, origin: Origin, steps: Steps) -> Path | None:
+    """The real folder of a path setting, or None where it is no path on this machine."""
+    value = document.get(*steps)
+    if value is None and steps == ("mirror", "path"):
+        value = "./mirror"
+    if not isinstance(value, str) or is_uri(value):
+        return None
+    return Path(os.path.realpath(origin.absolute(value)))

@@ -1,0 +1,57 @@
+"""What of a table's settings doesn't fit its source: a pure check, for whoever has read the source's schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mirror_assets.config.errors import Problem
+from mirror_assets.config.messages import did_you_mean
+from mirror_assets.config.model import TableSettings
+from mirror_assets.markers import ROW_MARKER
+
+_UNFIT_KEYS = {
+    "float": "floating-point numbers have no exact equality",
+    "double": "floating-point numbers have no exact equality",
+    "struct": "nested values can't be compared in Fabric",
+    "array": "nested values can't be compared in Fabric",
+    "map": "nested values can't be compared in Fabric",
+    "variant": "variants can't be compared in Fabric",
+    "void": "it holds nothing but NULL",
+}
+_TYPE_NAME = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class SourceColumn:
+    """A column of the source, its type as Spark's `simpleString` spells it."""
+
+    name: str
+    type: str
+
+
+def source_problems(table: TableSettings, columns: Sequence[SourceColumn]) -> tuple[Problem, ...]:
+    """What has to be mended in mirror.yaml or in the source; `Config.invalid` gives the problems their lines."""
+    path = f"tables.{table.name}"
+    keys = (Problem(f"{path}.keys", message) for message in _unfit_keys(table, columns))
+    reserved = (Problem(f"{path}.source", message) for message in _reserved(columns))
+    return (*keys, *reserved)
+
+
+def _unfit_keys(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterator[str]:
+    types = {column.name: column.type for column in columns}
+    for key in table.keys:
+        if key not in types:
+            yield f"the source has no column {key!r}{did_you_mean(key, types)}"
+            continue
+        kind = _TYPE_NAME.match(types[key])
+        why = _UNFIT_KEYS.get(kind[0]) if kind else None
+        if why:
+            yield f"{key!r} is {types[key]} and can't be a key: {why}"
+
+
+def _reserved(columns: Sequence[SourceColumn]) -> Iterator[str]:
+    for column in columns:
+        if column.name.lower() == ROW_MARKER.lower():
+            yield f"the source's column {column.name!r} has the name of the landing file's row marker; rename it"

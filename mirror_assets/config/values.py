@@ -1,0 +1,142 @@
+"""The kinds of value that a setting can have, and how each is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+
+from mirror_assets.config.origin import Origin
+from mirror_assets.config.sizes import parse_size
+from mirror_assets.landing.errors import NameRefused
+from mirror_assets.landing.names import TableName
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
+
+class Changes(str, Enum):
+    """How changes of a table are found."""
+
+    FEED = "feed"
+
+
+class Start(str, Enum):
+    """What a new mirror starts with."""
+
+    SNAPSHOT = "snapshot"
+
+
+class OnBreak(str, Enum):
+    """What happens when the source can't be followed any more."""
+
+    REBUILD = "rebuild"
+    HOLD = "hold"
+
+
+class Compression(str, Enum):
+    """Compression of landing files."""
+
+    NONE = "none"
+    SNAPPY = "snappy"
+    GZIP = "gzip"
+    ZSTD = "zstd"
+
+
+def is_uri(text: str) -> bool:
+    """Whether a source or folder is written as a URI, not as a path on this machine."""
+    return bool(_SCHEME.match(text))
+
+
+def _origin(info: ValidationInfo) -> Origin:
+    return info.context if isinstance(info.context, Origin) else Origin()
+
+
+def _no_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError(f"expected a number, got {str(value).lower()}")  # noqa: TRY004 pydantic wants ValueError
+    return value
+
+
+def _bytes(value: object) -> object:
+    return parse_size(value) if isinstance(value, str) else _no_bool(value)
+
+
+def _folder(value: object, info: ValidationInfo) -> object:
+    if isinstance(value, str) and is_uri(value):
+        raise ValueError(f"expected a folder on this machine, got {value!r}; other places are not built yet")
+    return _path(value, info)
+
+
+def _path(value: object, info: ValidationInfo) -> object:
+    if not isinstance(value, str | Path) or (isinstance(value, str) and is_uri(value)):
+        return value
+    if not str(value).strip():
+        raise ValueError("expected a path, got an empty text")
+    if str(value).startswith("~"):
+        raise ValueError(f"`~` is not replaced in {str(value)!r}; write ${{HOME}}")
+    return str(_origin(info).absolute(value))
+
+
+def _source(value: object, info: ValidationInfo) -> object:
+    if isinstance(value, dict):
+        raise ValueError("a table can't be looked up by its catalog name yet; give the path or URI of its folder")  # noqa: TRY004 pydantic wants ValueError
+    return _path(value, info)
+
+
+def _changes(value: object) -> object:
+    if value in ("row_tracking", "append_only"):
+        raise ValueError(f"this version mirrors `feed` only; `{value}` is coming")
+    return value
+
+
+def _start(value: object) -> object:
+    if value == "latest" or isinstance(value, dict):
+        raise ValueError("this version starts with `snapshot` only; other starts are coming")
+    return value
+
+
+def _distinct(keys: Sequence[str]) -> tuple[str, ...]:
+    seen: dict[str, str] = {}
+    for key in keys:
+        if key.lower() in seen:
+            raise ValueError(f"{key!r} and {seen[key.lower()]!r} are the same column")
+        seen[key.lower()] = key
+    return tuple(keys)
+
+
+def _table_key(text: str) -> str:
+    try:
+        TableName.parse(text)
+    except NameRefused as error:
+        raise ValueError(error.what) from None
+    return text
+
+
+def _spark_value(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _spark_name(name: str) -> str:
+    if not name.startswith("spark."):
+        raise ValueError("names of Spark settings start with `spark.`; Spark ignores others")
+    return name
+
+
+Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=1)]
+Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=1)]
+Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, allow_inf_nan=False)]
+Text = Annotated[str, Field(min_length=1)]
+Folder = Annotated[Path, BeforeValidator(_folder)]
+TableSource = Annotated[str, BeforeValidator(_source)]
+Keys = Annotated[tuple[Text, ...], AfterValidator(_distinct)]
+HowChanges = Annotated[Changes, BeforeValidator(_changes)]
+HowToStart = Annotated[Start, BeforeValidator(_start)]
+TableKey = Annotated[str, AfterValidator(_table_key)]
+SparkName = Annotated[str, AfterValidator(_spark_name)]
+SparkValue = Annotated[str, BeforeValidator(_spark_value)]

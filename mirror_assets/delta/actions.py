@@ -1,0 +1,194 @@
+"""One commit file of the Delta log as values (Delta's protocol, "Actions")."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+from mirror_assets.delta.schema import canonical
+
+# Both writers put it first, so the column statistics behind it need no parsing.
+_RECORDS_FIRST = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d+)')
+
+
+class _Vector(TypedDict, total=False):
+    cardinality: int
+
+
+class _File(TypedDict, total=False):
+    path: str
+    size: int | None
+    dataChange: bool
+    stats: str | None
+    deletionVector: _Vector | None
+
+
+class _CommitInfo(TypedDict, total=False):
+    timestamp: int
+    inCommitTimestamp: int
+    operation: str
+    operationMetrics: dict[str, object] | None
+
+
+class _MetaData(TypedDict, total=False):
+    id: str
+    schemaString: str
+    configuration: dict[str, str] | None
+    partitionColumns: list[str] | None
+
+
+class _Protocol(TypedDict, total=False):
+    minReaderVersion: int
+    minWriterVersion: int
+    readerFeatures: list[str] | None
+    writerFeatures: list[str] | None
+
+
+class _Line(TypedDict, total=False):
+    add: _File
+    remove: _File
+    cdc: _File
+    commitInfo: _CommitInfo
+    metaData: _MetaData
+    protocol: _Protocol
+
+
+@dataclass(frozen=True)
+class FileAction:
+    """A file that a commit adds or removes, or that holds its changes; `deleted` rows are hidden by a vector."""
+
+    path: str
+    bytes: int
+    records: int | None
+    deleted: int
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """A table's metadata as a metaData action, or a snapshot, has it; `schema_string` in canonical order."""
+
+    table_id: str
+    schema_string: str
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    partition_columns: tuple[str, ...] = ()
+
+    @property
+    def feed_enabled(self) -> bool:
+        """Whether the table records its change data feed."""
+        return self._is_on("delta.enableChangeDataFeed")
+
+    @property
+    def row_tracking(self) -> bool:
+        """Whether rows keep their ids."""
+        return self._is_on("delta.enableRowTracking")
+
+    def _is_on(self, name: str) -> bool:
+        return self.configuration.get(name, "false").lower() == "true"
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What a reader and a writer of the table must know."""
+
+    reader: int
+    writer: int
+    features: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class CommitFile:
+    """What one commit file says. Files whose action says `dataChange: false` are left out: they yield no changes."""
+
+    version: int
+    timestamp_ms: int | None = None
+    operation: str = ""
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    added: tuple[FileAction, ...] = ()
+    removed: tuple[FileAction, ...] = ()
+    change_files: tuple[FileAction, ...] = ()
+    metadata: Metadata | None = None
+    protocol: Protocol | None = None
+
+
+def parse_commit(version: int, data: bytes) -> CommitFile:
+    """What the commit file holds. Raises ValueError when it is not what Delta writes."""
+    lines = [_line(text) for text in data.split(b"\n") if text.strip()]
+    info = next((line["commitInfo"] for line in lines if "commitInfo" in line), _CommitInfo())
+    metadata = [_metadata(line["metaData"]) for line in lines if "metaData" in line]
+    protocol = [_protocol(line["protocol"]) for line in lines if "protocol" in line]
+    return CommitFile(
+        version=version,
+        timestamp_ms=_timestamp(info),
+        operation=info.get("operation", ""),
+        metrics=dict(_metrics(info)),
+        added=tuple(_file(line["add"]) for line in lines if "add" in line and line["add"]["dataChange"]),
+        removed=tuple(_file(line["remove"]) for line in lines if "remove" in line and line["remove"]["dataChange"]),
+        change_files=tuple(_file(line["cdc"]) for line in lines if "cdc" in line),
+        metadata=metadata[-1] if metadata else None,
+        protocol=protocol[-1] if protocol else None,
+    )
+
+
+def commit_time(data: bytes) -> int | None:
+    """The commit's time in ms, without parsing its other actions; None when it has no commitInfo with one."""
+    for text in data.split(b"\n"):
+        if b'"commitInfo"' in text and "commitInfo" in (line := _line(text)):
+            return _timestamp(line["commitInfo"])
+    return None
+
+
+def _line(text: bytes) -> _Line:
+    line: _Line = json.loads(text)
+    if not isinstance(line, dict):
+        raise TypeError(f"not an action: {text[:80]!r}")
+    return line
+
+
+def _timestamp(info: _CommitInfo) -> int | None:
+    return info.get("inCommitTimestamp", info.get("timestamp"))
+
+
+def _metrics(info: _CommitInfo) -> Iterator[tuple[str, int]]:
+    """The whole numbers among the metrics: Spark writes them as strings, delta-rs as numbers."""
+    for name, value in (info.get("operationMetrics") or {}).items():
+        if isinstance(value, int):
+            yield name, value
+        elif isinstance(value, str) and value.isdecimal():
+            yield name, int(value)
+
+
+def _file(action: _File) -> FileAction:
+    vector = action.get("deletionVector")
+    return FileAction(
+        path=action["path"],
+        bytes=action.get("size") or 0,
+        records=_records(action.get("stats")),
+        deleted=vector.get("cardinality", 0) if vector else 0,
+    )
+
+
+def _records(stats: str | None) -> int | None:
+    if not stats:
+        return None
+    first = _RECORDS_FIRST.match(stats)
+    if first:
+        return int(first[1])
+    records: int | None = json.loads(stats).get("numRecords")
+    return records
+
+
+def _metadata(action: _MetaData) -> Metadata:
+    return Metadata(
+        table_id=action["id"],
+        schema_string=canonical(action["schemaString"]),
+        configuration=action.get("configuration") or {},
+        partition_columns=tuple(action.get("partitionColumns") or ()),
+    )
+
+
+def _protocol(action: _Protocol) -> Protocol:
+    features = (action.get("readerFeatures") or []) + (action.get("writerFeatures") or [])
+    return Protocol(action["minReaderVersion"], action["minWriterVersion"], frozenset(features))

@@ -1,0 +1,55 @@
+"""One commit as the plan needs it: what it changes, how much there is to read, what it says of the schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mirror_assets.delta.actions import CommitFile, Metadata, Protocol
+from mirror_assets.delta.rows import FooterRows, count_rows, paired, unpaired, yields_nothing
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit of a source.
+
+    `rows` is what the change feed yields for it, `rows_exact` whether that is known or estimated, `bytes` what must be
+    read for it. `deletion_vectors`: rows come from comparing two vectors of one file, which costs the feed's reader a
+    scan per commit. `metadata` and `protocol` are what the commit sets, or None.
+    """
+
+    version: int
+    timestamp_ms: int
+    operation: str
+    changes_data: bool
+    rows: int = 0
+    rows_exact: bool = True
+    bytes: int = 0
+    has_cdc: bool = False
+    deletion_vectors: bool = False
+    metadata: Metadata | None = None
+    protocol: Protocol | None = None
+
+
+def describe(file: CommitFile, modified_ms: int, footer_rows: FooterRows) -> Commit:
+    """The commit that the file holds; `modified_ms` stands in where it has no time of its own, as in Spark."""
+    changes = bool(file.change_files or file.added or file.removed) and not yields_nothing(file)
+    rows = count_rows(file, footer_rows)
+    return Commit(
+        version=file.version,
+        timestamp_ms=modified_ms if file.timestamp_ms is None else file.timestamp_ms,
+        operation=file.operation,
+        changes_data=changes,
+        rows=rows.rows,
+        rows_exact=rows.exact,
+        bytes=_bytes(file) if changes else 0,
+        has_cdc=bool(file.change_files),
+        deletion_vectors=changes and not file.change_files and bool(paired(file)),
+        metadata=file.metadata,
+        protocol=file.protocol,
+    )
+
+
+def _bytes(file: CommitFile) -> int:
+    if file.change_files:
+        return sum(action.bytes for action in file.change_files)
+    return sum(action.bytes for action in (*unpaired(file), *(added for _, added in paired(file))))

@@ -1,0 +1,96 @@
+"""What can be wrong with a source: its place, its log, its columns."""
+
+from __future__ import annotations
+
+from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError
+
+
+class SourceNotDelta(SettingError):
+    """There is no Delta log at the address."""
+
+    code = ErrorCode.SOURCE_NOT_DELTA
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        super().__init__(
+            f"{uri} is no Delta table: it has no commits in `_delta_log`.",
+            "correct the table's `source` in mirror.yaml, or write the table first.",
+        )
+
+
+class SourceUnreadable(SettingError):
+    """The address, its credentials or its log can't be read as they are."""
+
+    code = ErrorCode.SOURCE_UNREADABLE
+
+    def __init__(self, uri: str, why: str) -> None:
+        self.uri, self.why = uri, why
+        super().__init__(
+            f"{uri} can't be read: {why}.",
+            "correct the table's `source`, its credentials or its permissions, then run again.",
+        )
+
+
+class SourceUnavailable(RetryError):
+    """The source's storage did not answer, or answered that it is busy."""
+
+    code = ErrorCode.SOURCE_UNAVAILABLE
+
+    def __init__(self, uri: str, why: str) -> None:
+        self.uri, self.why = uri, why
+        super().__init__(
+            f"the storage of {uri} failed: {why}.",
+            "run again; if it stays so, check the host in the table's `source` and its credentials.",
+        )
+
+
+class SourceUnsupported(SettingError):
+    """The table uses a feature of Delta that the log reader does not know."""
+
+    code = ErrorCode.SOURCE_UNFIT
+
+    def __init__(self, uri: str, why: str) -> None:
+        self.uri, self.why = uri, why
+        super().__init__(
+            f"{uri} uses what can't be read here: {why}.",
+            "drop that table feature at the source, or leave the table out of mirror.yaml.",
+        )
+
+
+class LogGap(RebuildError):
+    """A commit that is needed is not in the log."""
+
+    code = ErrorCode.LOG_GAP
+
+    def __init__(self, uri: str, version: int) -> None:
+        self.uri, self.version = uri, version
+        super().__init__(
+            f"{uri}: commit {version} is not in the Delta log (cleaned up, or lost).",
+            "rebuild the table; to keep commits for longer, raise `delta.logRetentionDuration` or run more often.",
+        )
+
+
+class SchemaUnreadable(SettingError):
+    """A schema in the log is not what Delta writes."""
+
+    code = ErrorCode.SOURCE_UNFIT
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(
+            f"the source's schema can't be understood: {why}.",
+            "leave the table out of mirror.yaml, or copy it into a table of plain types.",
+        )
+
+
+class ColumnUnfit(SettingError):
+    """A column whose type has no counterpart in the landing zone."""
+
+    code = ErrorCode.SOURCE_UNFIT
+
+    def __init__(self, column: str, column_type: str) -> None:
+        self.column, self.column_type = column, column_type
+        super().__init__(
+            f"column `{column}` has type {column_type}, which a landing file can't hold.",
+            "leave it out by naming the others under `columns` in mirror.yaml, or cast it at the source.",
+        )

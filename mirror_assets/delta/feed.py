@@ -1,0 +1,153 @@
+"""Encodes a slice of the change feed into ordered, marked parts with one shuffle (design §5).
+
+Per commit and key the feed has an old row, a new row, or both: old only is a DELETE, new only an INSERT, both an UPDATE
+with the new row. So at most one change per key and commit is left, and the order of rows within a commit is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
+from pyspark.sql import functions as F
+
+from mirror_assets.delta.columns import LandedColumn, landed_value, optional, quoted
+from mirror_assets.delta.reader import CHANGE_TYPE, COMMIT_VERSION, read_changes
+from mirror_assets.delta.spark_errors import DuplicateKey
+from mirror_assets.delta.write import write_parts
+from mirror_assets.markers import ROW_MARKER, Marker
+
+_PART, _IS_NEW, _PREVIOUS, _NEXT = "__part__", "__is_new__", "__previous_is_new__", "__next_is_new__"
+_SAMPLES = 5
+
+
+class Spread(Protocol):
+    """Where the plan puts a commit's rows: parts `first_part` to `first_part + parts - 1`."""
+
+    @property
+    def version(self) -> int:
+        """The commit."""
+        ...
+
+    @property
+    def first_part(self) -> int:
+        """Its first part, from 0."""
+        ...
+
+    @property
+    def parts(self) -> int:
+        """How many parts it is spread over."""
+        ...
+
+
+@dataclass(frozen=True)
+class FeedSlice:
+    """What to encode: commits `first` to `last` of the table at `uri`, and how its rows are cut into parts."""
+
+    table: str
+    uri: str
+    first: int
+    last: int
+    keys: tuple[str, ...]
+    columns: tuple[LandedColumn, ...]
+    spreads: tuple[Spread, ...]
+    parts: int
+
+
+def encode_changes(
+    spark: SparkSession, slice_: FeedSlice, folder: str, compression: str, footer: Mapping[str, str]
+) -> dict[str, int]:
+    """Write the slice's parts into `folder`, one file per part that has rows; rows read by `_change_type`.
+
+    Raises DuplicateKey when the source has two rows of one key in one commit, with sample keys.
+    """
+    read, paired = Observation(), Observation()
+    changes = read_changes(spark, slice_.uri, slice_.first, slice_.last)
+    frame = landing_rows(changes.observe(read, *_change_counts()), slice_, footer, paired)
+    write_parts(frame, folder, compression)
+    if paired.get["duplicates"]:
+        raise DuplicateKey(slice_.table, paired.get["duplicates"], _duplicate_samples(changes, slice_))
+    return dict(read.get)
+
+
+def landing_rows(
+    changes: DataFrame, slice_: FeedSlice, footer: Mapping[str, str], paired: Observation | None = None
+) -> DataFrame:
+    """The landed rows of a feed, in order, one Spark partition per part; `paired` counts duplicate keys on the way."""
+    keys = [quoted(key) for key in slice_.keys]
+    window = Window.partitionBy(_PART, COMMIT_VERSION, *keys).orderBy(_IS_NEW)
+    pairs = (
+        _slim(changes, slice_)
+        .repartitionById(slice_.parts, F.col(_PART))
+        .withColumn(_PREVIOUS, F.lag(_IS_NEW).over(window))
+        .withColumn(_NEXT, F.lead(_IS_NEW).over(window))
+    )
+    if paired is not None:
+        pairs = pairs.observe(paired, F.count_if(F.col(_PREVIOUS) == F.col(_IS_NEW)).alias("duplicates"))
+    kept = pairs.where(F.col(_IS_NEW) | F.col(_NEXT).isNull())
+    return kept.select(*_described(slice_.columns, footer), _marker().alias(ROW_MARKER))
+
+
+def _slim(changes: DataFrame, slice_: FeedSlice) -> DataFrame:
+    """What goes through the shuffle: old rows carry only their keys, for a DELETE needs no more."""
+    is_new = F.col(CHANGE_TYPE).isin("insert", "update_postimage")
+    keys = set(slice_.keys)
+    values = [
+        landed_value(column).alias(column.name)
+        if column.name in keys
+        else F.when(is_new, landed_value(column)).alias(column.name)
+        for column in slice_.columns
+    ]
+    return changes.select(_part_of(slice_).alias(_PART), F.col(COMMIT_VERSION), is_new.alias(_IS_NEW), *values)
+
+
+def _part_of(slice_: FeedSlice) -> Column:
+    """The part of a row, from the plan alone: no counting pass, no range sampling."""
+    first_part = _by_version(slice_, [spread.first_part for spread in slice_.spreads])
+    parts = _by_version(slice_, [spread.parts for spread in slice_.spreads])
+    spread = F.pmod(F.hash(*(F.col(quoted(key)) for key in slice_.keys)), parts)
+    return first_part if all(spread.parts == 1 for spread in slice_.spreads) else first_part + spread
+
+
+def _by_version(slice_: FeedSlice, values: Sequence[int]) -> Column:
+    """The value that belongs to a row's commit, looked up in a constant array."""
+    table = [0] * (slice_.last - slice_.first + 1)
+    for spread, value in zip(slice_.spreads, values, strict=True):
+        table[spread.version - slice_.first] = value
+    index = (F.col(COMMIT_VERSION) - slice_.first + 1).cast("int")
+    return F.element_at(F.lit(table), index) if len(set(values)) > 1 else F.lit(values[0])
+
+
+def _marker() -> Column:
+    update = F.when(F.col(_PREVIOUS).isNull(), int(Marker.INSERT)).otherwise(int(Marker.UPDATE))
+    return F.when(F.col(_IS_NEW), update).otherwise(int(Marker.DELETE)).cast("int")
+
+
+def _described(columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> list[Column]:
+    """The columns in order; the first carries the receipt into every file's footer."""
+    first, *rest = columns
+    described = optional(F.col(quoted(first.name)), first).alias(first.name, metadata=dict(footer))
+    return [described, *(optional(F.col(quoted(c.name)), c).alias(c.name) for c in rest)]
+
+
+def _change_counts() -> list[Column]:
+    kinds = ("insert", "update_preimage", "update_postimage", "delete")
+    return [F.count_if(F.col(CHANGE_TYPE) == kind).alias(kind) for kind in kinds]
+
+
+def _duplicate_samples(changes: DataFrame, slice_: FeedSlice) -> tuple[str, ...]:
+    """Sample keys with two old or two new rows in one commit, as readable text."""
+    is_new = F.col(CHANGE_TYPE).isin("insert", "update_postimage").alias(_IS_NEW)
+    keys = [F.col(quoted(key)) for key in slice_.keys]
+    rows = (
+        changes.select(COMMIT_VERSION, is_new, *keys)
+        .groupBy(COMMIT_VERSION, _IS_NEW, *(quoted(key) for key in slice_.keys))
+        .count()
+        .where("count > 1")
+        .limit(_SAMPLES)
+        .collect()
+    )
+    names = (COMMIT_VERSION, *slice_.keys)
+    return tuple(", ".join(f"{name.lstrip('_')}={row[name]!r}" for name in names) for row in rows)

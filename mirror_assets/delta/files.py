@@ -1,0 +1,74 @@
+"""Reading a source's files by their path in the table, with the source's own address and credentials."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import FileSelector, PyFileSystem
+
+from mirror_assets.delta.actions import FileAction
+from mirror_assets.delta.storage_errors import translated
+
+_LOG = "_delta_log"
+_COMMIT = re.compile(r"(\d{20})\.json")
+
+
+class SourceFiles:
+    """The files of one source; threads may share it. Its errors are those of `translated`."""
+
+    def __init__(self, uri: str, storage_options: Mapping[str, str]) -> None:
+        """Open the address; nothing is read yet."""
+        self._uri = uri
+        with translated(uri):
+            self._system = PyFileSystem(DeltaStorageHandler(uri, dict(storage_options)))
+
+    def commit(self, version: int) -> bytes | None:
+        """The commit file of the version, or None when it is not in the log."""
+        return self._read(commit_path(version))
+
+    def checksum(self, version: int) -> bytes | None:
+        """The version's checksum file, or None: writers may leave it out."""
+        return self._read(f"{_LOG}/{version:020d}.crc")
+
+    def modified_ms(self, version: int) -> int:
+        """When the commit file was written, in ms."""
+        with translated(self._uri):
+            info = self._system.get_file_info(commit_path(version))
+        return int((info.mtime_ns or 0) // 1_000_000)
+
+    def commit_versions(self) -> list[int]:
+        """Versions whose commit file is in the log, ascending; checkpoints and compacted logs are none."""
+        with translated(self._uri):
+            listing = self._system.get_file_info(FileSelector(_LOG, allow_not_found=True))
+        found = [_COMMIT.fullmatch(info.base_name) for info in listing]
+        return sorted(int(match[1]) for match in found if match)
+
+    def rows_in_footer(self, action: FileAction) -> int | None:
+        """Rows of a Parquet file of the table; None when it is gone, broken, or outside of the table's folder."""
+        path = unquote(action.path)
+        if "://" in path or path.startswith(("/", "file:")):
+            return None
+        try:
+            with translated(self._uri), self._system.open_input_file(path) as file:
+                rows: int = pq.read_metadata(file).num_rows
+                return rows
+        except (FileNotFoundError, pa.ArrowInvalid):
+            return None
+
+    def _read(self, path: str) -> bytes | None:
+        try:
+            with translated(self._uri), self._system.open_input_file(path) as file:
+                data: bytes = file.read()
+                return data
+        except FileNotFoundError:
+            return None
+
+
+def commit_path(version: int) -> str:
+    """Where the version's commit file is, in the table's folder."""
+    return f"{_LOG}/{version:020d}.json"

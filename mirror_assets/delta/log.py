@@ -1,0 +1,134 @@
+"""The Delta log of a source, read without a JVM: its state at a version, its commits, where they begin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from mirror_assets.delta.actions import CommitFile, Metadata, Protocol, commit_time, parse_commit
+from mirror_assets.delta.commits import Commit, describe
+from mirror_assets.delta.errors import LogGap, SourceNotDelta, SourceUnreadable
+from mirror_assets.delta.files import SourceFiles
+from mirror_assets.delta.schema import canonical
+from mirror_assets.delta.state import SourceState
+from mirror_assets.delta.storage_errors import translated
+from mirror_assets.errors import MirrorError
+
+__all__ = ["SourceLog", "SourceState"]
+
+# Commit files are small: waiting for a remote store is all there is to it.
+_THREADS = 16
+
+
+class SourceLog:
+    """The log of one source; every call reads anew.
+
+    Raises SourceNotDelta, SourceUnreadable, SourceUnsupported (SettingError), SourceUnavailable (RetryError) and
+    LogGap (RebuildError).
+    """
+
+    def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
+        """Name the source; `storage_options` are deltalake's (reference `delta` §5). Nothing is read yet."""
+        self.uri = uri
+        self._options = dict(storage_options or {})
+
+    @cached_property
+    def _files(self) -> SourceFiles:
+        return SourceFiles(self.uri, self._options)
+
+    def state(self, version: int | None = None) -> SourceState:
+        """The source at its newest version, or at `version`. Raises LogGap when that can't be read back any more."""
+        table = self._open(version)
+        found, raw = table.version(), table.metadata()
+        protocol = _protocol(table)
+        files, size, stored = _sizes(table)
+        return SourceState(
+            uri=self.uri,
+            version=found,
+            timestamp_ms=self._time(found),
+            metadata=Metadata(
+                str(raw.id), canonical(table.schema().to_json()), raw.configuration, tuple(raw.partition_columns)
+            ),
+            protocol=protocol,
+            files=files,
+            bytes=size,
+            rows=stored if "deletionVectors" not in protocol.features else self._live(found, stored),
+            stored_rows=stored,
+        )
+
+    def commits(self, first: int, last: int) -> tuple[Commit, ...]:
+        """The commits of [first, last]; reads their files only. Raises LogGap for the first that is missing."""
+        with ThreadPoolExecutor(_THREADS) as pool:
+            try:
+                return tuple(pool.map(self._commit, range(first, last + 1)))
+            except MirrorError:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def earliest(self) -> int:
+        """The first version from which every commit up to the newest is in the log. Raises SourceNotDelta."""
+        versions = self._files.commit_versions()
+        if not versions:
+            raise SourceNotDelta(self.uri)
+        holes = [after for before, after in pairwise(versions) if after != before + 1]
+        return holes[-1] if holes else versions[0]
+
+    def _open(self, version: int | None) -> DeltaTable:
+        with translated(self.uri):
+            table = DeltaTable(self.uri, storage_options=self._options)
+            if version is None or version == table.version():
+                return table
+            try:
+                table.load_as_version(version)
+            except DeltaError as error:
+                raise LogGap(self.uri, version) from error
+            return table
+
+    def _commit(self, version: int) -> Commit:
+        file = self._parsed(version)
+        modified = self._files.modified_ms(version) if file.timestamp_ms is None else file.timestamp_ms
+        return describe(file, modified, self._files.rows_in_footer)
+
+    def _parsed(self, version: int) -> CommitFile:
+        try:
+            return parse_commit(version, self._data(version))
+        except (ValueError, KeyError, TypeError) as error:
+            raise SourceUnreadable(self.uri, f"commit {version} is not what Delta writes ({error!r})") from error
+
+    def _data(self, version: int) -> bytes:
+        data = self._files.commit(version)
+        if data is None:
+            raise LogGap(self.uri, version)
+        return data
+
+    def _time(self, version: int) -> int:
+        told = commit_time(self._data(version))
+        return self._files.modified_ms(version) if told is None else told
+
+    def _live(self, version: int, stored: int | None) -> int | None:
+        """Stored rows less those that deletion vectors hide, which only the checksum file tells."""
+        data = self._files.checksum(version)
+        hidden = json.loads(data).get("numDeletedRecordsOpt") if data else None
+        return stored - hidden if stored is not None and isinstance(hidden, int) else None
+
+
+def _protocol(table: DeltaTable) -> Protocol:
+    raw = table.protocol()
+    features = (raw.reader_features or []) + (raw.writer_features or [])
+    return Protocol(raw.min_reader_version, raw.min_writer_version, frozenset(features))
+
+
+def _sizes(table: DeltaTable) -> tuple[int, int, int | None]:
+    """Files, bytes, and rows in them where every file's statistics tell."""
+    actions = pa.table(table.get_add_actions()).select(["size_bytes", "num_records"])
+    size: int = pc.sum(actions["size_bytes"], min_count=0).as_py()
+    rows: int = pc.sum(actions["num_records"], min_count=0).as_py()
+    return actions.num_rows, size, rows if actions["num_records"].null_count == 0 else None

@@ -1,0 +1,193 @@
+"""The plan: which commits are mirrored together, in how many parts, and where mirroring must stop (design §1, §4, §7).
+
+A pure function of the log and the settings: the same input gives the same plan, so a retry writes the same files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from mirror_assets.delta.breaks import Break, BreakKind, Needs, find_break
+from mirror_assets.delta.commits import Commit
+from mirror_assets.delta.cut import CommitSpread, Limits, cut_commits, parts_for, spread_commits
+from mirror_assets.delta.schema import Schema, canonical, parse_schema
+from mirror_assets.delta.state import SourceState
+
+__all__ = [
+    "Break",
+    "BreakKind",
+    "CommitSpread",
+    "Limits",
+    "Plan",
+    "PlanRequest",
+    "PlannedSlice",
+    "plan_slices",
+    "snapshot_slice",
+]
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What a plan is made of.
+
+    `commits` are those of [covered + 1, tip]; `schema_string` and `table_id` are the source's at `covered`, as landed;
+    `tip_table_id` is its id now. Where both ids differ, commits are planned only if `covered_table_id`, what the log now
+    says of `covered`, is the landed one: else they may be another table's from the first on.
+    `boundaries` are last versions of slices that are registered already; cutting there again keeps their keys.
+    `columns` are those that are mirrored (None: all): what happens to others is no break. `feed` and `row_tracking` say
+    which property of the source the mirror rests on.
+    """
+
+    covered: int
+    life: int
+    tip: int
+    tip_table_id: str
+    commits: tuple[Commit, ...]
+    schema_string: str
+    table_id: str
+    keys: tuple[str, ...]
+    limits: Limits
+    target_rows: int
+    boundaries: frozenset[int] = frozenset()
+    columns: tuple[str, ...] | None = None
+    feed: bool = True
+    row_tracking: bool = False
+    covered_table_id: str | None = None
+
+
+@dataclass(frozen=True)
+class PlannedSlice:
+    """One slice: commits `first` to `last` of one schema, and where their rows go.
+
+    `spreads` has an entry for every commit that changes data; `parts` is 0 when none does. `vector_versions` are the
+    commits whose rows come from comparing deletion vectors. A snapshot slice has `first` 0 and the whole table.
+    """
+
+    life: int
+    first: int
+    last: int
+    is_snapshot: bool
+    rows: int
+    bytes: int
+    first_commit_ms: int
+    last_commit_ms: int
+    schema_string: str
+    table_id: str
+    spreads: tuple[CommitSpread, ...]
+    parts: int
+    rows_exact: bool = True
+    vector_versions: tuple[int, ...] = ()
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The source's schema at `last`."""
+        return parse_schema(self.schema_string)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Pending slices in order; `stop` is the break behind them, or None when they reach the tip."""
+
+    slices: tuple[PlannedSlice, ...]
+    stop: Break | None = None
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """The commits up to the break, the schema at each, and the versions before which the schema changes."""
+
+    commits: tuple[Commit, ...]
+    schemas: Mapping[int, str]
+    cuts: frozenset[int]
+    stop: Break | None
+
+
+def plan_slices(request: PlanRequest) -> Plan:
+    """The slices of [covered + 1, tip], or up to the break.
+
+    Raises ValueError when `commits` are not exactly these versions, and SchemaUnreadable.
+    """
+    if request.tip < request.covered:
+        return Plan((), _went_back(request))
+    if [commit.version for commit in request.commits] != list(range(request.covered + 1, request.tip + 1)):
+        raise ValueError(f"commits are not those of {request.covered + 1} to {request.tip}")
+    if request.table_id not in (request.tip_table_id, request.covered_table_id):
+        return Plan((), _another_table(request, request.covered + 1))
+    walk = _walk(request)
+    if walk.stop is None and request.tip_table_id != request.table_id:
+        return Plan((), _another_table(request, request.tip))
+    groups = cut_commits(walk.commits, request.limits, request.boundaries | walk.cuts)
+    return Plan(tuple(_slice(request, group, walk.schemas[group[-1].version]) for group in groups), walk.stop)
+
+
+def snapshot_slice(state: SourceState, life: int, target_rows: int) -> PlannedSlice:
+    """The slice that carries the whole table as of the state's version."""
+    parts = parts_for(state.likely_rows, target_rows)
+    return PlannedSlice(
+        life=life,
+        first=0,
+        last=state.version,
+        is_snapshot=True,
+        rows=state.likely_rows,
+        bytes=state.bytes,
+        first_commit_ms=state.timestamp_ms,
+        last_commit_ms=state.timestamp_ms,
+        schema_string=state.schema_string,
+        table_id=state.table_id,
+        spreads=(CommitSpread(state.version, 0, parts),),
+        parts=parts,
+        rows_exact=state.rows is not None,
+    )
+
+
+def _walk(request: PlanRequest) -> _Walk:
+    needs = Needs(request.table_id, request.keys, request.columns, request.feed, request.row_tracking)
+    text = canonical(request.schema_string)
+    schema = parse_schema(text)
+    schemas: dict[int, str] = {}
+    cuts: set[int] = set()
+    for index, commit in enumerate(request.commits):
+        if commit.metadata is not None:
+            after = parse_schema(commit.metadata.schema_string)
+            stop = find_break(schema, commit, commit.metadata, after, needs)
+            if stop is not None:
+                return _Walk(request.commits[:index], schemas, frozenset(cuts), stop)
+            if after != schema:
+                cuts.add(commit.version - 1)
+            schema, text = after, commit.metadata.schema_string
+        schemas[commit.version] = text
+    return _Walk(request.commits, schemas, frozenset(cuts), None)
+
+
+def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) -> PlannedSlice:
+    spreads = spread_commits(commits, request.target_rows)
+    return PlannedSlice(
+        life=request.life,
+        first=commits[0].version,
+        last=commits[-1].version,
+        is_snapshot=False,
+        rows=sum(commit.rows for commit in commits),
+        bytes=sum(commit.bytes for commit in commits),
+        first_commit_ms=commits[0].timestamp_ms,
+        last_commit_ms=commits[-1].timestamp_ms,
+        schema_string=schema_string,
+        table_id=request.table_id,
+        spreads=spreads,
+        parts=max((spread.first_part + spread.parts for spread in spreads), default=0),
+        rows_exact=all(commit.rows_exact for commit in commits),
+        vector_versions=tuple(commit.version for commit in commits if commit.deletion_vectors),
+    )
+
+
+def _went_back(request: PlanRequest) -> Break:
+    if request.tip_table_id != request.table_id:
+        return _another_table(request, request.tip)
+    message = f"the source ends at version {request.tip}, but version {request.covered} of it has landed"
+    return Break(request.tip, BreakKind.TABLE_REPLACED, message)
+
+
+def _another_table(request: PlanRequest, version: int) -> Break:
+    message = f"the source is another table now (id {request.tip_table_id}; landed was {request.table_id})"
+    return Break(version, BreakKind.TABLE_REPLACED, message)

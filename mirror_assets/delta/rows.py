@@ -1,0 +1,113 @@
+"""How many rows the change feed yields for a commit, from its log entry; from footers where the entry doesn't say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mirror_assets.delta.actions import CommitFile, FileAction
+
+# Files of one commit whose footers are read at most; more are extrapolated by bytes.
+FOOTERS_PER_COMMIT = 32
+# A guess for files of which nothing but their size is known.
+BYTES_PER_ROW = 100
+
+FooterRows = Callable[[FileAction], "int | None"]
+
+# Rows in change files per operation, for Spark's and delta-rs's names (reference `delta` §1: an update is two rows).
+_CHANGE_METRICS: dict[str, tuple[dict[str, int], ...]] = {
+    "DELETE": ({"numDeletedRows": 1}, {"num_deleted_rows": 1}),
+    "UPDATE": ({"numUpdatedRows": 2}, {"num_updated_rows": 2}),
+    "MERGE": (
+        {"numTargetRowsInserted": 1, "numTargetRowsUpdated": 2, "numTargetRowsDeleted": 1},
+        {"num_target_rows_inserted": 1, "num_target_rows_updated": 2, "num_target_rows_deleted": 1},
+    ),
+    "WRITE": ({"numOutputRows": 1, "numCopiedRows": -1, "numDeletedRows": 1},),
+}
+_APPEND_METRICS: tuple[dict[str, int], ...] = ({"numOutputRows": 1}, {"num_added_rows": 1})
+_APPENDS = ("WRITE", "STREAMING UPDATE")
+
+
+@dataclass(frozen=True)
+class RowCount:
+    """A number of rows, and whether it is known or estimated."""
+
+    rows: int
+    exact: bool = True
+
+    def __add__(self, other: RowCount) -> RowCount:
+        """Both together."""
+        return RowCount(self.rows + other.rows, self.exact and other.exact)
+
+
+def yields_nothing(commit: CommitFile) -> bool:
+    """Whether a MERGE only rewrote files: Delta's feed skips such a commit, though its actions say dataChange."""
+    counts = [commit.metrics.get(name) for name in _CHANGE_METRICS["MERGE"][0]]
+    return commit.operation == "MERGE" and not commit.change_files and counts == [0, 0, 0]
+
+
+def count_rows(commit: CommitFile, footer_rows: FooterRows) -> RowCount:
+    """Rows that the feed yields for the commit (reference `delta` §1: change files alone count where there are any)."""
+    if yields_nothing(commit):
+        return RowCount(0)
+    if commit.change_files:
+        told = _told(_CHANGE_METRICS.get(commit.operation, ()), commit)
+        return told or sampled_rows(commit.change_files, footer_rows)
+    return _from_data_files(commit, footer_rows)
+
+
+def paired(commit: CommitFile) -> tuple[tuple[FileAction, FileAction], ...]:
+    """Files that the commit removes and adds again with another deletion vector: (removed, added)."""
+    removed = {action.path: action for action in commit.removed}
+    return tuple((removed[action.path], action) for action in commit.added if action.path in removed)
+
+
+def unpaired(commit: CommitFile) -> tuple[FileAction, ...]:
+    """Files of which the feed yields every live row."""
+    both = {added.path for _, added in paired(commit)}
+    return tuple(action for action in (*commit.added, *commit.removed) if action.path not in both)
+
+
+def sampled_rows(files: Sequence[FileAction], footer_rows: FooterRows) -> RowCount:
+    """Live rows of the files by their footers: of all, or of some spread evenly, and the rest by bytes."""
+    ordered = sorted(files, key=lambda action: action.path)
+    step = max(1, -(-len(ordered) // FOOTERS_PER_COMMIT))
+    known = [(action, rows) for action in ordered[::step] if (rows := footer_rows(action)) is not None]
+    rows = sum(rows - action.deleted for action, rows in known)
+    if len(known) == len(ordered):
+        return RowCount(rows)
+    sample, whole = sum(action.bytes for action, _ in known), sum(action.bytes for action in ordered)
+    return RowCount(rows * whole // sample if sample else whole // BYTES_PER_ROW, exact=False)
+
+
+def _told(formulas: Sequence[dict[str, int]], commit: CommitFile) -> RowCount | None:
+    for formula in formulas:
+        if formula.keys() <= commit.metrics.keys():
+            return RowCount(sum(weight * commit.metrics[name] for name, weight in formula.items()))
+    return None
+
+
+def _from_data_files(commit: CommitFile, footer_rows: FooterRows) -> RowCount:
+    files = unpaired(commit)
+    silent = [action for action in files if action.records is None]
+    rest = RowCount(sum(action.records - action.deleted for action in files if action.records is not None))
+    told = _told_of_silent(commit, silent)
+    return (told or rest + sampled_rows(silent, footer_rows)) + _of_vectors(commit)
+
+
+def _told_of_silent(commit: CommitFile, silent: Sequence[FileAction]) -> RowCount | None:
+    """What the metrics say of a commit that only adds or only removes files, where statistics are missing."""
+    if not silent or paired(commit):
+        return None
+    if commit.operation == "DELETE" and not commit.added:
+        return _told(_CHANGE_METRICS["DELETE"], commit)
+    if commit.operation in _APPENDS and not commit.removed:
+        return _told(_APPEND_METRICS, commit)
+    return None
+
+
+def _of_vectors(commit: CommitFile) -> RowCount:
+    """Rows between two deletion vectors of one file; after a RESTORE one need not hold the other."""
+    pairs = paired(commit)
+    rows = sum(abs(added.deleted - removed.deleted) for removed, added in pairs)
+    return RowCount(rows, exact=not pairs or commit.operation != "RESTORE")

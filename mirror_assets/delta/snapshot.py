@@ -1,0 +1,41 @@
+"""Encodes a whole table as of one version: all inserts, without a marker column (Fabric's fast path)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from mirror_assets.delta.columns import LandedColumn, landed_value, optional
+from mirror_assets.delta.write import write_parts
+
+
+@dataclass(frozen=True)
+class SnapshotSlice:
+    """What to encode: the table at `uri` as of `version`, in at most `parts` files."""
+
+    uri: str
+    version: int
+    columns: tuple[LandedColumn, ...]
+    parts: int
+
+
+def encode_snapshot(
+    spark: SparkSession, slice_: SnapshotSlice, folder: str, compression: str, footer: Mapping[str, str]
+) -> int:
+    """Write the table's rows into `folder`; the number of rows. An empty table gives one typed file without rows."""
+    count = Observation()
+    rows = snapshot_rows(spark, slice_, footer).observe(count, F.count(F.lit(1)).alias("rows"))
+    write_parts(rows, folder, compression)
+    return int(count.get["rows"])
+
+
+def snapshot_rows(spark: SparkSession, slice_: SnapshotSlice, footer: Mapping[str, str]) -> DataFrame:
+    """The landed rows; fewer partitions than the scan has are merged without a shuffle."""
+    source = spark.read.format("delta").option("versionAsOf", slice_.version).load(slice_.uri)
+    first, *rest = slice_.columns
+    columns = [optional(landed_value(first), first).alias(first.name, metadata=dict(footer))]
+    columns += [optional(landed_value(column), column).alias(column.name) for column in rest]
+    return source.select(*columns).coalesce(slice_.parts)

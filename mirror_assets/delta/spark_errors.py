@@ -1,0 +1,71 @@
+"""What can go wrong while Spark reads the feed or writes parts."""
+
+from __future__ import annotations
+
+import re
+
+from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, StopError
+
+_MISSING_FILE = re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST|PATH_NOT_FOUND|FileNotFoundException")
+_NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
+_MAX_TEXT = 400
+
+
+class DuplicateKey(StopError):
+    """The source has several rows of one key, which keyed mirroring can't express."""
+
+    code = ErrorCode.DUPLICATE_KEY
+
+    def __init__(self, table: str, rows: int, samples: tuple[str, ...]) -> None:
+        self.table, self.rows, self.samples = table, rows, samples
+        super().__init__(
+            f"{table}: {rows} changes repeat a key within one commit, for example {'; '.join(samples)}; "
+            "nothing of the slice was published.",
+            "remove the duplicate rows from the source, or choose `keys` that are unique.",
+        )
+
+
+class DataFileMissing(RebuildError):
+    """A file that the log names is gone, by VACUUM or by hand."""
+
+    code = ErrorCode.DATA_FILE_MISSING
+
+    def __init__(self, folder: str, why: str) -> None:
+        self.folder = folder
+        super().__init__(
+            f"a data or change file of the source is gone ({why}).",
+            "run `mirror-assets rebuild` for the table; keep delta.deletedFileRetentionDuration longer than the lag.",
+        )
+
+
+class SparkOutOfSpace(RetryError):
+    """Spark found no space left; nothing was published."""
+
+    code = ErrorCode.STORE_FULL
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        super().__init__(f"no space left while Spark wrote {folder}.", "free space and run again; nothing was lost.")
+
+
+class SparkFailed(StopError):
+    """Spark failed for another reason."""
+
+    code = ErrorCode.SPARK_FAILED
+
+    def __init__(self, folder: str, why: str) -> None:
+        self.folder = folder
+        super().__init__(f"Spark could not write {folder}: {why}.", "read the Spark log above, then run again.")
+
+
+def spark_error(error: Exception, folder: str) -> MirrorError:
+    """The error of ours that says what a Spark exception means; py4j gives only text for failures in tasks."""
+    text = str(error)
+    condition = _CONDITION.search(text)
+    short = condition[1] if condition else text.strip().partition("\n")[0][:_MAX_TEXT]
+    if _NO_SPACE.search(text):
+        return SparkOutOfSpace(folder)
+    if _MISSING_FILE.search(text):
+        return DataFileMissing(folder, short)
+    return SparkFailed(folder, short)

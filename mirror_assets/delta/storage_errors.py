@@ -1,0 +1,47 @@
+"""The errors of deltalake and of its storage, as ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from mirror_assets.delta.errors import SourceNotDelta, SourceUnavailable, SourceUnreadable, SourceUnsupported
+from mirror_assets.errors import MirrorError
+
+_COLOUR = re.compile(r"\x1b\[\d*m")
+_BACKTRACE = re.compile(r"\n\s*0: .*", re.DOTALL)
+# deltalake gives one OSError for everything a storage can answer; what only a person can mend is told by its words.
+_SETTING = re.compile(r"lacked (valid auth|the necessary)|\b40[134] |Config error|Permission denied", re.IGNORECASE)
+
+
+@contextmanager
+def translated(uri: str) -> Iterator[None]:
+    """Raise SourceNotDelta, SourceUnreadable, SourceUnsupported or SourceUnavailable for what deltalake raises.
+
+    A missing file (FileNotFoundError) passes through: what it means depends on the file.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except TableNotFoundError as error:
+        raise _not_found(uri, _words(error)) from error
+    except DeltaError as error:
+        words = _words(error)
+        raise (SourceUnsupported if "Unsupported" in words else SourceUnreadable)(uri, words) from error
+    except OSError as error:
+        words = _words(error)
+        raise (SourceUnreadable if _SETTING.search(words) else SourceUnavailable)(uri, words) from error
+
+
+def _not_found(uri: str, words: str) -> MirrorError:
+    return SourceNotDelta(uri) if "No files in log segment" in words else SourceUnreadable(uri, words)
+
+
+def _words(error: Exception) -> str:
+    """The message in one line, without colours, arrows and stack frames."""
+    plain = _BACKTRACE.sub("", _COLOUR.sub("", str(error))).replace("↳", "")
+    return " ".join(plain.split()).rstrip(".!")

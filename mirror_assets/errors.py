@@ -1,0 +1,97 @@
+"""The error tree, grouped by what a catcher does about an error.
+
+    MirrorError
+    ├── RetryError      nothing is wrong: try again later
+    ├── SettingError    fix the setting, or the source's property, that it names
+    ├── RebuildError    the slice can't follow what landed before: rebuild the table
+    ├── StopError       something is not as we left it: a person decides
+    └── UnknownOutcome  a request may or may not have taken effect: read back, never guess
+
+Concrete errors live in the room that raises them. Each takes facts, keeps them as attributes, and writes its own
+message: what, where, and the next step. `code` is stable: codes are added, never renamed or removed.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import ClassVar
+
+
+class ErrorCode(str, Enum):
+    """Stable names of every error, for logs, metadata and callers that match on them."""
+
+    # storage
+    STORE_UNAVAILABLE = "store_unavailable"
+    STORE_FULL = "store_full"
+    STORE_DENIED = "store_denied"
+    PATH_REFUSED = "path_refused"
+    PATH_MISSING = "path_missing"
+    PATH_EXISTS = "path_exists"
+    PATH_CHANGED = "path_changed"
+    FILE_TOO_LARGE = "file_too_large"
+    OUTCOME_UNKNOWN = "outcome_unknown"
+    FILE_SYSTEM_UNFIT = "file_system_unfit"
+    # configuration
+    CONFIG_INVALID = "config_invalid"
+    CONFIG_MISSING = "config_missing"
+    # source
+    SOURCE_UNREADABLE = "source_unreadable"
+    SOURCE_NOT_DELTA = "source_not_delta"
+    SOURCE_UNFIT = "source_unfit"
+    FEED_DISABLED = "feed_disabled"
+    LOG_GAP = "log_gap"
+    SOURCE_BREAK = "source_break"
+    DATA_FILE_MISSING = "data_file_missing"
+    DUPLICATE_KEY = "duplicate_key"
+    SPARK_FAILED = "spark_failed"
+    SOURCE_UNAVAILABLE = "source_unavailable"
+    # landing zone
+    NAME_REFUSED = "name_refused"
+    MANIFEST_CORRUPT = "manifest_corrupt"
+    MANIFEST_LOST = "manifest_lost"
+    STAGED_FILE_LOST = "staged_file_lost"
+    FOREIGN_FILE = "foreign_file"
+    METADATA_DIFFERS = "metadata_differs"
+    SLICE_MISSING = "slice_missing"
+    SLICE_NOT_STAGED = "slice_not_staged"
+    SLICE_NOT_CHECKED = "slice_not_checked"
+    LOST_RACE = "lost_race"
+    REBUILD_RUNNING = "rebuild_running"
+    # mirror
+    CHECKS_FAILED = "checks_failed"
+    MIRROR_BUSY = "mirror_busy"
+    MIRROR_UNREADABLE = "mirror_unreadable"
+    TABLE_STOPPED = "table_stopped"
+    COVERED_VERSION_GONE = "covered_version_gone"
+
+
+class MirrorError(Exception):
+    """Root of the tree. The message is `what`, then the next step."""
+
+    code: ClassVar[ErrorCode]
+
+    def __init__(self, what: str, next_step: str) -> None:
+        """Keep both halves of the message; `what` names the table, file or setting."""
+        self.what = what
+        self.next_step = next_step
+        super().__init__(f"{what} Next: {next_step}")
+
+
+class RetryError(MirrorError):
+    """Try again later; nothing has to be changed."""
+
+
+class SettingError(MirrorError):
+    """Fix the setting or the source's property named in the message, then run again."""
+
+
+class RebuildError(MirrorError):
+    """The table must be rebuilt; until then what landed stays as it is."""
+
+
+class StopError(MirrorError):
+    """Stop and let a person look; going on could lose or double rows."""
+
+
+class UnknownOutcome(MirrorError):
+    """The request may have taken effect or not; read back before anything else."""

@@ -1,0 +1,147 @@
+"""What can be wrong with a landing zone or a staged slice."""
+
+from __future__ import annotations
+
+from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError
+
+
+class NameRefused(SettingError):
+    """A name that a landing zone can't hold."""
+
+    code = ErrorCode.NAME_REFUSED
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name = name
+        super().__init__(f"name {name!r} can't be used in a landing zone: {why}.", "choose another name.")
+
+
+class ManifestCorrupt(StopError):
+    """A control file of ours is not what we write."""
+
+    code = ErrorCode.MANIFEST_CORRUPT
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path = path
+        super().__init__(
+            f"{path} is not a valid control file: {why}.",
+            "restore it from a backup of the landing zone, or run `mirror-assets rebuild` for its table.",
+        )
+
+
+class ManifestLost(StopError):
+    """Landing files without a manifest, and their receipts don't decide where to go on."""
+
+    code = ErrorCode.MANIFEST_LOST
+
+    def __init__(self, table: str, why: str) -> None:
+        self.table = table
+        super().__init__(
+            f"{table}: the manifest is gone and can't be made again: {why}.",
+            f"run `mirror-assets rebuild {table}`.",
+        )
+
+
+class StagedFileLost(StopError):
+    """A committed file is neither staged nor landed."""
+
+    code = ErrorCode.STAGED_FILE_LOST
+
+    def __init__(self, table: str, staged: str, number: int) -> None:
+        self.table, self.staged, self.number = table, staged, number
+        super().__init__(
+            f"{table}: {staged}, committed as landing file {number}, is neither staged nor landed.",
+            f"if you removed it, restore it; else run `mirror-assets rebuild {table}`.",
+        )
+
+
+class ForeignFile(StopError):
+    """A landing file that we did not publish stands where one of ours belongs."""
+
+    code = ErrorCode.FOREIGN_FILE
+
+    def __init__(self, table: str, path: str, why: str) -> None:
+        self.table, self.path = table, path
+        super().__init__(
+            f"{table}: {path} was not published by this mirror: {why}.",
+            "find who writes into the table folder; move the file away, then run again.",
+        )
+
+
+class MetadataDiffers(StopError):
+    """`_metadata.json` is not what this mirror needs; Fabric forbids changing declared keys."""
+
+    code = ErrorCode.METADATA_DIFFERS
+
+    def __init__(self, table: str, path: str, found: str, wanted: str) -> None:
+        self.table, self.path = table, path
+        super().__init__(
+            f"{table}: {path} declares {found}, and mirror.yaml asks for {wanted}; declared keys can't be changed.",
+            f"set the keys back, or run `mirror-assets rebuild {table}`.",
+        )
+
+
+class SliceMissing(StopError):
+    """The slice starts after the next uncovered version."""
+
+    code = ErrorCode.SLICE_MISSING
+
+    def __init__(self, table: str, key: str, wanted_first: int) -> None:
+        self.table, self.key, self.wanted_first = table, key, wanted_first
+        super().__init__(
+            f"{table}: slice {key} can't land yet: version {wanted_first} is the next one to be covered.",
+            f"materialize the slice that starts at version {wanted_first} first.",
+        )
+
+
+class SliceNotStaged(RetryError):
+    """Nothing staged fits the manifest's next generation for this slice."""
+
+    code = ErrorCode.SLICE_NOT_STAGED
+
+    def __init__(self, table: str, key: str) -> None:
+        self.table, self.key = table, key
+        super().__init__(
+            f"{table}: no staged parts of slice {key} fit what has landed so far.",
+            "materialize change_feed for this partition, then landing_zone.",
+        )
+
+
+class SliceNotChecked(StopError):
+    """The staged parts have no passed verdict of every blocking check."""
+
+    code = ErrorCode.SLICE_NOT_CHECKED
+
+    def __init__(self, table: str, key: str, missing: tuple[str, ...], failed: tuple[str, ...]) -> None:
+        self.table, self.key, self.missing, self.failed = table, key, missing, failed
+        reasons = [f"failed: {', '.join(failed)}"] if failed else []
+        reasons += [f"not run: {', '.join(missing)}"] if missing else []
+        super().__init__(
+            f"{table}: slice {key} is not published, because of its checks ({'; '.join(reasons)}).",
+            "read the failed check's message; after mending, materialize change_feed again.",
+        )
+
+
+class LostRace(RetryError):
+    """Another publisher committed first."""
+
+    code = ErrorCode.LOST_RACE
+
+    def __init__(self, table: str, key: str) -> None:
+        self.table, self.key = table, key
+        super().__init__(
+            f"{table}: another publisher committed while slice {key} was on its way.",
+            "run again; what it covered is not sent twice.",
+        )
+
+
+class RebuildRunning(RetryError):
+    """A rebuild of the table is under way."""
+
+    code = ErrorCode.REBUILD_RUNNING
+
+    def __init__(self, table: str, step: str) -> None:
+        self.table, self.step = table, step
+        super().__init__(
+            f"{table}: a rebuild is under way (step {step}).",
+            f"run `mirror-assets rebuild {table}` to continue it.",
+        )

@@ -1,0 +1,221 @@
+"""The control files that we write into a landing zone, as values (design §4).
+
+All of them are read back as untrusted input: sizes are limited, unknown fields refused, types checked.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Literal, TypeVar
+
+import pydantic
+from pydantic import Field
+
+from mirror_assets.landing.errors import ManifestCorrupt
+from mirror_assets.landing.names import SliceKey
+from mirror_assets.storage import Content, PathMissing, Store
+
+RECEIPT_KEY = "mirror_assets"
+_LIMIT = 64 << 20
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class SliceKind(str, Enum):
+    """What a slice carries."""
+
+    SNAPSHOT = "snapshot"
+    CHANGES = "changes"
+
+
+class _Record(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Column(_Record):
+    """One landed column: its name and its landing type as Spark spells it (`bigint`, `decimal(10,2)`)."""
+
+    name: str
+    type: str
+
+
+class MarkerCounts(_Record):
+    """Rows of a file by row marker; rows without the marker column count as inserts."""
+
+    inserts: Count = 0
+    updates: Count = 0
+    deletes: Count = 0
+    upserts: Count = 0
+
+    @property
+    def total(self) -> int:
+        """All rows."""
+        return self.inserts + self.updates + self.deletes + self.upserts
+
+    def __add__(self, other: MarkerCounts) -> MarkerCounts:
+        """Sum of both, by marker."""
+        return MarkerCounts(
+            inserts=self.inserts + other.inserts,
+            updates=self.updates + other.updates,
+            deletes=self.deletes + other.deletes,
+            upserts=self.upserts + other.upserts,
+        )
+
+
+class ChangeCounts(_Record):
+    """Rows read from the change feed by `_change_type`; a snapshot's rows count as inserts."""
+
+    insert: Count = 0
+    update_preimage: Count = 0
+    update_postimage: Count = 0
+    delete: Count = 0
+
+    @property
+    def total(self) -> int:
+        """All rows read."""
+        return self.insert + self.update_preimage + self.update_postimage + self.delete
+
+
+class StagedPart(_Record):
+    """One staged part, read back after it was written."""
+
+    name: str
+    etag: str
+    bytes: Count
+    sha256: str | None
+    markers: MarkerCounts
+
+
+class Verdict(_Record):
+    """What a blocking check said of exactly these files."""
+
+    check: str
+    passed: bool
+    etags: tuple[str, ...]
+    message: str = ""
+
+
+class Receipt(_Record):
+    """What every landing file says of itself in its Parquet key-value metadata (design §4)."""
+
+    format: Literal[1] = 1
+    incarnation: str
+    source_table_id: str
+    slice: str
+    generation: int
+    attempt: str
+    first_number: int
+
+
+class SliceRecord(_Record):
+    """`slice.json`: a staged slice, complete once it exists."""
+
+    format: Literal[1] = 1
+    table: str
+    slice: str
+    kind: SliceKind
+    life: int
+    generation: int
+    attempt: str
+    incarnation: str
+    first_number: int
+    source_table_id: str
+    source_schema: str
+    keys: tuple[str, ...]
+    columns: tuple[Column, ...]
+    first_commit_ms: int | None
+    last_commit_ms: int | None
+    read: ChangeCounts
+    parts: tuple[StagedPart, ...]
+    verdicts: tuple[Verdict, ...] = ()
+
+    @property
+    def key(self) -> SliceKey:
+        """The slice's key."""
+        return SliceKey.parse(self.slice)
+
+    @property
+    def markers(self) -> MarkerCounts:
+        """Rows written, by marker."""
+        return sum((part.markers for part in self.parts), MarkerCounts())
+
+    @property
+    def bytes(self) -> int:
+        """Size of all parts."""
+        return sum(part.bytes for part in self.parts)
+
+    @property
+    def etags(self) -> tuple[str, ...]:
+        """ETags of the parts, in order: what a verdict is bound to."""
+        return tuple(part.etag for part in self.parts)
+
+
+class Entry(_Record):
+    """A committed landing file: which staged part gets which number."""
+
+    staged: str
+    number: Annotated[int, Field(ge=1)]
+    etag: str
+    bytes: Count
+    sha256: str | None
+    markers: MarkerCounts
+
+
+class Manifest(_Record):
+    """`_mirror.json`: what is covered, and the newest generation's files."""
+
+    format: Literal[1] = 1
+    incarnation: str
+    life: Annotated[int, Field(ge=1)]
+    source_table_id: str
+    source_schema: str
+    keys: tuple[str, ...]
+    columns: tuple[Column, ...]
+    generation: Annotated[int, Field(ge=1)]
+    attempt: str
+    slice: str
+    kind: SliceKind
+    covered: Annotated[int, Field(ge=-1)]
+    covered_commit_ms: int | None
+    first_number: Annotated[int, Field(ge=1)]
+    next_number: Annotated[int, Field(ge=1)]
+    entries: tuple[Entry, ...]
+
+    @property
+    def receipt(self) -> Receipt:
+        """What the newest generation's files say of themselves."""
+        return Receipt(
+            incarnation=self.incarnation,
+            source_table_id=self.source_table_id,
+            slice=self.slice,
+            generation=self.generation,
+            attempt=self.attempt,
+            first_number=self.first_number,
+        )
+
+
+RecordT = TypeVar("RecordT", bound=pydantic.BaseModel)
+
+
+def encode(record: pydantic.BaseModel) -> bytes:
+    """The record as JSON text."""
+    return record.model_dump_json(indent=1).encode()
+
+
+def decode(model: type[RecordT], path: str, data: bytes) -> RecordT:
+    """The record in `data`, read from `path`. Raises ManifestCorrupt."""
+    try:
+        return model.model_validate_json(data)
+    except pydantic.ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(step) for step in first["loc"]) or "the document"
+        raise ManifestCorrupt(path, f"{where}: {first['msg']}") from None
+
+
+def load(store: Store, model: type[RecordT], path: str) -> tuple[RecordT, Content] | None:
+    """The record at `path` with the bytes and ETag it was read from, or None when there is none."""
+    try:
+        content = store.read(path, _LIMIT)
+    except PathMissing:
+        return None
+    return decode(model, path, content.data), content

@@ -1,0 +1,194 @@
+"""The grammar of every name in a landing zone; nothing else in the project splits or joins one.
+
+Rules: reference `landing-zone` (20 digits from 1, `<schema>.schema` folders, underscore names are ignored by Fabric).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mirror_assets.landing.errors import NameRefused
+
+SCRATCH = "_scratchPad"
+PROCESSED = "_ProcessedFiles"
+READY_TO_DELETE = "_FilesReadyToDelete"
+METADATA = "_metadata.json"
+MANIFEST = "_mirror.json"
+HISTORY = "_mirror"
+REBUILDS = "_rebuild"
+PARTNER_EVENTS = "_partnerEvents.json"
+SLICE_RECORD = "slice.json"
+
+_SCHEMA_SUFFIX = ".schema"
+_LANDING_FILE = re.compile(r"(\d{20})\.parquet")
+_PART = re.compile(r"part-(\d{5})\.parquet")
+_ATTEMPT_FOLDER = re.compile(r"(\d+)-([0-9a-f]{32})")
+_SLICE_KEY = re.compile(r"(\d{4})-(\d{20})-(\d{20})")
+_FORBIDDEN = re.compile(r'[\\/:*?"<>|\x00-\x1f]')
+_MAX_NAME = 128
+
+
+@dataclass(frozen=True, order=True)
+class TableName:
+    """A table's name in the mirror, `[schema.]table`."""
+
+    schema: str | None
+    table: str
+
+    @classmethod
+    def parse(cls, text: str) -> TableName:
+        """The name written as `[schema.]table`. Raises NameRefused for one that a landing zone can't hold."""
+        schema, dot, table = text.rpartition(".")
+        for part in (schema, table) if dot else (table,):
+            _check_name(text, part)
+        return cls(schema if dot else None, table)
+
+    @property
+    def folder(self) -> str:
+        """The table folder's path in the landing zone: `[<schema>.schema/]<table>`."""
+        return f"{self.schema}{_SCHEMA_SUFFIX}/{self.table}" if self.schema else self.table
+
+    @property
+    def manifest(self) -> str:
+        """Path of the manifest."""
+        return f"{self.folder}/{MANIFEST}"
+
+    @property
+    def metadata(self) -> str:
+        """Path of `_metadata.json`."""
+        return f"{self.folder}/{METADATA}"
+
+    @property
+    def scratch(self) -> str:
+        """The folder of all staged attempts of the table."""
+        return f"{SCRATCH}/{self}"
+
+    @property
+    def rebuild_record(self) -> str:
+        """Path of the rebuild record, outside the folder that a rebuild drops."""
+        return f"{REBUILDS}/{self}.json"
+
+    def history(self, generation: int) -> str:
+        """Path where the entries of one generation are kept."""
+        return f"{self.folder}/{HISTORY}/{generation:020d}.json"
+
+    def landing_file(self, number: int) -> str:
+        """Path of the landing file with this sequence number."""
+        return f"{self.folder}/{landing_name(number)}"
+
+    def __str__(self) -> str:
+        """`[schema.]table`."""
+        return f"{self.schema}.{self.table}" if self.schema else self.table
+
+
+def _check_name(whole: str, part: str) -> None:
+    if not part:
+        raise NameRefused(whole, "it has an empty part")
+    if "." in part:
+        raise NameRefused(whole, "it has more than one dot; write [schema.]table")
+    if part.startswith("_"):
+        raise NameRefused(whole, "Fabric ignores names that start with an underscore")
+    if _FORBIDDEN.search(part) or part != part.strip():
+        raise NameRefused(whole, 'it has a space at an end or one of \\ / : * ? " < > | or a control character')
+    if len(part) > _MAX_NAME:
+        raise NameRefused(whole, f"a part of it is longer than {_MAX_NAME} characters")
+
+
+def folder_to_table(folder: str) -> TableName | None:
+    """The table whose folder this is, or None for any other folder."""
+    schema, slash, table = folder.partition("/")
+    try:
+        if not slash:
+            return None if folder.endswith(_SCHEMA_SUFFIX) else TableName.parse(folder)
+        return (
+            TableName.parse(f"{schema.removesuffix(_SCHEMA_SUFFIX)}.{table}")
+            if schema.endswith(_SCHEMA_SUFFIX)
+            else None
+        )
+    except NameRefused:
+        return None
+
+
+def is_schema_folder(name: str) -> bool:
+    """Whether a folder at the root holds a schema's tables."""
+    return name.endswith(_SCHEMA_SUFFIX) and not name.startswith("_")
+
+
+def landing_name(number: int) -> str:
+    """File name of a sequence number, from 1."""
+    return f"{number:020d}.parquet"
+
+
+def landing_number(name: str) -> int | None:
+    """The sequence number of a landing file's name, or None for any other name."""
+    match = _LANDING_FILE.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def part_name(index: int) -> str:
+    """File name of a staged part, from 0."""
+    return f"part-{index:05d}.parquet"
+
+
+def part_index(name: str) -> int | None:
+    """The index of a staged part's name, or None for any other name."""
+    match = _PART.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+@dataclass(frozen=True)
+class AttemptFolder:
+    """The staging folder of one attempt at one generation: written by that attempt only."""
+
+    table: TableName
+    generation: int
+    attempt: str
+
+    @classmethod
+    def parse(cls, table: TableName, name: str) -> AttemptFolder | None:
+        """The folder with this name below the table's scratch folder, or None for any other name."""
+        match = _ATTEMPT_FOLDER.fullmatch(name)
+        return cls(table, int(match[1]), match[2]) if match else None
+
+    @property
+    def path(self) -> str:
+        """The folder's path."""
+        return f"{self.table.scratch}/{self.generation}-{self.attempt}"
+
+    @property
+    def record(self) -> str:
+        """Path of the slice record in it."""
+        return f"{self.path}/{SLICE_RECORD}"
+
+
+def attempt_id(milliseconds: int, random: bytes) -> str:
+    """A fresh attempt's id from the time and 10 random bytes: unique by chance, and newer attempts sort last.
+
+    The order only chooses among attempts that are all safe to publish, so a clock that jumps does no harm.
+    """
+    return f"{milliseconds & (2**48 - 1):012x}{random[:10].hex():0>20}"
+
+
+@dataclass(frozen=True, order=True)
+class SliceKey:
+    """A slice's partition key, `life-first-last`; keys sort as things happened (design §4)."""
+
+    life: int
+    first: int
+    last: int
+
+    @classmethod
+    def parse(cls, text: str) -> SliceKey:
+        """The key written as text. Raises NameRefused for any other text."""
+        match = _SLICE_KEY.fullmatch(text)
+        if match is None:
+            raise NameRefused(text, "a slice's key is life-first-last with 4, 20 and 20 digits")
+        key = cls(int(match[1]), int(match[2]), int(match[3]))
+        if key.first > key.last:
+            raise NameRefused(text, "its first version is after its last")
+        return key
+
+    def __str__(self) -> str:
+        """`life-first-last`, zero-padded."""
+        return f"{self.life:04d}-{self.first:020d}-{self.last:020d}"

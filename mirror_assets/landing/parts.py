@@ -1,0 +1,109 @@
+"""Staged parts: read back after they were written, and found again by the publisher."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mirror_assets.landing.errors import SliceNotStaged
+from mirror_assets.landing.format import (
+    MarkerCounts,
+    SliceRecord,
+    StagedPart,
+    Verdict,
+    encode,
+    load,
+)
+from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName
+from mirror_assets.landing.state import Footing
+from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.storage import Store
+
+_CHUNK = 4 << 20
+
+
+def inspect_part(store: Store, path: str) -> StagedPart:
+    """The part at `path`, made durable and read back: size, ETag, SHA-256, rows by marker. Raises PathMissing."""
+    info = store.seal(path)
+    return StagedPart(
+        name=info.name, etag=info.etag, bytes=info.size, sha256=sha256(store, path), markers=count_markers(store, path)
+    )
+
+
+def sha256(store: Store, path: str) -> str:
+    """SHA-256 of the file's content, in hexadecimal."""
+    digest = hashlib.sha256()
+    with store.open(path) as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def count_markers(store: Store, path: str) -> MarkerCounts:
+    """Rows by marker, from the marker column alone; all rows are inserts in a file without one."""
+    with store.open(path) as source, pq.ParquetFile(source) as file:
+        if ROW_MARKER not in file.schema_arrow.names:
+            return MarkerCounts(inserts=file.metadata.num_rows)
+        markers = file.read([ROW_MARKER]).column(ROW_MARKER)
+    counts = {pair["values"]: pair["counts"] for pair in pc.value_counts(markers.combine_chunks()).to_pylist()}
+    return MarkerCounts(
+        inserts=counts.get(Marker.INSERT, 0),
+        updates=counts.get(Marker.UPDATE, 0),
+        deletes=counts.get(Marker.DELETE, 0),
+        upserts=counts.get(Marker.UPSERT, 0),
+    )
+
+
+def write_record(store: Store, table: TableName, record: SliceRecord) -> None:
+    """Write `slice.json`, last, beside the staged parts: from now on the slice is complete."""
+    store.create(AttemptFolder(table, record.generation, record.attempt).record, encode(record))
+
+
+def staged_slices(store: Store, table: TableName) -> tuple[SliceRecord, ...]:
+    """Every complete staged slice of the table, by generation and attempt."""
+    found = []
+    for info in store.list(table.scratch):
+        folder = AttemptFolder.parse(table, info.name)
+        loaded = load(store, SliceRecord, folder.record) if folder else None
+        if loaded:
+            found.append(loaded[0])
+    return tuple(sorted(found, key=lambda record: (record.generation, record.attempt)))
+
+
+def fitting_slice(store: Store, table: TableName, key: SliceKey, footing: Footing) -> SliceRecord:
+    """The staged slice up to `key.last` that can commit next; of several attempts the newest. Raises SliceNotStaged."""
+    fitting = [
+        record for record in staged_slices(store, table) if record.key.last == key.last and stands_on(record, footing)
+    ]
+    if not fitting:
+        raise SliceNotStaged(str(table), str(key))
+    return max(fitting, key=lambda record: record.attempt)
+
+
+def stands_on(record: SliceRecord, footing: Footing) -> bool:
+    """Whether the slice was staged as what the footing says comes next; a life's first slice brings its incarnation."""
+    return (
+        record.generation == footing.generation
+        and record.first_number == footing.first_number
+        and record.life == footing.life
+        and (footing.generation == 1 or record.incarnation == footing.incarnation)
+    )
+
+
+def add_verdicts(
+    store: Store, table: TableName, record: SliceRecord, verdicts: Sequence[Verdict]
+) -> SliceRecord:
+    """The record with these verdicts, each in the place of an older one by the same check. Raises SliceNotStaged."""
+    path = AttemptFolder(table, record.generation, record.attempt).record
+    loaded = load(store, SliceRecord, path)
+    if loaded is None:
+        raise SliceNotStaged(str(table), record.slice)
+    current, content = loaded
+    given = {verdict.check for verdict in verdicts}
+    others = tuple(known for known in current.verdicts if known.check not in given)
+    updated = current.model_copy(update={"verdicts": (*others, *verdicts)})
+    store.replace(path, encode(updated), content.etag)
+    return updated

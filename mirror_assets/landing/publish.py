@@ -1,0 +1,162 @@
+"""Publish a staged slice exactly once: the manifest commits, a rename is redo, the footer is the receipt.
+
+Five rules carry it (docs/decisions/0001): one compare-and-swap commits; redo comes before plan; a rename is conditional
+on the source's ETag and on the target's absence; garbage is judged by generation; a staged name is written by one
+attempt only. There is no lock, no clock, no number from a listing, and no state outside the table folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from mirror_assets.errors import UnknownOutcome
+from mirror_assets.landing.errors import LostRace, SliceMissing, SliceNotChecked, SliceNotStaged
+from mirror_assets.landing.format import Entry, Manifest, SliceKind, SliceRecord, encode
+from mirror_assets.landing.metadata import ensure_metadata
+from mirror_assets.landing.names import AttemptFolder, TableName
+from mirror_assets.landing.recover import collect, recover, redo
+from mirror_assets.landing.state import Standing, read_manifest
+from mirror_assets.landing.steps import Create, Replace, Steps, head
+from mirror_assets.storage import PathChanged, PathExists, PathMissing
+
+
+class Outcome(str, Enum):
+    """How a publication ended."""
+
+    LANDED = "landed"
+    COVERED = "already covered"
+    VOID = "void"
+
+
+@dataclass(frozen=True)
+class Published:
+    """The table folder's state after a publication, and what this one did."""
+
+    outcome: Outcome
+    manifest: Manifest
+    entries: tuple[Entry, ...] = ()
+
+
+def publish(
+    table: TableName, record: SliceRecord, checks: Sequence[str], rebuild_life: int | None = None
+) -> Steps[Published]:
+    """Land the slice's parts under the next numbers, or say that they have landed before.
+
+    `checks` are the blocking checks whose passed verdicts the record must hold. Raises SliceMissing (a gap),
+    SliceNotChecked, SliceNotStaged (staged for another generation), LostRace, and what recovery raises.
+    """
+    standing = yield from recover(table, rebuild_life)
+    yield from collect(table, standing)
+    done = _covered_before(record, standing)
+    if done is not None:
+        return done
+    _require_fit(record, standing)
+    _require_verdicts(record, checks)
+    manifest = _manifest(table, record, standing)
+    yield from _require_parts(record, manifest)
+    yield from ensure_metadata(table, record.keys)
+    yield from _commit(table, manifest, standing)
+    yield from redo(table, manifest)
+    return Published(Outcome.LANDED, manifest, manifest.entries)
+
+
+def _covered_before(record: SliceRecord, standing: Standing | None) -> Published | None:
+    """The outcome for a slice that has nothing left to land: covered, or of an earlier life, or overtaken."""
+    if standing is None:
+        return None
+    manifest, key = standing.manifest, record.key
+    if key.life < manifest.life:
+        return Published(Outcome.VOID, manifest)
+    if key.last <= manifest.covered:
+        return Published(Outcome.COVERED, manifest)
+    return None
+
+
+def _require_fit(record: SliceRecord, standing: Standing | None) -> None:
+    """Only the slice that was staged as the manifest's next generation may be committed."""
+    table, key = record.table, record.slice
+    if standing is None:
+        if record.kind is not SliceKind.SNAPSHOT and record.generation != 1:
+            raise SliceMissing(table, key, 0)
+        fits = record.generation == 1 and record.first_number == 1
+    else:
+        manifest = standing.manifest
+        if record.kind is SliceKind.CHANGES and record.key.first > manifest.covered + 1:
+            raise SliceMissing(table, key, manifest.covered + 1)
+        fits = (
+            record.incarnation == manifest.incarnation
+            and record.life == manifest.life
+            and record.generation == manifest.generation + 1
+            and record.first_number == manifest.next_number
+            and (record.kind is SliceKind.SNAPSHOT or record.key.first == manifest.covered + 1)
+        )
+    if not fits:
+        raise SliceNotStaged(table, key)
+
+
+def _require_verdicts(record: SliceRecord, checks: Sequence[str]) -> None:
+    """A verdict counts only for the very files that it was given for."""
+    verdicts = {verdict.check: verdict for verdict in record.verdicts if verdict.etags == record.etags}
+    missing = tuple(check for check in checks if check not in verdicts)
+    failed = tuple(check for check in checks if check in verdicts and not verdicts[check].passed)
+    if missing or failed:
+        raise SliceNotChecked(record.table, record.slice, missing, failed)
+
+
+def _require_parts(record: SliceRecord, manifest: Manifest) -> Steps[None]:
+    """A part that changed since it was checked must be found before the commit: afterwards it would be lost."""
+    for entry in manifest.entries:
+        info = yield from head(entry.staged)
+        if info is None or info.etag != entry.etag:
+            raise SliceNotStaged(record.table, record.slice)
+
+
+def _manifest(table: TableName, record: SliceRecord, standing: Standing | None) -> Manifest:
+    """The manifest that commits the record; columns that the slice no longer has stay known (union)."""
+    folder = AttemptFolder(table, record.generation, record.attempt)
+    entries = tuple(
+        Entry(
+            staged=f"{folder.path}/{part.name}",
+            number=record.first_number + index,
+            etag=part.etag,
+            bytes=part.bytes,
+            sha256=part.sha256,
+            markers=part.markers,
+        )
+        for index, part in enumerate(record.parts)
+    )
+    known = standing.manifest.columns if standing else ()
+    names = {column.name for column in record.columns}
+    return Manifest(
+        incarnation=record.incarnation,
+        life=record.life,
+        source_table_id=record.source_table_id,
+        source_schema=record.source_schema,
+        keys=record.keys,
+        columns=record.columns + tuple(column for column in known if column.name not in names),
+        generation=record.generation,
+        attempt=record.attempt,
+        slice=record.slice,
+        kind=record.kind,
+        covered=record.key.last,
+        covered_commit_ms=record.last_commit_ms,
+        first_number=record.first_number,
+        next_number=record.first_number + len(entries),
+        entries=entries,
+    )
+
+
+def _commit(table: TableName, manifest: Manifest, standing: Standing | None) -> Steps[None]:
+    """The commit point. A refused or unknown request is read back: our attempt id decides."""
+    data = encode(manifest)
+    try:
+        if standing is None:
+            yield Create(table.manifest, data)
+        else:
+            yield Replace(table.manifest, data, standing.etag)
+    except (PathExists, PathChanged, PathMissing, UnknownOutcome):
+        found = yield from read_manifest(table)
+        if found is None or found.manifest.attempt != manifest.attempt:
+            raise LostRace(str(table), manifest.slice) from None

@@ -1,0 +1,122 @@
+"""What every publication does first: finish what was committed, and clear what can't be committed any more."""
+
+from __future__ import annotations
+
+from mirror_assets.errors import UnknownOutcome
+from mirror_assets.landing.errors import ForeignFile, LostRace, ManifestLost, RebuildRunning, StagedFileLost
+from mirror_assets.landing.format import Entry, Manifest, decode, encode
+from mirror_assets.landing.names import HISTORY, PROCESSED, READY_TO_DELETE, AttemptFolder, TableName, landing_number
+from mirror_assets.landing.rebuild import read_rebuild
+from mirror_assets.landing.state import Standing, read_manifest
+from mirror_assets.landing.steps import Create, DeleteTree, Rename, Steps, head, list_folder, read, receipt_of
+from mirror_assets.storage import PathChanged, PathExists, PathMissing
+
+# A lost reply is asked again this often before the error goes up; the next publication starts with redo anyway.
+_TRIES = 5
+
+
+def recover(table: TableName, rebuild_life: int | None = None) -> Steps[Standing | None]:
+    """The manifest with all its files landed, or None for a table that never landed anything.
+
+    `rebuild_life` lets the rebuild of that life through; everybody else waits until it is over.
+
+    Raises RebuildRunning, ManifestCorrupt, ManifestLost, StagedFileLost, ForeignFile.
+    """
+    rebuild = yield from read_rebuild(table)
+    if rebuild is not None and rebuild.life != rebuild_life:
+        raise RebuildRunning(str(table), rebuild.step.value)
+    standing = yield from read_manifest(table)
+    if standing is None:
+        standing = yield from _restore(table)
+    if standing is not None:
+        yield from redo(table, standing.manifest)
+    return standing
+
+
+def redo(table: TableName, manifest: Manifest) -> Steps[None]:
+    """Give every committed file its number, one after another; a gap would stop the replicator."""
+    yield from _keep_history(table, manifest)
+    if not manifest.entries or (yield from _landed(table, manifest.entries[-1])):
+        return
+    for entry in manifest.entries:
+        yield from _land(table, manifest, entry)
+
+
+def collect(table: TableName, standing: Standing | None) -> Steps[None]:
+    """Delete attempts that can't be committed any more: those of generations up to the manifest's (never by age)."""
+    newest = standing.manifest.generation if standing else 0
+    for info in (yield from list_folder(table.scratch)):
+        folder = AttemptFolder.parse(table, info.name)
+        if folder is not None and folder.generation <= newest:
+            yield DeleteTree(folder.path)
+
+
+def highest_landed(table: TableName) -> Steps[int]:
+    """The highest number among files that landed, wherever the service has put them; 0 when there is none."""
+    highest = 0
+    for folder in (table.folder, f"{table.folder}/{PROCESSED}", f"{table.folder}/{READY_TO_DELETE}"):
+        for info in (yield from list_folder(folder)):
+            highest = max(highest, landing_number(info.name) or 0)
+    return highest
+
+
+def _landed(table: TableName, entry: Entry) -> Steps[bool]:
+    """Whether the entry's file stands at its number: a rename keeps the ETag."""
+    info = yield from head(table.landing_file(entry.number))
+    return info is not None and info.etag == entry.etag
+
+
+def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
+    target = table.landing_file(entry.number)
+    for attempt in range(_TRIES):
+        try:
+            yield Rename(entry.staged, target, entry.etag)
+        except (PathMissing, PathChanged):
+            # Somebody moved it, perhaps we did and the reply was lost. Numbers only grow, so a number at or above
+            # this one that has landed proves it.
+            if (yield from highest_landed(table)) < entry.number:
+                raise StagedFileLost(str(table), entry.staged, entry.number) from None
+            return
+        except PathExists:
+            found = yield from receipt_of(target)
+            if found != manifest.receipt:
+                raise ForeignFile(str(table), target, "its footer is not the committed one") from None
+            return
+        except UnknownOutcome:
+            if attempt == _TRIES - 1:
+                raise
+        else:
+            return
+
+
+def _keep_history(table: TableName, manifest: Manifest) -> Steps[None]:
+    """Keep the generation's entries before any of its files lands, so that each landed file can be recognised."""
+    path = table.history(manifest.generation)
+    if (yield from head(path)) is not None:
+        return
+    try:
+        yield Create(path, encode(manifest))
+    except PathExists:
+        return  # written by another publisher from the same manifest: a generation has one
+
+
+def _restore(table: TableName) -> Steps[Standing | None]:
+    """Make a lost manifest again from the newest kept generation, if what landed agrees with it."""
+    folder = f"{table.folder}/{HISTORY}"
+    kept = [info for info in (yield from list_folder(folder)) if info.name.endswith(".json")]
+    highest = yield from highest_landed(table)
+    if not kept:
+        if highest:
+            raise ManifestLost(str(table), f"{highest} files have landed and no generation is kept in {folder}")
+        return None
+    content = yield from read(kept[-1].path)
+    if content is None:
+        raise LostRace(str(table), "the newest")
+    manifest = decode(Manifest, kept[-1].path, content.data)
+    if highest >= manifest.next_number:
+        raise ManifestLost(str(table), f"file {highest} landed after the newest kept generation")
+    try:
+        yield Create(table.manifest, content.data)
+    except PathExists:
+        pass  # another publisher restored the same bytes
+    return (yield from read_manifest(table))

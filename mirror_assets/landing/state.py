@@ -1,0 +1,50 @@
+"""Where a table stands: its manifest, and what the next slice must be staged as."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mirror_assets.landing.format import Manifest, decode
+from mirror_assets.landing.names import TableName
+from mirror_assets.landing.steps import Steps, read
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The manifest with the ETag that a compare-and-swap needs."""
+
+    manifest: Manifest
+    etag: str
+
+
+@dataclass(frozen=True)
+class Footing:
+    """What a slice has to be staged as, so that it can be the next to commit.
+
+    `covered` is -1 and `generation` 1 in a table folder that does not exist yet.
+    """
+
+    life: int
+    incarnation: str
+    generation: int
+    first_number: int
+    covered: int
+
+    def after(self, *, covered: int, files: int) -> Footing:
+        """The footing of the slice that follows one with this many files."""
+        return Footing(self.life, self.incarnation, self.generation + 1, self.first_number + files, covered)
+
+
+def next_footing(manifest: Manifest | None, *, life: int, incarnation: str) -> Footing:
+    """The footing that the manifest gives; without one, a new life under `incarnation`."""
+    if manifest is None:
+        return Footing(life, incarnation, generation=1, first_number=1, covered=-1)
+    return Footing(manifest.life, manifest.incarnation, manifest.generation + 1, manifest.next_number, manifest.covered)
+
+
+def read_manifest(table: TableName) -> Steps[Standing | None]:
+    """The manifest in the table folder, or None. Raises ManifestCorrupt."""
+    content = yield from read(table.manifest)
+    if content is None:
+        return None
+    return Standing(decode(Manifest, table.manifest, content.data), content.etag)

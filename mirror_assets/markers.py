@@ -1,0 +1,20 @@
+"""What a landed row says of itself: the marker column, its values, and how nested values are written as text."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+ROW_MARKER: Final = "__rowMarker__"
+
+# Nested values land as JSON text (seed `000`: complex types as a JSON string); a NULL field is not a missing field.
+JSON_OPTIONS: Final = {"ignoreNullFields": "false"}
+
+
+class Marker(IntEnum):
+    """Values of `__rowMarker__` (reference `landing-zone` §4.15)."""
+
+    INSERT = 0
+    UPDATE = 1
+    DELETE = 2
+    UPSERT = 4

@@ -1,0 +1,45 @@
+"""What can stop a table's mirroring between its source and its landing folder."""
+
+from __future__ import annotations
+
+from mirror_assets.errors import ErrorCode, RebuildError, RetryError, StopError
+
+
+class MirrorSlow(RetryError):
+    """The mirror did not do in time what a rebuild waits for."""
+
+    code = ErrorCode.MIRROR_BUSY
+
+    def __init__(self, what: str, seconds: float) -> None:
+        self.what_for, self.seconds = what, seconds
+        super().__init__(
+            f"waited {seconds:.0f} s for {what}.",
+            "see that the replicator runs (`mirror-assets replicate`), then run `mirror-assets rebuild` again: "
+            "it goes on where it was.",
+        )
+
+
+class SourceBroke(RebuildError):
+    """A commit of the source can't be mirrored onto what landed before it."""
+
+    code = ErrorCode.SOURCE_BREAK
+
+    def __init__(self, table: str, version: int, why: str) -> None:
+        self.table, self.version, self.why = table, version, why
+        super().__init__(
+            f"{table}: version {version} of the source can't follow what has landed: {why}.",
+            f"run `mirror-assets rebuild {table}`, or set on_break: rebuild.",
+        )
+
+
+class ChecksFailed(StopError):
+    """Blocking checks failed; nothing of the slice was published."""
+
+    code = ErrorCode.CHECKS_FAILED
+
+    def __init__(self, table: str, key: str, problems: tuple[str, ...]) -> None:
+        self.table, self.key, self.problems = table, key, problems
+        super().__init__(
+            f"{table}: slice {key} was not published: {'; '.join(problems)}.",
+            "mend the source or the settings, then run again.",
+        )

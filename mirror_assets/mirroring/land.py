@@ -1,0 +1,34 @@
+"""Publishes a staged, checked slice; no Spark."""
+
+from __future__ import annotations
+
+import uuid
+
+from mirror_assets.landing.errors import SliceMissing
+from mirror_assets.landing.names import SliceKey
+from mirror_assets.landing.parts import fitting_slice
+from mirror_assets.landing.publish import Outcome, Published, publish
+from mirror_assets.landing.recover import recover
+from mirror_assets.landing.state import next_footing
+from mirror_assets.landing.steps import drive
+from mirror_assets.mirroring.judge import BLOCKING_CHECKS
+from mirror_assets.mirroring.work import TableWork
+
+
+def land_slice(work: TableWork, key: SliceKey, rebuild_life: int | None = None) -> Published:
+    """The publication of the slice, or of what covered it before.
+
+    Raises SliceMissing (an earlier slice has not landed), SliceNotStaged, SliceNotChecked, LostRace, and what the
+    recovery of earlier publications raises.
+    """
+    standing = drive(recover(work.name, rebuild_life), work.store)
+    manifest = standing.manifest if standing else None
+    if manifest and key.life < manifest.life:
+        return Published(Outcome.VOID, manifest)
+    if manifest and key.last <= manifest.covered:
+        return Published(Outcome.COVERED, manifest)
+    footing = next_footing(manifest, life=key.life, incarnation=uuid.uuid4().hex)
+    if key.first > footing.covered + 1:
+        raise SliceMissing(str(work.name), str(key), footing.covered + 1)
+    record = fitting_slice(work.store, work.name, key, footing)
+    return drive(publish(work.name, record, BLOCKING_CHECKS, rebuild_life), work.store)

@@ -1,0 +1,136 @@
+"""What a table still has to do: its log against its manifest. No JVM."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from mirror_assets.delta.errors import LogGap
+from mirror_assets.delta.log import SourceLog
+from mirror_assets.delta.plan import Break, Limits, Plan, PlannedSlice, PlanRequest, plan_slices, snapshot_slice
+from mirror_assets.delta.state import SourceState
+from mirror_assets.landing.format import Manifest
+from mirror_assets.landing.names import SliceKey
+from mirror_assets.landing.rebuild import read_rebuild
+from mirror_assets.landing.state import Footing, next_footing
+from mirror_assets.landing.steps import drive
+from mirror_assets.mirroring.errors import SourceBroke
+from mirror_assets.mirroring.source import check_source
+from mirror_assets.mirroring.work import TableWork
+
+# The range of a slice that is asked for by its key is given: no limit may cut it again.
+_NO_LIMITS = Limits(max_commits=2**62, max_rows=2**62, max_bytes=2**62)
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """A table's source and manifest, the pending slices in order, and the break behind them, if any."""
+
+    state: SourceState
+    manifest: Manifest | None
+    footing: Footing
+    slices: tuple[PlannedSlice, ...]
+    stop: Break | None
+
+
+@dataclass(frozen=True)
+class Before:
+    """What a slice of changes follows: the version covered, and the source's schema and id there."""
+
+    covered: int
+    schema_string: str
+    table_id: str
+
+
+def plan_table(work: TableWork, boundaries: frozenset[int] = frozenset()) -> TablePlan:
+    """The plan of the table: a pure function of its log, its manifest and its settings.
+
+    `boundaries` are last versions of slices that are registered already, so that their keys stay as they are. Reads no
+    commit that is covered. Raises what the log, the manifest, and the check of settings against the source raise.
+    """
+    log = SourceLog(work.table.source)
+    state, manifest = log.state(), work.manifest()
+    if manifest is None:
+        planned, footing = _snapshot(work, state, first_life(work))
+        return TablePlan(state, None, footing, (planned,), None)
+    before = Before(manifest.covered, manifest.source_schema, manifest.source_table_id)
+    limits = work.table.slices
+    cuts = Limits(limits.max_commits, limits.max_rows, limits.max_bytes)
+    plan = _changes(work, log, before, manifest.life, state, cuts, boundaries)
+    return TablePlan(state, manifest, after_manifest(manifest), plan.slices, plan.stop)
+
+
+def plan_key(work: TableWork, key: SliceKey, before: Before | None) -> PlannedSlice:
+    """The slice that a partition key names, without what is covered before it; None before means nothing is.
+
+    Raises SourceBroke when the key's range can't be one slice (any more).
+    """
+    log = SourceLog(work.table.source)
+    if before is None:
+        return _snapshot(work, log.state(key.last), key.life)[0]
+    plan = _changes(work, log, before, key.life, log.state(), _NO_LIMITS, frozenset(), key.last)
+    if plan.stop is not None:
+        raise SourceBroke(str(work.name), plan.stop.version, plan.stop.message)
+    if len(plan.slices) != 1:
+        raise SourceBroke(str(work.name), plan.slices[1].first, f"slice {key} spans a change of the schema")
+    return plan.slices[0]
+
+
+def plan_snapshot(work: TableWork, life: int) -> tuple[PlannedSlice, Footing]:
+    """The snapshot slice that begins a life, at the source's tip, and its footing."""
+    return _snapshot(work, SourceLog(work.table.source).state(), life)
+
+
+def first_life(work: TableWork) -> int:
+    """The life that a table without a manifest begins: that of its rebuild, if one is under way, else the first."""
+    rebuild = drive(read_rebuild(work.name), work.store)
+    return rebuild.life if rebuild else 1
+
+
+def after_manifest(manifest: Manifest) -> Footing:
+    """The footing of the slice that follows what has landed."""
+    return next_footing(manifest, life=manifest.life, incarnation=manifest.incarnation)
+
+
+def _snapshot(work: TableWork, state: SourceState, life: int) -> tuple[PlannedSlice, Footing]:
+    check_source(work.config, work.table, state)
+    planned = snapshot_slice(state, life, work.table.files.target_rows)
+    return planned, next_footing(None, life=life, incarnation=uuid.uuid4().hex)
+
+
+def _changes(
+    work: TableWork,
+    log: SourceLog,
+    before: Before,
+    life: int,
+    tip: SourceState,
+    limits: Limits,
+    boundaries: frozenset[int],
+    last: int | None = None,
+) -> Plan:
+    """Slices of the commits after `before`, up to `last` or the tip."""
+    end = tip.version if last is None else min(last, tip.version)
+    return plan_slices(
+        PlanRequest(
+            covered=before.covered,
+            life=life,
+            tip=end,
+            tip_table_id=tip.table_id,
+            commits=log.commits(before.covered + 1, end),
+            schema_string=before.schema_string,
+            table_id=before.table_id,
+            keys=tuple(work.table.keys),
+            limits=limits,
+            target_rows=work.table.files.target_rows,
+            boundaries=boundaries,
+            covered_table_id=_id_at(log, before) if tip.table_id != before.table_id else before.table_id,
+        )
+    )
+
+
+def _id_at(log: SourceLog, before: Before) -> str | None:
+    """The table id at the covered version, or None when the log can't say any more."""
+    try:
+        return log.state(before.covered).table_id
+    except LogGap:
+        return None

@@ -1,0 +1,59 @@
+"""Stages the slices of a run one after another, each as the generation that follows the one before."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from mirror_assets.landing.errors import SliceMissing
+from mirror_assets.landing.format import Manifest, SliceRecord
+from mirror_assets.landing.names import SliceKey
+from mirror_assets.landing.parts import staged_slices, stands_on
+from mirror_assets.landing.state import next_footing
+from mirror_assets.mirroring.planning import Before, first_life, plan_key
+from mirror_assets.mirroring.stage import stage_slice
+from mirror_assets.mirroring.work import TableWork
+
+
+def stage_keys(work: TableWork, keys: Sequence[SliceKey]) -> Iterator[SliceRecord | None]:
+    """The record of each slice, staged; None for one that has nothing left to do.
+
+    `keys` in order. Several slices are staged ahead of what has landed, each on the footing of the one before. Raises
+    SliceMissing when a slice before is neither landed nor staged in this run, and what planning and staging raise.
+    """
+    manifest = work.manifest()
+    footing = next_footing(manifest, life=first_life(work), incarnation=uuid.uuid4().hex)
+    before = Before(manifest.covered, manifest.source_schema, manifest.source_table_id) if manifest else None
+    for key in keys:
+        if is_done(manifest, key) or key.last <= footing.covered:
+            yield None
+            continue
+        if key.first > footing.covered + 1:
+            raise SliceMissing(str(work.name), str(key), footing.covered + 1)
+        record = stage_slice(work, plan_key(work, key, before), footing)
+        footing = footing.after(covered=key.last, files=len(record.parts))
+        before = Before(key.last, record.source_schema, record.source_table_id)
+        yield record
+
+
+def is_done(manifest: Manifest | None, key: SliceKey) -> bool:
+    """Whether the slice is of an earlier life, or covered by what has landed."""
+    return manifest is not None and (key.life < manifest.life or key.last <= manifest.covered)
+
+
+def staged_ahead(work: TableWork) -> tuple[SliceRecord, ...]:
+    """The staged slices that could be committed next, one after another; of several attempts the newest."""
+    manifest = work.manifest()
+    footing = next_footing(manifest, life=first_life(work), incarnation="")
+    chain: list[SliceRecord] = []
+    for _, attempts in groupby(staged_slices(work.store, work.name), lambda record: record.generation):
+        fitting = [record for record in attempts if stands_on(record, footing)]
+        if fitting:
+            newest = max(fitting, key=lambda record: record.attempt)
+            chain.append(newest)
+            footing = replace(footing, incarnation=newest.incarnation).after(
+                covered=newest.key.last, files=len(newest.parts)
+            )
+    return tuple(chain)

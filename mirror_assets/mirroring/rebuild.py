@@ -1,0 +1,83 @@
+"""Rebuilds a table: drop its folder, wait until the mirror dropped it, land a snapshot, wait until it is back.
+
+Each step is recorded outside the folder before the next begins, so a rebuild that was killed goes on where it was
+(reference `landing-zone` §4.35; docs/exactly-once.md).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mirror_assets.landing.publish import Outcome, Published
+from mirror_assets.landing.rebuild import (
+    RebuildRecord,
+    RebuildStep,
+    advance_rebuild,
+    begin_rebuild,
+    drop_table_folder,
+    finish_rebuild,
+    read_rebuild,
+)
+from mirror_assets.landing.steps import drive
+from mirror_assets.mirroring.errors import MirrorSlow
+from mirror_assets.mirroring.judge import judge_slice
+from mirror_assets.mirroring.land import land_slice
+from mirror_assets.mirroring.planning import plan_snapshot
+from mirror_assets.mirroring.stage import slice_key, stage_slice
+from mirror_assets.mirroring.work import TableWork
+
+
+@dataclass(frozen=True)
+class MirrorWait:
+    """How a rebuild watches the mirror: ask, pause, ask again, up to a limit."""
+
+    dropped: Callable[[], bool]
+    returned: Callable[[], bool]
+    pause_seconds: float = 2.0
+    limit_seconds: float = 600.0
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for the condition. Raises MirrorSlow (retry: the rebuild goes on from its record)."""
+        deadline = time.monotonic() + self.limit_seconds
+        while not condition():
+            if time.monotonic() >= deadline:
+                raise MirrorSlow(what, self.limit_seconds)
+            time.sleep(self.pause_seconds)
+
+
+def rebuild_table(work: TableWork, wait: MirrorWait, report: Callable[[str], None]) -> Published:
+    """The publication of the table's new life, begun now or by a rebuild that was interrupted."""
+    record = _open(work)
+    if record.step is RebuildStep.DROPPING:
+        report(f"{work.name}: {record.step.value}")
+        drive(drop_table_folder(work.name), work.store)
+        wait.until(wait.dropped, f"{work.name} to be dropped from the mirror")
+        record = drive(advance_rebuild(work.name, record, RebuildStep.LOADING), work.store)
+    published = _load(work, record, report)
+    if record.step is RebuildStep.LOADING:
+        record = drive(advance_rebuild(work.name, record, RebuildStep.RETURNING), work.store)
+    report(f"{work.name}: {record.step.value}")
+    wait.until(wait.returned, f"{work.name} to come back in the mirror")
+    drive(finish_rebuild(work.name), work.store)
+    return published
+
+
+def _open(work: TableWork) -> RebuildRecord:
+    running = drive(read_rebuild(work.name), work.store)
+    if running is not None:
+        return running
+    manifest = work.manifest()
+    return drive(begin_rebuild(work.name, manifest.life + 1 if manifest else 1), work.store)
+
+
+def _load(work: TableWork, record: RebuildRecord, report: Callable[[str], None]) -> Published:
+    """Land the snapshot of the new life, unless it has landed already."""
+    manifest = work.manifest()
+    if manifest is not None and manifest.life == record.life:
+        return Published(Outcome.COVERED, manifest)
+    report(f"{work.name}: {RebuildStep.LOADING.value}")
+    planned, footing = plan_snapshot(work, record.life)
+    judge_slice(work, stage_slice(work, planned, footing))
+    return land_slice(work, slice_key(planned), record.life)

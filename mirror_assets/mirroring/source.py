@@ -1,0 +1,31 @@
+"""A table's settings against its source, before anything of it runs."""
+
+from __future__ import annotations
+
+from mirror_assets.config import Config, SourceColumn, TableSettings, source_problems
+from mirror_assets.delta.state import SourceState, source_columns
+from mirror_assets.errors import ErrorCode, SettingError
+
+
+class FeedOff(SettingError):
+    """The source does not record its change data feed."""
+
+    code = ErrorCode.FEED_DISABLED
+
+    def __init__(self, table: str, uri: str) -> None:
+        self.table, self.uri = table, uri
+        super().__init__(
+            f"{table}: the change data feed of {uri} is off, so its changes can't be read.",
+            f"run `ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)` (older writers may "
+            "not be able to write the table afterwards), then run again.",
+        )
+
+
+def check_source(config: Config, table: TableSettings, state: SourceState) -> None:
+    """Raises ConfigInvalid with the lines of settings that don't fit the source, and FeedOff."""
+    columns = tuple(SourceColumn(name, type_) for name, type_ in source_columns(state))
+    problems = source_problems(table, columns)
+    if problems:
+        raise config.invalid(problems)
+    if not state.feed_enabled:
+        raise FeedOff(str(table.name), table.source)

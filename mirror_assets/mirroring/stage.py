@@ -1,0 +1,113 @@
+"""Stages a slice: Spark encodes its parts under an underscore name, they are read back, the slice record comes last."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+from mirror_assets.config import TableSettings
+from mirror_assets.delta.columns import LandedColumn
+from mirror_assets.delta.feed import FeedSlice, encode_changes
+from mirror_assets.delta.plan import PlannedSlice
+from mirror_assets.delta.snapshot import SnapshotSlice, encode_snapshot
+from mirror_assets.landing.format import ChangeCounts, Column, Receipt, SliceKind, SliceRecord, StagedPart
+from mirror_assets.landing.names import AttemptFolder, SliceKey, attempt_id, part_name
+from mirror_assets.landing.parts import inspect_part, write_record
+from mirror_assets.landing.receipt import receipt_metadata
+from mirror_assets.landing.state import Footing
+from mirror_assets.mirroring.columns import landed_columns
+from mirror_assets.mirroring.work import TableWork
+from mirror_assets.storage import Store
+
+_SPARK_OUTPUT = "_spark"
+
+
+def stage_slice(work: TableWork, planned: PlannedSlice, footing: Footing) -> SliceRecord:
+    """The record of the slice, encoded and written beside its parts under a fresh attempt.
+
+    A slice without changes has no parts and starts no Spark. Raises what the encoders and the store raise.
+    """
+    attempt = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10))
+    folder = AttemptFolder(work.name, footing.generation, attempt)
+    columns = landed_columns(planned.schema)
+    receipt = _receipt(planned, footing, attempt)
+    read, parts = _encode(work, planned, columns, folder, receipt) if planned.parts else (ChangeCounts(), ())
+    record = SliceRecord(
+        table=str(work.name),
+        slice=str(slice_key(planned)),
+        kind=SliceKind.SNAPSHOT if planned.is_snapshot else SliceKind.CHANGES,
+        life=planned.life,
+        generation=footing.generation,
+        attempt=attempt,
+        incarnation=footing.incarnation,
+        first_number=footing.first_number,
+        source_table_id=planned.table_id,
+        source_schema=planned.schema_string,
+        keys=tuple(work.table.keys),
+        columns=tuple(Column(name=column.name, type=column.type) for column in columns),
+        first_commit_ms=planned.first_commit_ms,
+        last_commit_ms=planned.last_commit_ms,
+        read=read,
+        parts=parts,
+    )
+    write_record(work.store, work.name, record)
+    return record
+
+
+def slice_key(planned: PlannedSlice) -> SliceKey:
+    """The planned slice's partition key."""
+    return SliceKey(planned.life, planned.first, planned.last)
+
+
+def _receipt(planned: PlannedSlice, footing: Footing, attempt: str) -> Receipt:
+    return Receipt(
+        incarnation=footing.incarnation,
+        source_table_id=planned.table_id,
+        slice=str(slice_key(planned)),
+        generation=footing.generation,
+        attempt=attempt,
+        first_number=footing.first_number,
+    )
+
+
+def _encode(
+    work: TableWork, planned: PlannedSlice, columns: tuple[LandedColumn, ...], folder: AttemptFolder, receipt: Receipt
+) -> tuple[ChangeCounts, tuple[StagedPart, ...]]:
+    """Rows read by change type, and the parts in order."""
+    output = f"{folder.path}/{_SPARK_OUTPUT}"
+    target = str(work.store.local_path(output))
+    compression = work.table.files.compression.value
+    footer = receipt_metadata(receipt)
+    if planned.is_snapshot:
+        snapshot = SnapshotSlice(work.table.source, planned.last, columns, planned.parts)
+        read = ChangeCounts(insert=encode_snapshot(work.spark(), snapshot, target, compression, footer))
+    else:
+        feed = feed_slice(work.table, planned, columns)
+        read = ChangeCounts(**encode_changes(work.spark(), feed, target, compression, footer))
+    return read, _take_parts(work.store, output, folder)
+
+
+def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> FeedSlice:
+    """What the encoder needs to know of a planned slice."""
+    return FeedSlice(
+        table=str(table.name),
+        uri=table.source,
+        first=planned.first,
+        last=planned.last,
+        keys=tuple(table.keys),
+        columns=columns,
+        spreads=planned.spreads,
+        parts=planned.parts,
+    )
+
+
+def _take_parts(store: Store, output: str, folder: AttemptFolder) -> tuple[StagedPart, ...]:
+    """The files that Spark wrote, renamed to part names in order; an empty part has left no file."""
+    written = [info for info in store.list(output) if info.name.endswith(".parquet") and not info.name.startswith("_")]
+    parts = []
+    for index, info in enumerate(sorted(written, key=lambda info: info.name)):
+        path = f"{folder.path}/{part_name(index)}"
+        store.rename(info.path, path, info.etag)
+        parts.append(inspect_part(store, path))
+    store.delete_tree(output)
+    return tuple(parts)

@@ -1,0 +1,35 @@
+"""What every step of a table's mirroring needs at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from mirror_assets.config import Config, TableSettings
+from mirror_assets.landing.format import Manifest
+from mirror_assets.landing.names import TableName
+from mirror_assets.landing.state import read_manifest
+from mirror_assets.landing.steps import drive
+from mirror_assets.storage import Store
+
+
+@dataclass(frozen=True)
+class TableWork:
+    """One table's settings, the landing zone's store, and a session that starts when it is first needed."""
+
+    config: Config
+    table: TableSettings
+    store: Store
+    spark: Callable[[], SparkSession]
+
+    @property
+    def name(self) -> TableName:
+        """The table's name in the mirror."""
+        return self.table.name
+
+    def manifest(self) -> Manifest | None:
+        """What has landed, or None. Raises ManifestCorrupt."""
+        standing = drive(read_manifest(self.name), self.store)
+        return standing.manifest if standing else None

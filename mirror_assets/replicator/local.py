@@ -1,0 +1,126 @@
+"""The local stand-in for Fabric's replicator: what the embedded default mirrors into, and what tests are judged by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from mirror_assets.errors import MirrorError, RetryError
+from mirror_assets.landing.names import TableName
+from mirror_assets.replicator.errors import MirrorUnreadable, StopReason, TableStopped, first_line
+from mirror_assets.replicator.layout import MirrorLayout
+from mirror_assets.replicator.record import Failure, TableRecord, read_record, summary, write_json
+from mirror_assets.replicator.status import TableState, TableStatus
+from mirror_assets.replicator.table_poll import TablePoll
+from mirror_assets.replicator.zone import TableFolder, table_folders
+from mirror_assets.storage import Store
+
+_FAILED_OTHERWISE = "mirror_error"
+
+
+class LocalReplicator:
+    """Applies landing files to Delta tables under `mirror_root`, by Microsoft's rules (reference `landing-zone` §4)."""
+
+    def __init__(self, store: Store, mirror_root: Path) -> None:
+        """Mirror the landing zone in `store`; nothing is read or made yet."""
+        self._store = store
+        self._layout = MirrorLayout(mirror_root.absolute())
+
+    def poll(self) -> tuple[TableStatus, ...]:
+        """One iteration over the landing zone; the status of every table after it. Raises MirrorBusy.
+
+        A table that fails says so in its status and never holds up another.
+        """
+        with self._layout.locked():
+            self._layout.sweep()
+            folders = table_folders(self._store)
+            self._drop_missing(folders)
+            for folder in folders:
+                self._poll_folder(folder, folders)
+            statuses = self.status()
+            write_json(self._layout.summary, summary(statuses))
+        return statuses
+
+    def status(self) -> tuple[TableStatus, ...]:
+        """Every table that the mirror knows, by name, as the last poll left it; applies nothing."""
+        records = sorted(self._records(), key=lambda record: record.name)
+        return tuple(self._status(record) for record in records)
+
+    def table(self, name: TableName) -> TableStatus | None:
+        """One table as the last poll left it, or None when the mirror does not have it (any more)."""
+        record = _record_or_failure(self._layout.record(name), name)
+        return self._status(record) if record else None
+
+    def _status(self, record: TableRecord) -> TableStatus:
+        name = TableName.parse(record.name)
+        present = self._store.folder_identity(name.folder) is not None
+        return record.status(folder_present=present, mirror_path=self._layout.table(name))
+
+    def _records(self) -> list[TableRecord]:
+        paths = self._layout.records.glob("*.json")
+        records = (_record_or_failure(path, TableName.parse(path.stem)) for path in paths)
+        return [record for record in records if record]
+
+    def _drop_missing(self, folders: list[TableFolder]) -> None:
+        """A deleted folder drops its table (§4.33); the record goes last, so that a crash repeats the drop."""
+        present = {folder.name for folder in folders}
+        for record in self._records():
+            name = TableName.parse(record.name)
+            if name not in present:
+                if not _is_name_taken(record):
+                    self._layout.drop(name)
+                self._layout.record(name).unlink(missing_ok=True)
+
+    def _poll_folder(self, folder: TableFolder, folders: list[TableFolder]) -> None:
+        try:
+            kept = read_record(self._layout.record(folder.name))
+        except MirrorUnreadable:
+            return  # the status says so; a person removes the file
+        same_life = kept is not None and kept.identity == folder.identity
+        poll = TablePoll(self._store, self._layout, folder, kept if same_life else None)
+        try:
+            if kept and not same_life:
+                self._reseed(folder.name, kept)
+            self._check_name(folder, folders)
+            poll.advance()
+        except (MirrorError, DeltaError, OSError, pa.ArrowException) as error:
+            state = poll.record.state if isinstance(error, RetryError) else TableState.FAILED
+            poll.keep(state=state, failure=_failure(error), note=None)
+
+    def _reseed(self, name: TableName, kept: TableRecord) -> None:
+        """A folder that was made again is another table: drop the one of its earlier life (§4.34)."""
+        path = self._layout.record(name)
+        write_json(path, kept.model_copy(update={"state": TableState.RESEEDING}))
+        self._layout.drop(name)
+        path.unlink()
+
+    def _check_name(self, folder: TableFolder, folders: list[TableFolder]) -> None:
+        """Raise TableStopped when another folder's table is the same one of the mirror (§4.1)."""
+        path = self._layout.table(folder.name)
+        for other in folders:
+            if other.name == folder.name or self._layout.table(other.name) != path:
+                continue
+            record = read_record(self._layout.record(other.name))
+            if record and not _is_name_taken(record):
+                raise TableStopped(folder.name.folder, StopReason.NAME_TAKEN, f"{other.name.folder} is the same table")
+
+
+def _record_or_failure(path: Path, name: TableName) -> TableRecord | None:
+    """The record at `path`, or one that says why it can't be read."""
+    try:
+        return read_record(path)
+    except MirrorUnreadable as error:
+        return TableRecord(name=str(name), identity="", state=TableState.FAILED, failure=_failure(error))
+
+
+def _failure(error: Exception) -> Failure:
+    if isinstance(error, TableStopped):
+        return Failure(code=error.reason.value, message=str(error))
+    code = error.code.value if isinstance(error, MirrorError) else _FAILED_OTHERWISE
+    return Failure(code=code, message=first_line(error))
+
+
+def _is_name_taken(record: TableRecord) -> bool:
+    return record.failure is not None and record.failure.code == StopReason.NAME_TAKEN.value

@@ -1,0 +1,145 @@
+"""What the stand-in keeps beside its mirror: one status file per table, and a summary like Fabric's `tables.json`.
+
+The files are a view. What must not be wrong (which landing file is applied) is in the Delta log of the mirror table.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pydantic
+from pydantic import AwareDatetime, Field
+
+from mirror_assets.landing.names import TableName
+from mirror_assets.replicator.errors import MirrorUnreadable
+from mirror_assets.replicator.status import TableState, TableStatus
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class _Record(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Evidence(_Record):
+    """A file that a failure was seen in, and its ETag then."""
+
+    path: str
+    etag: str
+
+
+class Failure(_Record):
+    """Why a table does not go on. It holds while its evidence is unchanged; without evidence, until tried again."""
+
+    code: str
+    message: str
+    evidence: tuple[Evidence, ...] = ()
+
+
+class TableRecord(_Record):
+    """`_status/<name>.json`: one table in one life of its folder."""
+
+    format: Literal[1] = 1
+    name: str
+    identity: str
+    state: TableState = TableState.INITIALIZED
+    failure: Failure | None = None
+    note: str | None = None
+    key_columns: tuple[str, ...] | None = None
+    applied_number: Count = 0
+    waiting_files: Count = 0
+    processed_rows: Count = 0
+    processed_bytes: Count = 0
+    last_sync: AwareDatetime | None = None
+    mirror_rows: Count = 0
+
+    def status(self, *, folder_present: bool, mirror_path: Path) -> TableStatus:
+        """The record as the replicator's callers see it."""
+        return TableStatus(
+            name=TableName.parse(self.name),
+            state=self.state,
+            error_code=self.failure.code if self.failure else None,
+            message=self.failure.message if self.failure else self.note,
+            processed_rows=self.processed_rows,
+            processed_bytes=self.processed_bytes,
+            last_sync=self.last_sync,
+            applied_number=self.applied_number,
+            next_number=self.applied_number + 1,
+            waiting_files=self.waiting_files,
+            folder_present=folder_present,
+            mirror_path=mirror_path,
+            mirror_rows=self.mirror_rows,
+        )
+
+
+class _Metrics(_Record):
+    processedRowCount: int  # noqa: N815, Fabric's spelling
+    processedByte: int  # noqa: N815, Fabric's spelling
+    lastSyncTimeUtc: AwareDatetime | None  # noqa: N815, Fabric's spelling
+
+
+class _SummaryTable(_Record):
+    id: str
+    status: TableState
+    errorCode: str | None  # noqa: N815, Fabric's spelling
+    errorMessage: str | None  # noqa: N815, Fabric's spelling
+    sourceTableName: str  # noqa: N815, Fabric's spelling
+    sourceSchemaName: str | None  # noqa: N815, Fabric's spelling
+    metrics: _Metrics
+
+
+class Summary(_Record):
+    """`_monitoring/tables.json`, in the words of Fabric's `Files/Monitoring/tables.json` (reference §4.43)."""
+
+    tables: tuple[_SummaryTable, ...]
+
+
+def summary(statuses: Sequence[TableStatus]) -> Summary:
+    """The summary of all tables."""
+    return Summary(tables=tuple(_summary_table(status) for status in statuses))
+
+
+def _summary_table(status: TableStatus) -> _SummaryTable:
+    return _SummaryTable(
+        id=str(status.name),
+        status=status.state,
+        errorCode=status.error_code,
+        errorMessage=status.message if status.error_code else None,
+        sourceTableName=status.name.table,
+        sourceSchemaName=status.name.schema,
+        metrics=_Metrics(
+            processedRowCount=status.processed_rows,
+            processedByte=status.processed_bytes,
+            lastSyncTimeUtc=status.last_sync,
+        ),
+    )
+
+
+def read_record(path: Path) -> TableRecord | None:
+    """The record at `path`, or None when there is none. Raises MirrorUnreadable for one that is not ours."""
+    try:
+        return TableRecord.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except pydantic.ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(step) for step in first["loc"]) or "the document"
+        raise MirrorUnreadable(str(path), f"{where}: {first['msg']}") from None
+
+
+def write_json(path: Path, record: pydantic.BaseModel) -> None:
+    """Replace the file at `path` in one step: a reader sees the old record or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    twin = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        with twin.open("xb") as file:
+            file.write(record.model_dump_json(indent=1).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        twin.replace(path)
+    finally:
+        twin.unlink(missing_ok=True)

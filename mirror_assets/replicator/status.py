@@ -1,0 +1,64 @@
+"""What a replicator says of its tables: the part that Fabric's monitoring knows too, and the stand-in's additions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+from typing import Protocol
+
+from mirror_assets.landing.names import TableName
+
+
+class TableState(str, Enum):
+    """Fabric's states of a mirrored table (reference `landing-zone` §4.42)."""
+
+    INITIALIZED = "Initialized"
+    SNAPSHOTTING = "Snapshotting"
+    REPLICATING = "Replicating"
+    RESEEDING = "Reseeding"
+    STOPPED = "Stopped"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True)
+class MonitoredTable:
+    """One table as Fabric's monitoring shows it; `processed_rows` counts operations, not the rows of the mirror."""
+
+    name: TableName
+    state: TableState
+    error_code: str | None
+    message: str | None
+    processed_rows: int
+    processed_bytes: int
+    last_sync: datetime | None
+
+
+@dataclass(frozen=True)
+class TableStatus(MonitoredTable):
+    """One table of the local stand-in.
+
+    `applied_number` is the last landing file applied, 0 before the first; `next_number` the one it waits for;
+    `waiting_files` counts later files that a gap, or the file that failed, holds back.
+    """
+
+    applied_number: int
+    next_number: int
+    waiting_files: int
+    folder_present: bool
+    mirror_path: Path
+    mirror_rows: int
+
+
+class MirrorStatus(Protocol):
+    """Where the states of a mirror's tables can be read: the local stand-in, or Fabric's REST API."""
+
+    def status(self) -> Sequence[MonitoredTable]:
+        """Every table that the mirror knows, by name."""
+        ...
+
+    def table(self, name: TableName) -> MonitoredTable | None:
+        """One table, or None when the mirror does not have it (any more)."""
+        ...

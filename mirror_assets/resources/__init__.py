@@ -1,0 +1,1 @@
+"""Dagster's resources; each wraps Dagster-free code."""

@@ -1,0 +1,35 @@
+"""All resources of a configuration, and the work that an asset does with them."""
+
+from __future__ import annotations
+
+from dagster import ConfigurableResource
+from dagster_pyspark import LazyPySparkResource
+
+from mirror_assets.config import Config, TableSettings
+from mirror_assets.mirroring.work import TableWork
+from mirror_assets.replicator import LocalReplicator
+from mirror_assets.resources.landing_zone import LandingZone
+from mirror_assets.resources.sources import SourceTables
+from mirror_assets.resources.spark import spark_resource
+
+
+def resources(config: Config) -> dict[str, ConfigurableResource[None] | LazyPySparkResource]:
+    """The resources by the names that assets and checks ask for."""
+    zone = LandingZone(
+        path=str(config.landing_zone.path),
+        partner=config.partner.name,
+        source_type=config.partner.source_type,
+        source_version=config.partner.source_version,
+    )
+    sources = SourceTables(uris={str(table.name): table.source for table in config.all_tables()})
+    return {"landing_zone": zone, "sources": sources, "spark": spark_resource(config)}
+
+
+def table_work(config: Config, table: TableSettings, zone: LandingZone, spark: LazyPySparkResource) -> TableWork:
+    """The table's work on this landing zone; the session starts at the first call that needs it."""
+    return TableWork(config, table, zone.store(), lambda: spark.spark_session)
+
+
+def replicator(config: Config, zone: LandingZone) -> LocalReplicator:
+    """The local stand-in for Fabric's replicator on this landing zone."""
+    return LocalReplicator(zone.store(), config.mirror.path)

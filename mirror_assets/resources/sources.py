@@ -1,0 +1,31 @@
+"""Source tables as a Dagster resource, on dagster-deltalake's: read without a JVM, never written."""
+
+from __future__ import annotations
+
+import dagster as dg
+from dagster_deltalake import DeltaTableResource, LocalConfig
+from deltalake import DeltaTable
+from pydantic import Field
+
+from mirror_assets.delta.log import SourceLog
+from mirror_assets.landing.names import TableName
+
+
+class SourceTables(dg.ConfigurableResource[None]):
+    """The source tables by their name in the mirror.
+
+    .. code-block:: python
+
+        SourceTables(uris={"sales.orders": "/lake/orders"}).load(TableName.parse("sales.orders")).version()
+    """
+
+    uris: dict[str, str] = Field(description="Path or URI of each source, by the table's name in the mirror.")
+
+    def load(self, table: TableName) -> DeltaTable:
+        """The table at its newest version, opened by dagster-deltalake."""
+        table: DeltaTable = DeltaTableResource(url=self.uris[str(table)], storage_options=LocalConfig()).load()
+        return table
+
+    def log(self, table: TableName) -> SourceLog:
+        """The table's log."""
+        return SourceLog(self.uris[str(table)])

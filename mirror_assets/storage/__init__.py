@@ -1,0 +1,7 @@
+"""One store interface over the places where a landing zone can be."""
+
+from mirror_assets.storage.errors import PathChanged, PathExists, PathMissing
+from mirror_assets.storage.local import LocalStore
+from mirror_assets.storage.store import Content, FileInfo, Store
+
+__all__ = ["Content", "FileInfo", "LocalStore", "PathChanged", "PathExists", "PathMissing", "Store"]

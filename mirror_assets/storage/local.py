@@ -1,0 +1,256 @@
+"""A landing zone on a local disk: durable writes, atomic renames that never overwrite, ETags from the inode."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from mirror_assets.storage.errors import (
+    FileSystemUnfit,
+    FileTooLarge,
+    PathChanged,
+    PathExists,
+    PathMissing,
+    PathRefused,
+    RequestUnknown,
+    StoreDenied,
+    StoreFull,
+    StoreUnavailable,
+)
+from mirror_assets.storage.linux import birth_time, rename_noreplace
+from mirror_assets.storage.paths import checked
+from mirror_assets.storage.store import Content, FileInfo
+
+
+def _etag(found: os.stat_result) -> str:
+    """ETag of a local file (design §6): a rename keeps all four, any rewrite changes at least one."""
+    return f"{found.st_dev:x}-{found.st_ino:x}-{found.st_size:x}-{found.st_mtime_ns:x}"
+
+
+@contextmanager
+def _translated(path: str) -> Iterator[None]:
+    """Turn the operating system's errors into the store's."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise PathMissing(path) from error
+    except FileExistsError as error:
+        raise PathExists(path) from error
+    except PermissionError as error:
+        raise StoreDenied(path, error.strerror or "denied") from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreFull(path) from error
+        if error.errno == errno.EROFS:
+            raise StoreDenied(path, "read-only file system") from error
+        if error.errno == errno.ENAMETOOLONG:
+            raise PathRefused(path, "a name in it is longer than the file system allows") from error
+        raise StoreUnavailable(path, error.strerror or str(error)) from error
+
+
+@contextmanager
+def _unsure(path: str) -> Iterator[None]:
+    """What fails behind a rename can't be reported as a failure: the name has moved, though a power cut may undo it."""
+    try:
+        yield
+    except OSError as error:
+        raise RequestUnknown(path, error.strerror or str(error)) from error
+
+
+def _sync(path: Path) -> None:
+    """Fsync a file or folder, so that a power cut can't take back what was reported done."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make the folder and those above it, each durable in the one that holds it."""
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for made in reversed(missing):
+        _sync(made.parent)
+
+
+def _listed(folder: str, entry: os.DirEntry[str]) -> FileInfo | None:
+    """A listing's line; None for a file that was moved or deleted since the folder was read."""
+    path = f"{folder}/{entry.name}" if folder else entry.name
+    try:
+        found = entry.stat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        return FileInfo(path, 0, "", is_folder=True)
+    return FileInfo(path, found.st_size, _etag(found))
+
+
+def _stamp_after(twin: Path, replaced: os.stat_result) -> None:
+    """Let time grow with each content: inodes are used again, and a coarse clock may give one time twice."""
+    later = max(twin.stat().st_mtime_ns, replaced.st_mtime_ns + 1)
+    os.utime(twin, ns=(later, later))
+
+
+class LocalStore:
+    """A Store on a folder of this machine; see Store for the contract of each method."""
+
+    def __init__(self, root: Path) -> None:
+        """Use `root`, which need not exist yet."""
+        self._root = root.absolute()
+
+    @property
+    def root(self) -> str:
+        """The folder's absolute path."""
+        return str(self._root)
+
+    def _at(self, path: str) -> Path:
+        return self._root / checked(path)
+
+    def local_path(self, path: str) -> Path:
+        """The file's absolute path."""
+        return self._at(path)
+
+    def head(self, path: str) -> FileInfo | None:
+        """The file's size and ETag, or None."""
+        try:
+            with _translated(path):
+                found = self._at(path).stat()
+        except PathMissing:
+            return None
+        return None if stat.S_ISDIR(found.st_mode) else FileInfo(path, found.st_size, _etag(found))
+
+    def list(self, folder: str) -> list[FileInfo]:
+        """Files and folders directly in `folder`, by name."""
+        try:
+            with _translated(folder), os.scandir(self._at(folder) if folder else self._root) as entries:
+                found = [info for entry in entries if (info := _listed(folder, entry)) is not None]
+        except PathMissing:
+            return []
+        return sorted(found, key=lambda info: info.path)
+
+    def folder_identity(self, folder: str) -> str | None:
+        """Device, inode and time of birth: inodes alone are used again at once."""
+        try:
+            with _translated(folder):
+                found = self._at(folder).stat()
+        except PathMissing:
+            return None
+        seconds, nanoseconds = birth_time(self._at(folder))
+        return f"{found.st_dev:x}-{found.st_ino:x}-{seconds:x}.{nanoseconds:x}"
+
+    def read(self, path: str, limit: int) -> Content:
+        """The whole file with its ETag."""
+        with _translated(path), self._at(path).open("rb") as file:
+            found = os.fstat(file.fileno())
+            if found.st_size > limit:
+                raise FileTooLarge(path, found.st_size, limit)
+            return Content(file.read(), _etag(found))
+
+    def open(self, path: str) -> BinaryIO:
+        """A seekable reader of the file."""
+        with _translated(path):
+            return self._at(path).open("rb")
+
+    def create(self, path: str, data: bytes) -> str:
+        """Write a new file: a hidden twin first, then a rename that refuses to overwrite."""
+        target = self._at(path)
+        with _translated(path):
+            _make_folder(target.parent)
+        with self._twin(path, data) as twin:
+            etag = _etag(twin.stat())  # before the move: behind it, the file may be another publisher's already
+            self._move(twin, target, path)
+            return etag
+
+    def replace(self, path: str, data: bytes, etag: str) -> str:
+        """Compare and swap; the only operation that takes a lock, and only for the compare and the rename."""
+        target = self._at(path)
+        with self._twin(path, data) as twin, self._locked(path):
+            with _translated(path):
+                found = target.stat()
+                if _etag(found) != etag:
+                    raise PathChanged(path, etag, _etag(found))
+                _stamp_after(twin, found)
+                swapped = _etag(twin.stat())
+                twin.rename(target)
+            with _unsure(path):
+                _sync(target.parent)
+            return swapped
+
+    def rename(self, source: str, target: str, etag: str) -> None:
+        """Move without overwriting. Checking the ETag first is enough: a staged name is written by one attempt only."""
+        with _translated(source):
+            found = _etag(self._at(source).stat())
+        if found != etag:
+            raise PathChanged(source, etag, found)
+        self._move(self._at(source), self._at(target), target)
+
+    def delete(self, path: str) -> None:
+        """Delete a file; a missing one is fine."""
+        try:
+            with _translated(path):
+                self._at(path).unlink()
+        except PathMissing:
+            return
+
+    def delete_tree(self, folder: str) -> None:
+        """Delete a folder and all that is in it."""
+        try:
+            with _translated(folder):
+                while self._at(folder).exists():
+                    with suppress(FileNotFoundError):  # another publisher is deleting it too: go on with the rest
+                        shutil.rmtree(self._at(folder))
+        except PathMissing:
+            return
+
+    def seal(self, path: str) -> FileInfo:
+        """Fsync a file that Spark wrote, and its folder."""
+        with _translated(path):
+            _sync(self._at(path))
+            _sync(self._at(path).parent)
+            found = self._at(path).stat()
+        return FileInfo(path, found.st_size, _etag(found))
+
+    @contextmanager
+    def _twin(self, path: str, data: bytes) -> Iterator[Path]:
+        """A durable file beside `path` under a name that nobody reads, removed unless it was moved away."""
+        twin = self._at(path).with_name(f"_new-{uuid.uuid4().hex}")
+        try:
+            with _translated(path), twin.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            yield twin
+        finally:
+            # A disk that can't delete it either must not hide what failed first.
+            with suppress(OSError):
+                twin.unlink(missing_ok=True)
+
+    def _move(self, source: Path, target: Path, path: str) -> None:
+        with _translated(path):
+            try:
+                rename_noreplace(source, target)
+            except OSError as error:
+                if error.errno in (errno.EINVAL, errno.ENOSYS):
+                    raise FileSystemUnfit(self.root) from error
+                raise
+        with _unsure(path):
+            _sync(target.parent)
+            if source.parent != target.parent:
+                with suppress(FileNotFoundError):  # an emptied staging folder is garbage to any publisher
+                    _sync(source.parent)
+
+    @contextmanager
+    def _locked(self, path: str) -> Iterator[None]:
+        lock = self._at(path).with_name(f"_{self._at(path).name}.lock")
+        with _translated(path), lock.open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield

@@ -1,0 +1,91 @@
+"""The store interface: the few conditional operations that publishing exactly once needs (design: one interface)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """One file or folder of a listing; `etag` is empty and `size` 0 for a folder."""
+
+    path: str
+    size: int
+    etag: str
+    is_folder: bool = False
+
+    @property
+    def name(self) -> str:
+        """The last segment of the path."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class Content:
+    """A whole small file with the ETag it had when read."""
+
+    data: bytes
+    etag: str
+
+
+class Store(Protocol):
+    """A folder of files with ETags, addressed by relative paths ("a/b/c").
+
+    Every method may raise StoreDenied, StoreUnavailable and PathRefused; writes also StoreFull and RequestUnknown.
+    An ETag names one content of one file and survives a rename.
+    """
+
+    @property
+    def root(self) -> str:
+        """Where the store is, for messages and links."""
+        ...
+
+    def head(self, path: str) -> FileInfo | None:
+        """The file's size and ETag, or None."""
+        ...
+
+    def list(self, folder: str) -> list[FileInfo]:
+        """Files and folders directly in `folder` ("" is the root), by name; empty when there is no such folder."""
+        ...
+
+    def folder_identity(self, folder: str) -> str | None:
+        """A text that changes when the folder is deleted and made again; None when there is no such folder."""
+        ...
+
+    def read(self, path: str, limit: int) -> Content:
+        """The whole file. Raises PathMissing, and FileTooLarge when it has more than `limit` bytes."""
+        ...
+
+    def open(self, path: str) -> BinaryIO:
+        """A seekable reader of the file; the caller closes it. Raises PathMissing."""
+        ...
+
+    def create(self, path: str, data: bytes) -> str:
+        """Write a new file whole or not at all; its ETag. Raises PathExists."""
+        ...
+
+    def replace(self, path: str, data: bytes, etag: str) -> str:
+        """Replace the file if it still has `etag`; the new ETag. Raises PathMissing and PathChanged."""
+        ...
+
+    def rename(self, source: str, target: str, etag: str) -> None:
+        """Move a file if the source has `etag` and the target is free. Raises PathMissing, PathChanged, PathExists."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Delete a file; a missing one is fine."""
+        ...
+
+    def delete_tree(self, folder: str) -> None:
+        """Delete a folder and all that is in it; a missing one is fine."""
+        ...
+
+    def seal(self, path: str) -> FileInfo:
+        """Make a file that another program wrote durable; its size and ETag. Raises PathMissing."""
+        ...
+
+    def local_path(self, path: str) -> Path | None:
+        """Where Spark on this machine finds the file, or None for a remote store."""
+        ...

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_assets.config import Config, ConfigInvalid, ConfigMissing, config_file, load_config
+from mirror_assets.config.load import parse_config
+from mirror_assets.errors import ErrorCode, SettingError
+
+MINIMAL = """\
+landing_zone:
+  path: landing
+tables:
+  planes:
+    source: lake/planes
+    keys: [tailnum]
+"""
+
+
+def parsed(text: str, **environment: str) -> Config:
+    return parse_config(text.encode(), Path("/etc/mirror.yaml"), environment)
+
+
+def test_a_minimal_file_has_every_default() -> None:
+    config = parsed(MINIMAL)
+    assert config.file == Path("/etc/mirror.yaml")
+    assert config.landing_zone.path == Path("/etc/landing")
+    assert config.mirror.path == Path("/etc/mirror")
+    assert config.partner.name == "mirror_assets"
+    assert config.spark.settings == {}
+    assert config.table("planes").slices.max_bytes == 16 << 30
+
+
+def test_settings_of_every_kind_are_read() -> None:
+    config = parsed(
+        MINIMAL
+        + """\
+    changes: feed
+    start: snapshot
+    on_break: rebuild
+    slices: {max_commits: 2, max_rows: 1_000, max_bytes: 1.5 GiB, max_per_run: 4}
+    files: {target_rows: 10, compression: none}
+    lag: {warn_seconds: 0.5, error_seconds: 2}
+mirror: {path: /data/mirror}
+partner: {name: us, source_type: Lake, source_version: "4.2"}
+spark:
+  settings: {spark.a: true, spark.b: 7, spark.c: 0.5, spark.d: text}
+"""
+    )
+    table = config.table("planes")
+    assert table.slices.model_dump() == {"max_commits": 2, "max_rows": 1000, "max_bytes": 3 << 29, "max_per_run": 4}
+    assert table.files.compression.value == "none"
+    assert config.mirror.path == Path("/data/mirror")
+    assert config.partner.source_version == "4.2"
+    assert config.spark.settings == {"spark.a": "true", "spark.b": "7", "spark.c": "0.5", "spark.d": "text"}
+
+
+def test_variables_reach_every_kind_of_setting() -> None:
+    text = MINIMAL.replace("lake/planes", "${LAKE}/planes").replace("[tailnum]", '["${KEY:-tailnum}"]')
+    table = parsed(text + "    slices: {max_rows: '${ROWS}'}\n", LAKE="s3://lake", ROWS="500").table("planes")
+    assert (table.source, table.keys, table.slices.max_rows) == ("s3://lake/planes", ("tailnum",), 500)
+
+
+def test_a_secret_from_the_environment_is_taken_and_not_shown() -> None:
+    config = parsed(MINIMAL + 'spark: {settings: {spark.account.key.x: "${KEY}"}}\n', KEY="hush")
+    assert config.spark.settings["spark.account.key.x"] == "hush"
+    assert "hush" not in repr(config)
+
+
+def test_anchors_share_settings() -> None:
+    text = MINIMAL.replace("[tailnum]", "&keys [tailnum]") + "  other: {source: o, keys: *keys}\n"
+    assert parsed(text).table("other").keys == ("tailnum",)
+
+
+@pytest.mark.parametrize("uri", ["abfss://a@b/c", "s3a://b/c", "file:///lake/c", "hdfs://n:80/c"])
+def test_uris_stay_as_they_are(uri: str) -> None:
+    assert parsed(MINIMAL.replace("lake/planes", uri)).table("planes").source == uri
+
+
+def test_the_file_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "other.yaml").write_text(MINIMAL)
+    (tmp_path / "mirror.yaml").write_text(MINIMAL.replace("planes:", "jets:"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MIRROR_CONFIG", raising=False)
+    assert config_file({}) == Path("mirror.yaml")
+    assert list(load_config().tables) == ["jets"]
+    assert load_config().landing_zone.path == tmp_path / "landing"
+    monkeypatch.setenv("MIRROR_CONFIG", "other.yaml")
+    assert list(load_config().tables) == ["planes"]
+    assert list(load_config(Path("mirror.yaml")).tables) == ["jets"]
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigMissing, match=r"No such file.*MIRROR_CONFIG") as missing:
+        load_config(tmp_path / "mirror.yaml")
+    assert missing.value.code is ErrorCode.CONFIG_MISSING
+    with pytest.raises(ConfigMissing, match="Is a directory"):
+        load_config(tmp_path)
+
+
+def test_all_mistakes_are_reported_at_once_by_line() -> None:
+    text = MINIMAL.replace("path: landing", "pat: landing").replace("[tailnum]", "tailnum") + "  planes: {}\n"
+    with pytest.raises(ConfigInvalid) as invalid:
+        parsed(text)
+    error = invalid.value
+    assert isinstance(error, SettingError)
+    assert error.code is ErrorCode.CONFIG_INVALID
+    assert [(problem.line, problem.path) for problem in error.problems] == [
+        (1, "landing_zone.path"),
+        (2, "landing_zone.pat"),
+        (6, "tables.planes.keys"),
+        (7, "tables.planes"),
+    ]
+    lines = str(error).splitlines()
+    assert lines[0] == "/etc/mirror.yaml has 4 mistakes:"
+    assert lines[2] == "/etc/mirror.yaml:2: landing_zone.pat: unknown setting; did you mean 'path'?"
+    assert len(lines) == 6
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_refused(text: bytes) -> None:
+    with pytest.raises(ConfigInvalid) as invalid:
+        parse_config(text, Path("mirror.yaml"), {})
+    assert invalid.value.problems
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=4), st.lists))
+def test_any_value_of_any_setting_is_read_or_refused(value: object) -> None:
+    settings = ("landing_zone", "partner", "mirror", "spark", "defaults", "tables")
+    text = "\n".join(f"{setting}: {value!r}" for setting in settings)
+    with pytest.raises(ConfigInvalid):
+        parsed(text)

@@ -1,0 +1,178 @@
+"""Every mistake that mirror.yaml can have: where it is reported, and what is said."""
+
+# ruff: noqa: E501 - one mistake a line reads as a table
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.config import ConfigInvalid
+from mirror_assets.config.load import parse_config
+
+# Each case is added to this file, whose own last line is line 7.
+BASE = """\
+landing_zone:
+  path: landing
+tables:
+  planes:
+    source: lake/planes
+    keys: [tailnum]
+    start: snapshot
+"""
+LINE = BASE.count("\n") + 1
+
+
+def mistakes(text: str) -> list[str]:
+    with pytest.raises(ConfigInvalid) as invalid:
+        parse_config(text.encode(), Path("/etc/mirror.yaml"), {})
+    return [problem.at(Path("mirror.yaml")) for problem in invalid.value.problems]
+
+
+TABLE_MISTAKES = [
+    ("compact: true", "compact: unknown setting; it is one of: keys, changes, start, on_break, slices, files, lag, source"),
+    ("onbreak: hold", "onbreak: unknown setting; did you mean 'on_break'?"),
+    ("changes: row_tracking", "changes: this version mirrors `feed` only; `row_tracking` is coming"),
+    ("changes: append_only", "changes: this version mirrors `feed` only; `append_only` is coming"),
+    ("changes: cdc", "changes: expected 'feed', got 'cdc'"),
+    ("on_break: stop", "on_break: expected 'rebuild' or 'hold', got 'stop'"),
+    ("on_break:", "on_break: expected 'rebuild' or 'hold', got nothing"),
+    ("slices:", "slices: expected settings below it (name: value), got nothing"),
+    ("slices: 5", "slices: expected settings below it (name: value), got 5"),
+    ("slices: {max_rows: 0}", "slices.max_rows: it must be greater than or equal to 1"),
+    ("slices: {max_rows: many}", "slices.max_rows: expected a whole number, got 'many'"),
+    ("slices: {max_rows: 1.5}", "slices.max_rows: expected a whole number, got 1.5"),
+    ("slices: {max_rows: true}", "slices.max_rows: expected a number, got true"),
+    ("slices: {max_rows: }", "slices.max_rows: expected a whole number, got nothing"),
+    ("slices: {max_bytes: 16 XB}", "slices.max_bytes: expected a size like 16GiB (units: B, KiB, MiB, GiB, TiB, KB, MB, GB, TB), got '16 XB'"),
+    ("slices: {max_bytes: 0.1B}", "slices.max_bytes: '0.1B' is not a whole number of bytes"),
+    ("files: {compression: lz4}", "files.compression: expected 'none', 'snappy', 'gzip' or 'zstd', got 'lz4'"),
+    ("lag: {warn_seconds: 0}", "lag.warn_seconds: it must be greater than 0"),
+    ("lag: {warn_seconds: .inf}", "lag.warn_seconds: it must be a finite number"),
+    ("lag: {warn_seconds: soon}", "lag.warn_seconds: expected a number, got 'soon'"),
+    ("source: other", "source: it is already set on line 5"),
+    ("lag: {warn_seconds: 1, warn_seconds: 2}", f"lag.warn_seconds: it is already set on line {LINE}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "mistake"), TABLE_MISTAKES)
+def test_mistakes_in_a_table(line: str, mistake: str) -> None:
+    assert mistakes(f"{BASE}    {line}\n") == [f"mirror.yaml:{LINE}: tables.planes.{mistake}"]
+
+
+KEYS_NEEDED = (
+    "`changes: feed` needs `keys`, the columns that identify a row; the ways for tables without keys, "
+    "`changes: row_tracking` and `changes: append_only`, are coming"
+)
+REPLACED = [
+    ("    keys: [tailnum]\n", "", f"4: tables.planes.keys: {KEYS_NEEDED}"),
+    ("[tailnum]", "[]", f"6: tables.planes.keys: {KEYS_NEEDED}"),
+    ("[tailnum]", "tailnum", "6: tables.planes.keys: expected a list, like [one, two], got 'tailnum'"),
+    ("[tailnum]", "[7]", "6: tables.planes.keys.0: expected text (quotes make it text), got 7"),
+    ("[tailnum]", "\n    - a\n    - no", "8: tables.planes.keys.1: expected text (quotes make it text), got false"),
+    ("[tailnum]", "['']", "6: tables.planes.keys.0: it must not be empty"),
+    ("[tailnum]", "[a, b, A]", "6: tables.planes.keys: 'A' and 'a' are the same column"),
+    ("start: snapshot", "start: latest", "7: tables.planes.start: this version starts with `snapshot` only; other starts are coming"),
+    ("start: snapshot", "start: {version: 3}", "7: tables.planes.start: this version starts with `snapshot` only; other starts are coming"),
+    ("start: snapshot", "start: now", "7: tables.planes.start: expected 'snapshot', got 'now'"),
+    ("lake/planes", "{table: a.b.c}", "5: tables.planes.source: a table can't be looked up by its catalog name yet; give the path or URI of its folder"),
+    ("lake/planes", "", "5: tables.planes.source: expected text (quotes make it text), got nothing"),
+    ("lake/planes", "' '", "5: tables.planes.source: expected a path, got an empty text"),
+    ("lake/planes", "~/planes", "5: tables.planes.source: `~` is not replaced in '~/planes'; write ${HOME}"),
+    ("lake/planes", "${LAKE}", "5: tables.planes.source: the environment variable LAKE is not set; set it, or write ${LAKE:-default}"),
+    ("lake/planes", "${LAKE", "5: tables.planes.source: `${` starts no reference; write ${NAME} or ${NAME:-default}"),
+    ("lake/planes", "!!python/name:os.system x", "5: tables.planes.source: the tag !!python/name:os.system can't be used here"),
+    ("lake/planes", "landing/planes", "5: tables.planes.source: /etc/landing/planes overlaps with landing_zone.path on line 2; keep their folders apart"),
+    ("    source: lake/planes\n", "", "4: tables.planes.source: this setting is missing"),
+    ("path: landing", "path: mirror/x", "1: mirror.path: /etc/mirror overlaps with landing_zone.path on line 2; keep their folders apart"),
+    ("path: landing", "path: abfss://a@b/c", "2: landing_zone.path: expected a folder on this machine, got 'abfss://a@b/c'; other places are not built yet"),
+    ("path: landing", "path: 7", "2: landing_zone.path: expected a path, got 7"),
+    ("  path: landing", "  path: landing\n  onelake: {url: x}", "3: landing_zone.onelake: unknown setting; it is one of: path"),
+    ("landing_zone:\n  path: landing\n", "", "1: landing_zone: this setting is missing"),
+    ("  planes:", "  a.b.planes:", "4: tables.a.b.planes: name 'a.b.planes' can't be used in a landing zone: it has more than one dot; write [schema.]table."),
+    ("  planes:", "  _planes:", "4: tables._planes: name '_planes' can't be used in a landing zone: Fabric ignores names that start with an underscore."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "mistake"), REPLACED)
+def test_mistakes_in_place_of_a_setting(old: str, new: str, mistake: str) -> None:
+    assert BASE.count(old) == 1
+    assert mistakes(BASE.replace(old, new)) == [f"mirror.yaml:{mistake}"]
+
+
+ELSEWHERE = [
+    ("landing: {}", "landing: unknown setting; did you mean 'landing_zone'?"),
+    ("partner: {name: ''}", "partner.name: it must not be empty"),
+    ("partner: {source_version: 4.2}", "partner.source_version: expected text (quotes make it text), got 4.2"),
+    ("mirror:", "mirror: expected settings below it (name: value), got nothing"),
+    ("defaults: {source: x}", "defaults.source: unknown setting; it is one of: keys, changes, start, on_break, slices, files, lag"),
+    ("defaults: {changes: row_tracking}", "defaults.changes: this version mirrors `feed` only; `row_tracking` is coming"),
+    ("spark: {settings: {sql.x: 1}}", "spark.settings.sql.x: names of Spark settings start with `spark.`; Spark ignores others"),
+    ("spark: {settings: {spark.x: [1]}}", "spark.settings.spark.x: expected text (quotes make it text), got a list"),
+    ("spark: {settings: {spark.x: }}", "spark.settings.spark.x: expected text (quotes make it text), got nothing"),
+    ("? [a]\n: 1", "a name must be text, not a list or a mapping"),
+    ("mirror: &a {path: *a}", "mirror.path: this alias refers to itself"),
+    ("mirror: {path: !!int x}", "mirror.path: 'x' can't be read as int"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "mistake"), ELSEWHERE)
+def test_mistakes_beside_the_tables(text: str, mistake: str) -> None:
+    assert mistakes(f"{BASE}{text}\n") == [f"mirror.yaml:{LINE}: {mistake}"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["spark.x.password", "spark.ssl.keyPassword", "spark.client.secret", "spark.account.key.lake", "spark.sas-token"],
+)
+@pytest.mark.parametrize("value", ["plain", "7", '"${UNSET:-plain}"'])
+def test_secrets_must_come_from_the_environment(name: str, value: str) -> None:
+    (mistake,) = mistakes(f"{BASE}spark: {{settings: {{{name}: {value}}}}}\n")
+    assert mistake == (
+        f"mirror.yaml:{LINE}: spark.settings.{name}: "
+        "this looks like a secret; keep it in an environment variable and write ${NAME}"
+    )
+
+
+def test_two_tables_in_one_folder() -> None:
+    assert mistakes(f"{BASE}  Planes: {{source: x, keys: [a]}}\n") == [
+        f"mirror.yaml:{LINE}: tables.Planes: its table folder is that of 'planes' on line 4; choose another name"
+    ]
+
+
+def test_an_empty_list_of_keys_overrides_the_defaults() -> None:
+    text = BASE.replace("[tailnum]", "[]") + "defaults: {keys: [id]}\n"
+    assert mistakes(text) == [f"mirror.yaml:6: tables.planes.keys: {KEYS_NEEDED}"]
+
+
+@pytest.mark.parametrize("tables", ["tables: {}", "tables:"])
+def test_no_tables(tables: str) -> None:
+    (mistake,) = mistakes(f"landing_zone: {{path: l}}\n{tables}\n")
+    assert mistake.startswith("mirror.yaml:2: tables: ")
+
+
+def test_a_source_that_holds_our_folders() -> None:
+    assert mistakes(BASE.replace("lake/planes", ".")) == [
+        "mirror.yaml:5: tables.planes.source: /etc overlaps with landing_zone.path on line 2; keep their folders apart"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        ("", "1: the file is empty"),
+        ("# nothing\n", "1: the file is empty"),
+        ("just text", "1: expected settings below it (name: value), got 'just text'"),
+        ("- a list", "1: expected settings below it (name: value), got a list"),
+        ("a: 1\nb: c: d\n", "2: this is not YAML: mapping values are not allowed here"),
+        ("a: 1\n---\nb: 1\n", "2: this is not YAML: expected a single document in the stream, but found another document"),
+        ("a: 1\nb: *c\n", "2: this is not YAML: found undefined alias 'c'"),
+        ("a: 'b\n", "2: this is not YAML: while scanning a quoted scalar, found unexpected end of stream"),
+        ("a: \x01", '1: this is not YAML: unacceptable character #x0001: special characters are not allowed in "<byte string>", position 3'),
+        ("[" * 5000, "1: the file is nested too deeply"),
+        ("a: {b: ${X}}", "1: this is not YAML: while parsing a flow mapping, expected ',' or '}', but got '{'; inside { } and [ ] put quotes around ${NAME}"),
+    ],
+)  # fmt: skip
+def test_what_is_not_a_configuration(text: str, mistake: str) -> None:
+    assert mistakes(text) == [f"mirror.yaml:{mistake}"]

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.config import Problem, SourceColumn, TableSettings, source_problems
+from mirror_assets.config.load import parse_config
+from mirror_assets.landing.names import TableName
+
+COLUMNS = (
+    SourceColumn("tailnum", "string"),
+    SourceColumn("year", "bigint"),
+    SourceColumn("price", "decimal(10,2)"),
+    SourceColumn("speed", "double"),
+    SourceColumn("load", "float"),
+    SourceColumn("engine", "struct<a:int>"),
+    SourceColumn("seats", "array<int>"),
+    SourceColumn("tags", "map<string,int>"),
+    SourceColumn("extra", "variant"),
+    SourceColumn("nothing", "void"),
+)
+
+
+def settings(*keys: str) -> TableSettings:
+    return TableSettings(name=TableName("nycflights", "planes"), source="/lake/planes", keys=keys)
+
+
+@pytest.mark.parametrize("keys", [("tailnum",), ("year", "price"), ()])
+def test_fitting_keys(keys: tuple[str, ...]) -> None:
+    assert source_problems(settings(*keys), COLUMNS) == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("tailnumber", "the source has no column 'tailnumber'; did you mean 'tailnum'?"),
+        ("TAILNUM", "the source has no column 'TAILNUM'; did you mean 'tailnum'?"),
+        ("speed", "'speed' is double and can't be a key: floating-point numbers have no exact equality"),
+        ("load", "'load' is float and can't be a key: floating-point numbers have no exact equality"),
+        ("engine", "'engine' is struct<a:int> and can't be a key: nested values can't be compared in Fabric"),
+        ("seats", "'seats' is array<int> and can't be a key: nested values can't be compared in Fabric"),
+        ("tags", "'tags' is map<string,int> and can't be a key: nested values can't be compared in Fabric"),
+        ("extra", "'extra' is variant and can't be a key: variants can't be compared in Fabric"),
+        ("nothing", "'nothing' is void and can't be a key: it holds nothing but NULL"),
+    ],
+)
+def test_unfit_keys(key: str, message: str) -> None:
+    assert source_problems(settings(key), COLUMNS) == (Problem("tables.nycflights.planes.keys", message),)
+
+
+def test_a_key_like_no_column_gets_the_list() -> None:
+    (problem,) = source_problems(settings("zzz"), COLUMNS[:2])
+    assert problem.message == "the source has no column 'zzz'; it is one of: tailnum, year"
+
+
+@pytest.mark.parametrize("name", ["__rowMarker__", "__ROWMARKER__"])
+def test_the_row_markers_name_is_taken(name: str) -> None:
+    (problem,) = source_problems(settings("tailnum"), (*COLUMNS, SourceColumn(name, "int")))
+    assert problem.path == "tables.nycflights.planes.source"
+    assert repr(name) in problem.message
+
+
+def test_all_problems_get_their_lines() -> None:
+    text = b"landing_zone: {path: l}\ntables:\n  planes:\n    source: s\n    keys: [a, speed]\n"
+    config = parse_config(text, Path("mirror.yaml"), {})
+    columns = (*COLUMNS, SourceColumn("__rowmarker__", "int"))
+    error = config.invalid(source_problems(config.table("planes"), columns))
+    assert [problem.line for problem in error.problems] == [5, 5, 4]
+    assert "mirror.yaml:5: tables.planes.keys: 'speed' is double" in str(error)

@@ -1,0 +1,129 @@
+"""The encoder: replaying its parts in order gives the source, whatever the history and the cut into parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from mirror_assets.delta.columns import LandedColumn
+from mirror_assets.delta.feed import FeedSlice, encode_changes, landing_rows
+from mirror_assets.delta.reader import read_changes
+from mirror_assets.delta.spark_errors import DataFileMissing, DuplicateKey
+from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets_tests.delta.histories import random_history
+
+_COLUMNS = (
+    LandedColumn("id", "int"),
+    LandedColumn("part", "int"),
+    LandedColumn("name", "string"),
+    LandedColumn("amount", "decimal(10,2)"),
+)
+
+
+@dataclass(frozen=True)
+class _Spread:
+    version: int
+    first_part: int
+    parts: int
+
+
+def _slice(uri: str, first: int, last: int, parts_each: int, columns: tuple[LandedColumn, ...] = _COLUMNS) -> FeedSlice:
+    versions = range(first, last + 1)
+    spreads = tuple(_Spread(version, index * parts_each, parts_each) for index, version in enumerate(versions))
+    return FeedSlice("t", uri, first, last, ("id",), columns, spreads, parts_each * len(spreads))
+
+
+def _landed(folder: Path) -> Iterator[dict[str, object]]:
+    for file in sorted(folder.glob("*.parquet")):
+        yield from pq.read_table(file).to_pylist()
+
+
+def _replay(rows: dict[object, dict[str, object]], folder: Path) -> None:
+    """Apply the landed rows one by one, refusing what a strict replicator could not do."""
+    for row in _landed(folder):
+        marker, key = row.pop(ROW_MARKER), row["id"]
+        if marker == Marker.DELETE:
+            assert rows.pop(key, None) is not None
+        else:
+            assert (key in rows) == (marker == Marker.UPDATE)
+            rows[key] = row
+
+
+def _source(spark: SparkSession, uri: str, version: int) -> dict[object, dict[str, object]]:
+    rows = spark.read.format("delta").option("versionAsOf", version).load(uri).collect()
+    return {row["id"]: row.asDict() for row in rows}
+
+
+@pytest.mark.parametrize(("seed", "deletion_vectors"), [(1, False), (2, True), (3, True)])
+def test_replaying_the_parts_gives_the_source(
+    spark: SparkSession, tmp_path: Path, seed: int, *, deletion_vectors: bool
+) -> None:
+    history = random_history(spark, tmp_path / "t", seed=seed, commits=10, deletion_vectors=deletion_vectors)
+    rows: dict[object, dict[str, object]] = {}
+    for first in range(1, history.tip + 1, 4):
+        last = min(first + 3, history.tip)
+        folder = tmp_path / f"parts-{first}"
+        read = encode_changes(spark, _slice(history.uri, first, last, 1 + seed % 2), str(folder), "zstd", {})
+        _replay(rows, folder)
+        assert rows == _source(spark, history.uri, last)
+        assert sum(read.values()) == read_changes(spark, history.uri, first, last).count()
+
+
+def test_the_plan_has_one_shuffle_one_sort_and_one_window(spark: SparkSession, tmp_path: Path) -> None:
+    history = random_history(spark, tmp_path / "t", seed=4, commits=3, deletion_vectors=False)
+    frame = landing_rows(read_changes(spark, history.uri, 1, history.tip), _slice(history.uri, 1, history.tip, 2), {})
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    operators = [line.strip(" +-:").split(" ")[0] for line in plan.splitlines()]
+    assert operators.count("Exchange") == 1
+    assert operators.count("Sort") == 1
+    assert operators.count("Window") == 1
+    assert "shufflepartitionidpassthrough" in plan
+
+
+def test_footers_carry_the_receipt_and_optional_columns(spark: SparkSession, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    spark.sql(
+        f"CREATE TABLE delta.`{uri}` (id INT NOT NULL, name STRING NOT NULL, tags MAP<STRING, INT>) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    spark.sql(f"INSERT INTO delta.`{uri}` VALUES (1, 'a', map('x', 1)), (2, 'b', map('y', NULL))")
+    columns = (
+        LandedColumn("id", "int", nullable=False),
+        LandedColumn("name", "string", nullable=False),
+        LandedColumn("tags", "string", nested=True),
+    )
+    encode_changes(spark, _slice(uri, 1, 1, 1, columns), str(tmp_path / "out"), "snappy", {"receipt": "r"})
+    (file,) = (tmp_path / "out").glob("*.parquet")
+    parquet = pq.ParquetFile(file)
+    spark_schema = json.loads(parquet.schema_arrow.metadata[b"org.apache.spark.sql.parquet.row.metadata"])
+    assert spark_schema["fields"][0]["metadata"] == {"receipt": "r"}
+    assert [parquet.schema.column(index).max_definition_level for index in range(3)] == [1, 1, 1]
+    assert parquet.metadata.row_group(0).column(0).compression == "SNAPPY"
+    assert [row["tags"] for row in _landed(tmp_path / "out")] == ['{"x":1}', '{"y":null}']
+
+
+def test_two_rows_of_one_key_in_a_commit_are_refused_with_examples(spark: SparkSession, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    spark.sql(
+        f"CREATE TABLE delta.`{uri}` (id INT, part INT, name STRING, amount DECIMAL(10, 2)) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    spark.sql(f"INSERT INTO delta.`{uri}` VALUES (1, 0, 'a', 1), (7, 0, 'b', 1), (7, 0, 'c', 1)")
+    with pytest.raises(DuplicateKey, match="id=7") as caught:
+        encode_changes(spark, _slice(uri, 1, 1, 1), str(tmp_path / "out"), "zstd", {})
+    assert caught.value.rows == 1
+
+
+def test_a_vacuumed_file_is_a_clear_error(spark: SparkSession, tmp_path: Path) -> None:
+    history = random_history(spark, tmp_path / "t", seed=5, commits=2, deletion_vectors=False)
+    for file in Path(history.uri).rglob("*.parquet"):
+        if "_delta_log" not in str(file):
+            file.unlink()
+    with pytest.raises(DataFileMissing, match="rebuild"):
+        encode_changes(spark, _slice(history.uri, 1, history.tip, 1), str(tmp_path / "out"), "zstd", {})

@@ -1,0 +1,137 @@
+"""Small staged slices for tests: real Parquet parts with receipts, and their records with verdicts."""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mirror_assets.landing.format import (
+    RECEIPT_KEY,
+    ChangeCounts,
+    Column,
+    Manifest,
+    MarkerCounts,
+    Receipt,
+    SliceKind,
+    SliceRecord,
+    StagedPart,
+    Verdict,
+)
+from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, part_name
+from mirror_assets.landing.parts import sha256, write_record
+from mirror_assets.landing.state import Footing, next_footing, read_manifest
+from mirror_assets.landing.steps import drive
+from mirror_assets.markers import ROW_MARKER
+from mirror_assets.storage import Store
+
+TABLE: Final = TableName.parse("shop.orders")
+CHECKS: Final = ("key_presence", "row_counts")
+KEYS: Final = ("id",)
+SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
+COLUMNS: Final = (Column(name="id", type="bigint"), Column(name="part", type="bigint"))
+
+
+def attempt_id(text: str) -> str:
+    """An attempt id that a test can recognise."""
+    return text.encode().hex().ljust(32, "0")[:32]
+
+
+INCARNATION: Final = attempt_id("life")
+
+
+def spark_schema(receipt_text: str) -> bytes:
+    """The schema text that Spark's writer leaves in a footer when the first column carries a receipt."""
+    first = {"name": "id", "type": "long", "nullable": True, "metadata": {RECEIPT_KEY: receipt_text}}
+    second = {"name": "part", "type": "long", "nullable": True, "metadata": {}}
+    return json.dumps({"type": "struct", "fields": [first, second]}).encode()
+
+
+@functools.cache
+def part_bytes(receipt: Receipt, index: int) -> bytes:
+    """A part with two rows, whose content tells the slice's last version and the part."""
+    schema = pa.schema([("id", pa.int64()), ("part", pa.int64()), (ROW_MARKER, pa.int32())])
+    last = SliceKey.parse(receipt.slice).last
+    rows = pa.table({"id": [last, last], "part": [index, index], ROW_MARKER: [0, 2]}, schema=schema)
+    sink = io.BytesIO()
+    pq.write_table(rows.replace_schema_metadata({SPARK_SCHEMA: spark_schema(receipt.model_dump_json())}), sink)
+    return sink.getvalue()
+
+
+@functools.cache
+def content_of(data: bytes) -> tuple[int, int]:
+    """The last version of the slice and the part that a landing file holds."""
+    rows = pq.read_table(io.BytesIO(data), columns=["id", "part"])
+    return (rows.column("id")[0].as_py(), rows.column("part")[0].as_py())
+
+
+def receipt_for(footing: Footing, key: SliceKey, attempt: str) -> Receipt:
+    """The receipt of every part that is staged like this."""
+    return Receipt(
+        incarnation=footing.incarnation,
+        source_table_id="source",
+        slice=str(key),
+        generation=footing.generation,
+        attempt=attempt,
+        first_number=footing.first_number,
+    )
+
+
+def new_record(footing: Footing, key: SliceKey, attempt: str, parts: tuple[StagedPart, ...]) -> SliceRecord:
+    """The record of parts that are staged already; it has no verdicts."""
+    return SliceRecord(
+        table=str(TABLE),
+        slice=str(key),
+        kind=SliceKind.SNAPSHOT if footing.covered < 0 else SliceKind.CHANGES,
+        life=footing.life,
+        generation=footing.generation,
+        attempt=attempt,
+        incarnation=footing.incarnation,
+        first_number=footing.first_number,
+        source_table_id="source",
+        source_schema="{}",
+        keys=KEYS,
+        columns=COLUMNS,
+        first_commit_ms=1_000,
+        last_commit_ms=2_000 + key.last,
+        read=ChangeCounts(insert=len(parts), delete=len(parts)),
+        parts=parts,
+    )
+
+
+def with_verdicts(record: SliceRecord, *, passed: bool = True) -> SliceRecord:
+    """The record with a verdict of every blocking check for its parts."""
+    verdicts = tuple(Verdict(check=check, passed=passed, etags=record.etags) for check in CHECKS)
+    return record.model_copy(update={"verdicts": verdicts})
+
+
+def stage(store: Store, footing: Footing, last: int, parts: int = 1, attempt: str = "one") -> SliceRecord:
+    """The record of a staged slice that goes on where `footing` stands, with passed verdicts."""
+    key, name = SliceKey(footing.life, footing.covered + 1, last), attempt_id(attempt)
+    folder = AttemptFolder(TABLE, footing.generation, name)
+    staged = []
+    for index in range(parts):
+        data = part_bytes(receipt_for(footing, key, name), index)
+        path = f"{folder.path}/{part_name(index)}"
+        etag = store.create(path, data)
+        markers = MarkerCounts(inserts=1, deletes=1)
+        digest = sha256(store, path)
+        staged.append(StagedPart(name=part_name(index), etag=etag, bytes=len(data), sha256=digest, markers=markers))
+    record = with_verdicts(new_record(footing, key, name, tuple(staged)))
+    write_record(store, TABLE, record)
+    return record
+
+
+def manifest_of(store: Store) -> Manifest | None:
+    """The table's manifest, or None."""
+    standing = drive(read_manifest(TABLE), store)
+    return standing.manifest if standing else None
+
+
+def footing_of(store: Store) -> Footing:
+    """What the next slice must be staged as."""
+    return next_footing(manifest_of(store), life=1, incarnation=INCARNATION)

@@ -1,0 +1,1 @@
+"""Tests of the store interface: one contract for every store, and what is special about each."""
