@@ -1,7 +1,5 @@
 """`change_feed/...`: slices of the source's changes, encoded and staged, not visible to Fabric yet."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import dagster as dg

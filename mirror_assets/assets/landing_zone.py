@@ -1,7 +1,5 @@
 """`landing_zone/...`: the table folder that Fabric reads; staged parts get their numbers here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import dagster as dg

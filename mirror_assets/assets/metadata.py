@@ -7,13 +7,14 @@ from datetime import datetime, timezone
 
 import dagster as dg
 
+from mirror_assets.assets.items import MetadataItem
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.publish import Published
 from mirror_assets.mirroring.work import TableWork
 
 
-def staged_metadata(work: TableWork, record: SliceRecord) -> dict[str, dg.RawMetadataValue]:
+def staged_metadata(work: TableWork, record: SliceRecord) -> dict[str, MetadataItem]:
     """What was read and staged for a slice."""
     folder = AttemptFolder(work.name, record.generation, record.attempt)
     columns = [dg.TableColumn(column.name, column.type) for column in record.columns]
@@ -33,17 +34,17 @@ def staged_metadata(work: TableWork, record: SliceRecord) -> dict[str, dg.RawMet
     }
 
 
-def skipped_metadata(why: str) -> dict[str, dg.RawMetadataValue]:
+def skipped_metadata(why: str) -> dict[str, MetadataItem]:
     """A slice with nothing left to do."""
     return {"skipped": why}
 
 
-def landed_metadata(work: TableWork, published: Published) -> dict[str, dg.RawMetadataValue]:
+def landed_metadata(work: TableWork, published: Published) -> dict[str, MetadataItem]:
     """What landed for a slice; lag is the age of its last commit at this moment."""
     manifest = published.manifest
     rows = sum(entry.markers.total for entry in published.entries)
     landed = published.entries[0].number if published.entries else 0
-    metadata: dict[str, dg.RawMetadataValue] = {
+    metadata: dict[str, MetadataItem] = {
         "outcome": published.outcome.value,
         "dagster/partition_row_count": rows,
         "files": len(published.entries),
@@ -58,7 +59,7 @@ def landed_metadata(work: TableWork, published: Published) -> dict[str, dg.RawMe
     return metadata
 
 
-def _commit_times(record: SliceRecord) -> dict[str, dg.RawMetadataValue]:
+def _commit_times(record: SliceRecord) -> dict[str, MetadataItem]:
     times = {"first_commit": record.first_commit_ms, "last_commit": record.last_commit_ms}
     return {
         name: datetime.fromtimestamp(milliseconds / 1000, timezone.utc).isoformat()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
+from mirror_assets.assets.items import MetadataItem
 from mirror_assets.automation.names import Kind, asset_key, group_name
 from mirror_assets.config import TableSettings
 from mirror_assets.replicator import TableStatus
@@ -22,7 +23,7 @@ def mirror_asset(table: TableSettings) -> dg.AssetSpec:
 
 def mirror_observation(status: TableStatus) -> dg.AssetObservation:
     """What the replicator says of the table, with the counters of Fabric's monitoring."""
-    metadata: dict[str, dg.RawMetadataValue] = {
+    metadata: dict[str, MetadataItem] = {
         "state": status.state.value,
         "applied_number": status.applied_number,
         "processed_rows": status.processed_rows,

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import dagster as dg
 
+from mirror_assets.assets.items import MetadataItem
 from mirror_assets.automation.names import FAILED_SLICE_TAG
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import SliceKey
 
-Metadata = Mapping[str, dg.RawMetadataValue]
+Metadata = Mapping[str, MetadataItem]
 
 
 def slice_keys(context: dg.AssetExecutionContext) -> list[SliceKey]:
@@ -48,7 +49,7 @@ def mark_failed(instance: dg.DagsterInstance, run_id: str, key: SliceKey) -> Non
 
 def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:
     """The error as Dagster shows it: what happened, its code, the next step."""
-    metadata: dict[str, dg.RawMetadataValue] = {"code": error.code.value, "next_step": error.next_step}
+    metadata: dict[str, MetadataItem] = {"code": error.code.value, "next_step": error.next_step}
     if key is not None:
         metadata["slice"] = str(key)
     return dg.Failure(description=str(error), metadata=metadata, allow_retries=False)

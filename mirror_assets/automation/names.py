@@ -56,7 +56,8 @@ def pool_name(table: TableName) -> str:
 
 
 def slices_of(table: TableName) -> dg.DynamicPartitionsDefinition:
-    """The table's slices, shared by source, change_feed and landing_zone (an unpartitioned source would turn every
-    past slice stale at each commit).
+    """The table's slices, shared by source, change_feed and landing_zone.
+
+    An unpartitioned source would turn every past slice stale at each commit.
     """
     return dg.DynamicPartitionsDefinition(name=f"slices_{flat_name(table)}")

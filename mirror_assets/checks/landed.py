@@ -1,7 +1,5 @@
 """Checks on the table folder and on its lag."""
 
-from __future__ import annotations
-
 import time
 
 import dagster as dg

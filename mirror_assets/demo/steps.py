@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pyarrow.parquet as pq
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 # A mirror that was away for weeks must still find the feed: Delta refuses to read it once it is older than this.
@@ -29,6 +30,11 @@ class Place:
     def table(self, name: str) -> Path:
         """The folder of one Delta table."""
         return self.lake / name
+
+    def versions(self, name: str) -> int:
+        """How many versions the table has; none before its first load."""
+        folder = str(self.table(name))
+        return DeltaTable(folder).version() + 1 if DeltaTable.is_deltatable(folder) else 0
 
     def delivery(self, name: str) -> Path:
         """The Parquet file with the delivered rows of one table."""
@@ -87,8 +93,6 @@ class RustLoad:
 
     def commit(self, spark: SparkSession, place: Place, table: str) -> None:  # noqa: ARG002 (a Step; no JVM needed)
         """Write the delivered rows as a new table."""
-        from deltalake import write_deltalake
-
         rows = pq.read_table(place.delivery(table))
         write_deltalake(place.table(table), rows, configuration=dict(_PROPERTIES))
 

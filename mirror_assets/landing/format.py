@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeVar
 import pydantic
 from pydantic import Field
 
-from mirror_assets.landing.errors import ManifestCorrupt
+from mirror_assets.landing.errors import ManifestCorrupt, NameRefused
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.storage import Content, PathMissing, Store
 
@@ -19,6 +19,16 @@ RECEIPT_KEY = "mirror_assets"
 _LIMIT = 64 << 20
 
 Count = Annotated[int, Field(ge=0)]
+
+
+def _slice_text(text: str) -> str:
+    try:
+        return str(SliceKey.parse(text))
+    except NameRefused as error:
+        raise ValueError(error.what) from error
+
+
+SliceText = Annotated[str, pydantic.AfterValidator(_slice_text)]
 
 
 class SliceKind(str, Enum):
@@ -101,7 +111,7 @@ class Receipt(_Record):
     format: Literal[1] = 1
     incarnation: str
     source_table_id: str
-    slice: str
+    slice: SliceText
     generation: int
     attempt: str
     first_number: int
@@ -112,7 +122,7 @@ class SliceRecord(_Record):
 
     format: Literal[1] = 1
     table: str
-    slice: str
+    slice: SliceText
     kind: SliceKind
     life: int
     generation: int
@@ -173,7 +183,7 @@ class Manifest(_Record):
     columns: tuple[Column, ...]
     generation: Annotated[int, Field(ge=1)]
     attempt: str
-    slice: str
+    slice: SliceText
     kind: SliceKind
     covered: Annotated[int, Field(ge=-1)]
     covered_commit_ms: int | None

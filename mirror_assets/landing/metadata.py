@@ -20,7 +20,7 @@ def declared_keys(data: bytes) -> tuple[str, ...] | None:
     """The key columns that a `_metadata.json` declares; None when it isn't one that we could have written."""
     try:
         keys = json.loads(data)["keyColumns"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
         return None

@@ -21,15 +21,16 @@ PARTNER_EVENTS = "_partnerEvents.json"
 SLICE_RECORD = "slice.json"
 
 _SCHEMA_SUFFIX = ".schema"
-_LANDING_FILE = re.compile(r"(\d{20})\.parquet")
-_PART = re.compile(r"part-(\d{5})\.parquet")
-_ATTEMPT_FOLDER = re.compile(r"(\d+)-([0-9a-f]{32})")
-_SLICE_KEY = re.compile(r"(\d{4})-(\d{20})-(\d{20})")
-_FORBIDDEN = re.compile(r'[\\/:*?"<>|\x00-\x1f]')
+_LANDING_FILE = re.compile(r"([0-9]{20})\.parquet")
+_PART = re.compile(r"part-([0-9]{5})\.parquet")
+_ATTEMPT_FOLDER = re.compile(r"(0|[1-9][0-9]*)-([0-9a-f]{32})")
+_SLICE_KEY = re.compile(r"([0-9]{4})-([0-9]{20})-([0-9]{20})")
+_FORBIDDEN = re.compile(r'[\\/:*?"<>|\x00-\x1f\x7f-\x9f\ud800-\udfff]')
 _MAX_NAME = 128
+_MAX_BYTES = 240  # `[schema.]table` is one name below `_scratchPad`, and file systems allow 255 bytes
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class TableName:
     """A table's name in the mirror, `[schema.]table`."""
 
@@ -42,6 +43,8 @@ class TableName:
         schema, dot, table = text.rpartition(".")
         for part in (schema, table) if dot else (table,):
             _check_name(text, part)
+        if len(text.encode()) > _MAX_BYTES:
+            raise NameRefused(text, f"it is longer than {_MAX_BYTES} bytes")
         return cls(schema if dot else None, table)
 
     @property
@@ -77,6 +80,9 @@ class TableName:
         """Path of the landing file with this sequence number."""
         return f"{self.folder}/{landing_name(number)}"
 
+    def __lt__(self, other: TableName) -> bool:
+        return (self.schema or "", self.table) < (other.schema or "", other.table)
+
     def __str__(self) -> str:
         """`[schema.]table`."""
         return f"{self.schema}.{self.table}" if self.schema else self.table
@@ -98,16 +104,12 @@ def _check_name(whole: str, part: str) -> None:
 def folder_to_table(folder: str) -> TableName | None:
     """The table whose folder this is, or None for any other folder."""
     schema, slash, table = folder.partition("/")
+    text = f"{schema.removesuffix(_SCHEMA_SUFFIX)}.{table}" if slash else folder
     try:
-        if not slash:
-            return None if folder.endswith(_SCHEMA_SUFFIX) else TableName.parse(folder)
-        return (
-            TableName.parse(f"{schema.removesuffix(_SCHEMA_SUFFIX)}.{table}")
-            if schema.endswith(_SCHEMA_SUFFIX)
-            else None
-        )
+        name = TableName.parse(text)
     except NameRefused:
         return None
+    return name if name.folder == folder else None
 
 
 def is_schema_folder(name: str) -> bool:

@@ -20,7 +20,7 @@ from mirror_assets.landing.format import (
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName
 from mirror_assets.landing.state import Footing
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.storage import Store
+from mirror_assets.storage import PathChanged, PathMissing, Store
 
 _CHUNK = 4 << 20
 
@@ -98,12 +98,14 @@ def add_verdicts(
 ) -> SliceRecord:
     """The record with these verdicts, each in the place of an older one by the same check. Raises SliceNotStaged."""
     path = AttemptFolder(table, record.generation, record.attempt).record
-    loaded = load(store, SliceRecord, path)
-    if loaded is None:
-        raise SliceNotStaged(str(table), record.slice)
-    current, content = loaded
     given = {verdict.check for verdict in verdicts}
-    others = tuple(known for known in current.verdicts if known.check not in given)
-    updated = current.model_copy(update={"verdicts": (*others, *verdicts)})
-    store.replace(path, encode(updated), content.etag)
-    return updated
+    while (loaded := load(store, SliceRecord, path)) is not None:
+        current, content = loaded
+        others = tuple(known for known in current.verdicts if known.check not in given)
+        updated = current.model_copy(update={"verdicts": (*others, *verdicts)})
+        try:
+            store.replace(path, encode(updated), content.etag)
+        except (PathChanged, PathMissing):
+            continue  # another check's verdict came between, or the slice was collected: look again
+        return updated
+    raise SliceNotStaged(str(table), record.slice)

@@ -29,7 +29,7 @@ def read_receipt(store: Store, path: str) -> Receipt | None:
     with store.open(path) as file:
         try:
             metadata = pq.ParquetFile(file).schema_arrow.metadata or {}
-        except (pa.ArrowInvalid, OSError):
+        except (pa.ArrowException, OSError):
             return None
     return parse_receipt(path, metadata.get(_SPARK_SCHEMA))
 
@@ -42,5 +42,5 @@ def parse_receipt(path: str, spark_schema: bytes | None) -> Receipt | None:
         fields = json.loads(spark_schema)["fields"]
         text = cast("str", fields[0]["metadata"][RECEIPT_KEY])
         return decode(Receipt, path, text.encode())
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError, ManifestCorrupt):
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError, ManifestCorrupt):
         return None

@@ -68,7 +68,8 @@ def _landed(table: TableName, entry: Entry) -> Steps[bool]:
 
 def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
     target = table.landing_file(entry.number)
-    for attempt in range(_TRIES):
+    unanswered = 0
+    while True:
         try:
             yield Rename(entry.staged, target, entry.etag)
         except (PathMissing, PathChanged):
@@ -78,12 +79,16 @@ def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
                 raise StagedFileLost(str(table), entry.staged, entry.number) from None
             return
         except PathExists:
-            found = yield from receipt_of(target)
+            try:
+                found = yield from receipt_of(target)
+            except PathMissing:
+                continue  # it went while we looked: the number is free again, or the service has taken our file
             if found != manifest.receipt:
                 raise ForeignFile(str(table), target, "its footer is not the committed one") from None
             return
         except UnknownOutcome:
-            if attempt == _TRIES - 1:
+            unanswered += 1
+            if unanswered == _TRIES:
                 raise
         else:
             return
@@ -103,8 +108,9 @@ def _keep_history(table: TableName, manifest: Manifest) -> Steps[None]:
 def _restore(table: TableName) -> Steps[Standing | None]:
     """Make a lost manifest again from the newest kept generation, if what landed agrees with it."""
     folder = f"{table.folder}/{HISTORY}"
-    kept = [info for info in (yield from list_folder(folder)) if info.name.endswith(".json")]
+    # In this order: another publisher keeps a generation before its files land, so what we see landed is kept by now.
     highest = yield from highest_landed(table)
+    kept = [info for info in (yield from list_folder(folder)) if info.name.endswith(".json")]
     if not kept:
         if highest:
             raise ManifestLost(str(table), f"{highest} files have landed and no generation is kept in {folder}")

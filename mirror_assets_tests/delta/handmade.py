@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mirror_assets.delta.actions import Metadata
@@ -48,12 +48,19 @@ def file_action(
     return {kind: action}
 
 
-def column(name: str, column_type: object = "long", *, nullable: bool = True, **metadata: object) -> Action:
-    """A field of a schemaString; `mapped=(id, physical)` gives it a column mapping."""
-    mapped = metadata.pop("mapped", None)
-    if isinstance(mapped, tuple):
-        metadata |= {"delta.columnMapping.id": mapped[0], "delta.columnMapping.physicalName": mapped[1]}
-    return {"name": name, "type": column_type, "nullable": nullable, "metadata": metadata}
+def column(
+    name: str,
+    column_type: object = "long",
+    *,
+    nullable: bool = True,
+    mapped: tuple[int, str] | None = None,
+    metadata: Mapping[str, object] | None = None,
+) -> Action:
+    """A field of a schemaString; `mapped` is its id and physical name under column mapping."""
+    described = dict(metadata or {})
+    if mapped:
+        described |= {"delta.columnMapping.id": mapped[0], "delta.columnMapping.physicalName": mapped[1]}
+    return {"name": name, "type": column_type, "nullable": nullable, "metadata": described}
 
 
 def schema_string(*columns: Action) -> str:

@@ -60,7 +60,7 @@ def test_a_schema_that_the_mirror_cannot_follow(
 @pytest.mark.parametrize("operation", ["ALTER", "WRITE", "RESTORE", "REPLACE TABLE AS SELECT"])
 def test_a_schema_that_stays_is_no_break(operation: str) -> None:
     assert _break(_BEFORE, operation) is None
-    assert _break([column("id", mapped=(1, "p1"), comment="x"), _NAME], operation) is None
+    assert _break([column("id", mapped=(1, "p1"), metadata={"comment": "x"}), _NAME], operation) is None
     assert _break([_NAME, _ID], operation) is None
 
 

@@ -14,7 +14,7 @@ _MAP = {"type": "map", "keyType": "string", "valueType": _POINT, "valueContainsN
 
 
 def _only(column_type: object, **metadata: object) -> Field:
-    (field,) = parse_schema(schema_string(column("c", column_type, **metadata))).fields
+    (field,) = parse_schema(schema_string(column("c", column_type, metadata=metadata))).fields
     return field
 
 
@@ -75,7 +75,7 @@ def test_a_column_mapping_and_nullability_are_kept() -> None:
 
 def test_what_says_nothing_of_the_rows_is_no_part_of_the_schema() -> None:
     plain = schema_string(column("id"))
-    described = schema_string(column("id", comment="key", **{"delta.identity.highWaterMark": 9}))
+    described = schema_string(column("id", metadata={"comment": "key", "delta.identity.highWaterMark": 9}))
     assert parse_schema(plain) == parse_schema(described)
     assert parse_schema(plain) != parse_schema(schema_string(column("id", nullable=False)))
 

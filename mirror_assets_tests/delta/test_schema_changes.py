@@ -30,7 +30,7 @@ _A, _B = column("a"), column("b", "string")
 
 def test_equal_schemas_have_no_differences() -> None:
     assert _kinds([_A, column("s", _struct(_A, _B))], [_A, column("s", _struct(_A, _B))]) == []
-    assert _kinds([_A], [column("a", comment="new")]) == []
+    assert _kinds([_A], [column("a", metadata={"comment": "new"})]) == []
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_equal_schemas_have_no_differences() -> None:
         ([column("a", nullable=False)], [_A], K.NULLABILITY, "a"),
         ([_A], [column("a", nullable=False)], K.NULLABILITY, "a"),
         ([column("s", _list("long", contains_null=False))], [column("s", _list("long"))], K.NULLABILITY, "s.element"),
-        ([_B], [column("b", "string", __CHAR_VARCHAR_TYPE_STRING="varchar(3)")], K.RESIZED, "b"),
+        ([_B], [column("b", "string", metadata={"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"})], K.RESIZED, "b"),
         ([column("s", _list("short"))], [column("s", _list("long"))], K.RESIZED, "s.element"),
         ([column("s", _list("decimal(4,2)"))], [column("s", _list("decimal(9,2)"))], K.RESIZED, "s.element"),
     ],

@@ -36,12 +36,12 @@ SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
 COLUMNS: Final = (Column(name="id", type="bigint"), Column(name="part", type="bigint"))
 
 
-def attempt_id(text: str) -> str:
-    """An attempt id that a test can recognise."""
+def hex_id(text: str) -> str:
+    """An attempt id or incarnation that a test can recognise; it sorts like the text."""
     return text.encode().hex().ljust(32, "0")[:32]
 
 
-INCARNATION: Final = attempt_id("life")
+INCARNATION: Final = hex_id("life")
 
 
 def spark_schema(receipt_text: str) -> bytes:
@@ -111,7 +111,7 @@ def with_verdicts(record: SliceRecord, *, passed: bool = True) -> SliceRecord:
 
 def stage(store: Store, footing: Footing, last: int, parts: int = 1, attempt: str = "one") -> SliceRecord:
     """The record of a staged slice that goes on where `footing` stands, with passed verdicts."""
-    key, name = SliceKey(footing.life, footing.covered + 1, last), attempt_id(attempt)
+    key, name = SliceKey(footing.life, footing.covered + 1, last), hex_id(attempt)
     folder = AttemptFolder(TABLE, footing.generation, name)
     staged = []
     for index in range(parts):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ from mirror_assets.landing.receipt import read_receipt
 from mirror_assets.landing.state import Footing
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore, Store
-from mirror_assets_tests.landing.staging import CHECKS, INCARNATION, TABLE, attempt_id, footing_of, manifest_of, stage
+from mirror_assets_tests.landing.staging import CHECKS, INCARNATION, TABLE, hex_id, footing_of, manifest_of, stage
 from mirror_assets_tests.landing.zone import consume, landed, require_exactly_once, staged_generations
 
 
@@ -88,7 +87,7 @@ def test_slice_that_is_covered_changes_nothing(store: LocalStore) -> None:
 def test_slice_of_an_earlier_life_is_void(store: LocalStore) -> None:
     old = stage(store, footing_of(store), last=20)
     store.delete_tree(TABLE.scratch)
-    land(store, stage(store, Footing(2, attempt_id("second life"), 1, 1, -1), last=3))
+    land(store, stage(store, Footing(2, hex_id("second life"), 1, 1, -1), last=3))
     before = disk(store)
     assert land(store, old).outcome is Outcome.VOID
     assert {path for path in disk(store)} <= set(before)
@@ -97,7 +96,7 @@ def test_slice_of_an_earlier_life_is_void(store: LocalStore) -> None:
 
 def test_slice_of_a_later_life_waits_for_its_rebuild(store: LocalStore) -> None:
     land_next(store, last=7)
-    record = stage(store, Footing(2, attempt_id("second life"), 2, 2, 7), last=8)
+    record = stage(store, Footing(2, hex_id("second life"), 2, 2, 7), last=8)
     with pytest.raises(SliceNotStaged):
         land(store, record)
     require_exactly_once(store, [(7, 0)], covered=7)
@@ -121,7 +120,7 @@ def test_gap_names_the_version_that_is_next(store: LocalStore) -> None:
         Footing(1, INCARNATION, generation=2, first_number=3, covered=7),
         Footing(1, INCARNATION, generation=2, first_number=1, covered=7),
         Footing(1, INCARNATION, generation=2, first_number=2, covered=6),
-        Footing(1, attempt_id("other"), generation=2, first_number=2, covered=7),
+        Footing(1, hex_id("other"), generation=2, first_number=2, covered=7),
     ],
 )
 def test_slice_staged_for_another_footing_is_refused(store: LocalStore, footing: Footing) -> None:
@@ -254,7 +253,7 @@ def test_nothing_is_published_while_a_rebuild_runs(store: LocalStore) -> None:
 
 def test_the_rebuild_itself_may_publish(store: LocalStore) -> None:
     drive(begin_rebuild(TABLE, life=2), store)
-    record = stage(store, Footing(2, attempt_id("second life"), 1, 1, -1), last=5)
+    record = stage(store, Footing(2, hex_id("second life"), 1, 1, -1), last=5)
     with pytest.raises(RebuildRunning):
         drive(publish(TABLE, record, CHECKS, rebuild_life=1), store)
     assert drive(publish(TABLE, record, CHECKS, rebuild_life=2), store).outcome is Outcome.LANDED
@@ -269,19 +268,26 @@ def test_second_publisher_of_the_same_slice_finds_it_covered(store: LocalStore) 
     require_exactly_once(store, [(7, 0), (8, 0), (8, 1)], covered=8)
 
 
-def test_publisher_that_is_overtaken_before_its_commit_loses(store: LocalStore) -> None:
+def test_publisher_that_is_overtaken_before_its_commit_loses(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     land_next(store, last=7)
     footing = footing_of(store)
     ours, theirs = (stage(store, footing, last=8, parts=2, attempt=name) for name in ("ours", "theirs"))
-    steps = publish(TABLE, ours, CHECKS)
-    request = next(steps)
-    while type(request).__name__ != "Replace":
-        request = steps.send(request.perform(store))
-    land(store, theirs)
+    replace = store.replace
+
+    def be_overtaken(path: str, data: bytes, etag: str) -> str:
+        monkeypatch.setattr(store, "replace", replace)
+        land(store, theirs)
+        return replace(path, data, etag)
+
+    monkeypatch.setattr(store, "replace", be_overtaken)
     with pytest.raises(LostRace):
-        drive_on(steps, request, store)
+        land(store, ours)
     require_exactly_once(store, [(7, 0), (8, 0), (8, 1)], covered=8)
-    assert manifest_of(store).attempt == theirs.attempt  # type: ignore[union-attr]
+    manifest = manifest_of(store)
+    assert manifest is not None
+    assert manifest.attempt == theirs.attempt
 
 
 def test_old_attempts_are_collected_and_newer_ones_kept(store: LocalStore) -> None:
@@ -291,7 +297,7 @@ def test_old_attempts_are_collected_and_newer_ones_kept(store: LocalStore) -> No
     ahead = footing.after(covered=7, files=1)
     second = stage(store, ahead, last=8, attempt="ahead")
     stage(store, ahead.after(covered=8, files=1), last=9, attempt="further ahead")
-    os.makedirs(store.local_path(f"{TABLE.scratch}/somebody's"))
+    store.local_path(f"{TABLE.scratch}/somebody's").mkdir()
     land(store, first)
     land(store, second)
     assert staged_generations(store) == [2, 3]

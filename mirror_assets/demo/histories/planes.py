@@ -43,7 +43,8 @@ PLANES = History(
             "first flights are taken from the flights",
             """
             MERGE INTO {table} t
-            USING (SELECT tailnum, min(date) AS first_flight FROM {flights} WHERE dep_time IS NOT NULL GROUP BY tailnum) s
+            USING (SELECT tailnum, min(date) AS first_flight
+                   FROM {flights} WHERE dep_time IS NOT NULL GROUP BY tailnum) s
             ON t.tailnum = s.tailnum
             WHEN MATCHED THEN UPDATE SET first_flight = s.first_flight
             """,
@@ -52,8 +53,9 @@ PLANES = History(
             "N102UW changes hands: its record is closed and opened again, a delete and an insert of one key",
             """
             MERGE INTO {table} t
-            USING (SELECT stack(2, tailnum, CAST(NULL AS STRING)) AS old_tailnum, * FROM {planes} WHERE tailnum = 'N102UW') s
-            ON t.tailnum = s.old_tailnum
+            USING (SELECT stack(2, tailnum, CAST(NULL AS STRING)) AS closed, *
+                   FROM {planes} WHERE tailnum = 'N102UW') s
+            ON t.tailnum = s.closed
             WHEN MATCHED THEN DELETE
             WHEN NOT MATCHED THEN INSERT (tailnum, year, type, manufacturer, model, engines, seats, speed, engine)
               VALUES (s.tailnum, s.year, s.type, s.manufacturer, s.model, s.engines, 187, s.speed, s.engine)

@@ -1,0 +1,51 @@
+# Each target sets up all that it needs: `make demo` works in a fresh clone.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+DEMO_CONFIG := $(CURDIR)/.demo/mirror.yaml
+MIRROR_CONFIG ?= $(DEMO_CONFIG)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo dev test check bench java
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-7s %s\n", $$1, $$2}'
+
+demo: java $(INSTALLED) ## mirror a lake of real tables on this machine and prove it equal to its source
+	$(BIN)/mirror-assets demo
+
+dev: home := DAGSTER_HOME=$(CURDIR)/.dagster MIRROR_CONFIG=$(MIRROR_CONFIG) MIRROR_SENSORS=on
+dev: java $(INSTALLED) $(MIRROR_CONFIG) ## Dagster's UI on MIRROR_CONFIG (by default the demo's mirror.yaml)
+	mkdir -p .dagster
+	cp dagster.yaml .dagster/dagster.yaml
+	$(home) $(BIN)/python -m mirror_assets.automation.pools
+	$(home) $(BIN)/dg dev --workspace workspace.yaml
+
+test: java $(INSTALLED) ## run the tests; ARGS="-k name" picks some
+	$(BIN)/pytest $(ARGS)
+
+check: $(INSTALLED) ## lint, format, types and import borders
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: java $(INSTALLED) ## measure the encoder against a plain dump of the feed; ARGS go to it
+	$(BIN)/python -m benchmarks $(ARGS)
+
+$(DEMO_CONFIG): | java $(INSTALLED)
+	$(BIN)/mirror-assets demo
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: install it, or run make PYTHON=/path/to/python")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[demo,dev]'
+	@touch $@
+
+# $(error) stops make with this one line, where a failing command would add a second.
+java:
+	$(if $(java_problem),$(error $(java_problem)))
+
+java_problem = $(shell scripts/require-java 2>&1)

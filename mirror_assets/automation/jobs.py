@@ -1,0 +1,136 @@
+"""Jobs: mirror everything or one schema, a table's slices, replicate, rebuild, and the checks alone."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # only for types
+from dagster_pyspark import LazyPySparkResource
+from pydantic import Field
+
+from mirror_assets.assets.mirror import mirror_observation
+from mirror_assets.assets.slices import failure
+from mirror_assets.automation.mirror_tables import mirror_tables
+from mirror_assets.automation.names import Kind, asset_key, flat_name, group_name
+from mirror_assets.automation.report import TableReport
+from mirror_assets.automation.waiting import mirror_wait
+from mirror_assets.config import Config, TableSettings
+from mirror_assets.errors import MirrorError
+from mirror_assets.landing.names import TableName
+from mirror_assets.mirroring.rebuild import rebuild_table
+from mirror_assets.resources.catalog import replicator, table_work
+from mirror_assets.resources.landing_zone import LandingZone
+
+MIRROR_ALL = "mirror_all"
+REPLICATE = "replicate"
+REBUILD = "rebuild"
+ALL_CHECKS = "all_checks"
+TABLES_OP = "mirror_tables"
+
+Job: TypeAlias = dg.JobDefinition | UnresolvedAssetJobDefinition
+
+
+class MirrorTables(dg.Config):
+    """Which tables a run mirrors; all of the job's when empty."""
+
+    tables: list[str] = Field(default_factory=list)
+
+
+class RebuildTable(dg.Config):
+    """The table that a rebuild drops and loads anew."""
+
+    table: str
+
+
+def build_jobs(settings: Config) -> list[Job]:
+    """Every job of the configuration."""
+    tables = settings.all_tables()
+    groups = sorted({group_name(table.name) for table in tables})
+    by_group = {group: [table for table in tables if group_name(table.name) == group] for group in groups}
+    mirror = _mirror_graph(settings)
+    return [
+        mirror.to_job(name=MIRROR_ALL, description=f"Mirror {len(tables)} tables until nothing is left."),
+        *(_schema_job(mirror, group, members) for group, members in by_group.items()),
+        *(_slices_job(table.name) for table in tables),
+        _replicate_job(settings),
+        _rebuild_job(settings),
+        dg.define_asset_job(
+            ALL_CHECKS,
+            dg.AssetSelection.all_asset_checks(),
+            description="Every check on what is there now; the run fails when a blocking check does.",
+        ),
+    ]
+
+
+def slices_job_name(table: TableName) -> str:
+    """The job that a table's sensor asks for."""
+    return f"slices_{flat_name(table)}"
+
+
+def _slices_job(table: TableName) -> Job:
+    keys = [asset_key(kind, table) for kind in (Kind.CHANGE_FEED, Kind.LANDING_ZONE)]
+    selection = dg.AssetSelection.assets(*keys)
+    return dg.define_asset_job(slices_job_name(table), selection, description=f"Slices of {table}, in order.")
+
+
+def _schema_job(mirror: dg.GraphDefinition, group: str, members: Sequence[TableSettings]) -> Job:
+    names = [str(table.name) for table in members]
+    run_config = dg.RunConfig(ops={TABLES_OP: MirrorTables(tables=names)})
+    description = f"Mirror the {len(names)} tables of schema {group}."
+    return mirror.to_job(name=f"mirror_{group}", config=run_config, description=description)
+
+
+def _mirror_graph(settings: Config) -> dg.GraphDefinition:
+    """Ops, not assets: tables have different partitions, so no asset job can hold them all."""
+
+    @dg.op(name=TABLES_OP, description="Plan, stage, check and land each table until nothing is left.")
+    def tables_op(
+        context: dg.OpExecutionContext, config: MirrorTables, landing_zone: LandingZone, spark: LazyPySparkResource
+    ) -> list[TableReport]:
+        chosen = [settings.table(name) for name in config.tables] if config.tables else settings.all_tables()
+        return mirror_tables(context, settings, chosen, landing_zone, spark)
+
+    @dg.op(description="Fail the run when a table failed; the others have gone on.")
+    def all_mirrored(reports: list[TableReport]) -> None:
+        failed = [report for report in reports if report.error]
+        if failed:
+            problems = {report.table: report.error or "" for report in failed}
+            raise dg.Failure(f"{len(failed)} of {len(reports)} tables failed", metadata=problems, allow_retries=False)
+
+    @dg.graph(name="mirror", description="Mirror tables until nothing is left.")
+    def mirror() -> None:
+        all_mirrored(tables_op())
+
+    return mirror
+
+
+def _replicate_job(settings: Config) -> Job:
+    @dg.op(description="One iteration of the local stand-in for Fabric's replicator.")
+    def replicate_tables(context: dg.OpExecutionContext, landing_zone: LandingZone) -> None:
+        for status in replicator(settings, landing_zone).poll():
+            context.log_event(mirror_observation(status))
+
+    @dg.job(name=REPLICATE, description="Apply what has landed to the local mirror.")
+    def replicate() -> None:
+        replicate_tables()
+
+    return replicate
+
+
+def _rebuild_job(settings: Config) -> Job:
+    @dg.op(description="Drop the table's folder, wait for the mirror, land a snapshot, wait until the table is back.")
+    def rebuild_op(
+        context: dg.OpExecutionContext, config: RebuildTable, landing_zone: LandingZone, spark: LazyPySparkResource
+    ) -> None:
+        try:
+            table = settings.table(config.table)
+            work = table_work(settings, table, landing_zone, spark)
+            rebuild_table(work, mirror_wait(replicator(settings, landing_zone), table.name), context.log.info)
+        except MirrorError as error:
+            raise failure(error) from error
+
+    @dg.job(name=REBUILD, description="Rebuild one table from a snapshot of its source.")
+    def rebuild() -> None:
+        rebuild_op()
+
+    return rebuild

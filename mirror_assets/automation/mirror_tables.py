@@ -1,0 +1,47 @@
+"""Mirrors several tables at a time on one Spark session; a table that fails stops itself only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import dagster as dg
+from dagster_pyspark import LazyPySparkResource
+
+from mirror_assets.automation.events import SliceEvents
+from mirror_assets.automation.report import TableReport
+from mirror_assets.automation.waiting import mirror_wait
+from mirror_assets.config import Config, TableSettings
+from mirror_assets.errors import MirrorError
+from mirror_assets.mirroring.run import mirror_table
+from mirror_assets.resources.catalog import replicator, table_work
+from mirror_assets.resources.landing_zone import LandingZone
+
+_TABLES_AT_ONCE = 4
+
+
+def mirror_tables(
+    context: dg.OpExecutionContext,
+    settings: Config,
+    tables: Sequence[TableSettings],
+    zone: LandingZone,
+    spark: LazyPySparkResource,
+) -> list[TableReport]:
+    """A report of every table, in order; errors are in the reports."""
+    events = SliceEvents(context)
+
+    def one(table: TableSettings) -> TableReport:
+        report = TableReport(str(table.name))
+        work = table_work(settings, table, zone, spark)
+        wait = mirror_wait(replicator(settings, zone), table.name)
+        try:
+            for mirrored in mirror_table(work, wait, context.log.info):
+                events.log(work, mirrored)
+                report = report.with_slice(mirrored)
+        except MirrorError as error:
+            context.log.warning(str(error))
+            return report.failed(error)
+        return report
+
+    with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+        return list(pool.map(one, tables))

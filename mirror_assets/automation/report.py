@@ -1,0 +1,41 @@
+"""What a run did to one table: a value that jobs return and the command line prints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from mirror_assets.errors import ErrorCode, MirrorError, SettingError
+from mirror_assets.landing.format import MarkerCounts
+from mirror_assets.mirroring.run import MirroredSlice
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """Slices, landing files and rows that a run has landed for a table, and the error that stopped it, if any."""
+
+    table: str
+    slices: int = 0
+    files: int = 0
+    rows: MarkerCounts = field(default_factory=MarkerCounts)
+    bytes: int = 0
+    covered: int | None = None
+    seconds: float = 0.0
+    error: str | None = None
+    code: ErrorCode | None = None
+    is_setting: bool = False
+
+    def with_slice(self, mirrored: MirroredSlice) -> TableReport:
+        """The report with one more slice."""
+        return replace(
+            self,
+            slices=self.slices + 1,
+            files=self.files + len(mirrored.published.entries),
+            rows=self.rows + mirrored.record.markers,
+            bytes=self.bytes + mirrored.record.bytes,
+            covered=mirrored.published.manifest.covered,
+            seconds=self.seconds + mirrored.seconds,
+        )
+
+    def failed(self, error: MirrorError) -> TableReport:
+        """The report of a table that stopped with this error."""
+        return replace(self, error=str(error), code=error.code, is_setting=isinstance(error, SettingError))

@@ -1,0 +1,189 @@
+"""The sensor of a table: level-triggered, so that nothing it once missed stays missed.
+
+Pending is what log and manifest say, never what Dagster remembers. There is no cursor and no run key: both have
+swallowed runs elsewhere (docs/decisions/0005).
+"""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+import dagster as dg
+
+from mirror_assets.assets.source import source_observation
+from mirror_assets.automation.jobs import REBUILD, REPLICATE, Job, slices_job_name
+from mirror_assets.automation.names import (
+    FAILED_SLICE_TAG,
+    RANGE_END,
+    RANGE_START,
+    TABLE_TAG,
+    flat_name,
+    slices_of,
+)
+from mirror_assets.config import Config, OnBreak, TableSettings
+from mirror_assets.delta.plan import PlannedSlice
+from mirror_assets.errors import MirrorError, RebuildError
+from mirror_assets.landing.names import SliceKey
+from mirror_assets.mirroring.planning import TablePlan, plan_table
+from mirror_assets.mirroring.stage import slice_key
+from mirror_assets.mirroring.work import TableWork
+from mirror_assets.resources.landing_zone import LandingZone
+
+SENSORS_VARIABLE = "MIRROR_SENSORS"
+_INTERVAL_SECONDS = 15
+_REPLICATE_SECONDS = 20
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 30, 3600
+_RUNS_LOOKED_AT = 10
+_BUSY = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+_ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+
+
+@dataclass(frozen=True)
+class Failures:
+    """How often in a row the table's newest runs failed, when the last one ended, and at which slice."""
+
+    count: int
+    ended: float
+    slice: str | None
+
+    def pause_left(self, now: float) -> float:
+        """Seconds to wait still: twice as long after each failure, up to an hour."""
+        if self.count == 0:
+            return 0.0
+        pause = min(_FIRST_PAUSE_SECONDS * 2 ** (self.count - 1), _LONGEST_PAUSE_SECONDS)
+        return max(0.0, self.ended + pause - now)
+
+
+def default_status() -> dg.DefaultSensorStatus:
+    """Off, unless MIRROR_SENSORS is `on` (as `make dev` sets it)."""
+    on = os.environ.get(SENSORS_VARIABLE, "off").lower() == "on"
+    return dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED
+
+
+def slices_sensor(settings: Config, table: TableSettings, jobs: dict[str, Job]) -> dg.SensorDefinition:
+    """The sensor that registers a table's pending slices and asks for one run of them."""
+
+    @dg.sensor(
+        name=f"slices_{flat_name(table.name)}",
+        jobs=[jobs[slices_job_name(table.name)], jobs[REBUILD]],
+        minimum_interval_seconds=_INTERVAL_SECONDS,
+        default_status=default_status(),
+        description=f"Polls the log of {table.source}.",
+    )
+    def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.SensorResult | dg.SkipReason:
+        return _tick(context.instance, TableWork(settings, table, landing_zone.store(), _no_spark))
+
+    return sensor
+
+
+def replicator_sensor(jobs: dict[str, Job]) -> dg.SensorDefinition:
+    """The sensor that lets the local stand-in poll the landing zone, one run at a time."""
+
+    @dg.sensor(
+        name="replicator",
+        job=jobs[REPLICATE],
+        minimum_interval_seconds=_REPLICATE_SECONDS,
+        default_status=default_status(),
+        description="Runs the local stand-in for Fabric's replicator.",
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        busy = context.instance.get_runs(dg.RunsFilter(job_name=REPLICATE, statuses=_BUSY), limit=1)
+        return dg.SkipReason("it is polling") if busy else dg.RunRequest()
+
+    return sensor
+
+
+def _tick(instance: dg.DagsterInstance, work: TableWork) -> dg.SensorResult | dg.SkipReason:
+    tags = {TABLE_TAG: str(work.name)}
+    if instance.get_runs(dg.RunsFilter(tags=tags, statuses=_BUSY), limit=1):
+        return dg.SkipReason(f"a run of {work.name} is under way")
+    failures = recent_failures(instance, tags)
+    pause = failures.pause_left(time.time())
+    if pause > 0:
+        return dg.SkipReason(f"{failures.count} runs of {work.name} failed; next one in {pause:.0f} s")
+    return _pending(instance, work, failures)
+
+
+def _pending(instance: dg.DagsterInstance, work: TableWork, failures: Failures) -> dg.SensorResult | dg.SkipReason:
+    """What the log and the manifest say is to do now."""
+    try:
+        plan = plan_table(work, _boundaries(instance, work))
+    except RebuildError as error:
+        return _rebuild(work, error.what)
+    except MirrorError as error:
+        return dg.SkipReason(str(error))
+    if plan.slices:
+        return _request(instance, work, plan, failures)
+    if plan.stop is not None:
+        return _rebuild(work, plan.stop.message)
+    return dg.SkipReason(f"{work.name}: version {plan.state.version} is covered")
+
+
+def _request(instance: dg.DagsterInstance, work: TableWork, plan: TablePlan, failures: Failures) -> dg.SensorResult:
+    """New slices registered and observed, and one run for all that may be tried now."""
+    pending = _to_try(plan.slices[: work.table.slices.max_per_run], failures.slice)
+    partitions = slices_of(work.name)
+    known = set(_registered(instance, work))
+    new = [planned for planned in pending if str(slice_key(planned)) not in known]
+    keys = [str(slice_key(planned)) for planned in pending]
+    return dg.SensorResult(
+        run_requests=[
+            dg.RunRequest(
+                job_name=slices_job_name(work.name),
+                tags={RANGE_START: keys[0], RANGE_END: keys[-1], TABLE_TAG: str(work.name)},
+            )
+        ],
+        dynamic_partitions_requests=[partitions.build_add_request([str(slice_key(planned)) for planned in new])],
+        asset_events=[source_observation(work.name, plan.state, planned) for planned in new],
+    )
+
+
+def _to_try(pending: Sequence[PlannedSlice], failed: str | None) -> Sequence[PlannedSlice]:
+    """Slices up to the one that failed last, which is tried alone: mended or not, only a run can tell."""
+    for index, planned in enumerate(pending):
+        if str(slice_key(planned)) == failed:
+            return pending[: max(index, 1)]
+    return pending
+
+
+def _rebuild(work: TableWork, why: str) -> dg.SensorResult | dg.SkipReason:
+    if work.table.on_break is OnBreak.HOLD:
+        return dg.SkipReason(f"{work.name} is held for approval: {why}; run the job `{REBUILD}` to go on")
+    run_config = dg.RunConfig(ops={"rebuild_op": {"config": {"table": str(work.name)}}})
+    return dg.SensorResult(
+        run_requests=[dg.RunRequest(job_name=REBUILD, run_config=run_config, tags={TABLE_TAG: str(work.name)})]
+    )
+
+
+def recent_failures(instance: dg.DagsterInstance, tags: dict[str, str]) -> Failures:
+    """The failures since the table's last run that succeeded."""
+    records = instance.get_run_records(dg.RunsFilter(tags=tags, statuses=_ENDED), limit=_RUNS_LOOKED_AT)
+    failed = []
+    for record in records:
+        if record.dagster_run.status is not dg.DagsterRunStatus.FAILURE:
+            break
+        failed.append(record)
+    if not failed:
+        return Failures(0, 0.0, None)
+    return Failures(len(failed), failed[0].end_time or 0.0, failed[0].dagster_run.tags.get(FAILED_SLICE_TAG))
+
+
+def _registered(instance: dg.DagsterInstance, work: TableWork) -> list[str]:
+    name = slices_of(work.name).name
+    return list(instance.get_dynamic_partitions(name)) if name else []
+
+
+def _boundaries(instance: dg.DagsterInstance, work: TableWork) -> frozenset[int]:
+    return frozenset(SliceKey.parse(key).last for key in _registered(instance, work))
+
+
+def _no_spark() -> NoReturn:
+    raise RuntimeError("a sensor plans, it never starts Spark")

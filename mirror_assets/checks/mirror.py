@@ -1,0 +1,34 @@
+"""The check on the mirror: equal to the source at the covered version."""
+
+import dagster as dg
+from dagster_pyspark import LazyPySparkResource
+
+from mirror_assets.assets.slices import failure
+from mirror_assets.audit.reconciled import reconciled_finding
+from mirror_assets.automation.names import Kind, asset_key
+from mirror_assets.checks.results import check_result
+from mirror_assets.config import Config, TableSettings
+from mirror_assets.errors import MirrorError
+from mirror_assets.mirroring.compare import reconcile_table
+from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.resources.catalog import replicator, table_work
+from mirror_assets.resources.landing_zone import LandingZone
+
+_WAITING = (ReconcileState.PENDING, ReconcileState.MISSING)
+
+
+def mirror_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
+    """The check reconciled of the table: an ERROR on a difference, a WARN while files wait to be applied."""
+    mirror = asset_key(Kind.MIRROR, table.name)
+
+    @dg.asset_check(asset=mirror, name="reconciled", blocking=True, description="The mirror equals the source.")
+    def reconciled(landing_zone: LandingZone, spark: LazyPySparkResource) -> dg.AssetCheckResult:
+        work = table_work(config, table, landing_zone, spark)
+        try:
+            result = reconcile_table(work, replicator(config, landing_zone))
+        except MirrorError as error:
+            raise failure(error) from error
+        severity = dg.AssetCheckSeverity.WARN if result.state in _WAITING else dg.AssetCheckSeverity.ERROR
+        return check_result(mirror, reconciled_finding(result), severity)
+
+    return [reconciled]

@@ -1,0 +1,87 @@
+"""Parses the command line and turns errors into one message and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from enum import IntEnum
+from pathlib import Path
+
+from mirror_assets.errors import MirrorError, SettingError
+
+
+class Exit(IntEnum):
+    """What a command's exit code says."""
+
+    FINE = 0
+    FAILED = 1
+    BAD_SETTING = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(_run(options))
+    except SettingError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201 the command line's voice
+        return Exit.BAD_SETTING
+    except MirrorError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201 the command line's voice
+        return Exit.FAILED
+
+
+def _run(options: argparse.Namespace) -> Exit:
+    """Dagster and Spark are imported only by the commands that need them: `--help` answers at once."""
+    from mirror_assets.cli import execute, show
+    from mirror_assets.cli.demo import demo
+
+    commands = {
+        "demo": lambda: demo(options.folder, options.months, as_json=options.json),
+        "run": lambda: execute.run(options.config, options.table, as_json=options.json),
+        "check": lambda: execute.check(options.config, as_json=options.json),
+        "rebuild": lambda: execute.rebuild(options.config, options.name),
+        "replicate": lambda: execute.replicate(options.config, as_json=options.json),
+        "plan": lambda: show.plan(options.config, options.table, as_json=options.json),
+        "status": lambda: show.status(options.config, options.table, as_json=options.json),
+        "reconcile": lambda: show.reconcile(options.config, options.table, as_json=options.json),
+    }
+    return Exit(commands[options.command]())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="mirror-assets", description="Mirror Delta tables into Microsoft Fabric.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    demo = _command(commands, "demo", "build a lake of real tables with a past, mirror, replicate and reconcile it")
+    demo.add_argument("--folder", type=Path, default=Path(".demo"), help="where everything goes (default: .demo)")
+    demo.add_argument("--months", type=int, default=12, help="months of flights and weather, 2 to 12 (default: 12)")
+    for name, text in (
+        ("run", "plan, encode, check and publish until nothing is left"),
+        ("plan", "show the pending slices"),
+        ("status", "show what is covered, landed and applied"),
+        ("reconcile", "compare mirror and source; exit 1 on a difference"),
+    ):
+        command = _configured(commands, name, text)
+        command.add_argument("--table", action="append", default=[], help="only this table; may be repeated")
+    _configured(commands, "check", "run all asset checks; exit 1 on an ERROR")
+    _configured(commands, "replicate", "let the local stand-in for Fabric's replicator apply what has landed")
+    rebuild = _configured(commands, "rebuild", "drop a table's folder and start it again with a snapshot; resumable")
+    rebuild.add_argument("name", metavar="TABLE", help="the table's name in mirror.yaml")
+    return parser
+
+
+def _configured(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
+) -> argparse.ArgumentParser:
+    command = _command(commands, name, text)
+    command.add_argument("--config", type=Path, default=None, help="default: $MIRROR_CONFIG, else ./mirror.yaml")
+    return command
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
+) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=text, description=text)
+    command.add_argument("--json", action="store_true", help="print JSON for machines")
+    return command

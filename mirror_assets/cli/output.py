@@ -1,0 +1,52 @@
+"""Prints for people as a table, for machines as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import pydantic
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+def note(text: str) -> None:
+    """Tell progress, on the error stream: the output stays clean for machines."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+
+
+def show_records(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table for people."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for name in columns:
+        table.add_column(name, justify="right" if _all_numbers(rows, columns.index(name)) else "left")
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False).print(table)
+
+
+def show_json(records: Sequence[DataclassInstance]) -> None:
+    """The values as a JSON array."""
+    print(json.dumps([_plain(record) for record in records], indent=1, ensure_ascii=False))  # noqa: T201 the output
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, pydantic.BaseModel):
+        return value.model_dump(mode="json")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, str | int | float | bool) or value is None else str(value)
+
+
+def _all_numbers(rows: Sequence[Sequence[str]], index: int) -> bool:
+    return all(row[index].replace(",", "").replace(".", "").isdigit() for row in rows) and bool(rows)

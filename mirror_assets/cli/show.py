@@ -1,0 +1,185 @@
+"""Commands that only look: no Dagster run, and Spark only to reconcile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from mirror_assets.audit.reconciled import shown
+from mirror_assets.cli.output import note, show_json, show_records
+from mirror_assets.config import Config, TableSettings, load_config
+from mirror_assets.delta.session import open_session
+from mirror_assets.errors import MirrorError
+from mirror_assets.mirroring.compare import reconcile_table
+from mirror_assets.mirroring.lag import table_lag
+from mirror_assets.mirroring.planning import plan_table
+from mirror_assets.mirroring.stage import slice_key
+from mirror_assets.mirroring.work import TableWork
+from mirror_assets.replicator import LocalReplicator
+from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
+from mirror_assets.storage import LocalStore, Store
+
+_FINE, _FAILED = 0, 1
+
+
+@dataclass(frozen=True)
+class SliceLine:
+    """A pending slice as the command line shows it."""
+
+    table: str
+    slice: str
+    kind: str
+    commits: int
+    rows: int
+    bytes: int
+    parts: int
+
+
+@dataclass(frozen=True)
+class StatusLine:
+    """A table as the command line shows it."""
+
+    table: str
+    tip: int
+    covered: int
+    lag_seconds: float
+    landed: int
+    applied: int
+    state: str
+    message: str
+
+
+def plan(path: Path | None, tables: Sequence[str], *, as_json: bool) -> int:
+    """Show the pending slices, and where a break stops a table."""
+    config = load_config(path)
+    lines, code = [], _FINE
+    for work in _works(config, tables):
+        try:
+            planned = plan_table(work)
+        except MirrorError as error:
+            note(f"error: {error}")
+            code = _FAILED
+            continue
+        lines += [
+            SliceLine(
+                table=str(work.name),
+                slice=str(slice_key(one)),
+                kind="snapshot" if one.is_snapshot else "changes",
+                commits=1 if one.is_snapshot else one.last - one.first + 1,
+                rows=one.rows,
+                bytes=one.bytes,
+                parts=one.parts,
+            )
+            for one in planned.slices
+        ]
+        if planned.stop:
+            note(f"{work.name}: stops before version {planned.stop.version}: {planned.stop.message}")
+    if as_json:
+        show_json(lines)
+    else:
+        rows = [(x.table, x.slice, x.kind, str(x.commits), str(x.rows), str(x.bytes), str(x.parts)) for x in lines]
+        show_records("Pending slices", ("table", "slice", "kind", "commits", "rows", "bytes", "parts"), rows)
+    return code
+
+
+def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> int:
+    """Show what is covered, landed and applied."""
+    config = load_config(path)
+    replicator = LocalReplicator(LocalStore(config.landing_zone.path), config.mirror.path)
+    lines, code = [], _FINE
+    for work in _works(config, tables):
+        try:
+            lines.append(_status(work, replicator))
+        except MirrorError as error:
+            note(f"error: {error}")
+            code = _FAILED
+    if as_json:
+        show_json(lines)
+    else:
+        rows = [
+            (
+                x.table,
+                str(x.tip),
+                str(x.covered),
+                f"{x.lag_seconds:.0f}",
+                str(x.landed),
+                str(x.applied),
+                x.state,
+                x.message,
+            )
+            for x in lines
+        ]
+        columns = ("table", "source", "covered", "lag seconds", "landed file", "applied file", "state", "message")
+        show_records("Status", columns, rows)
+    return code
+
+
+def reconcile(path: Path | None, tables: Sequence[str], *, as_json: bool) -> int:
+    """Compare mirror and source; 1 on a difference or when there is nothing to compare."""
+    config = load_config(path)
+    results = reconcile_all(config, tables)
+    if as_json:
+        show_json(results)
+    else:
+        show_reconciliations(results)
+    bad = (ReconcileState.DIFFERENT, ReconcileState.MISSING)
+    return _FAILED if any(result.state in bad for result in results) else _FINE
+
+
+def reconcile_all(config: Config, tables: Sequence[str] = ()) -> list[Reconciliation]:
+    """The reconciliation of each table, on one session. Raises what reading either side raises."""
+    store = LocalStore(config.landing_zone.path)
+    replicator = LocalReplicator(store, config.mirror.path)
+    return [reconcile_table(work, replicator) for work in _works(config, tables)]
+
+
+def show_reconciliations(results: Sequence[Reconciliation]) -> None:
+    """One line for each table, then sample keys."""
+    rows = [
+        (
+            result.table,
+            str(result.version),
+            "" if result.source_rows is None else str(result.source_rows),
+            "" if result.mirror_rows is None else str(result.mirror_rows),
+            "equal to source" if result.state is ReconcileState.EQUAL else result.state.value,
+            ", ".join(result.columns),
+        )
+        for result in results
+    ]
+    columns = ("table", "version", "source rows", "mirror rows", "result", "columns that differ")
+    show_records("Reconciled", columns, rows)
+    for result in results:
+        for sample in result.samples:
+            note(f"{result.table}: {shown(sample)}")
+
+
+def _works(config: Config, tables: Sequence[str]) -> list[TableWork]:
+    store: Store = LocalStore(config.landing_zone.path)
+
+    def spark() -> SparkSession:
+        return open_session(config.spark.settings)
+
+    return [TableWork(config, table, store, spark) for table in _tables(config, tables)]
+
+
+def _tables(config: Config, names: Sequence[str]) -> Sequence[TableSettings]:
+    return [config.table(name) for name in names] if names else config.all_tables()
+
+
+def _status(work: TableWork, replicator: LocalReplicator) -> StatusLine:
+    lag, manifest = table_lag(work.store, work.table, time.time()), work.manifest()
+    mirrored = replicator.table(work.name)
+    return StatusLine(
+        table=str(work.name),
+        tip=lag.tip,
+        covered=lag.covered,
+        lag_seconds=round(lag.seconds, 1),
+        landed=manifest.next_number - 1 if manifest else 0,
+        applied=mirrored.applied_number if mirrored else 0,
+        state=mirrored.state.value if mirrored else "not mirrored yet",
+        message=(mirrored.message or "") if mirrored else "",
+    )

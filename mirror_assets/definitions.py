@@ -1,0 +1,54 @@
+"""All assets, checks, sensors, jobs and resources, from mirror.yaml. Read this first."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from mirror_assets.assets.change_feed import change_feed_asset
+from mirror_assets.assets.landing_zone import landing_zone_asset
+from mirror_assets.assets.mirror import mirror_asset
+from mirror_assets.assets.source import source_asset
+from mirror_assets.automation.console import PLAIN, plain_logger
+from mirror_assets.automation.jobs import build_jobs
+from mirror_assets.automation.sensors import replicator_sensor, slices_sensor
+from mirror_assets.checks.landed import landed_checks
+from mirror_assets.checks.mirror import mirror_checks
+from mirror_assets.checks.staged import staged_checks
+from mirror_assets.config import Config, load_config
+from mirror_assets.resources.catalog import resources
+
+
+def build_definitions(config: Config) -> dg.Definitions:
+    """The whole project for this configuration; reads no source and starts no Spark."""
+    tables = config.all_tables()
+    jobs = build_jobs(config)
+    by_name = {job.name: job for job in jobs}
+    return dg.Definitions(
+        assets=[
+            asset
+            for table in tables
+            for asset in (
+                source_asset(table),
+                change_feed_asset(config, table),
+                landing_zone_asset(config, table),
+                mirror_asset(table),
+            )
+        ],
+        asset_checks=[
+            check
+            for table in tables
+            for check in (staged_checks(config, table), *landed_checks(config, table), *mirror_checks(config, table))
+        ],
+        sensors=[*(slices_sensor(config, table, by_name) for table in tables), replicator_sensor(by_name)],
+        jobs=jobs,
+        resources=resources(config),
+        loggers={PLAIN: plain_logger},
+        # Steps of one run share the Spark session of its process (docs/decisions/0004).
+        executor=dg.in_process_executor,
+    )
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    """The definitions of the configuration that MIRROR_CONFIG names, or of ./mirror.yaml."""
+    return build_definitions(load_config())

@@ -1,0 +1,33 @@
+"""Reconciles a table: mirror against source at the covered version."""
+
+from __future__ import annotations
+
+from mirror_assets.mirroring.work import TableWork
+from mirror_assets.replicator import LocalReplicator
+from mirror_assets.replicator.reconcile import reconcile
+from mirror_assets.replicator.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
+
+
+def reconcile_table(work: TableWork, replicator: LocalReplicator) -> Reconciliation:
+    """Whether the mirror is the source at the covered version; pending while files wait, missing before the first.
+
+    Raises CoveredVersionGone, SourceUnreadable and MirrorUnreadable.
+    """
+    manifest, status = work.manifest(), replicator.table(work.name)
+    if manifest is None:
+        return Reconciliation(str(work.name), ReconcileState.MISSING, version=-1)
+    applied = status.applied_number if status else 0
+    last = manifest.next_number - 1
+    if status is None or applied < last:
+        return Reconciliation(str(work.name), ReconcileState.PENDING, manifest.covered)
+    request = ReconcileRequest(
+        table=str(work.name),
+        source=work.table.source,
+        version=manifest.covered,
+        keys=manifest.keys,
+        columns=tuple((column.name, column.type) for column in manifest.columns),
+        mirror=str(status.mirror_path),
+        applied_number=applied,
+        last_landed_number=last,
+    )
+    return reconcile(work.spark(), request)

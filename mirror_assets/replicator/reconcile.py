@@ -1,0 +1,239 @@
+"""Compares a mirror with its source at the covered version (Spark: the only reader of both sides' every feature)."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from delta.tables import DeltaTable
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
+
+from mirror_assets.errors import MirrorError
+from mirror_assets.markers import JSON_OPTIONS
+from mirror_assets.replicator.errors import CoveredVersionGone, MirrorUnreadable, SourceUnreadable, first_line
+from mirror_assets.replicator.reconciliation import (
+    DifferenceSample,
+    ReconcileRequest,
+    ReconcileState,
+    Reconciliation,
+    Side,
+)
+
+_NESTED = (StructType, ArrayType, MapType, VariantType)
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\]")
+# What Delta says when a version's log entries or data files have been cleaned away (reference `delta` §2).
+_GONE = frozenset(
+    {
+        "DELTA_VERSION_NOT_FOUND",
+        "DELTA_TRUNCATED_TRANSACTION_LOG",
+        "DELTA_LOG_FILE_NOT_FOUND",
+        "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION",
+        "FAILED_READ_FILE.FILE_NOT_EXIST",
+    }
+)
+
+
+_LIMBS = (0, 22, 44)
+_LIMB_MASK = (1 << 22) - 1
+# 40 bits of a hash per row leave room to add up 8 million rows of one key without overflow.
+_SAMPLE_SHIFT = 24
+
+
+@dataclass(frozen=True)
+class _Fingerprint:
+    """Row count, a hash over whole rows, and a hash per column; equal for equal tables, whatever their order."""
+
+    rows: int
+    whole: tuple[int, ...]
+    columns: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Both tables with the compared columns only, named c0, c1, …; `names` are their real names.
+
+    `unfit` are landed columns that the mirror lacks or has in another type.
+    """
+
+    source: DataFrame
+    mirror: DataFrame
+    names: tuple[str, ...]
+    identity: tuple[str, ...]
+    unfit: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+
+def reconcile(spark: SparkSession, request: ReconcileRequest) -> Reconciliation:
+    """Whether the mirror holds exactly the source's rows as of the covered version.
+
+    Raises CoveredVersionGone, SourceUnreadable and MirrorUnreadable.
+    """
+    started = time.monotonic()
+    result = _compare(spark, request)
+    return replace(result, seconds=round(time.monotonic() - started, 3))
+
+
+def _compare(spark: SparkSession, request: ReconcileRequest) -> Reconciliation:
+    if request.applied_number < request.last_landed_number:
+        return Reconciliation(request.table, ReconcileState.PENDING, request.version)
+    with _mirror_errors(request):
+        if not DeltaTable.isDeltaTable(spark, request.mirror):
+            return Reconciliation(request.table, ReconcileState.MISSING, request.version)
+    sides = _sides(spark, request)
+    with _source_errors(request):
+        source = _fingerprint(sides.source, sides.identity)
+    with _mirror_errors(request):
+        mirror = _fingerprint(sides.mirror, sides.identity)
+    return _judged(request, sides, source, mirror)
+
+
+def _judged(request: ReconcileRequest, sides: _Sides, source: _Fingerprint, mirror: _Fingerprint) -> Reconciliation:
+    equal = source == mirror and not sides.unfit
+    hashes = zip(sides.names, source.columns, mirror.columns, strict=True)
+    differing = tuple(name for name, left, right in hashes if left != right)
+    return Reconciliation(
+        table=request.table,
+        state=ReconcileState.EQUAL if equal else ReconcileState.DIFFERENT,
+        version=request.version,
+        source_rows=source.rows,
+        mirror_rows=mirror.rows,
+        columns=sides.unfit + differing,
+        samples=() if source == mirror else _samples(request, sides),
+        ignored_columns=sides.ignored,
+    )
+
+
+def _sides(spark: SparkSession, request: ReconcileRequest) -> _Sides:
+    with _source_errors(request):
+        source = spark.read.format("delta").option("versionAsOf", request.version).load(request.source)
+    with _mirror_errors(request):
+        mirror = spark.read.format("delta").load(request.mirror)
+    have = {field.name: field for field in source.schema.fields}
+    mirrored = {field.name: field.dataType.simpleString() for field in mirror.schema.fields}
+    wanted = [(name, kind) for name, kind in request.columns if name in have]
+    fit = [(name, kind) for name, kind in wanted if mirrored.get(name) == kind]
+    names = tuple(name for name, _ in fit)
+    return _Sides(
+        source=source.select(*[_landed(have[name], kind).alias(f"c{at}") for at, (name, kind) in enumerate(fit)]),
+        mirror=mirror.select(*[F.col(_quoted(name)).alias(f"c{at}") for at, name in enumerate(names)]),
+        names=names,
+        identity=_identity(request.keys, names),
+        unfit=tuple(name for name, _ in wanted if name not in names),
+        ignored=tuple(name for name in mirrored if name not in dict(wanted)),
+    )
+
+
+def _identity(keys: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns that tell rows apart: the keys, or all of them."""
+    known = [names.index(key) for key in keys if key in names]
+    return tuple(f"c{at}" for at in (known if keys and len(known) == len(keys) else range(len(names))))
+
+
+def _landed(field: StructField, kind: str) -> Column:
+    """The source's column as it lands: nested as JSON text, anything else in its landing type."""
+    value = F.col(_quoted(field.name))
+    if isinstance(field.dataType, _NESTED):
+        return F.to_json(value, dict(JSON_OPTIONS))
+    return value if field.dataType.simpleString() == kind else value.try_cast(kind)
+
+
+def _samples(request: ReconcileRequest, sides: _Sides) -> tuple[DifferenceSample, ...]:
+    with _source_errors(request):
+        rows = _differing_keys(sides.source, sides.mirror, sides.identity, request.max_samples)
+    return tuple(_sample(row, sides) for row in rows)
+
+
+def _sample(row: Row, sides: _Sides) -> DifferenceSample:
+    counts = row["source_rows"], row["mirror_rows"]
+    side = Side.ONLY_IN_SOURCE if not counts[1] else Side.ONLY_IN_MIRROR if not counts[0] else Side.DIFFERS
+    others = [(f"c{at}", name) for at, name in enumerate(sides.names) if f"c{at}" not in sides.identity]
+    columns = tuple(name for alias, name in others if row[alias]) if side is Side.DIFFERS else ()
+    return DifferenceSample(tuple(_text(row[alias]) for alias in sides.identity), side, columns, *counts)
+
+
+def _fingerprint(side: DataFrame, identity: Sequence[str]) -> _Fingerprint:
+    """The fingerprint of all columns; each column is hashed with its row's identity, so that swaps show."""
+    names = side.columns
+    hashes = [_row_hash(names), *_column_hashes(names, identity)]
+    sums = [limb.alias(f"h{at}_{part}") for at, value in enumerate(hashes) for part, limb in enumerate(_limbs(value))]
+    row = side.agg(F.count(F.lit(1)).alias("rows"), *sums).first()
+    totals = [tuple(row[f"h{at}_{part}"] or 0 for part in range(len(_LIMBS))) for at in range(len(hashes))]
+    return _Fingerprint(row["rows"], totals[0], tuple(totals[1:]))
+
+
+def _differing_keys(source: DataFrame, mirror: DataFrame, identity: Sequence[str], limit: int) -> list[Row]:
+    """The first keys whose rows differ: `source_rows`, `mirror_rows`, and per column name a number, 0 where equal.
+
+    A grouping over both sides and not a join: NULL keys meet, and duplicate keys don't multiply.
+    """
+    names = source.columns
+    both = source.withColumn("_side", F.lit(1)).unionByName(mirror.withColumn("_side", F.lit(-1)))
+    others = [name for name in names if name not in identity]
+    hashes = zip(others, _column_hashes(others, identity), strict=True)
+    grouped = both.groupBy(*identity).agg(
+        F.count_if(F.col("_side") == 1).alias("source_rows"),
+        F.count_if(F.col("_side") == -1).alias("mirror_rows"),
+        *[F.sum(F.col("_side") * F.shiftright(value, _SAMPLE_SHIFT)).alias(name) for name, value in hashes],
+    )
+    unequal = F.col("source_rows") != F.col("mirror_rows")
+    for name in others:
+        unequal = unequal | (F.col(name) != 0)
+    return list(grouped.filter(unequal).orderBy(*identity).limit(limit).collect())
+
+
+def _row_hash(names: Sequence[str]) -> Column:
+    # xxhash64 skips NULLs: without the flags, a value that moved to a NULL neighbour would not show.
+    return F.xxhash64(*[part for name in names for part in (F.col(name), F.col(name).isNull())])
+
+
+def _column_hashes(names: Sequence[str], identity: Sequence[str]) -> list[Column]:
+    row = _row_hash(identity)
+    return [F.xxhash64(row, F.col(name), F.col(name).isNull()) for name in names]
+
+
+def _limbs(value: Column) -> list[Column]:
+    """Sums of the hash's bits in three parts: a bigint holds them up to 2^41 rows, faster than a decimal."""
+    return [F.sum(F.shiftrightunsigned(value, shift).bitwiseAND(F.lit(_LIMB_MASK))) for shift in _LIMBS]
+
+
+def _text(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return value.hex() if isinstance(value, bytes | bytearray) else str(value)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+@contextmanager
+def _source_errors(request: ReconcileRequest) -> Iterator[None]:
+    """Say of a Spark error while the source is read whether the version is gone or the source unreadable."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        facts = request.table, request.source, request.version
+        conditions = _CONDITION.findall(str(error))
+        found: MirrorError = SourceUnreadable(*facts, _why(error))
+        gone = next((condition for condition in conditions if condition in _GONE), None)
+        raise (CoveredVersionGone(*facts, gone) if gone else found) from error
+
+
+@contextmanager
+def _mirror_errors(request: ReconcileRequest) -> Iterator[None]:
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        raise MirrorUnreadable(request.mirror, _why(error)) from error
+
+
+def _why(error: PySparkException | Py4JJavaError) -> str:
+    condition = _CONDITION.search(str(error))
+    return condition[1] if condition else first_line(error)

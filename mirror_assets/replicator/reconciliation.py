@@ -1,0 +1,74 @@
+"""What is asked of a reconciliation and what it answers; plain values, no Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class ReconcileState(str, Enum):
+    """How mirror and source compare at the covered version."""
+
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    PENDING = "pending"
+    MISSING = "missing"
+
+
+class Side(str, Enum):
+    """Where the rows of a sample key are."""
+
+    ONLY_IN_SOURCE = "only in source"
+    ONLY_IN_MIRROR = "only in mirror"
+    DIFFERS = "differs"
+
+
+@dataclass(frozen=True)
+class ReconcileRequest:
+    """Compare the mirror at path `mirror` with the table at `source` as of `version`, the covered one.
+
+    `columns` are the landed columns, each with its landing type as Spark spells it; without `keys` whole rows are
+    compared. While files up to `last_landed_number` wait to be applied, nothing is compared.
+    """
+
+    table: str
+    source: str
+    version: int
+    keys: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
+    mirror: str
+    applied_number: int
+    last_landed_number: int
+    max_samples: int = 10
+
+
+@dataclass(frozen=True)
+class DifferenceSample:
+    """One key that differs, its values as text (in the request's order of keys; of all columns without keys).
+
+    `columns` are the ones that differ; none says that only the numbers of rows do.
+    """
+
+    key: tuple[str | None, ...]
+    side: Side
+    columns: tuple[str, ...]
+    source_rows: int
+    mirror_rows: int
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """The answer; counts are None when nothing was compared.
+
+    `columns` differ in some row; `ignored_columns` are only in the mirror, because the source dropped them.
+    """
+
+    table: str
+    state: ReconcileState
+    version: int
+    source_rows: int | None = None
+    mirror_rows: int | None = None
+    columns: tuple[str, ...] = ()
+    samples: tuple[DifferenceSample, ...] = ()
+    ignored_columns: tuple[str, ...] = ()
+    seconds: float = 0.0

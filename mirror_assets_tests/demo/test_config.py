@@ -1,0 +1,41 @@
+"""The demo's mirror.yaml: it loads, fits the lake, and never replaces somebody else's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.config import SourceColumn, load_config, source_problems
+from mirror_assets.demo.config import write_config
+from mirror_assets.demo.errors import NotMadeHere
+from mirror_assets.demo.lake import HISTORIES
+from mirror_assets_tests.demo.conftest import Demo
+from mirror_assets_tests.demo.test_deliveries import KEYS
+
+
+def test_it_names_each_table_of_the_lake_with_its_key(tmp_path: Path) -> None:
+    config = load_config(write_config(tmp_path), environment={})
+    assert set(config.tables) == {f"nycflights.{history.table}" for history in HISTORIES}
+    for history in HISTORIES:
+        table = config.table(f"nycflights.{history.table}")
+        assert table.source == str(tmp_path / "lake" / history.table)
+        assert table.keys == KEYS[history.table]
+
+
+def test_each_table_fits_its_source(demo: Demo) -> None:
+    config = load_config(demo.root / "mirror.yaml", environment={})
+    for history in HISTORIES:
+        columns = [SourceColumn(name, kind) for name, kind in demo.rows(history.table).dtypes]
+        assert source_problems(config.table(f"nycflights.{history.table}"), columns) == ()
+
+
+def test_it_is_written_anew_but_replaces_nobody_elses(tmp_path: Path) -> None:
+    path = write_config(tmp_path)
+    path.write_text(path.read_text() + "# a note\n")
+    assert "a note" not in write_config(tmp_path).read_text()
+    path.write_text("tables: {}\n")
+    with pytest.raises(NotMadeHere) as refused:
+        write_config(tmp_path)
+    assert refused.value.path == path
+    assert path.read_text() == "tables: {}\n"

@@ -1,0 +1,211 @@
+"""Control files: what we write is read back; whatever else stands there is ManifestCorrupt and nothing worse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_assets.landing.errors import ManifestCorrupt
+from mirror_assets.landing.format import (
+    Entry,
+    Manifest,
+    MarkerCounts,
+    Receipt,
+    SliceKind,
+    SliceRecord,
+    StagedPart,
+    decode,
+    encode,
+    load,
+)
+from mirror_assets.landing.names import SliceKey
+from mirror_assets.landing.rebuild import RebuildRecord, RebuildStep
+from mirror_assets.landing.state import Footing
+from mirror_assets.storage import LocalStore
+from mirror_assets.storage.errors import FileTooLarge
+from mirror_assets_tests.landing.staging import COLUMNS, INCARNATION, KEYS, new_record, receipt_for, with_verdicts
+
+Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+
+KEY = SliceKey(1, 8, 9)
+FOOTING = Footing(1, INCARNATION, 2, 4, 7)
+PART = StagedPart(name="part-00000.parquet", etag="e", bytes=9, sha256=None, markers=MarkerCounts(inserts=3, deletes=1))
+RECORD = with_verdicts(new_record(FOOTING, KEY, INCARNATION, (PART, PART.model_copy(update={"etag": "f"}))))
+MANIFEST = Manifest(
+    incarnation=INCARNATION,
+    life=1,
+    source_table_id="source",
+    source_schema="{}",
+    keys=KEYS,
+    columns=COLUMNS,
+    generation=2,
+    attempt=INCARNATION,
+    slice=str(KEY),
+    kind=SliceKind.CHANGES,
+    covered=9,
+    covered_commit_ms=None,
+    first_number=4,
+    next_number=5,
+    entries=(Entry(staged="s/p", number=4, etag="e", bytes=9, sha256="ab", markers=MarkerCounts(updates=2)),),
+)
+RECEIPT = receipt_for(FOOTING, KEY, INCARNATION)
+REBUILD = RebuildRecord(table="shop.orders", life=2, step=RebuildStep.LOADING)
+RECORDS: tuple[pydantic.BaseModel, ...] = (RECORD, MANIFEST, RECEIPT, REBUILD)
+
+VALUES: st.SearchStrategy[Json] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just(10**400),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+def read_or_corrupt(model: type[pydantic.BaseModel], data: bytes) -> pydantic.BaseModel | None:
+    """The record, or None for ManifestCorrupt; any other error goes up."""
+    try:
+        return decode(model, "the/path", data)
+    except ManifestCorrupt as error:
+        assert error.path == "the/path"
+        assert str(error).encode()
+        return None
+
+
+def spoilt(record: pydantic.BaseModel, spoil: Callable[[dict[str, Json]], object]) -> bytes:
+    """The record's JSON after `spoil` changed it."""
+    document: dict[str, Json] = json.loads(encode(record))
+    spoil(document)
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
+def test_records_round_trip(record: pydantic.BaseModel) -> None:
+    assert decode(type(record), "path", encode(record)) == record
+
+
+def test_what_a_record_and_a_manifest_say_of_themselves() -> None:
+    assert RECORD.key == KEY
+    assert RECORD.markers == MarkerCounts(inserts=6, deletes=2)
+    assert RECORD.markers.total == 8
+    assert (RECORD.bytes, RECORD.etags) == (18, ("e", "f"))
+    assert RECORD.read.total == 4
+    assert MANIFEST.receipt == Receipt(
+        incarnation=INCARNATION,
+        source_table_id="source",
+        slice=str(KEY),
+        generation=2,
+        attempt=INCARNATION,
+        first_number=4,
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"{}",
+        b"\xff\xfe",
+        b'{"format": 1',
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"1" * 10_000,
+        b'"\\ud800"',
+        b"NaN",
+        b"PAR1",
+    ],
+    ids=lambda data: repr(data[:12]),
+)
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
+def test_garbage_is_corrupt(record: pydantic.BaseModel, data: bytes) -> None:
+    assert read_or_corrupt(type(record), data) is None
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
+def test_unknown_and_missing_fields_are_corrupt(record: pydantic.BaseModel) -> None:
+    assert read_or_corrupt(type(record), spoilt(record, lambda document: document.update(new_field=1))) is None
+    for name, field in type(record).model_fields.items():
+        missing = read_or_corrupt(type(record), spoilt(record, lambda document, name=name: document.pop(name)))
+        assert (missing is None) == field.is_required(), name
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("format", 2),
+        ("life", 0),
+        ("life", True),
+        ("life", "1"),
+        ("life", 1.0),
+        ("generation", -1),
+        ("generation", None),
+        ("covered", -2),
+        ("keys", "id"),
+        ("keys", [1]),
+        ("kind", "other"),
+        ("entries", [{}]),
+        ("entries", None),
+        ("slice", "0001-8-9"),
+        ("slice", f"0001-{9:020d}-{8:020d}"),
+        ("covered", 1e300),
+    ],
+)
+def test_wrong_values_are_corrupt(name: str, value: Json) -> None:
+    sound = spoilt(MANIFEST, lambda _: None)
+    assert read_or_corrupt(Manifest, sound) == MANIFEST
+    assert read_or_corrupt(Manifest, spoilt(MANIFEST, lambda document: document.update({name: value}))) is None
+
+
+def test_a_number_without_end_is_corrupt() -> None:
+    text = spoilt(MANIFEST, lambda document: document.update(covered="@")).replace(b'"@"', b"1" + b"0" * 5_000)
+    assert read_or_corrupt(Manifest, text) is None
+
+
+def test_corrupt_names_the_field_and_the_next_step() -> None:
+    with pytest.raises(ManifestCorrupt, match=r"entries\.0\.number.*rebuild"):
+        decode(Manifest, "p", spoilt(MANIFEST, lambda document: document["entries"][0].update(number=0)))  # type: ignore[index,union-attr,call-overload]
+
+
+@given(st.data(), st.sampled_from(RECORDS))
+def test_damaged_bytes_are_read_or_corrupt(data: st.DataObject, record: pydantic.BaseModel) -> None:
+    sound = encode(record)
+    start = data.draw(st.integers(0, len(sound)))
+    end = data.draw(st.integers(start, min(len(sound), start + 40)))
+    read_or_corrupt(type(record), sound[:start] + data.draw(st.binary(max_size=8)) + sound[end:])
+
+
+@given(st.data(), st.sampled_from(RECORDS))
+def test_values_of_another_kind_are_read_or_corrupt(data: st.DataObject, record: pydantic.BaseModel) -> None:
+    name = data.draw(st.sampled_from(sorted(type(record).model_fields)))
+    found = read_or_corrupt(type(record), spoilt(record, lambda document: document.update({name: data.draw(VALUES)})))
+    if isinstance(found, SliceRecord):
+        assert str(found.key) == found.slice
+
+
+@given(st.binary(max_size=60), st.sampled_from(RECORDS))
+def test_any_bytes_are_read_or_corrupt(data: bytes, record: pydantic.BaseModel) -> None:
+    assert read_or_corrupt(type(record), data) is None
+
+
+def test_load_gives_the_record_with_the_bytes_it_was_read_from(store: LocalStore) -> None:
+    assert load(store, Manifest, "t/_mirror.json") is None
+    etag = store.create("t/_mirror.json", encode(MANIFEST))
+    loaded = load(store, Manifest, "t/_mirror.json")
+    assert loaded is not None
+    assert (loaded[0], loaded[1].data, loaded[1].etag) == (MANIFEST, encode(MANIFEST), etag)
+    store.replace("t/_mirror.json", b"{}", etag)
+    with pytest.raises(ManifestCorrupt, match=r"t/_mirror\.json"):
+        load(store, Manifest, "t/_mirror.json")
+
+
+def test_load_refuses_a_file_that_is_far_too_large(store: LocalStore) -> None:
+    store.create("t/_mirror.json", b"{}")
+    with store.local_path("t/_mirror.json").open("r+b") as file:
+        file.truncate(65 << 20)
+    with pytest.raises(FileTooLarge):
+        load(store, Manifest, "t/_mirror.json")

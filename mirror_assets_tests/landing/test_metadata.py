@@ -1,0 +1,99 @@
+"""`_metadata.json` and `_partnerEvents.json`: made once, compared, never changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_assets.landing.errors import MetadataDiffers
+from mirror_assets.landing.metadata import declared_keys, ensure_metadata, ensure_partner_events, metadata_bytes
+from mirror_assets.landing.steps import drive
+from mirror_assets.storage import LocalStore
+from mirror_assets_tests.landing.staging import TABLE
+
+LIMIT = 1 << 20
+
+
+def test_keys_are_declared_as_fabric_reads_them(store: LocalStore) -> None:
+    drive(ensure_metadata(TABLE, ["id", "größe"]), store)
+    assert json.loads(store.read("shop.schema/orders/_metadata.json", LIMIT).data) == {"keyColumns": ["id", "größe"]}
+
+
+def test_declared_keys_are_never_written_again(store: LocalStore) -> None:
+    drive(ensure_metadata(TABLE, ["id"]), store)
+    before = store.read(TABLE.metadata, LIMIT)
+    drive(ensure_metadata(TABLE, ["id"]), store)
+    for keys in (["other"], ["id", "other"], []):
+        with pytest.raises(MetadataDiffers) as refused:
+            drive(ensure_metadata(TABLE, keys), store)
+        assert refused.value.path == TABLE.metadata
+    assert store.read(TABLE.metadata, LIMIT) == before
+
+
+def test_order_of_keys_counts(store: LocalStore) -> None:
+    drive(ensure_metadata(TABLE, ["a", "b"]), store)
+    with pytest.raises(MetadataDiffers):
+        drive(ensure_metadata(TABLE, ["b", "a"]), store)
+
+
+def test_other_settings_beside_the_keys_are_left_alone(store: LocalStore) -> None:
+    written = b'\xef\xbb\xbf{"keyColumns": ["id"], "fileDetectionStrategy": "SequentialFileName"}'
+    store.create(TABLE.metadata, written)
+    drive(ensure_metadata(TABLE, ["id"]), store)
+    assert store.read(TABLE.metadata, LIMIT).data == written
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{}", b"[]", b"{", b"\xff", b'{"keyColumns": "id"}', b'{"keyColumns": [1]}', b'{"keyColumns": null}', b"[" * 10**5],
+    ids=lambda data: repr(data[:20]),
+)
+def test_unreadable_declaration_is_refused_and_left_alone(store: LocalStore, data: bytes) -> None:
+    assert declared_keys(data) is None
+    store.create(TABLE.metadata, data)
+    with pytest.raises(MetadataDiffers, match="no readable keyColumns"):
+        drive(ensure_metadata(TABLE, ["id"]), store)
+    assert store.read(TABLE.metadata, LIMIT).data == data
+
+
+def test_publisher_that_meets_another_compares_with_what_that_one_wrote(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = store.create
+
+    def be_late(path: str, data: bytes) -> str:
+        create(path, metadata_bytes(["theirs"]))
+        return create(path, data)
+
+    monkeypatch.setattr(store, "create", be_late)
+    with pytest.raises(MetadataDiffers, match="theirs"):
+        drive(ensure_metadata(TABLE, ["ours"]), store)
+    drive(ensure_metadata(TABLE, ["theirs"]), store)
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"))))
+def test_keys_round_trip(keys: Sequence[str]) -> None:
+    assert declared_keys(metadata_bytes(keys)) == tuple(keys)
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_declare_keys_or_none(data: bytes) -> None:
+    assert declared_keys(data) is None
+
+
+def test_partner_events_name_the_publisher(store: LocalStore) -> None:
+    drive(ensure_partner_events("mirror_assets", {"sourceType": "Delta Lake"}), store)
+    assert json.loads(store.read("_partnerEvents.json", LIMIT).data) == {
+        "partnerName": "mirror_assets",
+        "sourceInfo": {"sourceType": "Delta Lake"},
+    }
+
+
+def test_partner_events_stay_as_they_are(store: LocalStore) -> None:
+    store.create("_partnerEvents.json", b"by hand")
+    drive(ensure_partner_events("mirror_assets", {}), store)
+    assert store.read("_partnerEvents.json", LIMIT).data == b"by hand"

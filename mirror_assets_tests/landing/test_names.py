@@ -1,0 +1,178 @@
+"""The grammar of names: what is written is read back, and nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_assets.landing.errors import NameRefused
+from mirror_assets.landing.names import (
+    AttemptFolder,
+    SliceKey,
+    TableName,
+    attempt_id,
+    folder_to_table,
+    is_schema_folder,
+    landing_name,
+    landing_number,
+    part_index,
+    part_name,
+)
+from mirror_assets.storage.paths import checked
+
+NUMBERS = st.integers(0, 10**20 - 1)
+PIECES = st.sampled_from(["a", "orders", ".", ".schema", "/", "_", " ", "ä", "\\", ":", "\x00", "\x7f", "\ud800", "x" * 60])
+TEXTS = st.lists(PIECES, max_size=5).map("".join) | st.text(max_size=12)
+
+
+@pytest.mark.parametrize(
+    ("text", "folder", "scratch"),
+    [
+        ("planes", "planes", "_scratchPad/planes"),
+        ("nycflights.planes", "nycflights.schema/planes", "_scratchPad/nycflights.planes"),
+        ("a b.ä", "a b.schema/ä", "_scratchPad/a b.ä"),
+        ("shop.schema", "shop.schema/schema", "_scratchPad/shop.schema"),
+    ],
+)
+def test_table_paths(text: str, folder: str, scratch: str) -> None:
+    table = TableName.parse(text)
+    assert (str(table), table.folder, table.scratch) == (text, folder, scratch)
+    assert table.manifest == f"{folder}/_mirror.json"
+    assert table.metadata == f"{folder}/_metadata.json"
+    assert table.rebuild_record == f"_rebuild/{text}.json"
+    assert table.history(12) == f"{folder}/_mirror/00000000000000000012.json"
+    assert table.landing_file(3) == f"{folder}/00000000000000000003.parquet"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", ".", "a.", ".a", "a.b.c", "_a", "a._b", "a/b", "a\\b", "a:b", "a\nb", " a", "a ", "a. b", "x" * 129, 'a"', "a\x7f"],
+)
+def test_refused_table_names(text: str) -> None:
+    with pytest.raises(NameRefused) as refused:
+        TableName.parse(text)
+    assert refused.value.name == text
+
+
+def test_name_that_no_disk_could_hold_is_refused() -> None:
+    """A staging folder is one name: 255 bytes are what file systems allow, and two long names have more."""
+    assert TableName.parse("x" * 120 + "." + "y" * 100)
+    for text in ("x" * 128 + "." + "y" * 128, "ä" * 128):
+        with pytest.raises(NameRefused, match="bytes"):
+            TableName.parse(text)
+
+
+@given(TEXTS)
+def test_every_accepted_table_name_gives_paths_that_a_store_accepts(text: str) -> None:
+    try:
+        table = TableName.parse(text)
+    except NameRefused:
+        return
+    assert str(table) == text
+    for path in (table.folder, table.scratch, table.rebuild_record, table.history(1), table.landing_file(1)):
+        assert len(max(checked(path).split("/"), key=len).encode()) <= 250
+    assert folder_to_table(table.folder) == table
+    assert is_schema_folder(table.folder.partition("/")[0]) == (table.schema is not None)
+
+
+@given(TEXTS)
+def test_a_folder_is_a_tables_only_if_it_is_where_the_table_lands(folder: str) -> None:
+    table = folder_to_table(folder)
+    assert table is None or table.folder == folder
+
+
+@pytest.mark.parametrize("folder", ["a.b", "a.schema", "_scratchPad", "_scratchPad/a", "a/b", "a.schema/_b", "_a.schema/b"])
+def test_folders_of_no_table(folder: str) -> None:
+    assert folder_to_table(folder) is None
+
+
+def test_schema_folders() -> None:
+    assert is_schema_folder("a.schema")
+    assert not is_schema_folder("a")
+    assert not is_schema_folder("_a.schema")
+
+
+def test_tables_sort_by_schema_and_name() -> None:
+    tables = [TableName.parse(text) for text in ("b.a", "z", "a.b", "a", "a.a")]
+    assert [str(table) for table in sorted(tables)] == ["a", "z", "a.a", "a.b", "b.a"]
+
+
+@given(NUMBERS)
+def test_landing_names_round_trip(number: int) -> None:
+    assert landing_number(landing_name(number)) == number
+
+
+@given(st.integers(0, 99_999))
+def test_part_names_round_trip(index: int) -> None:
+    assert part_index(part_name(index)) == index
+
+
+@given(st.from_regex(r"\d{20}\.parquet\n?|\d{1,21}\.parquet(\.crc)?", fullmatch=True) | st.text(max_size=30))
+def test_only_landing_names_have_a_number(name: str) -> None:
+    number = landing_number(name)
+    assert number is None or landing_name(number) == name
+
+
+@given(st.from_regex(r"part-\d{5,6}\.parquet\n?|PART-00001.parquet", fullmatch=True) | st.text(max_size=30))
+def test_only_part_names_have_an_index(name: str) -> None:
+    index = part_index(name)
+    assert index is None or part_name(index) == name
+
+
+@pytest.mark.parametrize("name", ["_00000000000000000001.parquet", "00000000000000000001.PARQUET", "1.parquet", "", "_mirror"])
+def test_names_that_are_no_landing_files(name: str) -> None:
+    assert landing_number(name) is None
+
+
+@given(NUMBERS, st.text("0123456789abcdef", min_size=32, max_size=32))
+def test_attempt_folders_round_trip(generation: int, attempt: str) -> None:
+    table = TableName.parse("shop.orders")
+    folder = AttemptFolder(table, generation, attempt)
+    assert AttemptFolder.parse(table, folder.path.rpartition("/")[2]) == folder
+    assert folder.record == f"_scratchPad/shop.orders/{generation}-{attempt}/slice.json"
+
+
+@given(st.from_regex(r"\d{1,3}-[0-9a-f]{31,33}", fullmatch=True) | st.text(max_size=40))
+def test_only_attempt_folders_are_parsed(name: str) -> None:
+    folder = AttemptFolder.parse(TableName.parse("t"), name)
+    assert folder is None or folder.path == f"_scratchPad/t/{name}"
+
+
+@given(st.integers(0, 9_999), NUMBERS, NUMBERS)
+def test_slice_keys_round_trip(life: int, one: int, other: int) -> None:
+    key = SliceKey(life, min(one, other), max(one, other))
+    assert SliceKey.parse(str(key)) == key
+
+
+@given(st.lists(st.tuples(st.integers(0, 9_999), NUMBERS, NUMBERS).map(lambda n: SliceKey(*n)), max_size=6))
+def test_slice_keys_sort_as_text_like_they_happened(keys: list[SliceKey]) -> None:
+    assert sorted(map(str, keys)) == [str(key) for key in sorted(keys)]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1-0-3", f"0001-{4:020d}-{3:020d}", f"0001-{1:020d}-{2:020d}\n", f"00011-{1:020d}-{2:020d}", "٠" * 46]
+)
+def test_refused_slice_keys(text: str) -> None:
+    with pytest.raises(NameRefused):
+        SliceKey.parse(text)
+
+
+@given(st.from_regex(r"\d{4}-\d{20}-\d{20}", fullmatch=True))
+def test_a_slice_key_is_written_in_one_way_only(text: str) -> None:
+    try:
+        key = SliceKey.parse(text)
+    except NameRefused:
+        return
+    assert str(key) == text
+
+
+@given(st.integers(0, 2**48 - 1), st.integers(0, 2**48 - 1), st.binary(min_size=10, max_size=10))
+def test_attempt_ids_sort_by_time_and_name_a_folder(one: int, other: int, random: bytes) -> None:
+    first, second = attempt_id(min(one, other), random), attempt_id(max(one, other), random)
+    assert (first < second) == (one != other)
+    assert AttemptFolder.parse(TableName.parse("t"), f"1-{first}") == AttemptFolder(TableName.parse("t"), 1, first)
+
+
+def test_attempt_ids_of_one_millisecond_differ_by_chance() -> None:
+    assert attempt_id(5, b"\x00" * 10) != attempt_id(5, b"\x00" * 9 + b"\x01")

@@ -1,0 +1,148 @@
+"""Staged parts: read back, judged, and found again."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mirror_assets.landing.errors import ManifestCorrupt, SliceNotStaged
+from mirror_assets.landing.format import MarkerCounts, SliceRecord, Verdict
+from mirror_assets.landing.names import AttemptFolder, SliceKey
+from mirror_assets.landing.parts import add_verdicts, count_markers, fitting_slice, inspect_part, sha256, staged_slices
+from mirror_assets.landing.state import Footing
+from mirror_assets.markers import ROW_MARKER
+from mirror_assets.storage import LocalStore, PathMissing
+from mirror_assets_tests.landing.staging import INCARNATION, TABLE, hex_id, stage, with_verdicts
+
+FIRST = Footing(1, INCARNATION, 1, 1, -1)
+NEXT = Footing(1, INCARNATION, 2, 4, 7)
+
+
+def write(store: LocalStore, path: str, markers: list[int | None] | None, rows: int = 3, group: int = 2) -> None:
+    """A Parquet file with these markers, or without the marker column, in groups of rows."""
+    columns = {"id": pa.array(range(rows if markers is None else len(markers)), pa.int64())}
+    if markers is not None:
+        columns[ROW_MARKER] = pa.array(markers, pa.int32())
+    target = store.local_path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), target, row_group_size=group)
+
+
+@pytest.mark.parametrize(
+    ("markers", "counts"),
+    [
+        ([0, 2, 1, 4, 4, 2, 2], MarkerCounts(inserts=1, updates=1, deletes=3, upserts=2)),
+        ([], MarkerCounts()),
+        ([1], MarkerCounts(updates=1)),
+        ([0, 3, None, -1], MarkerCounts(inserts=1)),
+        (None, MarkerCounts(inserts=3)),
+    ],
+)
+def test_rows_are_counted_by_marker(store: LocalStore, markers: list[int | None] | None, counts: MarkerCounts) -> None:
+    write(store, "s/part.parquet", markers)
+    assert count_markers(store, "s/part.parquet") == counts
+
+
+def test_inspected_part_is_what_is_on_disk(store: LocalStore) -> None:
+    write(store, "s/part-00000.parquet", [0, 2, 2])
+    part = inspect_part(store, "s/part-00000.parquet")
+    data, head = store.local_path("s/part-00000.parquet").read_bytes(), store.head("s/part-00000.parquet")
+    assert head is not None
+    assert (part.name, part.bytes, part.etag) == ("part-00000.parquet", len(data), head.etag)
+    assert part.sha256 == hashlib.sha256(data).hexdigest()
+    assert part.markers == MarkerCounts(inserts=1, deletes=2)
+    with pytest.raises(PathMissing):
+        inspect_part(store, "s/none.parquet")
+
+
+def test_digest_of_a_file_of_many_chunks(store: LocalStore) -> None:
+    data = bytes(range(256)) * (40 << 10)
+    store.create("s/large", data)
+    assert sha256(store, "s/large") == hashlib.sha256(data).hexdigest()
+
+
+def test_staged_slices_are_the_complete_ones(store: LocalStore) -> None:
+    assert staged_slices(store, TABLE) == ()
+    second = stage(store, NEXT, last=9, attempt="second")
+    first = [stage(store, FIRST, last=7, attempt=name) for name in ("b", "a")]
+    incomplete = AttemptFolder(TABLE, 1, hex_id("c"))
+    store.create(f"{incomplete.path}/part-00000.parquet", b"")
+    store.create(f"{TABLE.scratch}/someone's/slice.json", b"garbage")
+    assert staged_slices(store, TABLE) == (first[1], first[0], second)
+
+
+def test_corrupt_record_is_named(store: LocalStore) -> None:
+    folder = AttemptFolder(TABLE, 1, hex_id("bad"))
+    store.create(folder.record, b"{}")
+    with pytest.raises(ManifestCorrupt, match=folder.path):
+        staged_slices(store, TABLE)
+
+
+def fitting(store: LocalStore, footing: Footing, last: int) -> SliceRecord:
+    return fitting_slice(store, TABLE, SliceKey(footing.life, footing.covered + 1, last), footing)
+
+
+def test_fitting_slice_stands_where_the_manifest_stands(store: LocalStore) -> None:
+    wrong = (
+        Footing(2, INCARNATION, 2, 4, 7),
+        Footing(1, INCARNATION, 3, 4, 7),
+        Footing(1, INCARNATION, 2, 5, 7),
+        Footing(1, hex_id("other life"), 2, 4, 7),
+    )
+    for number, footing in enumerate(wrong):
+        stage(store, footing, last=9, attempt=f"wrong {number}")
+    stage(store, NEXT, last=8, attempt="other slice")
+    with pytest.raises(SliceNotStaged) as refused:
+        fitting(store, NEXT, last=9)
+    assert refused.value.key == str(SliceKey(1, 8, 9))
+    right = stage(store, NEXT, last=9, attempt="right")
+    assert fitting(store, NEXT, last=9) == right
+
+
+def test_first_slice_brings_its_own_incarnation(store: LocalStore) -> None:
+    record = stage(store, FIRST, last=7)
+    assert fitting(store, Footing(1, hex_id("drawn anew"), 1, 1, -1), last=7) == record
+
+
+def test_of_several_attempts_the_newest_fits(store: LocalStore) -> None:
+    """Else a slice that failed its checks, was mended and staged again could stay refused."""
+    for name in ("b", "c", "a"):
+        stage(store, NEXT, last=9, attempt=name)
+    assert fitting(store, NEXT, last=9).attempt == hex_id("c")
+
+
+def test_verdicts_are_added_and_replaced(store: LocalStore) -> None:
+    record = stage(store, FIRST, last=7)
+    new = Verdict(check="new", passed=True, etags=record.etags)
+    failed = record.verdicts[0].model_copy(update={"passed": False, "message": "3 rows"})
+    updated = add_verdicts(store, TABLE, record, [failed, new])
+    assert updated.verdicts == (record.verdicts[1], failed, new)
+    assert updated.model_copy(update={"verdicts": record.verdicts}) == record
+    assert staged_slices(store, TABLE) == (updated,)
+
+
+def test_verdict_on_a_slice_that_was_collected(store: LocalStore) -> None:
+    record = stage(store, FIRST, last=7)
+    store.delete_tree(TABLE.scratch)
+    with pytest.raises(SliceNotStaged):
+        add_verdicts(store, TABLE, record, record.verdicts)
+    assert store.folder_identity(TABLE.scratch) is None
+
+
+def test_verdicts_of_checks_that_run_side_by_side_are_all_kept(store: LocalStore) -> None:
+    record = stage(store, FIRST, last=7)
+    gate = threading.Barrier(4)
+
+    def judge(number: int) -> None:
+        gate.wait()
+        add_verdicts(store, TABLE, record, [Verdict(check=f"check {number}", passed=True, etags=record.etags)])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(judge, range(4)))
+    checks = {verdict.check for verdict in staged_slices(store, TABLE)[0].verdicts}
+    assert checks == {"key_presence", "row_counts", *(f"check {number}" for number in range(4))}

@@ -1,0 +1,250 @@
+"""Recovery: what is finished, what is restored, and what is refused because it can't be decided."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.landing.errors import ForeignFile, ManifestCorrupt, ManifestLost, RebuildRunning, StagedFileLost
+from mirror_assets.landing.names import HISTORY, PROCESSED, READY_TO_DELETE, AttemptFolder
+from mirror_assets.landing.publish import publish
+from mirror_assets.landing.rebuild import begin_rebuild
+from mirror_assets.landing.recover import highest_landed, recover
+from mirror_assets.landing.steps import drive
+from mirror_assets.storage import LocalStore
+from mirror_assets.storage.errors import RequestUnknown
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, manifest_of, stage
+from mirror_assets_tests.landing.zone import consume, landed, landed_paths, require_exactly_once
+
+
+def land_next(store: LocalStore, last: int, parts: int = 1) -> None:
+    drive(publish(TABLE, stage(store, footing_of(store), last, parts), CHECKS), store)
+
+
+def unland(store: LocalStore, number: int) -> Path:
+    """Put a landing file back to where it was staged, as before its rename; its staged path."""
+    manifest = manifest_of(store)
+    assert manifest is not None
+    entry = next(entry for entry in manifest.entries if entry.number == number)
+    staged = store.local_path(entry.staged)
+    staged.parent.mkdir(parents=True, exist_ok=True)
+    store.local_path(TABLE.landing_file(number)).rename(staged)
+    return staged
+
+
+@pytest.fixture
+def half_landed(store: LocalStore) -> LocalStore:
+    """A zone whose publisher died after the first rename of the second slice's three."""
+    land_next(store, last=7, parts=2)
+    land_next(store, last=8, parts=3)
+    for number in (5, 4):
+        unland(store, number)
+    return store
+
+
+def test_a_table_that_never_landed_has_nothing_to_recover(store: LocalStore) -> None:
+    assert drive(recover(TABLE), store) is None
+    assert store.list("") == []
+
+
+def test_committed_files_get_their_numbers(half_landed: LocalStore) -> None:
+    standing = drive(recover(TABLE), half_landed)
+    assert standing is not None
+    assert standing.manifest == manifest_of(half_landed)
+    require_exactly_once(half_landed, [(7, 0), (7, 1), (8, 0), (8, 1), (8, 2)], covered=8)
+
+
+def test_recovery_goes_on_after_the_service_took_what_had_landed(half_landed: LocalStore) -> None:
+    consume(half_landed)
+    drive(recover(TABLE), half_landed)
+    consume(half_landed)
+    drive(recover(TABLE), half_landed)
+    require_exactly_once(half_landed, [(7, 0), (7, 1), (8, 0), (8, 1), (8, 2)], covered=8)
+
+
+@pytest.mark.parametrize("lost", [4, 5])
+def test_committed_file_that_is_gone_stops_everything(half_landed: LocalStore, lost: int) -> None:
+    manifest = manifest_of(half_landed)
+    assert manifest is not None
+    entry = manifest.entries[lost - 3]
+    half_landed.delete(entry.staged)
+    for _ in range(2):
+        with pytest.raises(StagedFileLost) as stopped:
+            drive(recover(TABLE), half_landed)
+        assert (stopped.value.number, stopped.value.staged) == (lost, entry.staged)
+    assert [number for number, _ in landed(half_landed)] == list(range(1, lost))
+
+
+def test_committed_file_that_was_rewritten_stops_everything(half_landed: LocalStore) -> None:
+    manifest = manifest_of(half_landed)
+    assert manifest is not None
+    half_landed.local_path(manifest.entries[1].staged).write_bytes(b"other rows")
+    with pytest.raises(StagedFileLost):
+        drive(recover(TABLE), half_landed)
+    assert [number for number, _ in landed(half_landed)] == [1, 2, 3]
+
+
+def test_foreign_file_in_the_way_of_a_recovery(half_landed: LocalStore) -> None:
+    foreign = half_landed.local_path(TABLE.landing_file(4))
+    foreign.write_bytes(b"")
+    with pytest.raises(ForeignFile):
+        drive(recover(TABLE), half_landed)
+    assert foreign.read_bytes() == b""
+    foreign.unlink()
+    drive(recover(TABLE), half_landed)
+    require_exactly_once(half_landed, [(7, 0), (7, 1), (8, 0), (8, 1), (8, 2)], covered=8)
+
+
+def test_copy_of_our_own_file_at_its_number_is_taken_for_landed(half_landed: LocalStore) -> None:
+    """A store whose rename copies first and then loses the reply leaves both."""
+    manifest = manifest_of(half_landed)
+    assert manifest is not None
+    staged = half_landed.local_path(manifest.entries[1].staged)
+    shutil.copy(staged, half_landed.local_path(TABLE.landing_file(4)))
+    drive(recover(TABLE), half_landed)
+    require_exactly_once(half_landed, [(7, 0), (7, 1), (8, 0), (8, 1), (8, 2)], covered=8)
+
+
+def test_foreign_file_that_goes_while_it_is_looked_at(
+    half_landed: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign, real = half_landed.local_path(TABLE.landing_file(4)), half_landed.open
+    foreign.write_bytes(b"not ours")
+
+    def go_first(path: str) -> object:
+        foreign.unlink(missing_ok=True)
+        monkeypatch.setattr(half_landed, "open", real)
+        return real(path)
+
+    monkeypatch.setattr(half_landed, "open", go_first)
+    drive(recover(TABLE), half_landed)
+    require_exactly_once(half_landed, [(7, 0), (7, 1), (8, 0), (8, 1), (8, 2)], covered=8)
+
+
+def test_rename_without_an_answer_is_asked_again_and_then_goes_up(
+    half_landed: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def never_answer(source: str, _target: str, _etag: str) -> None:
+        asked.append(source)
+        raise RequestUnknown(source, "the line is dead")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(half_landed, "rename", never_answer)
+        with pytest.raises(RequestUnknown):
+            drive(recover(TABLE), half_landed)
+    assert len(asked) > 1
+    assert len(set(asked)) == 1
+    drive(recover(TABLE), half_landed)
+    require_exactly_once(half_landed, [(7, 0), (7, 1), (8, 0), (8, 1), (8, 2)], covered=8)
+
+
+def test_deleted_manifest_is_restored_from_the_kept_generations(store: LocalStore) -> None:
+    land_next(store, last=7)
+    land_next(store, last=8, parts=2)
+    before = manifest_of(store)
+    store.delete(TABLE.manifest)
+    standing = drive(recover(TABLE), store)
+    assert standing is not None
+    assert standing.manifest == before
+    land_next(store, last=9)
+    require_exactly_once(store, [(7, 0), (8, 0), (8, 1), (9, 0)], covered=9)
+
+
+def test_deleted_manifest_is_restored_in_the_middle_of_a_recovery(half_landed: LocalStore) -> None:
+    half_landed.delete(TABLE.manifest)
+    drive(recover(TABLE), half_landed)
+    require_exactly_once(half_landed, [(7, 0), (7, 1), (8, 0), (8, 1), (8, 2)], covered=8)
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+def test_manifest_and_newest_generation_deleted(store: LocalStore, keep: int) -> None:
+    land_next(store, last=7)
+    land_next(store, last=8)
+    store.delete(TABLE.manifest)
+    for generation in (1, 2)[keep:]:
+        store.delete(TABLE.history(generation))
+    before = landed_paths(store)
+    with pytest.raises(ManifestLost):
+        drive(recover(TABLE), store)
+    assert manifest_of(store) is None
+    assert landed_paths(store) == before
+
+
+def test_foreign_files_without_any_manifest_are_not_adopted(store: LocalStore) -> None:
+    store.create(TABLE.landing_file(1), b"not ours")
+    with pytest.raises(ManifestLost):
+        drive(recover(TABLE), store)
+    assert store.head(TABLE.manifest) is None
+
+
+@pytest.mark.parametrize("where", ["manifest", "generation", "rebuild record"])
+def test_corrupt_control_file_stops(store: LocalStore, where: str) -> None:
+    land_next(store, last=7)
+    if where == "manifest":
+        store.local_path(TABLE.manifest).write_bytes(b"{}")
+    elif where == "generation":
+        store.delete(TABLE.manifest)
+        store.local_path(TABLE.history(1)).write_bytes(b"")
+    else:
+        store.create(TABLE.rebuild_record, b"null")
+    with pytest.raises(ManifestCorrupt):
+        drive(recover(TABLE), store)
+    assert landed(store) == [(1, (7, 0))]
+
+
+def test_lost_history_is_kept_again(store: LocalStore) -> None:
+    land_next(store, last=7)
+    shutil.rmtree(store.local_path(f"{TABLE.folder}/{HISTORY}"))
+    drive(recover(TABLE), store)
+    require_exactly_once(store, [(7, 0)], covered=7)
+
+
+def test_rebuild_lets_only_itself_through(store: LocalStore) -> None:
+    land_next(store, last=7)
+    drive(begin_rebuild(TABLE, life=2), store)
+    for life in (None, 1, 3):
+        with pytest.raises(RebuildRunning, match="dropping"):
+            drive(recover(TABLE, life), store)
+    assert drive(recover(TABLE, 2), store) is not None
+
+
+@pytest.mark.parametrize("folder", [TABLE.folder, f"{TABLE.folder}/{PROCESSED}", f"{TABLE.folder}/{READY_TO_DELETE}"])
+def test_highest_landed_looks_wherever_the_service_puts_files(store: LocalStore, folder: str) -> None:
+    assert drive(highest_landed(TABLE), store) == 0
+    store.create(f"{TABLE.folder}/00000000000000000003.parquet", b"")
+    store.create(f"{folder}/00000000000000000012.parquet", b"")
+    store.create(f"{folder}/_00000000000000000099.parquet", b"")
+    store.create(f"{folder}/other.parquet", b"")
+    assert drive(highest_landed(TABLE), store) == 12
+
+
+def test_highest_landed_sees_a_file_that_moves_on_between_two_listings(store: LocalStore) -> None:
+    """The service moves files one way, and the folders are listed that way."""
+    store.create(f"{TABLE.folder}/{PROCESSED}/00000000000000000001.parquet", b"")
+    store.create(f"{TABLE.folder}/{READY_TO_DELETE}/_x", b"")
+    path = f"{TABLE.folder}/{PROCESSED}/00000000000000000002.parquet"
+    etag = store.create(path, b"")
+    steps = highest_landed(TABLE)
+    request, listings = next(steps), 0
+    with pytest.raises(StopIteration) as stopped:
+        while True:
+            reply = request.perform(store)
+            listings += 1
+            if listings == 1:
+                store.rename(path, f"{TABLE.folder}/{READY_TO_DELETE}/00000000000000000002.parquet", etag)
+            request = steps.send(reply)
+    assert (stopped.value.value, listings) == (2, 3)
+
+
+def test_attempts_of_other_tables_are_left_alone(store: LocalStore) -> None:
+    land_next(store, last=7)
+    other = f"_scratchPad/shop.orders2/1-{'a' * 32}/slice.json"
+    store.create(other, b"")
+    land_next(store, last=8)
+    land_next(store, last=9)
+    assert store.head(other) is not None
+    assert store.head(AttemptFolder(TABLE, 1, "6f6e65".ljust(32, "0")).record) is None

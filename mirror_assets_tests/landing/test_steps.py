@@ -1,0 +1,69 @@
+"""Requests as values: what is asked, what is answered, and where errors are thrown."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirror_assets.landing.steps import (
+    Create,
+    Delete,
+    DeleteTree,
+    Rename,
+    Replace,
+    Steps,
+    drive,
+    head,
+    list_folder,
+    read,
+    receipt_of,
+)
+from mirror_assets.storage import LocalStore, PathExists, PathMissing
+
+
+def tour() -> Steps[list[object]]:
+    """One request of every kind."""
+    seen: list[object] = [(yield from read("a/file")), (yield from head("a/file")), (yield from list_folder("a"))]
+    etag = yield Create("a/file", b"one")
+    content = yield from read("a/file")
+    changed = yield Replace("a/file", b"two", etag)
+    seen += [content and content.data, etag != changed]
+    yield Rename("a/file", "a/moved", changed)
+    moved = yield from head("a/moved")
+    seen += [moved and moved.etag == changed, (yield from receipt_of("a/moved"))]
+    yield Delete("a/moved")
+    seen.append([info.path for info in (yield from list_folder("a")) if not info.name.startswith("_")])
+    yield DeleteTree("a")
+    seen.append((yield from list_folder("")))
+    return seen
+
+
+def test_every_request_is_answered(store: LocalStore) -> None:
+    assert drive(tour(), store) == [None, None, [], b"one", True, True, None, [], []]
+
+
+def test_a_stores_refusal_is_thrown_where_it_was_asked(store: LocalStore) -> None:
+    def steps() -> Steps[str]:
+        try:
+            yield Create("a/file", b"again")
+        except PathExists as refused:
+            return refused.path
+        return "not refused"
+
+    assert drive(steps(), store) == "not refused"
+    assert drive(steps(), store) == "a/file"
+
+
+def test_an_error_that_the_steps_do_not_handle_goes_up(store: LocalStore) -> None:
+    def steps() -> Steps[None]:
+        yield Rename("none", "other", "etag")
+
+    with pytest.raises(PathMissing):
+        drive(steps(), store)
+
+
+def test_steps_that_ask_nothing_have_a_result(store: LocalStore) -> None:
+    def steps() -> Steps[int]:
+        return 5
+        yield Delete("never")
+
+    assert drive(steps(), store) == 5

@@ -1,0 +1,66 @@
+"""The import borders of pyproject.toml hold, and each of them would be noticed if it were crossed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LINTER = Path(sys.executable).with_name("lint-imports")
+
+
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    """The linter's verdict on the package in `folder`, which comes before any installed one."""
+    command = [str(LINTER), "--no-cache", "--no-logo"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The project in a folder of its own, to be broken."""
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copytree(ROOT / "mirror_assets", tmp_path / "mirror_assets", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def test_the_borders_hold(copy: Path) -> None:
+    verdict = lint(copy)
+    assert verdict.returncode == 0, verdict.stdout
+    assert ", 0 broken" in verdict.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "border"),
+    [
+        ("storage/paths.py", "import mirror_assets.landing", "Arrows between rooms go one way"),
+        ("landing/names.py", "import mirror_assets.delta.log", "Arrows between rooms go one way"),
+        ("replicator/keys.py", "import mirror_assets.delta.log", "Arrows between rooms go one way"),
+        ("mirroring/work.py", "import mirror_assets.resources.catalog", "Arrows between rooms go one way"),
+        ("delta/plan.py", "import mirror_assets.landing.names", "The source side knows no landing zone"),
+        ("mirroring/work.py", "import dagster", "Dagster stays in the top rooms"),
+        ("config/model.py", "def late() -> None:\n    import dagster_pyspark", "Dagster stays in the top rooms"),
+        ("landing/parts.py", "import pyspark.sql", "The landing zone's side needs no Spark"),
+        ("replicator/local.py", "from pyspark.sql import SparkSession", "The landing zone's side needs no Spark"),
+        ("landing/parts.py", "import deltalake", "delta-rs stays where Delta logs are read or written"),
+        ("landing/parts.py", "import azure.core", "Azure's SDK stays in storage"),
+    ],
+)
+def test_a_crossed_border_is_noticed(copy: Path, file: str, line: str, border: str) -> None:
+    with (copy / "mirror_assets" / file).open("a") as module:
+        module.write(f"\n{line}\n")
+    verdict = lint(copy)
+    assert verdict.returncode == 1
+    assert f"{border} BROKEN" in verdict.stdout
+
+
+def test_a_new_room_needs_its_place(copy: Path) -> None:
+    room = copy / "mirror_assets" / "attic"
+    room.mkdir()
+    (room / "__init__.py").touch()
+    verdict = lint(copy)
+    assert verdict.returncode == 1
+    assert "attic" in verdict.stdout
