@@ -7,8 +7,9 @@ from typing import Final
 
 ROW_MARKER: Final = "__rowMarker__"
 
-# Nested values land as JSON text (seed `000`: complex types as a JSON string); a NULL field is not a missing field.
-JSON_OPTIONS: Final = {"ignoreNullFields": "false"}
+# Nested values land as JSON text (seed `000`). NULL fields are left out, so that a field added later changes no text
+# of rows that nobody touched; NULL entries of maps and arrays stay.
+JSON_OPTIONS: Final = {"ignoreNullFields": "true"}
 
 
 class Marker(IntEnum):

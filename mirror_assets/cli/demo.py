@@ -14,7 +14,7 @@ from mirror_assets.cli.show import reconcile_all
 from mirror_assets.config import Config, load_config
 from mirror_assets.delta.session import open_session
 from mirror_assets.demo.config import write_config
-from mirror_assets.demo.lake import build_lake
+from mirror_assets.demo.lake import begin_lake, continue_lake
 from mirror_assets.replicator import LocalReplicator
 from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
 from mirror_assets.storage import LocalStore
@@ -44,16 +44,14 @@ def demo(folder: Path, months: int, *, as_json: bool) -> int:
     root.mkdir(parents=True, exist_ok=True)
     config = load_config(write_config(root))
     spark = open_session(config.spark.settings)
-    rounds: list[list[TableReport]] = []
-
-    def mirror_now() -> None:
-        note("Mirroring what the lake holds now")
-        rounds.append(mirror(config))
-
-    note(f"Building a lake of flights, planes, weather, airports and airlines in {root / 'lake'}")
+    span = range(1, months + 1)
+    note(f"First loads of flights, planes, weather, airports and airlines into {root / 'lake'}")
     _clear(config)
-    build_lake(spark, root, note, range(1, months + 1), after_first_load=mirror_now)
-    mirror_now()
+    begin_lake(spark, root, note, span)
+    rounds = [_mirror(config)]
+    note("What happens to the tables afterwards")
+    continue_lake(spark, root, note, span)
+    rounds.append(_mirror(config))
     note("Applying the landing files as Fabric's replicator would")
     LocalReplicator(LocalStore(config.landing_zone.path), config.mirror.path).poll()
     results = reconcile_all(config)
@@ -64,6 +62,11 @@ def demo(folder: Path, months: int, *, as_json: bool) -> int:
         note(f"error: {report.error}")
     equal = all(result.state is ReconcileState.EQUAL for result in results)
     return exit_code(failed) if failed else _FINE if equal else _FAILED
+
+
+def _mirror(config: Config) -> list[TableReport]:
+    note("Mirroring what the lake holds now")
+    return mirror(config)
 
 
 def _clear(config: Config) -> None:

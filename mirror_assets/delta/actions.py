@@ -114,7 +114,7 @@ class CommitFile:
 
 
 def parse_commit(version: int, data: bytes) -> CommitFile:
-    """What the commit file holds. Raises ValueError when it is not what Delta writes."""
+    """What the commit file holds. Raises ValueError, KeyError or TypeError when it is not what Delta writes."""
     lines = [_line(text) for text in data.split(b"\n") if text.strip()]
     info = next((line["commitInfo"] for line in lines if "commitInfo" in line), _CommitInfo())
     metadata = [_metadata(line["metaData"]) for line in lines if "metaData" in line]

@@ -33,8 +33,8 @@ class PlanRequest:
     """What a plan is made of.
 
     `commits` are those of [covered + 1, tip]; `schema_string` and `table_id` are the source's at `covered`, as landed;
-    `tip_table_id` is its id now. Where both ids differ, commits are planned only if `covered_table_id`, what the log now
-    says of `covered`, is the landed one: else they may be another table's from the first on.
+    `tip_table_id` is its id now. Where both ids differ, commits are planned only if `covered_table_id`, what the log
+    says of `covered` now, is the landed one: else they may be another table's from the first on.
     `boundaries` are last versions of slices that are registered already; cutting there again keeps their keys.
     `columns` are those that are mirrored (None: all): what happens to others is no break. `feed` and `row_tracking` say
     which property of the source the mirror rests on.
@@ -116,8 +116,6 @@ def plan_slices(request: PlanRequest) -> Plan:
     if request.table_id not in (request.tip_table_id, request.covered_table_id):
         return Plan((), _another_table(request, request.covered + 1))
     walk = _walk(request)
-    if walk.stop is None and request.tip_table_id != request.table_id:
-        return Plan((), _another_table(request, request.tip))
     groups = cut_commits(walk.commits, request.limits, request.boundaries | walk.cuts)
     return Plan(tuple(_slice(request, group, walk.schemas[group[-1].version]) for group in groups), walk.stop)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from mirror_assets.delta.errors import SourceNotDelta, SourceUnavailable, SourceUnreadable, SourceUnsupported
+from mirror_assets.delta.errors import LogGap, SourceNotDelta, SourceUnavailable, SourceUnreadable, SourceUnsupported
 from mirror_assets.errors import MirrorError
 
 _COLOUR = re.compile(r"\x1b\[\d*m")
@@ -16,10 +16,13 @@ _BACKTRACE = re.compile(r"\n\s*0: .*", re.DOTALL)
 # deltalake gives one OSError for everything a storage can answer; what only a person can mend is told by its words.
 _SETTING = re.compile(r"lacked (valid auth|the necessary)|\b40[134] |Config error|Permission denied", re.IGNORECASE)
 
+# The library names both sides of a hole in the log; the first side's version is the last before it.
+_GAP = re.compile(r"Expected contiguous commit files, but found gap: .*?version: (\d+)")
+
 
 @contextmanager
 def translated(uri: str) -> Iterator[None]:
-    """Raise SourceNotDelta, SourceUnreadable, SourceUnsupported or SourceUnavailable for what deltalake raises.
+    """Raise SourceNotDelta, SourceUnreadable, SourceUnsupported, SourceUnavailable or LogGap for what deltalake raises.
 
     A missing file (FileNotFoundError) passes through: what it means depends on the file.
     """
@@ -31,6 +34,9 @@ def translated(uri: str) -> Iterator[None]:
         raise _not_found(uri, _words(error)) from error
     except DeltaError as error:
         words = _words(error)
+        gap = _GAP.search(words)
+        if gap is not None:
+            raise LogGap(uri, int(gap[1]) + 1) from error
         raise (SourceUnsupported if "Unsupported" in words else SourceUnreadable)(uri, words) from error
     except OSError as error:
         words = _words(error)

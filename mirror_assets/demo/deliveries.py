@@ -24,20 +24,39 @@ WHOLE_YEAR = range(1, 13)
 
 _INT, _TEXT, _REAL, _TIME = pa.int32(), pa.string(), pa.float64(), pa.timestamp("us", tz="UTC")
 _GAPS = ["", "NA", "NaN"]
+_DATE_PARTS = (("year", 4), ("month", 2), ("day", 2))
 
 _COLUMNS: dict[str, dict[str, pa.DataType]] = {
-    "airlines": {"carrier": _TEXT, "name": _TEXT},
-    "airports": {"faa": _TEXT, "name": _TEXT, "lat": _REAL, "lon": _REAL}
-    | {"alt": _INT, "tz": _INT, "dst": _TEXT, "tzone": _TEXT},
-    "planes": {"tailnum": _TEXT, "year": _INT, "type": _TEXT, "manufacturer": _TEXT, "model": _TEXT}
-    | {"engines": _INT, "seats": _INT, "speed": _INT, "engine": _TEXT},
-    "weather": {"origin": _TEXT, "year": _INT, "month": _INT, "day": _INT, "hour": _INT}
-    | dict.fromkeys(("temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust"), _REAL)
-    | {"precip": _REAL, "pressure": _REAL, "visib": _REAL, "time_hour": _TIME},
-    "flights": dict.fromkeys(("year", "month", "day", "dep_time", "sched_dep_time", "dep_delay"), _INT)
-    | dict.fromkeys(("arr_time", "sched_arr_time", "arr_delay"), _INT)
-    | {"carrier": _TEXT, "flight": _INT, "tailnum": _TEXT, "origin": _TEXT, "dest": _TEXT}
-    | {"air_time": _INT, "distance": _INT, "hour": _INT, "minute": _INT, "time_hour": _TIME},
+    "airlines": dict.fromkeys(("carrier", "name"), _TEXT),
+    "airports": {
+        **dict.fromkeys(("faa", "name"), _TEXT),
+        **dict.fromkeys(("lat", "lon"), _REAL),
+        **dict.fromkeys(("alt", "tz"), _INT),
+        **dict.fromkeys(("dst", "tzone"), _TEXT),
+    },
+    "planes": {
+        "tailnum": _TEXT,
+        "year": _INT,
+        **dict.fromkeys(("type", "manufacturer", "model"), _TEXT),
+        **dict.fromkeys(("engines", "seats", "speed"), _INT),
+        "engine": _TEXT,
+    },
+    "weather": {
+        "origin": _TEXT,
+        **dict.fromkeys(("year", "month", "day", "hour"), _INT),
+        **dict.fromkeys(("temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust"), _REAL),
+        **dict.fromkeys(("precip", "pressure", "visib"), _REAL),
+        "time_hour": _TIME,
+    },
+    "flights": {
+        **dict.fromkeys(("year", "month", "day", "dep_time", "sched_dep_time", "dep_delay"), _INT),
+        **dict.fromkeys(("arr_time", "sched_arr_time", "arr_delay"), _INT),
+        "carrier": _TEXT,
+        "flight": _INT,
+        **dict.fromkeys(("tailnum", "origin", "dest"), _TEXT),
+        **dict.fromkeys(("air_time", "distance", "hour", "minute"), _INT),
+        "time_hour": _TIME,
+    },
 }
 
 
@@ -78,9 +97,6 @@ def _with_date(rows: pa.Table) -> pa.Table:
     parts = [pc.utf8_lpad(pc.cast(rows[name], _TEXT), width, "0") for name, width in _DATE_PARTS]
     date = pc.cast(pc.binary_join_element_wise(*parts, "-"), pa.date32())
     return rows.add_column(0, "date", date)
-
-
-_DATE_PARTS = (("year", 4), ("month", 2), ("day", 2))
 
 
 def _with_location(rows: pa.Table) -> pa.Table:

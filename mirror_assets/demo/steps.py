@@ -86,7 +86,7 @@ class Sql:
 
 
 @dataclass(frozen=True)
-class RustLoad:
+class DeltaRsLoad:
     """The first load of a table by delta-rs: a source's writers need not all be Spark."""
 
     what: str

@@ -93,9 +93,7 @@ def stands_on(record: SliceRecord, footing: Footing) -> bool:
     )
 
 
-def add_verdicts(
-    store: Store, table: TableName, record: SliceRecord, verdicts: Sequence[Verdict]
-) -> SliceRecord:
+def add_verdicts(store: Store, table: TableName, record: SliceRecord, verdicts: Sequence[Verdict]) -> SliceRecord:
     """The record with these verdicts, each in the place of an older one by the same check. Raises SliceNotStaged."""
     path = AttemptFolder(table, record.generation, record.attempt).record
     given = {verdict.check for verdict in verdicts}

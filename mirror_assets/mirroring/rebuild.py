@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.rebuild import (
     RebuildRecord,
@@ -25,6 +26,7 @@ from mirror_assets.mirroring.errors import MirrorSlow
 from mirror_assets.mirroring.judge import judge_slice
 from mirror_assets.mirroring.land import land_slice
 from mirror_assets.mirroring.planning import plan_snapshot
+from mirror_assets.mirroring.source import check_source
 from mirror_assets.mirroring.stage import slice_key, stage_slice
 from mirror_assets.mirroring.work import TableWork
 
@@ -68,6 +70,9 @@ def _open(work: TableWork) -> RebuildRecord:
     running = drive(read_rebuild(work.name), work.store)
     if running is not None:
         return running
+    # Nothing is dropped before it is sure that there is something to load.
+    state = SourceLog(work.table.source).state()
+    check_source(work.config, work.table, state)
     manifest = work.manifest()
     return drive(begin_rebuild(work.name, manifest.life + 1 if manifest else 1), work.store)
 

@@ -28,6 +28,12 @@ class MirrorLayout:
         """The mirror table's folder; a table without schema is in Fabric's default one."""
         return self.root / (name.schema or DEFAULT_SCHEMA) / name.table
 
+    def rival(self, name: TableName) -> TableName | None:
+        """The other name of the same mirror table: with the default schema, or without."""
+        if name.schema not in (None, DEFAULT_SCHEMA):
+            return None
+        return TableName(None if name.schema else DEFAULT_SCHEMA, name.table)
+
     @property
     def records(self) -> Path:
         """The folder of all status files."""

@@ -8,6 +8,7 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from mirror_assets.errors import MirrorError, RetryError
+from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
 from mirror_assets.replicator.errors import MirrorUnreadable, StopReason, TableStopped, first_line
 from mirror_assets.replicator.layout import MirrorLayout
@@ -15,7 +16,7 @@ from mirror_assets.replicator.record import Failure, TableRecord, read_record, s
 from mirror_assets.replicator.status import TableState, TableStatus
 from mirror_assets.replicator.table_poll import TablePoll
 from mirror_assets.replicator.zone import TableFolder, table_folders
-from mirror_assets.storage import Store
+from mirror_assets.storage import PathMissing, Store
 
 _FAILED_OTHERWISE = "mirror_error"
 
@@ -36,9 +37,10 @@ class LocalReplicator:
         with self._layout.locked():
             self._layout.sweep()
             folders = table_folders(self._store)
-            self._drop_missing(folders)
+            present = {folder.name for folder in folders}
+            self._drop_missing(present)
             for folder in folders:
-                self._poll_folder(folder, folders)
+                self._poll_folder(folder, present)
             statuses = self.status()
             write_json(self._layout.summary, summary(statuses))
         return statuses
@@ -59,13 +61,17 @@ class LocalReplicator:
         return record.status(folder_present=present, mirror_path=self._layout.table(name))
 
     def _records(self) -> list[TableRecord]:
-        paths = self._layout.records.glob("*.json")
-        records = (_record_or_failure(path, TableName.parse(path.stem)) for path in paths)
-        return [record for record in records if record]
+        """The records of all tables; a file under a name that is no table's is not ours to judge."""
+        records = []
+        for path in self._layout.records.glob("*.json"):
+            name = _table_name(path.stem)
+            record = _record_or_failure(path, name) if name else None
+            if record and self._layout.record(TableName.parse(record.name)) == path:
+                records.append(record)
+        return records
 
-    def _drop_missing(self, folders: list[TableFolder]) -> None:
+    def _drop_missing(self, present: set[TableName]) -> None:
         """A deleted folder drops its table (§4.33); the record goes last, so that a crash repeats the drop."""
-        present = {folder.name for folder in folders}
         for record in self._records():
             name = TableName.parse(record.name)
             if name not in present:
@@ -73,7 +79,7 @@ class LocalReplicator:
                     self._layout.drop(name)
                 self._layout.record(name).unlink(missing_ok=True)
 
-    def _poll_folder(self, folder: TableFolder, folders: list[TableFolder]) -> None:
+    def _poll_folder(self, folder: TableFolder, present: set[TableName]) -> None:
         try:
             kept = read_record(self._layout.record(folder.name))
         except MirrorUnreadable:
@@ -83,28 +89,27 @@ class LocalReplicator:
         try:
             if kept and not same_life:
                 self._reseed(folder.name, kept)
-            self._check_name(folder, folders)
+            self._check_name(folder, present)
             poll.advance()
         except (MirrorError, DeltaError, OSError, pa.ArrowException) as error:
-            state = poll.record.state if isinstance(error, RetryError) else TableState.FAILED
+            passing = isinstance(error, (RetryError, PathMissing))  # a file that went away meanwhile is no failure
+            state = poll.record.state if passing else TableState.FAILED
             poll.keep(state=state, failure=_failure(error), note=None)
 
     def _reseed(self, name: TableName, kept: TableRecord) -> None:
         """A folder that was made again is another table: drop the one of its earlier life (§4.34)."""
         path = self._layout.record(name)
         write_json(path, kept.model_copy(update={"state": TableState.RESEEDING}))
-        self._layout.drop(name)
+        if not _is_name_taken(kept):
+            self._layout.drop(name)
         path.unlink()
 
-    def _check_name(self, folder: TableFolder, folders: list[TableFolder]) -> None:
-        """Raise TableStopped when another folder's table is the same one of the mirror (§4.1)."""
-        path = self._layout.table(folder.name)
-        for other in folders:
-            if other.name == folder.name or self._layout.table(other.name) != path:
-                continue
-            record = read_record(self._layout.record(other.name))
-            if record and not _is_name_taken(record):
-                raise TableStopped(folder.name.folder, StopReason.NAME_TAKEN, f"{other.name.folder} is the same table")
+    def _check_name(self, folder: TableFolder, present: set[TableName]) -> None:
+        """Raise TableStopped when another folder has this table of the mirror (§4.1)."""
+        rival = self._layout.rival(folder.name)
+        record = read_record(self._layout.record(rival)) if rival and rival in present else None
+        if record and rival and not _is_name_taken(record):
+            raise TableStopped(folder.name.folder, StopReason.NAME_TAKEN, f"{rival.folder} is the same table")
 
 
 def _record_or_failure(path: Path, name: TableName) -> TableRecord | None:
@@ -113,6 +118,13 @@ def _record_or_failure(path: Path, name: TableName) -> TableRecord | None:
         return read_record(path)
     except MirrorUnreadable as error:
         return TableRecord(name=str(name), identity="", state=TableState.FAILED, failure=_failure(error))
+
+
+def _table_name(text: str) -> TableName | None:
+    try:
+        return TableName.parse(text)
+    except NameRefused:
+        return None
 
 
 def _failure(error: Exception) -> Failure:

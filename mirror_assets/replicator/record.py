@@ -12,13 +12,24 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pydantic
-from pydantic import AwareDatetime, Field
+from pydantic import AfterValidator, AwareDatetime, Field
 
+from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
 from mirror_assets.replicator.errors import MirrorUnreadable
 from mirror_assets.replicator.status import TableState, TableStatus
 
 Count = Annotated[int, Field(ge=0)]
+
+
+def _table_name(text: str) -> str:
+    try:
+        return str(TableName.parse(text))
+    except NameRefused as error:
+        raise ValueError(error.what) from None
+
+
+Name = Annotated[str, AfterValidator(_table_name)]
 
 
 class _Record(pydantic.BaseModel):
@@ -44,7 +55,7 @@ class TableRecord(_Record):
     """`_status/<name>.json`: one table in one life of its folder."""
 
     format: Literal[1] = 1
-    name: str
+    name: Name
     identity: str
     state: TableState = TableState.INITIALIZED
     failure: Failure | None = None

@@ -41,7 +41,7 @@ class TableStatus(MonitoredTable):
     """One table of the local stand-in.
 
     `applied_number` is the last landing file applied, 0 before the first; `next_number` the one it waits for;
-    `waiting_files` counts later files that a gap, or the file that failed, holds back.
+    `waiting_files` counts landing files that are there and not applied: behind a gap, or from a bad one on.
     """
 
     applied_number: int

@@ -87,7 +87,7 @@ class TablePoll:
         mirror = self._mirror()
         # The Delta log, not the record, knows what a crashed poll has applied.
         self._note_progress(mirror)
-        waiting = files.run(mirror.applied.number + 1)
+        waiting = files.run(self.record.applied_number + 1)
         for batch in self._batches(waiting, metadata, mirror.columns):
             _commit(mirror, batch, metadata)
             self._note_progress(mirror)

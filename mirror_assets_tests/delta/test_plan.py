@@ -107,6 +107,8 @@ def test_commits_before_a_replacement_are_mirrored_when_they_are_known_to_be_the
     assert _ranges(plan) == [(5, 5)]
     assert plan.stop is not None
     assert (plan.stop.version, plan.stop.kind) == (6, BreakKind.TABLE_REPLACED)
+    before = plan_slices(replace(request, covered_table_id="table-1", tip=5, commits=request.commits[:1]))
+    assert before == Plan(plan.slices)
 
 
 @pytest.mark.parametrize("tip_table_id", ["table-1", "table-2"])

@@ -1,57 +1,64 @@
-"""One small lake for all tests of the room: January and February, built over the remains of an older build."""
+"""One small lake for all tests of the room, January and February, and the whole feed of each of its tables."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from delta.tables import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from mirror_assets.config import load_config
 from mirror_assets.demo.config import write_config
-from mirror_assets.demo.lake import begin_lake, build_lake
+from mirror_assets.demo.lake import HISTORIES, build_lake
 
 MONTHS = range(1, 3)
+TABLES = tuple(history.table for history in HISTORIES)
+
+
+def rows_at(root: Path, table: str, version: int | None = None) -> pa.Table:
+    """A version's rows as delta-rs reads them: not the reader that the build used."""
+    reader = DeltaTable(root / "lake" / table, version=version).scan()
+    plain = {pa.string_view(): pa.string()}
+    found = pa.table(reader)
+    return found.cast(pa.schema([field.with_type(plain.get(field.type, field.type)) for field in found.schema]))
 
 
 @dataclass(frozen=True)
 class Demo:
-    """The lake, what the build reported, and the keys that its mirror.yaml names."""
+    """The lake, what the build reported, the keys that its mirror.yaml names, and the feeds from version 0 on."""
 
-    spark: SparkSession
     root: Path
     reports: tuple[str, ...]
     keys: dict[str, tuple[str, ...]]
-
-    def path(self, table: str) -> str:
-        return str(self.root / "lake" / table)
+    feeds: dict[str, pa.Table]
 
     def operations(self, table: str) -> list[str]:
-        history = DeltaTable.forPath(self.spark, self.path(table)).history().select("version", "operation").collect()
-        return [str(row.operation) for row in sorted(history, key=lambda row: int(row.version))]
+        return [str(entry["operation"]) for entry in reversed(DeltaTable(self.root / "lake" / table).history())]
 
-    def rows(self, table: str, version: int | None = None) -> DataFrame:
-        reader = self.spark.read.format("delta")
-        return (reader if version is None else reader.option("versionAsOf", version)).load(self.path(table))
-
-    def feed(self, table: str, first: int = 0, last: int | None = None) -> DataFrame:
-        reader = self.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", first)
-        return (reader if last is None else reader.option("endingVersion", last)).load(self.path(table))
+    def rows(self, table: str, version: int | None = None) -> pa.Table:
+        return rows_at(self.root, table, version)
 
     def changes(self, table: str, version: int) -> list[tuple[str, ...]]:
         """Kind and key of each row in one version's feed, sorted."""
-        rows = self.feed(table, version, version).select("_change_type", *self.keys[table]).collect()
-        return sorted(tuple(str(value) for value in row) for row in rows)
+        feed = self.feeds[table]
+        rows = feed.filter(pc.equal(feed["_commit_version"], version)).select(["_change_type", *self.keys[table]])
+        return sorted(tuple(str(value) for value in row.values()) for row in rows.to_pylist())
 
 
 @pytest.fixture(scope="session")
 def demo(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Demo:
     root = tmp_path_factory.mktemp("demo") / "a folder"
-    begin_lake(spark, root, lambda _: None, MONTHS)
     reports: list[str] = []
     build_lake(spark, root, reports.append, MONTHS)
     config = load_config(write_config(root), environment={})
-    keys = {name.removeprefix("nycflights."): config.table(name).keys for name in config.tables}
-    return Demo(spark, root, tuple(reports), keys)
+    keys = {table: config.table(f"nycflights.{table}").keys for table in TABLES}
+    return Demo(root, tuple(reports), keys, {table: whole_feed(spark, root, table) for table in TABLES})
+
+
+def whole_feed(spark: SparkSession, root: Path, table: str) -> pa.Table:
+    reader = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
+    return reader.load(str(root / "lake" / table)).toArrow()

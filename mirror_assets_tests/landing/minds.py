@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.steps import Request, Steps
 
+# The steps of a publisher that is started for the n-th time.
 Start = Callable[[int], Steps[object]]
 
 

@@ -11,16 +11,18 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
+from mirror_assets.landing.errors import SliceMissing
 from mirror_assets.landing.names import landing_number
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import read_manifest
-from mirror_assets.landing.steps import Create, Delete, DeleteTree, Rename, Replace, Request, drive
+from mirror_assets.landing.steps import Request, drive
 from mirror_assets.storage.errors import RequestUnknown
+from mirror_assets_tests.landing.faults import WRITES, shown
 from mirror_assets_tests.landing.minds import Ended, Minds, Raised, Start
 from mirror_assets_tests.landing.staging import TABLE
 from mirror_assets_tests.storage.memory import MemoryStore
 
-_WRITES = (Create, Replace, Rename, Delete, DeleteTree)
+_TRY_AGAIN = (RetryError, UnknownOutcome, SliceMissing)
 
 
 class Violation(AssertionError):
@@ -29,18 +31,19 @@ class Violation(AssertionError):
 
 @dataclass(frozen=True)
 class World:
-    """The store, the publishers' minds, what ever landed (contents by number - 1), what is in flight, faults left."""
+    """The store with a hash of it, what stands in the table folder, and all else that decides what can happen next.
+
+    `ever` is the ETag of each file that ever landed, by number - 1; `flying` are requests that may still arrive.
+    """
 
     store: MemoryStore = field(compare=False)
+    stored: int
+    landing: tuple[tuple[int, str], ...] = field(compare=False)
     minds: tuple[int, ...]
     ever: tuple[str, ...]
     flying: frozenset[Request]
     losses: int
     crashes: int
-
-    def key(self) -> int:
-        """A hash of all that matters for what can happen next."""
-        return hash((self.store.fingerprint(), self.minds, self.ever, self.flying, self.losses, self.crashes))
 
 
 @dataclass(frozen=True)
@@ -51,30 +54,33 @@ class Search:
     publishers: tuple[Start, ...]
     contents: Mapping[str, object]
     expected: tuple[object, ...]
+    flying: frozenset[Request] = frozenset()
     losses: int = 0
     crashes: int = 0
 
     def run(self) -> int:
         """How many worlds there are. Raises Violation at the first that breaks a rule."""
         minds = Minds(self.publishers)
-        ever = tuple(etag for _, etag in sorted(_landing(self.zone).items()))
+        landing = _landing(self.zone)
+        ever = tuple(etag for _, etag in landing)
         started = tuple(minds.born(publisher, 0) for publisher in range(len(self.publishers)))
-        first = World(self.zone.clone(), started, ever, frozenset(), self.losses, self.crashes)
-        seen: dict[int, tuple[int, str]] = {first.key(): (0, "")}
-        queue = deque([first])
-        settled: set[Hashable] = set()
+        stored = hash(self.zone.fingerprint())
+        first = World(self.zone.clone(), stored, landing, started, ever, self.flying, self.losses, self.crashes)
+        seen: dict[int, tuple[int, str]] = {hash(first): (0, "")}
+        queue, settled = deque([first]), set[tuple[int, tuple[str, ...]]]()
         while queue:
             world = queue.popleft()
+            key = hash(world)
             try:
-                if _all_ended_well(minds, world) and world.store.fingerprint() not in settled:
-                    settled.add(world.store.fingerprint())
+                if _all_ended_well(minds, world) and (world.stored, world.ever) not in settled:
+                    settled.add((world.stored, world.ever))
                     self._settle(world)
                 for action, after in _successors(minds, world):
-                    if (key := after.key()) not in seen:
-                        seen[key] = (world.key(), action)
+                    if (after_key := hash(after)) not in seen:
+                        seen[after_key] = (key, action)
                         queue.append(after)
             except AssertionError as broken:
-                raise Violation("\n".join((*_trace(seen, world.key()), str(broken)))) from None
+                raise Violation("\n".join((*_trace(seen, key), str(broken)))) from None
         return len(seen)
 
     def _settle(self, world: World) -> None:
@@ -96,12 +102,11 @@ def _undisturbed(world: World, start: Start) -> World:
     store = world.store.clone()
     try:
         drive(start(99), store)
-    except RetryError:
+    except _TRY_AGAIN:
         pass  # it was covered by another, or its parts were collected: what landed is what counts
-    standing = drive(read_manifest(TABLE), store)
-    ever = _remembered(world, store)
-    assert standing is None or len(ever) == standing.manifest.next_number - 1, "committed, and not landed"
-    return replace(world, store=store, ever=ever)
+    standing, after = drive(read_manifest(TABLE), store), _with_store(world, store)
+    assert standing is None or len(after.ever) == standing.manifest.next_number - 1, "committed, and not landed"
+    return after
 
 
 def _trace(seen: dict[int, tuple[int, str]], key: int) -> list[str]:
@@ -113,19 +118,18 @@ def _trace(seen: dict[int, tuple[int, str]], key: int) -> list[str]:
 
 
 def _successors(minds: Minds, world: World) -> Iterator[tuple[str, World]]:
-    landing = sorted(_landing(world.store))
-    if len(landing) > 1:
-        store = world.store.clone()
-        store.delete(TABLE.landing_file(landing[0]))
-        yield f"the service removes {landing[0]}", replace(world, store=store)
-    for request in world.flying:
-        late, _ = _performed(replace(world, flying=world.flying - {request}), request)
-        yield f"late: {_shown(request)}", late
+    if len(world.landing) > 1:
+        store, number = world.store.clone(), world.landing[0][0]
+        store.delete(TABLE.landing_file(number))
+        yield f"the service removes {number}", _with_store(world, store)
+    for delayed in world.flying:
+        late, _ = _performed(replace(world, flying=world.flying - {delayed}), delayed)
+        yield f"late: {shown(delayed)}", late
     for publisher, mind in enumerate(world.minds):
         request = minds.wants(mind)
         if not isinstance(request, Ended):
             for action, after in _moves(minds, world, publisher, request):
-                yield f"{'ABC'[publisher]}: {_shown(request)} {action}", after
+                yield f"{'ABC'[publisher]}: {shown(request)} {action}", after
 
 
 def _moves(minds: Minds, world: World, publisher: int, request: Request) -> Iterator[tuple[str, World]]:
@@ -135,8 +139,8 @@ def _moves(minds: Minds, world: World, publisher: int, request: Request) -> Iter
 
     after, answer = _performed(world, request)
     yield f"-> {answer.text if isinstance(answer, Raised) else 'ok'}"[:60], told(after, answer)
-    if world.losses and isinstance(request, _WRITES):
-        unknown = Raised("no answer", RequestUnknown(_shown(request), "no answer"))
+    if world.losses and isinstance(request, WRITES):
+        unknown = Raised("no answer", RequestUnknown(shown(request), "no answer"))
         yield "done, but no answer", told(replace(after, losses=world.losses - 1), unknown)
         delayed = replace(world, losses=world.losses - 1, flying=world.flying | {request})
         yield "delayed, no answer", told(delayed, unknown)
@@ -148,32 +152,32 @@ def _moves(minds: Minds, world: World, publisher: int, request: Request) -> Iter
 
 def _performed(world: World, request: Request) -> tuple[World, Hashable]:
     """The world after the request took effect, and its answer."""
-    store = world.store.clone() if isinstance(request, _WRITES) else world.store
+    writes = isinstance(request, WRITES)
+    store = world.store.clone() if writes else world.store
     try:
         reply: object = request.perform(store)
     except MirrorError as error:
         return world, Raised(f"{type(error).__name__}: {error.what}", error)
     answer = tuple(reply) if isinstance(reply, list) else reply
     assert isinstance(answer, Hashable)
-    return replace(world, store=store, ever=_remembered(world, store)), answer
+    return _with_store(world, store) if writes else world, answer
 
 
-def _remembered(world: World, store: MemoryStore) -> tuple[str, ...]:
-    """What ever landed, with what landed now: the next number, and never one that landed before."""
-    before, ever = _landing(world.store), world.ever
-    for number, etag in sorted(_landing(store).items()):
-        if before.get(number) == etag:
-            continue
-        assert number > len(ever), f"number {number} landed a second time"
-        assert number == len(ever) + 1, f"gap before number {number}"
-        ever = (*ever, etag)
-    return ever
+def _with_store(world: World, store: MemoryStore) -> World:
+    """The world with the store after a write. What is new in the table folder has the next number, never an old one."""
+    landing, ever = _landing(store), world.ever
+    for number, etag in landing:
+        if (number, etag) not in world.landing:
+            assert number > len(ever), f"number {number} landed a second time"
+            assert number == len(ever) + 1, f"gap before number {number}"
+            ever = (*ever, etag)
+    return replace(world, store=store, stored=hash(store.fingerprint()), landing=landing, ever=ever)
 
 
-def _landing(store: MemoryStore) -> dict[int, str]:
-    """ETags of the files in the table folder, by number; an ETag tells where the file was staged."""
+def _landing(store: MemoryStore) -> tuple[tuple[int, str], ...]:
+    """Number and ETag of the files in the table folder; an ETag tells where the file was staged."""
     found = ((landing_number(info.name), info.etag) for info in store.list(TABLE.folder))
-    return {number: etag for number, etag in found if number}
+    return tuple((number, etag) for number, etag in found if number)
 
 
 def _all_ended_well(minds: Minds, world: World) -> bool:
@@ -181,9 +185,5 @@ def _all_ended_well(minds: Minds, world: World) -> bool:
     endings = [minds.wants(mind) for mind in world.minds]
     for ending in endings:
         if isinstance(ending, Ended) and ending.error is not None:
-            assert isinstance(ending.error, (RetryError, UnknownOutcome)), f"ended with {ending.error!r}"
+            assert isinstance(ending.error, _TRY_AGAIN), f"ended with {ending.error!r}"
     return all(isinstance(ending, Ended) for ending in endings)
-
-
-def _shown(request: Request) -> str:
-    return f"{type(request).__name__} {' '.join(str(value) for value in vars(request).values() if isinstance(value, str))}"

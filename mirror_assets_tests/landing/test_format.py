@@ -31,7 +31,7 @@ from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import FileTooLarge
 from mirror_assets_tests.landing.staging import COLUMNS, INCARNATION, KEYS, new_record, receipt_for, with_verdicts
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 KEY = SliceKey(1, 8, 9)
 FOOTING = Footing(1, INCARNATION, 2, 4, 7)
@@ -66,13 +66,11 @@ VALUES: st.SearchStrategy[Json] = st.recursive(
 
 
 def read_or_corrupt(model: type[pydantic.BaseModel], data: bytes) -> pydantic.BaseModel | None:
-    """The record, or None for ManifestCorrupt; any other error goes up."""
+    """The record, or None for ManifestCorrupt with a message that can be printed; any other error goes up."""
     try:
         return decode(model, "the/path", data)
     except ManifestCorrupt as error:
-        assert error.path == "the/path"
-        assert str(error).encode()
-        return None
+        return None if str(error).encode() and error.path == "the/path" else RECEIPT
 
 
 def spoilt(record: pydantic.BaseModel, spoil: Callable[[dict[str, Json]], object]) -> bytes:
@@ -130,7 +128,9 @@ def test_garbage_is_corrupt(record: pydantic.BaseModel, data: bytes) -> None:
 def test_unknown_and_missing_fields_are_corrupt(record: pydantic.BaseModel) -> None:
     assert read_or_corrupt(type(record), spoilt(record, lambda document: document.update(new_field=1))) is None
     for name, field in type(record).model_fields.items():
-        missing = read_or_corrupt(type(record), spoilt(record, lambda document, name=name: document.pop(name)))
+        document = json.loads(encode(record))
+        del document[name]
+        missing = read_or_corrupt(type(record), json.dumps(document).encode())
         assert (missing is None) == field.is_required(), name
 
 
@@ -168,7 +168,7 @@ def test_a_number_without_end_is_corrupt() -> None:
 
 def test_corrupt_names_the_field_and_the_next_step() -> None:
     with pytest.raises(ManifestCorrupt, match=r"entries\.0\.number.*rebuild"):
-        decode(Manifest, "p", spoilt(MANIFEST, lambda document: document["entries"][0].update(number=0)))  # type: ignore[index,union-attr,call-overload]
+        decode(Manifest, "p", spoilt(MANIFEST, lambda document: document["entries"][0].update(number=0)))  # type: ignore[index,union-attr]
 
 
 @given(st.data(), st.sampled_from(RECORDS))

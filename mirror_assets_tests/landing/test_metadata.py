@@ -49,7 +49,17 @@ def test_other_settings_beside_the_keys_are_left_alone(store: LocalStore) -> Non
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{}", b"[]", b"{", b"\xff", b'{"keyColumns": "id"}', b'{"keyColumns": [1]}', b'{"keyColumns": null}', b"[" * 10**5],
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"{",
+        b"\xff",
+        b'{"keyColumns": "id"}',
+        b'{"keyColumns": [1]}',
+        b'{"keyColumns": null}',
+        b"[" * 10**5,
+    ],
     ids=lambda data: repr(data[:20]),
 )
 def test_unreadable_declaration_is_refused_and_left_alone(store: LocalStore, data: bytes) -> None:

@@ -17,7 +17,7 @@ from mirror_assets.landing.parts import add_verdicts, count_markers, fitting_sli
 from mirror_assets.landing.state import Footing
 from mirror_assets.markers import ROW_MARKER
 from mirror_assets.storage import LocalStore, PathMissing
-from mirror_assets_tests.landing.staging import INCARNATION, TABLE, hex_id, stage, with_verdicts
+from mirror_assets_tests.landing.staging import INCARNATION, TABLE, hex_id, stage
 
 FIRST = Footing(1, INCARNATION, 1, 1, -1)
 NEXT = Footing(1, INCARNATION, 2, 4, 7)

@@ -24,7 +24,7 @@ from mirror_assets.landing.receipt import read_receipt
 from mirror_assets.landing.state import Footing
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore, Store
-from mirror_assets_tests.landing.staging import CHECKS, INCARNATION, TABLE, hex_id, footing_of, manifest_of, stage
+from mirror_assets_tests.landing.staging import CHECKS, INCARNATION, TABLE, footing_of, hex_id, manifest_of, stage
 from mirror_assets_tests.landing.zone import consume, landed, require_exactly_once, staged_generations
 
 
@@ -90,7 +90,7 @@ def test_slice_of_an_earlier_life_is_void(store: LocalStore) -> None:
     land(store, stage(store, Footing(2, hex_id("second life"), 1, 1, -1), last=3))
     before = disk(store)
     assert land(store, old).outcome is Outcome.VOID
-    assert {path for path in disk(store)} <= set(before)
+    assert set(disk(store)) <= set(before)
     require_exactly_once(store, [(3, 0)], covered=3)
 
 
@@ -121,6 +121,7 @@ def test_gap_names_the_version_that_is_next(store: LocalStore) -> None:
         Footing(1, INCARNATION, generation=2, first_number=1, covered=7),
         Footing(1, INCARNATION, generation=2, first_number=2, covered=6),
         Footing(1, hex_id("other"), generation=2, first_number=2, covered=7),
+        Footing(2, INCARNATION, generation=2, first_number=2, covered=7),
     ],
 )
 def test_slice_staged_for_another_footing_is_refused(store: LocalStore, footing: Footing) -> None:
@@ -234,7 +235,12 @@ def test_metadata_comes_before_anything_else_in_the_table_folder(
     created: list[str] = []
     record = stage(store, footing_of(store), last=7)
     create = store.create
-    monkeypatch.setattr(store, "create", lambda path, data: (created.append(path), create(path, data))[1])
+
+    def listen(path: str, data: bytes) -> str:
+        created.append(path)
+        return create(path, data)
+
+    monkeypatch.setattr(store, "create", listen)
     land(store, record)
     assert created == [TABLE.metadata, TABLE.manifest, TABLE.history(1)]
 

@@ -26,7 +26,7 @@ def landed(store: Store) -> list[tuple[int, tuple[int, int]]]:
 
 
 def consume(store: Store) -> None:
-    """What the service does with files that it has applied: all but the last move away (reference `landing-zone` §4.14)."""
+    """What the service does with files that it has applied: all but the last move away (`landing-zone` §4.14)."""
     waiting = sorted(info.path for info in store.list(TABLE.folder) if landing_number(info.name))
     for path in waiting[:-1]:
         number = landing_number(path.rpartition("/")[2]) or 0

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from mirror_assets.errors import ErrorCode, RetryError
-from mirror_assets.landing.names import TableName
 from mirror_assets.replicator import LocalReplicator, MirrorStatus, TableState
 from mirror_assets.replicator.errors import MirrorBusy
 from mirror_assets.replicator.layout import MirrorLayout
-from mirror_assets.storage import LocalStore
+from mirror_assets.storage import LocalStore, PathMissing
 from mirror_assets.storage.errors import StoreDenied, StoreUnavailable
 from mirror_assets.storage.store import FileInfo
 from mirror_assets_tests.replicator.publisher import TABLE, Publisher, bag, pairs
@@ -149,8 +147,12 @@ def test_two_folders_of_one_mirror_table(publisher: Publisher) -> None:
     publisher.land(1, pairs((2, "second")), name="dbo.t")
     assert publisher.poll("dbo.t").error_code == "name_taken"
     assert publisher.poll("t").mirror_rows == 1
+    publisher.recreate("dbo.t")
+    assert publisher.poll("dbo.t").error_code == "name_taken"
+    assert publisher.poll("t").state is TableState.REPLICATING
     publisher.delete("dbo.t")
-    assert publisher.poll("t").mirror_rows == 1, "dropping the second leaves the first one's table"
+    assert publisher.poll("t").state is TableState.REPLICATING, "dropping the second leaves the first one's table"
+    assert publisher.rows("t")["v"].to_pylist() == ["first"]
     publisher.declare(name="dbo.t")
     publisher.land(1, pairs((2, "second")), name="dbo.t")
     publisher.delete("t")
@@ -170,7 +172,11 @@ def test_second_replicator_is_told_that_the_mirror_is_busy(publisher: Publisher)
 
 @pytest.mark.parametrize(
     ("error", "state"),
-    [(StoreUnavailable("t", "timeout"), TableState.REPLICATING), (StoreDenied("t", "403"), TableState.FAILED)],
+    [
+        (StoreUnavailable("t", "timeout"), TableState.REPLICATING),
+        (PathMissing("t/_metadata.json"), TableState.REPLICATING),
+        (StoreDenied("t", "403"), TableState.FAILED),
+    ],
 )
 def test_store_that_fails_is_tried_again(publisher: Publisher, error: Exception, state: TableState) -> None:
     class Failing(LocalStore):
@@ -189,6 +195,21 @@ def test_store_that_fails_is_tried_again(publisher: Publisher, error: Exception,
     assert publisher.poll().message is None
 
 
+def test_a_store_that_is_not_on_this_machine(publisher: Publisher) -> None:
+    class Remote(LocalStore):
+        def local_path(self, path: str) -> None:  # type: ignore[override]  # noqa: ARG002, the store's signature
+            return None
+
+    publisher.declare()
+    for number in (1, 2):
+        publisher.land(number, pairs((1, f"v{number}")), [4])
+    publisher.land_bytes(3, b"broken")
+    (status,) = LocalReplicator(Remote(publisher.zone), publisher.mirror).poll()
+    assert (status.error_code, status.applied_number) == ("file_invalid", 2)
+    assert bag(publisher.rows()) == bag(pairs((1, "v2")))
+    assert publisher.landed(folder="_ProcessedFiles") == ["00000000000000000001.parquet"]
+
+
 def test_summary_is_written_in_fabrics_words(publisher: Publisher) -> None:
     publisher.declare(name="s.t")
     publisher.land_bytes(1, b"", name="s.t")
@@ -205,9 +226,3 @@ def test_summary_is_written_in_fabrics_words(publisher: Publisher) -> None:
             "metrics": {"processedRowCount": 0, "processedByte": 0, "lastSyncTimeUtc": None},
         }
     ]
-
-
-def test_status_of_names_too_long_for_a_file(tmp_path: Path) -> None:
-    name = TableName("s" * 128, "t" * 128)
-    assert len(MirrorLayout(tmp_path).record(name).name) < 255
-    assert MirrorLayout(tmp_path).record(TableName("s", "t")).name == "s.t.json"

@@ -127,7 +127,7 @@ def test_each_differing_value_is_found_with_its_key_and_column(lake: Lake) -> No
         (2, "f", 0.0),
         (3, "v w", ""),
         (4, "v w", None),
-        (5, "s", '{"x":5}'),
+        (5, "s", '{"x":50}'),
         (6, "a", "[6]"),
         (7, "m", "{}"),
     ]

@@ -35,6 +35,7 @@ def test_round_trip(tmp_path: Path) -> None:
     "change",
     [
         {"state": "Fine"},
+        {"name": "_t"},
         {"applied_number": -1},
         {"applied_number": "1"},
         {"format": 2},
@@ -64,6 +65,15 @@ def test_broken_status_file_is_reported_as_a_failed_table(publisher: Publisher, 
     assert str(path) in (status.message or "")
     path.unlink()
     assert publisher.poll().applied_number == 1
+
+
+def test_files_that_are_no_tables_status_are_left_alone(publisher: Publisher) -> None:
+    publisher.declare()
+    publisher.poll()
+    status = publisher.mirror / "_status"
+    (status / "a.b.c.json").write_text("{}")
+    (status / "copy.json").write_bytes((status / "t.json").read_bytes())
+    assert [str(table.name) for table in publisher.replicator().poll()] == ["t"]
 
 
 def test_writing_that_fails_leaves_the_old_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ class MemoryStore:
 
     def clone(self) -> MemoryStore:
         """A store of its own with the same files, ETags and folders."""
-        twin = MemoryStore()
+        twin = type(self)()
         twin._files, twin._folders, twin._born = dict(self._files), dict(self._folders), dict(self._born)
         return twin
 
@@ -53,12 +53,14 @@ class MemoryStore:
 
     def list(self, folder: str) -> list[FileInfo]:
         """Files and folders directly in `folder`, by name."""
-        prefix = f"{checked(folder)}/" if folder else ""
+        if folder:
+            checked(folder)
         with self._lock:
-            files = [FileInfo(path, len(content.data), content.etag) for path, content in self._files.items()]
-            found = [*files, *(FileInfo(path, 0, "", is_folder=True) for path in self._folders)]
-        inside = [info for info in found if info.path.startswith(prefix) and "/" not in info.path[len(prefix) :]]
-        return sorted(inside, key=lambda info: info.path)
+            files = [(path, content) for path, content in self._files.items() if path.rpartition("/")[0] == folder]
+            folders = [path for path in self._folders if path.rpartition("/")[0] == folder]
+        found = [FileInfo(path, len(content.data), content.etag) for path, content in files]
+        found += [FileInfo(path, 0, "", is_folder=True) for path in folders]
+        return sorted(found, key=lambda info: info.path)
 
     def folder_identity(self, folder: str) -> str | None:
         """How many folders the path has held, or None."""

@@ -6,12 +6,12 @@ the same key for every carrier: the mirror must make one update of each pair, an
 
 from __future__ import annotations
 
-from mirror_assets.demo.steps import History, RustLoad, Sql
+from mirror_assets.demo.steps import DeltaRsLoad, History, Sql
 
 AIRLINES = History(
     "airlines",
     (
-        RustLoad("first load, written by delta-rs"),
+        DeltaRsLoad("first load, written by delta-rs"),
         Sql(
             "AirTran is registered under its short name",
             "UPDATE {table} SET name = 'AirTran Airways' WHERE carrier = 'FL'",

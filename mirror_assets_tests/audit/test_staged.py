@@ -1,0 +1,172 @@
+"""Each blocking check on staged parts, failing on the damage that it is there for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from mirror_assets.audit.finding import Finding
+from mirror_assets.landing.format import SliceRecord
+from mirror_assets.landing.names import AttemptFolder
+from mirror_assets.markers import ROW_MARKER
+from mirror_assets.mirroring.judge import BLOCKING_CHECKS, staged_findings
+from mirror_assets.mirroring.queue import stage_keys
+from mirror_assets_tests.lab import TABLE, Lab, key
+
+
+@pytest.fixture
+def staged(lab: Lab) -> tuple[Lab, SliceRecord]:
+    """A slice of four commits in one part, staged behind the landed snapshot."""
+    lab.mirror()
+    lab.change()
+    (record,) = stage_keys(lab.work, [key(2, 5)])
+    assert record is not None
+    return lab, record
+
+
+def _part(lab: Lab, record: SliceRecord) -> Path:
+    folder = AttemptFolder(TABLE, record.generation, record.attempt)
+    return lab.store.local_path(f"{folder.path}/{record.parts[0].name}")
+
+
+def _failures(lab: Lab, record: SliceRecord) -> dict[str, str]:
+    return {finding.check: finding.message for finding in staged_findings(lab.work, record) if not finding.passed}
+
+
+def _rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    pq.write_table(change(pq.read_table(path)), path)
+
+
+def _with(table: pa.Table, name: str, values: pa.ChunkedArray | pa.Array) -> pa.Table:
+    return table.set_column(table.schema.get_field_index(name), name, values)
+
+
+def test_an_undamaged_slice_passes_every_check(staged: tuple[Lab, SliceRecord]) -> None:
+    lab, record = staged
+    findings = staged_findings(lab.work, record)
+    assert {finding.check for finding in findings} == set(BLOCKING_CHECKS)
+    assert all(finding.passed for finding in findings)
+    assert [finding.figures["keys_compared"] for finding in findings if finding.check == "row_order"] == [1]
+
+
+def test_reversed_rows_are_out_of_order(staged: tuple[Lab, SliceRecord]) -> None:
+    lab, record = staged
+    _rewrite(_part(lab, record), lambda t: t.take(list(range(t.num_rows))[::-1]))
+    failures = _failures(lab, record)
+    assert list(failures) == ["row_order"]
+    assert "id=1" in failures["row_order"]
+
+
+def test_a_repeated_key_with_other_values_is_out_of_order(staged: tuple[Lab, SliceRecord]) -> None:
+    lab, record = staged
+    _rewrite(_part(lab, record), lambda t: _with(t, "amount", pc.if_else(pc.equal(t["id"], 1), 9.0, t["amount"])))
+    assert "row_order" in _failures(lab, record)
+
+
+def test_a_null_key_is_named(staged: tuple[Lab, SliceRecord]) -> None:
+    lab, record = staged
+    none = pa.scalar(None, pa.int32())
+    _rewrite(_part(lab, record), lambda t: _with(t, "id", pc.if_else(pc.equal(t["id"], 77), none, t["id"])))
+    assert "'id' is NULL in 1 rows" in _failures(lab, record)["key_presence"]
+
+
+def test_a_missing_key_column_is_named(staged: tuple[Lab, SliceRecord]) -> None:
+    lab, record = staged
+    _rewrite(_part(lab, record), lambda t: t.drop_columns("id"))
+    failures = _failures(lab, record)
+    assert "has no key column 'id'" in failures["key_presence"]
+    assert "has columns" in failures["schema_compatibility"]
+
+
+def test_a_key_twice_in_a_commit_is_found(lab: Lab) -> None:
+    lab.mirror()
+    lab.sql("UPDATE {t} SET amount = 1 WHERE id < 3")
+    (record,) = stage_keys(lab.work, [key(2, 2)])
+    assert record is not None
+    _rewrite(_part(lab, record), lambda t: pa.concat_tables([t, t.slice(0, 1)]))
+    failures = _failures(lab, record)
+    assert "has 2 rows in 1 commit" in failures["key_uniqueness"]
+    assert "3 rows" not in failures["key_uniqueness"]
+    assert "row_counts" not in failures  # counted when it was staged
+    assert "no longer has the rows by marker" in failures["marker_values"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: _with(t, ROW_MARKER, pc.add(t[ROW_MARKER], pa.scalar(3, pa.int32()))), "is 3 in row|is 5 in row"),
+        (lambda t: _with(t, ROW_MARKER, t[ROW_MARKER].cast(pa.int64())), "is not int32"),
+        (lambda t: t.select([ROW_MARKER, "id", "name", "amount"]), "is not its last column"),
+        (lambda t: t.drop_columns(ROW_MARKER), "is not its last column"),
+    ],
+)
+def test_wrong_markers_are_found(
+    staged: tuple[Lab, SliceRecord], change: Callable[[pa.Table], pa.Table], message: str
+) -> None:
+    lab, record = staged
+    _rewrite(_part(lab, record), change)
+    failures = _failures(lab, record)
+    assert any(part in failures["marker_values"] for part in message.split("|"))
+
+
+def test_a_snapshot_must_have_no_marker(lab: Lab) -> None:
+    (record,) = stage_keys(lab.work, [key(0, 1)])
+    assert record is not None
+    assert _failures(lab, record) == {}
+    zeros = pa.array([0] * 10, pa.int32())
+    _rewrite(_part(lab, record), lambda t: t.append_column(ROW_MARKER, zeros))
+    assert "must have no" in _failures(lab, record)["marker_values"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: _with(t, "amount", t["amount"].cast(pa.float32())), "column 'amount' is float, not double"),
+        (lambda t: t.rename_columns(["id", "nom", "amount", ROW_MARKER]), "has columns"),
+        (
+            lambda t: t.cast(t.schema.set(1, pa.field("name", pa.string(), nullable=False))),
+            "column 'name' is REQUIRED",
+        ),
+    ],
+)
+def test_another_schema_is_found(
+    staged: tuple[Lab, SliceRecord], change: Callable[[pa.Table], pa.Table], message: str
+) -> None:
+    lab, record = staged
+    _rewrite(_part(lab, record), lambda t: change(t.filter(pc.is_valid(t["name"]))))
+    assert message in _failures(lab, record)["schema_compatibility"]
+
+
+def test_an_int96_timestamp_is_found(lab: Lab) -> None:
+    lab.sql("ALTER TABLE {t} ADD COLUMNS (at TIMESTAMP)")
+    (record,) = stage_keys(lab.work, [key(0, 2)])
+    assert record is not None
+    path = _part(lab, record)
+    pq.write_table(pq.read_table(path), path, use_deprecated_int96_timestamps=True)
+    message = _failures(lab, record)["schema_compatibility"]
+    assert "INT96" in message or "timestamp[ns" in message
+
+
+def test_a_row_that_is_not_in_any_part_is_found(staged: tuple[Lab, SliceRecord]) -> None:
+    lab, record = staged
+    part = record.parts[0]
+    fewer = part.model_copy(update={"markers": part.markers.model_copy(update={"inserts": part.markers.inserts - 1})})
+    failures = _failures(lab, record.model_copy(update={"parts": (fewer,)}))
+    assert "were read" in failures["row_counts"]
+
+
+def test_a_type_that_differs_from_what_landed_is_found(staged: tuple[Lab, SliceRecord]) -> None:
+    lab, record = staged
+    columns = tuple(c.model_copy(update={"type": "string"}) if c.name == "amount" else c for c in record.columns)
+    failures = _failures(lab, record.model_copy(update={"columns": columns}))
+    assert "double has landed before" in failures["schema_compatibility"]
+
+
+def test_findings_say_what_is_wrong() -> None:
+    assert Finding("x").passed
+    assert Finding("x", ("a", "b")).message == "a; b"

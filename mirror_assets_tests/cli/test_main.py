@@ -1,0 +1,103 @@
+"""The command line, from run to reconcile, with its exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mirror_assets.cli import main
+from mirror_assets.markers import ROW_MARKER
+from mirror_assets_tests.lab import Lab
+
+
+def _main(lab: Lab, *arguments: str) -> int:
+    return main([*arguments, "--config", str(lab.config_file)])
+
+
+def test_run_replicate_reconcile_check(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _main(lab, "run", "--json") == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    assert (report["table"], report["slices"], report["rows"]["inserts"], report["error"]) == (
+        "shop.orders",
+        1,
+        10,
+        None,
+    )
+    assert _main(lab, "reconcile", "--json") == 0
+    assert json.loads(capsys.readouterr().out)[0]["state"] == "pending"
+    assert _main(lab, "replicate") == 0
+    assert _main(lab, "reconcile") == 0
+    assert "equal to source" in capsys.readouterr().out
+    assert _main(lab, "check") == 0
+    lab.change()
+    assert _main(lab, "plan", "--json") == 0
+    assert [line["slice"][-2:] for line in json.loads(capsys.readouterr().out)] == ["03", "05"]
+    assert _main(lab, "status") == 0
+
+
+def test_check_names_a_damaged_file(mirrored: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    (mirrored.folder / f"{2:020d}.parquet").unlink()
+    assert _main(mirrored, "check", "--json") == 1
+    failed = [
+        line for line in json.loads(capsys.readouterr().out) if not line["passed"] and line["severity"] == "ERROR"
+    ]
+    assert [line["check"] for line in failed] == ["file_continuity"]
+    assert f"{2:020d}.parquet is missing" in failed[0]["message"]
+
+
+def test_reconcile_fails_on_a_difference(mirrored: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    mirrored.replicator.poll()
+    mirror = mirrored.root / "mirror" / "shop" / "orders"
+    mirrored.spark.sql(f"UPDATE delta.`{mirror}` SET amount = -1 WHERE id = 2")
+    assert _main(mirrored, "reconcile") == 1
+    output = capsys.readouterr()
+    assert "amount" in output.out
+    assert "key (2) differs in amount" in output.err
+
+
+def test_rebuild_starts_a_new_life(mirrored: Lab) -> None:
+    assert _main(mirrored, "rebuild", "shop.orders") == 0
+    manifest = mirrored.work.manifest()
+    assert manifest is not None
+    assert manifest.life == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tables: {}", "landing_zone"),
+        ("landing_zone: {path: ./l}\ntables: {t: {source: ./x, keyz: [a]}}", "keyz"),
+        ("landing_zone: {path: ./l}\ntables: {t: {source: ./x}}", "row_tracking"),
+    ],
+)
+def test_a_bad_setting_exits_with_2_and_names_it(
+    lab: Lab, capsys: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
+    lab.config_file.write_text(text)
+    assert _main(lab, "run") == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_source_without_a_feed_exits_with_2_and_other_tables_go_on(
+    lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = lab.config_file.read_text()
+    lab.config_file.write_text(text + "  shop.none:\n    source: ./lake/none\n    keys: [id]\n")
+    assert _main(lab, "run", "--json") == 2
+    orders, none = json.loads(capsys.readouterr().out)
+    assert orders["slices"] == 1
+    assert "none" in none["error"]
+    assert "Next:" in none["error"]
+
+
+def test_a_column_named_like_the_marker_is_refused(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab.sql(f"ALTER TABLE {{t}} ADD COLUMNS ({ROW_MARKER} INT)")
+    assert _main(lab, "run") == 2
+    assert ROW_MARKER in capsys.readouterr().err
+    assert lab.files == []
+
+
+def test_an_unknown_table_exits_with_2(lab: Lab) -> None:
+    assert _main(lab, "run", "--table", "shop.nothing") == 2
+    assert _main(lab, "rebuild", "shop.nothing") == 2

@@ -1,0 +1,1 @@
+"""Tests of the whole way, through Dagster and the command line."""

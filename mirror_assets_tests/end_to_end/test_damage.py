@@ -1,0 +1,125 @@
+"""What anybody does to a landing file that waits, or to the key columns, is found and named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from mirror_assets.audit.landed import file_continuity, metadata_unchanged
+from mirror_assets.markers import ROW_MARKER
+from mirror_assets_tests.lab import TABLE, Lab
+
+_SECOND = "00000000000000000002.parquet"
+
+
+def _rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    table = pq.read_table(path)
+    pq.write_table(change(table), path, compression="zstd")
+
+
+def _other_marker(table: pa.Table) -> pa.Table:
+    markers = pc.add(table[ROW_MARKER], pa.scalar(1, pa.int32()))
+    return table.set_column(table.num_columns - 1, table.schema.field(ROW_MARKER), markers)
+
+
+def _other_value(table: pa.Table) -> pa.Table:
+    return table.set_column(2, table.schema.field("amount"), pc.add(table["amount"], 1.0))
+
+
+def _swap(folder: Path) -> None:
+    first, second, kept = folder / f"{1:020d}.parquet", folder / _SECOND, folder / "_kept"
+    first.rename(kept)
+    second.rename(first)
+    kept.rename(second)
+
+
+def _truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+_DAMAGES: dict[str, Callable[[Path], object]] = {
+    "deleted first": lambda folder: (folder / f"{1:020d}.parquet").unlink(),
+    "deleted": lambda folder: (folder / _SECOND).unlink(),
+    "deleted last": lambda folder: (folder / f"{3:020d}.parquet").unlink(),
+    "renamed": lambda folder: (folder / _SECOND).rename(folder / "2.parquet"),
+    "renamed to the next number": lambda folder: (folder / _SECOND).rename(folder / f"{4:020d}.parquet"),
+    "truncated": lambda folder: _truncate(folder / _SECOND),
+    "emptied": lambda folder: (folder / _SECOND).write_bytes(b""),
+    "swapped": _swap,
+    "copied to the next number": lambda folder: shutil.copy(folder / _SECOND, folder / f"{4:020d}.parquet"),
+    "rows reversed": lambda folder: _rewrite(folder / _SECOND, lambda t: t.take(list(range(t.num_rows))[::-1])),
+    "one value": lambda folder: _rewrite(folder / _SECOND, _other_value),
+    "one marker": lambda folder: _rewrite(folder / _SECOND, _other_marker),
+    "one byte": lambda folder: (folder / _SECOND).write_bytes(
+        (folder / _SECOND).read_bytes().replace(b"PAR1", b"PAR2", 1)
+    ),
+}
+
+
+def test_an_undamaged_folder_passes(mirrored: Lab) -> None:
+    assert file_continuity(mirrored.store, TABLE, 0).passed
+    mirrored.replicator.poll()
+    assert file_continuity(mirrored.store, TABLE, 3).passed
+    assert file_continuity(mirrored.store, TABLE, None).passed
+    assert metadata_unchanged(mirrored.store, TABLE, ["id"]).passed
+
+
+@pytest.mark.parametrize("damage", _DAMAGES)
+def test_damage_is_found_and_named(mirrored: Lab, damage: str) -> None:
+    _DAMAGES[damage](mirrored.folder)
+    finding = file_continuity(mirrored.store, TABLE, 0)
+    assert not finding.passed
+    assert any(f"{number:020d}.parquet" in finding.message for number in (1, 2, 3, 4))
+
+
+@pytest.mark.parametrize("applied", [0, None])
+def test_a_missing_file_is_found_with_and_without_the_mirrors_status(mirrored: Lab, applied: int | None) -> None:
+    (mirrored.folder / f"{1:020d}.parquet").unlink()
+    assert f"{1:020d}.parquet is missing" in file_continuity(mirrored.store, TABLE, applied).message
+
+
+def test_the_last_file_must_stay_even_when_applied(mirrored: Lab) -> None:
+    mirrored.replicator.poll()
+    (mirrored.folder / f"{3:020d}.parquet").unlink()
+    assert "the last file must stay" in file_continuity(mirrored.store, TABLE, 3).message
+
+
+def test_processed_files_may_be_removed(mirrored: Lab) -> None:
+    mirrored.replicator.poll()
+    shutil.rmtree(mirrored.folder / "_ProcessedFiles")
+    assert file_continuity(mirrored.store, TABLE, 3).passed
+
+
+@pytest.mark.parametrize("keys", [["name"], ["id", "name"], []])
+def test_changed_key_columns_are_found(mirrored: Lab, keys: list[str]) -> None:
+    (mirrored.folder / "_metadata.json").write_text(json.dumps({"keyColumns": keys}))
+    assert "_metadata.json declares" in metadata_unchanged(mirrored.store, TABLE, ["id"]).message
+
+
+def test_missing_and_unreadable_metadata_are_found(mirrored: Lab) -> None:
+    (mirrored.folder / "_metadata.json").write_text("no json")
+    assert "no readable keyColumns" in metadata_unchanged(mirrored.store, TABLE, ["id"]).message
+    (mirrored.folder / "_metadata.json").unlink()
+    assert "is missing" in metadata_unchanged(mirrored.store, TABLE, ["id"]).message
+
+
+def test_other_keys_in_the_configuration_are_found(mirrored: Lab) -> None:
+    assert "mirror.yaml has keys" in metadata_unchanged(mirrored.store, TABLE, ["name"]).message
+
+
+def test_a_manifest_that_is_not_the_newest_generation_is_found(mirrored: Lab) -> None:
+    history = mirrored.folder / "_mirror" / f"{2:020d}.json"
+    (mirrored.folder / "_mirror.json").write_bytes(history.read_bytes())
+    assert "is not the newest generation" in file_continuity(mirrored.store, TABLE, 0).message
+
+
+def test_a_missing_generation_is_found(mirrored: Lab) -> None:
+    (mirrored.folder / "_mirror" / f"{2:020d}.json").unlink()
+    assert f"{2:020d}.json is missing" in file_continuity(mirrored.store, TABLE, 0).message

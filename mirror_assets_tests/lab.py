@@ -1,0 +1,122 @@
+"""A small mirrored table on this machine: its source, its settings, its landing zone and its mirror."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from mirror_assets.config import Config, load_config
+from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.mirroring.rebuild import MirrorWait
+from mirror_assets.mirroring.run import MirroredSlice, mirror_table
+from mirror_assets.mirroring.work import TableWork
+from mirror_assets.replicator import LocalReplicator
+from mirror_assets.storage import LocalStore
+
+TABLE = TableName("shop", "orders")
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Everything under one folder; `orders` has (id, name, amount) and key id."""
+
+    spark: SparkSession
+    root: Path
+
+    @property
+    def uri(self) -> str:
+        """The source."""
+        return str(self.root / "lake" / "orders")
+
+    @property
+    def config_file(self) -> Path:
+        """Its mirror.yaml."""
+        return self.root / "mirror.yaml"
+
+    @property
+    def config(self) -> Config:
+        """Its settings, read anew."""
+        return load_config(self.config_file)
+
+    @property
+    def store(self) -> LocalStore:
+        """The landing zone."""
+        return LocalStore(self.root / "landing")
+
+    @property
+    def folder(self) -> Path:
+        """The table folder."""
+        return self.root / "landing" / TABLE.folder
+
+    @property
+    def replicator(self) -> LocalReplicator:
+        """The stand-in."""
+        return LocalReplicator(self.store, self.root / "mirror")
+
+    @property
+    def work(self) -> TableWork:
+        """The table's work."""
+        return TableWork(self.config, self.config.table(TABLE), self.store, lambda: self.spark)
+
+    @property
+    def files(self) -> list[str]:
+        """Names of the landing files that wait in the table folder."""
+        return sorted(path.name for path in self.folder.glob("0*.parquet"))
+
+    def configure(self, table: str = "", defaults: str = "slices: {max_commits: 2}", keys: str = "[id]") -> None:
+        """Write mirror.yaml."""
+        self.config_file.write_text(
+            "landing_zone: {path: ./landing}\nmirror: {path: ./mirror}\n"
+            f"defaults:\n  {defaults}\n"
+            f"tables:\n  {TABLE}:\n    source: ./lake/orders\n    keys: {keys}\n" + (f"    {table}\n" if table else "")
+        )
+
+    def sql(self, *statements: str) -> None:
+        """Run statements; {t} is the source."""
+        for statement in statements:
+            self.spark.sql(statement.format(t=f"delta.`{self.uri}`"))
+
+    def create(self) -> None:
+        """Version 0: the empty table; version 1: ten orders."""
+        self.sql(
+            "CREATE TABLE {t} (id INT, name STRING, amount DOUBLE) USING delta "
+            "TBLPROPERTIES (delta.enableChangeDataFeed = true)",
+            "INSERT INTO {t} SELECT CAST(id AS INT), concat('n', id), id / 2 FROM range(10)",
+        )
+
+    def change(self) -> None:
+        """Four commits: key 1 twice, a delete with a new row, a key change."""
+        self.sql(
+            "UPDATE {t} SET amount = 100 WHERE id IN (1, 2)",
+            "UPDATE {t} SET amount = 200 WHERE id = 1",
+            "MERGE INTO {t} t USING (SELECT 3 AS id UNION ALL SELECT 77) s ON t.id = s.id WHEN MATCHED THEN DELETE "
+            "WHEN NOT MATCHED THEN INSERT (id, name, amount) VALUES (s.id, 'new', 7)",
+            "UPDATE {t} SET id = 500 WHERE id = 5",
+        )
+
+    def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[MirroredSlice]:
+        """Mirror until nothing is left."""
+        return list(mirror_table(self.work, self.wait, report))
+
+    @property
+    def wait(self) -> MirrorWait:
+        """The wait on the stand-in, short."""
+
+        def dropped() -> bool:
+            self.replicator.poll()
+            return self.replicator.table(TABLE) is None
+
+        def returned() -> bool:
+            self.replicator.poll()
+            status = self.replicator.table(TABLE)
+            return status is not None and status.applied_number > 0
+
+        return MirrorWait(dropped, returned, pause_seconds=0.01, limit_seconds=5)
+
+
+def key(first: int, last: int, life: int = 1) -> SliceKey:
+    """A slice's key."""
+    return SliceKey(life, first, last)

@@ -1,0 +1,153 @@
+"""Whatever goes wrong at whichever request, a publisher that is started again lands everything exactly once."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.landing.format import SliceRecord
+from mirror_assets.landing.publish import Outcome, publish
+from mirror_assets.landing.steps import Request, Steps, drive
+from mirror_assets.storage import LocalStore, Store
+from mirror_assets_tests.landing import zone
+from mirror_assets_tests.landing.faults import Fault, Point, points, run_with, shown
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, stage
+from mirror_assets_tests.storage.memory import MemoryStore
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Which slices have landed before, as (last version, parts), and which one is published under faults."""
+
+    before: tuple[tuple[int, int], ...]
+    last: int
+    parts: int
+
+    def prepare(self, store: Store) -> SliceRecord:
+        """The slice to publish: staged, as is one after it; the service took what it had processed."""
+        for last, parts in self.before:
+            drive(publish(TABLE, stage(store, footing_of(store), last, parts), CHECKS), store)
+            zone.consume(store)
+        footing = footing_of(store)
+        record = stage(store, footing, self.last, self.parts, attempt="under test")
+        stage(store, footing.after(covered=self.last, files=self.parts), self.last + 1, attempt="ahead")
+        return record
+
+    def check(self, store: Store, record: SliceRecord) -> None:
+        """Fail unless a publisher that starts now finds or leaves everything landed exactly once, and the zone tidy."""
+        drive(publish(TABLE, record, CHECKS), store)
+        published = drive(publish(TABLE, record, CHECKS), store)
+        assert published.outcome is Outcome.COVERED
+        slices = (*self.before, (self.last, self.parts))
+        zone.require_exactly_once(store, [(last, i) for last, parts in slices for i in range(parts)], covered=self.last)
+        assert zone.staged_generations(store) == [record.generation + 1]
+
+
+SCENARIOS = {
+    "first slice of three files": Scenario((), last=7, parts=3),
+    "two files after the service moved three": Scenario(((5, 1), (7, 3)), last=8, parts=2),
+    "slice without parts": Scenario(((7, 2),), last=9, parts=0),
+}
+
+
+def steps_of(record: SliceRecord) -> Steps[object]:
+    return publish(TABLE, record, CHECKS)
+
+
+def requests_of(scenario: Scenario) -> list[Request]:
+    store = MemoryStore()
+    record = scenario.prepare(store)
+    return run_with(steps_of(record), store, None)
+
+
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_one_fault_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, fault: Fault) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    scenario = SCENARIOS[name]
+    for at, request in enumerate(requests_of(scenario)):
+        store = LocalStore(tmp_path / str(at))
+        record = scenario.prepare(store)
+        asked = run_with(steps_of(record), store, Point(at, fault))
+        assert type(asked[at]) is type(request)
+        checked_at(Point(at, fault), request, partial(scenario.check, store, record))
+
+
+def checked_at(point: Point, request: Request, check: partial[None]) -> None:
+    """Run the check; its failure names the fault."""
+    try:
+        check()
+    except Exception as error:
+        raise AssertionError(f"{point}: {shown(request)}") from error
+
+
+@pytest.mark.parametrize("consuming", [False, True], ids=["", "while the service moves files"])
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_any_number_of_faults_in_memory(name: str, consuming: bool) -> None:
+    """Follow every fault into every recovery, and every fault of that, until no new state of the zone turns up."""
+    scenario, first = SCENARIOS[name], MemoryStore()
+    record = scenario.prepare(first)
+    runs, seen = 0, dict[Hashable, str]({first.fingerprint(): "nothing yet"})
+    queue = deque([first])
+    while queue:
+        before = queue.popleft()
+        story = seen[before.fingerprint()]
+        for point in points(len(run_with(steps_of(record), before.clone(), None))):
+            after = before.clone()
+            asked = run_with(steps_of(record), after, point)
+            runs += 1
+            if consuming:
+                zone.consume(after)
+            if after.fingerprint() not in seen:
+                seen[after.fingerprint()] = f"{story}; {point}: {shown(asked[point.at])}"
+                queue.append(after)
+        try:
+            scenario.check(before.clone(), record)
+        except Exception as error:
+            raise AssertionError(story) from error
+    assert runs > 100
+    assert len(seen) > scenario.parts + 3
+
+
+def nothing(*_: object) -> Steps[None]:
+    """Steps left out."""
+    yield from ()
+
+
+def zero(*_: object) -> Steps[int]:
+    """A publisher that can't tell what has landed."""
+    yield from ()
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("left_out", "mutant", "noticed"),
+    [
+        ("recover.redo", nothing, "nothing yet; crash after its effect .* Create .*/_mirror.json$"),
+        ("recover.highest_landed", zero, "crash after its effect .* Rename"),
+        ("recover._keep_history", nothing, "nothing yet$"),
+        ("publish.collect", nothing, "nothing yet$"),
+    ],
+)
+def test_the_sweep_notices_what_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, left_out: str, mutant: object, noticed: str
+) -> None:
+    monkeypatch.setattr(f"mirror_assets.landing.{left_out}", mutant)
+    with pytest.raises(AssertionError, match=noticed):
+        test_any_number_of_faults_in_memory("first slice of three files", consuming=False)
+
+
+def test_a_commit_without_an_answer_is_read_back_and_goes_on() -> None:
+    """Taken for a lost race, it would be staged and checked a second time for nothing."""
+    scenario, store = SCENARIOS["first slice of three files"], MemoryStore()
+    record = scenario.prepare(store)
+    commit = [shown(request) for request in requests_of(scenario)].index(f"Create {TABLE.manifest}")
+    asked = run_with(steps_of(record), store, Point(commit, Fault.ANSWER_LOST))
+    assert shown(asked[commit + 1]) == f"Read {TABLE.manifest}"
+    scenario.check(store, record)

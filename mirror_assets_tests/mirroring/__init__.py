@@ -1,0 +1,1 @@
+"""Tests of one table's way from log to landing files."""
