@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import dagster as dg
 
 from mirror_assets.assets.change_feed import change_feed_asset
@@ -16,6 +18,9 @@ from mirror_assets.checks.mirror import mirror_checks
 from mirror_assets.checks.staged import staged_checks
 from mirror_assets.config import Config, load_config
 from mirror_assets.resources.catalog import resources
+
+# Single-run backfills have been beta for years, and Dagster would say so once for each table.
+warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 
 def build_definitions(config: Config) -> dg.Definitions:

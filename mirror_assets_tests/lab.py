@@ -9,6 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from mirror_assets.config import Config, load_config
+from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.mirroring.rebuild import MirrorWait
 from mirror_assets.mirroring.run import MirroredSlice, mirror_table
@@ -59,7 +60,7 @@ class Lab:
     @property
     def work(self) -> TableWork:
         """The table's work."""
-        return TableWork(self.config, self.config.table(TABLE), self.store, lambda: self.spark)
+        return TableWork(self.config, self.config.table(TABLE), SourceLog(self.uri), self.store, lambda: self.spark)
 
     @property
     def files(self) -> list[str]:

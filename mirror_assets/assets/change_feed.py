@@ -14,6 +14,7 @@ from mirror_assets.mirroring.queue import stage_keys
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.resources.catalog import table_work
 from mirror_assets.resources.landing_zone import LandingZone
+from mirror_assets.resources.sources import SourceTables
 
 
 def change_feed_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
@@ -31,10 +32,10 @@ def change_feed_asset(config: Config, table: TableSettings) -> dg.AssetsDefiniti
         description="Changes of the source as ordered, marked Parquet parts, staged where Fabric does not look.",
     )
     def change_feed(
-        context: dg.AssetExecutionContext, landing_zone: LandingZone, spark: LazyPySparkResource
+        context: dg.AssetExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: LazyPySparkResource
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
-        work = table_work(config, table, landing_zone, spark)
+        work = table_work(config, table, landing_zone, sources, spark)
         return materialize_slices(context, key, keys, _stage(work, keys))
 
     return change_feed

@@ -14,6 +14,7 @@ from mirror_assets.mirroring.land import land_slice
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.resources.catalog import table_work
 from mirror_assets.resources.landing_zone import LandingZone
+from mirror_assets.resources.sources import SourceTables
 
 
 def landing_zone_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
@@ -31,10 +32,10 @@ def landing_zone_asset(config: Config, table: TableSettings) -> dg.AssetsDefinit
         description="Landing files of the table, numbered without a gap, each change exactly once and in order.",
     )
     def landing_zone_folder(
-        context: dg.AssetExecutionContext, landing_zone: LandingZone, spark: LazyPySparkResource
+        context: dg.AssetExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: LazyPySparkResource
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
-        work = table_work(config, table, landing_zone, spark)
+        work = table_work(config, table, landing_zone, sources, spark)
         return materialize_slices(context, key, keys, _land(work, keys))
 
     return landing_zone_folder

@@ -35,7 +35,7 @@ def materialize_slices(
         failed = keys[len(finished)]
         for key, metadata in finished.items():
             context.log_event(dg.AssetMaterialization(asset, partition=str(key), metadata=metadata))
-        mark_failed(context.instance, context.run_id, failed)
+        mark_failed(context.instance, context.run.run_id, failed)
         raise failure(error, failed) from error
     for key, metadata in finished.items():
         context.add_asset_metadata(metadata, asset_key=asset, partition_key=str(key))

@@ -15,11 +15,15 @@ class _Message(logging.Formatter):
         return str(text) if text else record.getMessage()
 
 
-@dg.logger(description="Messages of information and above, on the error stream, without Dagster's event log.")
-def plain_logger(_context: dg.InitLoggerContext) -> logging.Logger:
+def _printing(_context: dg.InitLoggerContext) -> logging.Logger:
     """A logger that prints one line a message."""
     logger = logging.Logger("mirror_assets", level=logging.INFO)
     handler = logging.StreamHandler()
     handler.setFormatter(_Message())
     logger.addHandler(handler)
     return logger
+
+
+plain_logger = dg.LoggerDefinition(
+    _printing, description="Messages of information and above, on the error stream, without Dagster's event log."
+)

@@ -30,9 +30,10 @@ class SliceEvents:
             self._context.instance.add_dynamic_partitions(_partitions(work), [key])
             self._context.log_event(staged)
             for finding in mirrored.findings:
-                self._context.log_event(
-                    dg.AssetCheckEvaluation(feed, finding.check, passed=finding.passed, metadata=dict(finding.figures))
+                evaluation = dg.AssetCheckEvaluation(
+                    feed, finding.check, passed=finding.passed, metadata=dict(finding.figures)
                 )
+                self._context.log_event(evaluation)  # type: ignore[arg-type]  # it is recorded; the annotation lags
             self._context.log_event(landed)
 
 

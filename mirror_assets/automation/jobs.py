@@ -20,6 +20,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.rebuild import rebuild_table
 from mirror_assets.resources.catalog import replicator, table_work
 from mirror_assets.resources.landing_zone import LandingZone
+from mirror_assets.resources.sources import SourceTables
 
 MIRROR_ALL = "mirror_all"
 REPLICATE = "replicate"
@@ -85,10 +86,14 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
 
     @dg.op(name=TABLES_OP, description="Plan, stage, check and land each table until nothing is left.")
     def tables_op(
-        context: dg.OpExecutionContext, config: MirrorTables, landing_zone: LandingZone, spark: LazyPySparkResource
+        context: dg.OpExecutionContext,
+        config: MirrorTables,
+        landing_zone: LandingZone,
+        sources: SourceTables,
+        spark: LazyPySparkResource,
     ) -> list[TableReport]:
         chosen = [settings.table(name) for name in config.tables] if config.tables else settings.all_tables()
-        return mirror_tables(context, settings, chosen, landing_zone, spark)
+        return mirror_tables(context, settings, chosen, landing_zone, sources, spark)
 
     @dg.op(description="Fail the run when a table failed; the others have gone on.")
     def all_mirrored(reports: list[TableReport]) -> None:
@@ -120,11 +125,15 @@ def _replicate_job(settings: Config) -> Job:
 def _rebuild_job(settings: Config) -> Job:
     @dg.op(description="Drop the table's folder, wait for the mirror, land a snapshot, wait until the table is back.")
     def rebuild_op(
-        context: dg.OpExecutionContext, config: RebuildTable, landing_zone: LandingZone, spark: LazyPySparkResource
+        context: dg.OpExecutionContext,
+        config: RebuildTable,
+        landing_zone: LandingZone,
+        sources: SourceTables,
+        spark: LazyPySparkResource,
     ) -> None:
         try:
             table = settings.table(config.table)
-            work = table_work(settings, table, landing_zone, spark)
+            work = table_work(settings, table, landing_zone, sources, spark)
             rebuild_table(work, mirror_wait(replicator(settings, landing_zone), table.name), context.log.info)
         except MirrorError as error:
             raise failure(error) from error

@@ -16,6 +16,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.mirroring.run import mirror_table
 from mirror_assets.resources.catalog import replicator, table_work
 from mirror_assets.resources.landing_zone import LandingZone
+from mirror_assets.resources.sources import SourceTables
 
 _TABLES_AT_ONCE = 4
 
@@ -25,6 +26,7 @@ def mirror_tables(
     settings: Config,
     tables: Sequence[TableSettings],
     zone: LandingZone,
+    sources: SourceTables,
     spark: LazyPySparkResource,
 ) -> list[TableReport]:
     """A report of every table, in order; errors are in the reports."""
@@ -32,7 +34,7 @@ def mirror_tables(
 
     def one(table: TableSettings) -> TableReport:
         report = TableReport(str(table.name))
-        work = table_work(settings, table, zone, spark)
+        work = table_work(settings, table, zone, sources, spark)
         wait = mirror_wait(replicator(settings, zone), table.name)
         try:
             for mirrored in mirror_table(work, wait, context.log.info):

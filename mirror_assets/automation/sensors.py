@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
 
 import dagster as dg
 
@@ -29,7 +28,9 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.mirroring.planning import TablePlan, plan_table
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.resources.catalog import planning_work
 from mirror_assets.resources.landing_zone import LandingZone
+from mirror_assets.resources.sources import SourceTables
 
 SENSORS_VARIABLE = "MIRROR_SENSORS"
 _INTERVAL_SECONDS = 15
@@ -58,7 +59,7 @@ class Failures:
         """Seconds to wait still: twice as long after each failure, up to an hour."""
         if self.count == 0:
             return 0.0
-        pause = min(_FIRST_PAUSE_SECONDS * 2 ** (self.count - 1), _LONGEST_PAUSE_SECONDS)
+        pause: float = min(_FIRST_PAUSE_SECONDS * 2 ** (self.count - 1), _LONGEST_PAUSE_SECONDS)
         return max(0.0, self.ended + pause - now)
 
 
@@ -78,8 +79,10 @@ def slices_sensor(settings: Config, table: TableSettings, jobs: dict[str, Job]) 
         default_status=default_status(),
         description=f"Polls the log of {table.source}.",
     )
-    def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.SensorResult | dg.SkipReason:
-        return _tick(context.instance, TableWork(settings, table, landing_zone.store(), _no_spark))
+    def sensor(
+        context: dg.SensorEvaluationContext, landing_zone: LandingZone, sources: SourceTables
+    ) -> dg.SensorResult | dg.SkipReason:
+        return _tick(context.instance, planning_work(settings, table, landing_zone, sources))
 
     return sensor
 
@@ -183,7 +186,3 @@ def _registered(instance: dg.DagsterInstance, work: TableWork) -> list[str]:
 
 def _boundaries(instance: dg.DagsterInstance, work: TableWork) -> frozenset[int]:
     return frozenset(SliceKey.parse(key).last for key in _registered(instance, work))
-
-
-def _no_spark() -> NoReturn:
-    raise RuntimeError("a sensor plans, it never starts Spark")

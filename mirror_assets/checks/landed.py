@@ -11,8 +11,9 @@ from mirror_assets.checks.results import check_result
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.lag import table_lag
-from mirror_assets.resources.catalog import replicator
+from mirror_assets.resources.catalog import planning_work, replicator
 from mirror_assets.resources.landing_zone import LandingZone
+from mirror_assets.resources.sources import SourceTables
 
 
 def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
@@ -31,8 +32,8 @@ def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
         return check_result(zone, metadata_unchanged(landing_zone.store(), table.name, table.keys))
 
     @dg.asset_check(asset=zone, name="lag", description="How long the oldest uncovered commit has waited.")
-    def lag(landing_zone: LandingZone) -> dg.AssetCheckResult:
-        return _lag_result(zone, table, table_lag(landing_zone.store(), table, time.time()))
+    def lag(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
+        return _lag_result(zone, table, table_lag(planning_work(config, table, landing_zone, sources), time.time()))
 
     return [continuity, metadata, lag]
 

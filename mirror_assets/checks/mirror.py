@@ -13,6 +13,7 @@ from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets.resources.catalog import replicator, table_work
 from mirror_assets.resources.landing_zone import LandingZone
+from mirror_assets.resources.sources import SourceTables
 
 _WAITING = (ReconcileState.PENDING, ReconcileState.MISSING)
 
@@ -22,8 +23,8 @@ def mirror_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
     mirror = asset_key(Kind.MIRROR, table.name)
 
     @dg.asset_check(asset=mirror, name="reconciled", blocking=True, description="The mirror equals the source.")
-    def reconciled(landing_zone: LandingZone, spark: LazyPySparkResource) -> dg.AssetCheckResult:
-        work = table_work(config, table, landing_zone, spark)
+    def reconciled(landing_zone: LandingZone, sources: SourceTables, spark: LazyPySparkResource) -> dg.AssetCheckResult:
+        work = table_work(config, table, landing_zone, sources, spark)
         try:
             result = reconcile_table(work, replicator(config, landing_zone))
         except MirrorError as error:

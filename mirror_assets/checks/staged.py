@@ -17,6 +17,7 @@ from mirror_assets.mirroring.queue import staged_ahead
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.resources.catalog import table_work
 from mirror_assets.resources.landing_zone import LandingZone
+from mirror_assets.resources.sources import SourceTables
 
 _PARTITION = "dagster/partition"
 
@@ -39,9 +40,12 @@ def staged_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinit
 
     @dg.multi_asset_check(name=f"{'__'.join(feed.path)}_staged", specs=specs)
     def staged(
-        context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, spark: LazyPySparkResource
+        context: dg.AssetCheckExecutionContext,
+        landing_zone: LandingZone,
+        sources: SourceTables,
+        spark: LazyPySparkResource,
     ) -> Iterator[dg.AssetCheckResult]:
-        work = table_work(config, table, landing_zone, spark)
+        work = table_work(config, table, landing_zone, sources, spark)
         judged = _judge(context, work, _asked(context))
         for name in BLOCKING_CHECKS:
             yield check_result(
@@ -65,7 +69,7 @@ def _judge(
             raise failure(error, record.key) from error
         judged.append((record.slice, findings))
         if not all(finding.passed for finding in findings):
-            mark_failed(context.instance, context.run_id, record.key)
+            mark_failed(context.instance, context.run.run_id, record.key)
             break
     return judged
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+_WIDE = 200
 
 
 def note(text: str) -> None:
@@ -28,7 +31,12 @@ def show_records(title: str, columns: Sequence[str], rows: Sequence[Sequence[str
         table.add_column(name, justify="right" if _all_numbers(rows, columns.index(name)) else "left")
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False).print(table)
+    _console().print(table)
+
+
+def _console() -> Console:
+    """As wide as the terminal; wide enough for any table where the output goes elsewhere."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
 
 
 def show_json(records: Sequence[DataclassInstance]) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from mirror_assets.audit.reconciled import shown
 from mirror_assets.cli.output import note, show_json, show_records
 from mirror_assets.config import Config, TableSettings, load_config
+from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.session import open_session
 from mirror_assets.errors import MirrorError
 from mirror_assets.mirroring.compare import reconcile_table
@@ -163,7 +164,7 @@ def _works(config: Config, tables: Sequence[str]) -> list[TableWork]:
     def spark() -> SparkSession:
         return open_session(config.spark.settings)
 
-    return [TableWork(config, table, store, spark) for table in _tables(config, tables)]
+    return [TableWork(config, table, SourceLog(table.source), store, spark) for table in _tables(config, tables)]
 
 
 def _tables(config: Config, names: Sequence[str]) -> Sequence[TableSettings]:
@@ -171,7 +172,7 @@ def _tables(config: Config, names: Sequence[str]) -> Sequence[TableSettings]:
 
 
 def _status(work: TableWork, replicator: LocalReplicator) -> StatusLine:
-    lag, manifest = table_lag(work.store, work.table, time.time()), work.manifest()
+    lag, manifest = table_lag(work, time.time()), work.manifest()
     mirrored = replicator.table(work.name)
     return StatusLine(
         table=str(work.name),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
@@ -35,10 +35,16 @@ class SourceLog:
     LogGap (RebuildError).
     """
 
-    def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
-        """Name the source; `storage_options` are deltalake's (reference `delta` §5). Nothing is read yet."""
+    def __init__(
+        self,
+        uri: str,
+        storage_options: Mapping[str, str] | None = None,
+        load: Callable[[], DeltaTable] | None = None,
+    ) -> None:
+        """Name the source; `storage_options` are deltalake's, `load` opens the newest version. Nothing is read yet."""
         self.uri = uri
         self._options = dict(storage_options or {})
+        self._load = load or (lambda: DeltaTable(uri, storage_options=self._options))
 
     @cached_property
     def _files(self) -> SourceFiles:
@@ -83,7 +89,7 @@ class SourceLog:
 
     def _open(self, version: int | None) -> DeltaTable:
         with translated(self.uri):
-            table = DeltaTable(self.uri, storage_options=self._options)
+            table = self._load()
             if version is None or version == table.version():
                 return table
             try:

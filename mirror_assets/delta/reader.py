@@ -1,8 +1,8 @@
 """Reads a Delta table's change feed: the fastest reader that the session allows, behind one function.
 
-`readChangeFeed` is the public contract. It goes through RDD[Row]; `CDCReader.changesToBatchDF` gives the same rows as a
-vectorised scan, 1.5 to 2 times as fast (reference `delta` §5), but is private, so it is used only with the Delta version
-that the oracle test compares, in a classic session.
+`readChangeFeed` is the public contract. It goes through RDD[Row]; `CDCReader.changesToBatchDF` gives the same rows as
+a vectorised scan, 1.5 to 2 times as fast, but is private: it is used only in a classic session and with the Delta
+version on which a test compares the two.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _vectorised(spark: SparkSession, uri: str, first: int, last: int) -> DataFra
     jvm = spark._jvm  # noqa: SLF001 the only way to Delta's own reader
     none = jvm.scala.Option.empty()
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, uri)  # noqa: SLF001
-    snapshot = log.getSnapshotAt(last, none, none, none, False)
+    snapshot = log.getSnapshotAt(last, none, none, none, False)  # noqa: FBT003 py4j knows no keywords
     reader = getattr(getattr(jvm.org.apache.spark.sql.delta.commands.cdc, "CDCReader$"), "MODULE$")
     frame = reader.changesToBatchDF(
         log,

@@ -8,7 +8,6 @@ from typing import Final
 from mirror_assets.audit.finding import Finding
 from mirror_assets.audit.order import Feed, key_uniqueness, repeated_keys, row_order
 from mirror_assets.audit.staged import StagedSlice, key_presence, marker_values, row_counts, schema_compatibility
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.schema import parse_schema
 from mirror_assets.landing.format import SliceKind, SliceRecord, Verdict
 from mirror_assets.landing.parts import add_verdicts
@@ -60,6 +59,5 @@ def _feed(work: TableWork, record: SliceRecord, *, repeats: bool) -> Feed:
     key = record.key
     commits = 0
     if repeats and record.kind is SliceKind.CHANGES:
-        log = SourceLog(work.table.source)
-        commits = sum(commit.changes_data for commit in log.commits(key.first, key.last))
+        commits = sum(commit.changes_data for commit in work.log.commits(key.first, key.last))
     return Feed(work.table.source, landed_columns(parse_schema(record.source_schema)), commits)

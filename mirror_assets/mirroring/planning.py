@@ -48,15 +48,14 @@ def plan_table(work: TableWork, boundaries: frozenset[int] = frozenset()) -> Tab
     `boundaries` are last versions of slices that are registered already, so that their keys stay as they are. Reads no
     commit that is covered. Raises what the log, the manifest, and the check of settings against the source raise.
     """
-    log = SourceLog(work.table.source)
-    state, manifest = log.state(), work.manifest()
+    state, manifest = work.log.state(), work.manifest()
     if manifest is None:
         planned, footing = _snapshot(work, state, first_life(work))
         return TablePlan(state, None, footing, (planned,), None)
     before = Before(manifest.covered, manifest.source_schema, manifest.source_table_id)
     limits = work.table.slices
     cuts = Limits(limits.max_commits, limits.max_rows, limits.max_bytes)
-    plan = _changes(work, log, before, manifest.life, state, cuts, boundaries)
+    plan = _changes(work, before, manifest.life, state, cuts, boundaries)
     return TablePlan(state, manifest, after_manifest(manifest), plan.slices, plan.stop)
 
 
@@ -65,10 +64,9 @@ def plan_key(work: TableWork, key: SliceKey, before: Before | None) -> PlannedSl
 
     Raises SourceBroke when the key's range can't be one slice (any more).
     """
-    log = SourceLog(work.table.source)
     if before is None:
-        return _snapshot(work, log.state(key.last), key.life)[0]
-    plan = _changes(work, log, before, key.life, log.state(), _NO_LIMITS, frozenset(), key.last)
+        return _snapshot(work, work.log.state(key.last), key.life)[0]
+    plan = _changes(work, before, key.life, work.log.state(), _NO_LIMITS, frozenset(), key.last)
     if plan.stop is not None:
         raise SourceBroke(str(work.name), plan.stop.version, plan.stop.message)
     if len(plan.slices) != 1:
@@ -78,7 +76,7 @@ def plan_key(work: TableWork, key: SliceKey, before: Before | None) -> PlannedSl
 
 def plan_snapshot(work: TableWork, life: int) -> tuple[PlannedSlice, Footing]:
     """The snapshot slice that begins a life, at the source's tip, and its footing."""
-    return _snapshot(work, SourceLog(work.table.source).state(), life)
+    return _snapshot(work, work.log.state(), life)
 
 
 def first_life(work: TableWork) -> int:
@@ -100,7 +98,6 @@ def _snapshot(work: TableWork, state: SourceState, life: int) -> tuple[PlannedSl
 
 def _changes(
     work: TableWork,
-    log: SourceLog,
     before: Before,
     life: int,
     tip: SourceState,
@@ -116,14 +113,14 @@ def _changes(
             life=life,
             tip=end,
             tip_table_id=tip.table_id,
-            commits=log.commits(before.covered + 1, end),
+            commits=work.log.commits(before.covered + 1, end),
             schema_string=before.schema_string,
             table_id=before.table_id,
             keys=tuple(work.table.keys),
             limits=limits,
             target_rows=work.table.files.target_rows,
             boundaries=boundaries,
-            covered_table_id=_id_at(log, before) if tip.table_id != before.table_id else before.table_id,
+            covered_table_id=_id_at(work.log, before) if tip.table_id != before.table_id else before.table_id,
         )
     )
 

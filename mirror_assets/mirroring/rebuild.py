@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.rebuild import (
     RebuildRecord,
@@ -71,7 +70,7 @@ def _open(work: TableWork) -> RebuildRecord:
     if running is not None:
         return running
     # Nothing is dropped before it is sure that there is something to load.
-    state = SourceLog(work.table.source).state()
+    state = work.log.state()
     check_source(work.config, work.table, state)
     manifest = work.manifest()
     return drive(begin_rebuild(work.name, manifest.life + 1 if manifest else 1), work.store)

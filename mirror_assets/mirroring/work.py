@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from mirror_assets.config import Config, TableSettings
+from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.state import read_manifest
@@ -17,10 +18,11 @@ from mirror_assets.storage import Store
 
 @dataclass(frozen=True)
 class TableWork:
-    """One table's settings, the landing zone's store, and a session that starts when it is first needed."""
+    """One table's settings, its source's log, the landing zone's store, and a session that starts when it is needed."""
 
     config: Config
     table: TableSettings
+    log: SourceLog
     store: Store
     spark: Callable[[], SparkSession]
 

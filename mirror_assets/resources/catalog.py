@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from dagster import ConfigurableResource
 from dagster_pyspark import LazyPySparkResource
 
@@ -25,11 +27,22 @@ def resources(config: Config) -> dict[str, ConfigurableResource[None] | LazyPySp
     return {"landing_zone": zone, "sources": sources, "spark": spark_resource(config)}
 
 
-def table_work(config: Config, table: TableSettings, zone: LandingZone, spark: LazyPySparkResource) -> TableWork:
+def table_work(
+    config: Config, table: TableSettings, zone: LandingZone, sources: SourceTables, spark: LazyPySparkResource
+) -> TableWork:
     """The table's work on this landing zone; the session starts at the first call that needs it."""
-    return TableWork(config, table, zone.store(), lambda: spark.spark_session)
+    return TableWork(config, table, sources.log(table.name), zone.store(), lambda: spark.spark_session)
+
+
+def planning_work(config: Config, table: TableSettings, zone: LandingZone, sources: SourceTables) -> TableWork:
+    """The same for what only looks at log and manifest; it never starts Spark."""
+    return TableWork(config, table, sources.log(table.name), zone.store(), _no_spark)
 
 
 def replicator(config: Config, zone: LandingZone) -> LocalReplicator:
     """The local stand-in for Fabric's replicator on this landing zone."""
     return LocalReplicator(zone.store(), config.mirror.path)
+
+
+def _no_spark() -> NoReturn:
+    raise RuntimeError("planning starts no Spark")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dagster as dg
-from dagster_deltalake import DeltaTableResource, LocalConfig
+from dagster_deltalake import AzureConfig, DeltaTableResource, GcsConfig, LocalConfig, S3Config
 from deltalake import DeltaTable
 from pydantic import Field
 
@@ -16,16 +16,19 @@ class SourceTables(dg.ConfigurableResource[None]):
 
     .. code-block:: python
 
-        SourceTables(uris={"sales.orders": "/lake/orders"}).load(TableName.parse("sales.orders")).version()
+        SourceTables(uris={"sales.orders": "/lake/orders"}).log(TableName.parse("sales.orders")).state().version
     """
 
     uris: dict[str, str] = Field(description="Path or URI of each source, by the table's name in the mirror.")
+    storage: AzureConfig | S3Config | LocalConfig | GcsConfig = Field(
+        default_factory=LocalConfig, discriminator="provider", description="How to reach the store of the sources."
+    )
 
     def load(self, table: TableName) -> DeltaTable:
         """The table at its newest version, opened by dagster-deltalake."""
-        table: DeltaTable = DeltaTableResource(url=self.uris[str(table)], storage_options=LocalConfig()).load()
-        return table
+        opened: DeltaTable = DeltaTableResource(url=self.uris[str(table)], storage_options=self.storage).load()
+        return opened
 
     def log(self, table: TableName) -> SourceLog:
         """The table's log."""
-        return SourceLog(self.uris[str(table)])
+        return SourceLog(self.uris[str(table)], self.storage.str_dict(), lambda: self.load(table))

@@ -31,6 +31,7 @@ def test_run_replicate_reconcile_check(lab: Lab, capsys: pytest.CaptureFixture[s
     assert "equal to source" in capsys.readouterr().out
     assert _main(lab, "check") == 0
     lab.change()
+    capsys.readouterr()
     assert _main(lab, "plan", "--json") == 0
     assert [line["slice"][-2:] for line in json.loads(capsys.readouterr().out)] == ["03", "05"]
     assert _main(lab, "status") == 0

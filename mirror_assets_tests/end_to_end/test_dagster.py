@@ -11,12 +11,13 @@ import pytest
 from mirror_assets.automation.jobs import ALL_CHECKS, MIRROR_ALL, REBUILD, REPLICATE, slices_job_name
 from mirror_assets.automation.names import FAILED_SLICE_TAG, RANGE_END, RANGE_START, Kind, asset_key, slices_of
 from mirror_assets.definitions import build_definitions
-from mirror_assets.mirroring import stage
-from mirror_assets.mirroring.work import TableWork
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.state import Footing
+from mirror_assets.mirroring import stage
 from mirror_assets.mirroring.errors import SourceBroke
+from mirror_assets.mirroring.work import TableWork
+from mirror_assets.resources.catalog import resources
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 _FEED, _ZONE = asset_key(Kind.CHANGE_FEED, TABLE), asset_key(Kind.LANDING_ZONE, TABLE)
@@ -32,7 +33,7 @@ def _tick(lab: Lab, instance: dg.DagsterInstance) -> dg.SensorResult | dg.SkipRe
     """One tick of the table's sensor, applied as the daemon applies it."""
     definitions = build_definitions(lab.config)
     sensor = definitions.resolve_sensor_def("slices_shop__orders")
-    context = dg.build_sensor_context(instance=instance, definitions=definitions)
+    context = dg.build_sensor_context(instance=instance, definitions=definitions, resources=resources(lab.config))
     result = sensor(context)
     if isinstance(result, dg.SensorResult):
         for request in result.dynamic_partitions_requests or []:

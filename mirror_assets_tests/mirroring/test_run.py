@@ -10,10 +10,9 @@ from mirror_assets.errors import SettingError
 from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.publish import Outcome
 from mirror_assets.mirroring.compare import reconcile_table
-from mirror_assets.mirroring.errors import ChecksFailed, SourceBroke
+from mirror_assets.mirroring.errors import ChecksFailed, MirrorSlow, SourceBroke
 from mirror_assets.mirroring.land import land_slice
 from mirror_assets.mirroring.rebuild import MirrorWait, rebuild_table
-from mirror_assets.mirroring.errors import MirrorSlow
 from mirror_assets.mirroring.source import FeedOff
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, key
@@ -97,7 +96,7 @@ def test_a_rebuild_that_waits_too_long_goes_on_where_it_was(mirrored: Lab) -> No
 def test_null_keys_publish_nothing(lab: Lab) -> None:
     lab.mirror()
     lab.sql("INSERT INTO {t} VALUES (NULL, 'x', 1)")
-    with pytest.raises(ChecksFailed, match="key_presence.*'id' is NULL in 1 rows"):
+    with pytest.raises(ChecksFailed, match=r"key_presence.*'id' is NULL in 1 rows"):
         lab.mirror()
     assert len(lab.files) == 1
     lab.sql("DELETE FROM {t} WHERE id IS NULL")
@@ -115,7 +114,7 @@ def test_duplicate_keys_publish_nothing(lab: Lab) -> None:
 
 def test_duplicate_keys_in_a_snapshot_publish_nothing(lab: Lab) -> None:
     lab.sql("INSERT INTO {t} VALUES (1, 'again', 1)")
-    with pytest.raises(ChecksFailed, match="key_uniqueness.*id=1"):
+    with pytest.raises(ChecksFailed, match=r"key_uniqueness.*id=1"):
         lab.mirror()
     assert lab.files == []
 
@@ -141,7 +140,7 @@ def test_a_key_that_the_source_lacks_names_the_line(lab: Lab) -> None:
 
 def test_a_corrupt_manifest_stops_before_anything(mirrored: Lab) -> None:
     (mirrored.folder / "_mirror.json").write_text("{")
-    with pytest.raises(ManifestCorrupt, match="_mirror.json"):
+    with pytest.raises(ManifestCorrupt, match=r"_mirror\.json"):
         mirrored.mirror()
     assert len(mirrored.files) == 3
 

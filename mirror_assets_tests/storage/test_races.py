@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
@@ -99,9 +100,12 @@ def test_a_reader_sees_whole_contents_with_their_etag(store: Store) -> None:
     assert all(data == etags[etag] * 5_000 for etag, data in seen)
 
 
-def count_up(root: str, turns: int) -> int:
-    """Add one to the counter `turns` times, by read and replace; how often a replace was refused."""
-    store, refused = LocalStore(Path(root)), 0
+def count_up(root: str, worker: int, workers: int) -> int:
+    """Add one to the counter 40 times, once all workers are there; how often a replace was refused."""
+    store, turns, refused = LocalStore(Path(root)), 40, 0
+    store.create(f"ready/{worker}", b"")
+    while any(store.head(f"ready/{other}") is None for other in range(workers)):
+        time.sleep(0.001)
     while turns:
         content = store.read("a/counter", 100)
         if won(partial(store.replace, "a/counter", b"%d" % (int(content.data) + 1), content.etag)):
@@ -114,6 +118,6 @@ def count_up(root: str, turns: int) -> int:
 def test_processes_lose_no_update(local: LocalStore) -> None:
     local.create("a/counter", b"0")
     with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:
-        refused = sum(pool.map(count_up, [local.root] * 3, [40] * 3))
+        refused = sum(pool.map(count_up, [local.root] * 3, range(3), [3] * 3))
     assert local.read("a/counter", 100).data == b"120"
     assert refused > 0, "the processes never met, so nothing was shown"
