@@ -9,10 +9,10 @@ from mirror_assets.audit.finding import Finding
 from mirror_assets.landing.format import Entry, Manifest, SliceKind, load
 from mirror_assets.landing.metadata import declared_keys
 from mirror_assets.landing.names import (
-    HISTORY,
     PROCESSED,
     READY_TO_DELETE,
     TableName,
+    history_life,
     landing_name,
     landing_number,
 )
@@ -91,10 +91,7 @@ def metadata_unchanged(store: Store, table: TableName, keys: Sequence[str]) -> F
 
 def _read_folder(store: Store, table: TableName) -> _Folder:
     standing = drive(read_manifest(table), store)
-    kept = [load(store, Manifest, info.path) for info in store.list(f"{table.folder}/{HISTORY}") if not info.is_folder]
-    generations = {loaded[0].generation: loaded[0] for loaded in kept if loaded}
-    if standing:
-        generations.setdefault(standing.manifest.generation, standing.manifest)
+    generations = _kept(store, table, standing.manifest) if standing else {}
     finished = [info for name in (PROCESSED, READY_TO_DELETE) for info in store.list(f"{table.folder}/{name}")]
     listing = store.list(table.folder)
     return _Folder(
@@ -107,12 +104,19 @@ def _read_folder(store: Store, table: TableName) -> _Folder:
     )
 
 
+def _kept(store: Store, table: TableName, manifest: Manifest) -> dict[int, Manifest]:
+    """Every generation of the manifest's life; what is there of another life came late and says nothing."""
+    paths = [info.path for info in store.list(table.history_folder) if history_life(info.name) == manifest.life]
+    kept = [loaded[0] for path in paths if (loaded := load(store, Manifest, path))]
+    return {generation.generation: generation for generation in (manifest, *kept)}
+
+
 def _generation_problems(folder: _Folder) -> list[str]:
     """Slices and numbers of the kept generations follow one another, up to the manifest."""
     problems = []
     for before, after in zip(folder.generations, folder.generations[1:], strict=False):
         if after.generation != before.generation + 1:
-            problems.append(f"{folder.table.history(before.generation + 1)} is missing")
+            problems.append(f"{folder.table.history(before.life, before.generation + 1)} is missing")
         elif after.first_number != before.next_number:
             problems.append(
                 f"generation {after.generation} starts at file {after.first_number}, not {before.next_number}"
@@ -123,7 +127,7 @@ def _generation_problems(folder: _Folder) -> list[str]:
     if folder.manifest != newest:
         problems.append(f"{folder.table.manifest} is not the newest generation ({newest.generation})")
     if folder.generations[0].generation != 1:
-        problems.append(f"{folder.table.history(1)} is missing")
+        problems.append(f"{folder.table.history(newest.life, 1)} is missing")
     return problems
 
 

@@ -25,6 +25,8 @@ from mirror_assets.config import Config, OnBreak, TableSettings
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.errors import MirrorError, RebuildError
 from mirror_assets.landing.names import SliceKey
+from mirror_assets.landing.rebuild import read_rebuild
+from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.planning import TablePlan, plan_table
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
@@ -116,8 +118,11 @@ def _tick(instance: dg.DagsterInstance, work: TableWork) -> dg.SensorResult | dg
 
 
 def _pending(instance: dg.DagsterInstance, work: TableWork, failures: Failures) -> dg.SensorResult | dg.SkipReason:
-    """What the log and the manifest say is to do now."""
+    """What the log and the manifest say is to do now; a rebuild that was interrupted comes first."""
     try:
+        rebuild = drive(read_rebuild(work.name), work.store)
+        if rebuild is not None and rebuild.is_running:
+            return _request_rebuild(work)
         plan = plan_table(work, _boundaries(instance, work))
     except RebuildError as error:
         return _rebuild(work, error.what)
@@ -160,6 +165,10 @@ def _to_try(pending: Sequence[PlannedSlice], failed: str | None) -> Sequence[Pla
 def _rebuild(work: TableWork, why: str) -> dg.SensorResult | dg.SkipReason:
     if work.table.on_break is OnBreak.HOLD:
         return dg.SkipReason(f"{work.name} is held for approval: {why}; run the job `{REBUILD}` to go on")
+    return _request_rebuild(work)
+
+
+def _request_rebuild(work: TableWork) -> dg.SensorResult:
     run_config = dg.RunConfig(ops={"rebuild_op": {"config": {"table": str(work.name)}}})
     return dg.SensorResult(
         run_requests=[dg.RunRequest(job_name=REBUILD, run_config=run_config, tags={TABLE_TAG: str(work.name)})]

@@ -24,6 +24,7 @@ _SCHEMA_SUFFIX = ".schema"
 _LANDING_FILE = re.compile(r"([0-9]{20})\.parquet")
 _PART = re.compile(r"part-([0-9]{5})\.parquet")
 _ATTEMPT_FOLDER = re.compile(r"(0|[1-9][0-9]*)-([0-9a-f]{32})")
+_HISTORY = re.compile(r"([0-9]{4})-([0-9]{20})\.json")
 _SLICE_KEY = re.compile(r"([0-9]{4})-([0-9]{20})-([0-9]{20})")
 _FORBIDDEN = re.compile(r'[\\/:*?"<>|\x00-\x1f\x7f-\x9f\ud800-\udfff]')
 _MAX_NAME = 128
@@ -72,9 +73,17 @@ class TableName:
         """Path of the rebuild record, outside the folder that a rebuild drops."""
         return f"{REBUILDS}/{self}.json"
 
-    def history(self, generation: int) -> str:
-        """Path where the entries of one generation are kept."""
-        return f"{self.folder}/{HISTORY}/{generation:020d}.json"
+    @property
+    def history_folder(self) -> str:
+        """The folder that keeps the manifest of every generation."""
+        return f"{self.folder}/{HISTORY}"
+
+    def history(self, life: int, generation: int) -> str:
+        """Path where the manifest of one generation is kept.
+
+        The life is in the name because a request that was late may put it back after its folder was dropped.
+        """
+        return f"{self.history_folder}/{life:04d}-{generation:020d}.json"
 
     def landing_file(self, number: int) -> str:
         """Path of the landing file with this sequence number."""
@@ -125,6 +134,12 @@ def landing_name(number: int) -> str:
 def landing_number(name: str) -> int | None:
     """The sequence number of a landing file's name, or None for any other name."""
     match = _LANDING_FILE.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def history_life(name: str) -> int | None:
+    """The life of a kept generation's name, or None for any other name."""
+    match = _HISTORY.fullmatch(name)
     return int(match[1]) if match else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -74,13 +74,21 @@ def staged_slices(store: Store, table: TableName) -> tuple[SliceRecord, ...]:
 
 
 def fitting_slice(store: Store, table: TableName, key: SliceKey, footing: Footing) -> SliceRecord:
-    """The staged slice up to `key.last` that can commit next; of several attempts the newest. Raises SliceNotStaged."""
+    """The staged slice up to `key.last` that can commit next. Raises SliceNotStaged."""
     fitting = [
         record for record in staged_slices(store, table) if record.key.last == key.last and stands_on(record, footing)
     ]
     if not fitting:
         raise SliceNotStaged(str(table), str(key))
-    return max(fitting, key=lambda record: record.attempt)
+    return best_attempt(fitting)
+
+
+def best_attempt(records: Iterable[SliceRecord]) -> SliceRecord:
+    """Of several attempts at one generation the newest that no check has refused.
+
+    Newest goes by the stagers' clocks, so a refused attempt must not stand before one that was staged after it.
+    """
+    return max(records, key=lambda record: (all(verdict.passed for verdict in record.verdicts), record.attempt))
 
 
 def stands_on(record: SliceRecord, footing: Footing) -> bool:

@@ -13,12 +13,12 @@ from enum import Enum
 
 from mirror_assets.errors import UnknownOutcome
 from mirror_assets.landing.errors import LostRace, SliceMissing, SliceNotChecked, SliceNotStaged
-from mirror_assets.landing.format import Entry, Manifest, SliceKind, SliceRecord, encode
+from mirror_assets.landing.format import Entry, Manifest, SliceKind, SliceRecord
 from mirror_assets.landing.metadata import ensure_metadata
 from mirror_assets.landing.names import AttemptFolder, TableName
 from mirror_assets.landing.recover import collect, recover, redo
-from mirror_assets.landing.state import Standing, read_manifest
-from mirror_assets.landing.steps import Create, Replace, Steps, head
+from mirror_assets.landing.state import Standing, put_manifest, read_manifest
+from mirror_assets.landing.steps import Steps, head
 from mirror_assets.storage import PathChanged, PathExists, PathMissing
 
 
@@ -75,7 +75,10 @@ def _covered_before(record: SliceRecord, standing: Standing | None) -> Published
 
 
 def _require_fit(record: SliceRecord, standing: Standing | None) -> None:
-    """Only the slice that was staged as the manifest's next generation may be committed."""
+    """Only the slice that was staged as the manifest's next generation may be committed.
+
+    A snapshot slice only begins a life: its rows are inserts, and behind other rows they would double them.
+    """
     table, key = record.table, record.slice
     if standing is None:
         if record.kind is not SliceKind.SNAPSHOT and record.generation != 1:
@@ -83,14 +86,15 @@ def _require_fit(record: SliceRecord, standing: Standing | None) -> None:
         fits = record.generation == 1 and record.first_number == 1
     else:
         manifest = standing.manifest
-        if record.kind is SliceKind.CHANGES and record.key.first > manifest.covered + 1:
+        if record.key.first > manifest.covered + 1:
             raise SliceMissing(table, key, manifest.covered + 1)
         fits = (
-            record.incarnation == manifest.incarnation
+            record.kind is SliceKind.CHANGES
+            and record.incarnation == manifest.incarnation
             and record.life == manifest.life
             and record.generation == manifest.generation + 1
             and record.first_number == manifest.next_number
-            and (record.kind is SliceKind.SNAPSHOT or record.key.first == manifest.covered + 1)
+            and record.key.first == manifest.covered + 1
         )
     if not fits:
         raise SliceNotStaged(table, key)
@@ -150,12 +154,8 @@ def _manifest(table: TableName, record: SliceRecord, standing: Standing | None) 
 
 def _commit(table: TableName, manifest: Manifest, standing: Standing | None) -> Steps[None]:
     """The commit point. A refused or unknown request is read back: our attempt id decides."""
-    data = encode(manifest)
     try:
-        if standing is None:
-            yield Create(table.manifest, data)
-        else:
-            yield Replace(table.manifest, data, standing.etag)
+        yield from put_manifest(table, manifest, standing.etag if standing else None)
     except (PathExists, PathChanged, PathMissing, UnknownOutcome):
         found = yield from read_manifest(table)
         if found is None or found.manifest.attempt != manifest.attempt:

@@ -1,4 +1,4 @@
-"""The rebuild record: a rebuild's step and life, outside the table folder that it drops (design §4)."""
+"""The rebuild record: a rebuild's step and life, outside the table folder that it drops (docs/landing-folder.md)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mirror_assets.landing.errors import ManifestCorrupt, RebuildRunning
 from mirror_assets.landing.format import decode, encode
-from mirror_assets.landing.names import TableName
-from mirror_assets.landing.steps import Create, Delete, DeleteTree, Replace, Steps, read
-from mirror_assets.storage import PathExists
+from mirror_assets.landing.names import TableName, history_life
+from mirror_assets.landing.state import read_manifest
+from mirror_assets.landing.steps import Create, DeleteTree, Replace, Steps, list_folder, read
+from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing
 
 
 class RebuildStep(str, Enum):
@@ -19,10 +21,14 @@ class RebuildStep(str, Enum):
     DROPPING = "dropping the table folder"
     LOADING = "loading the snapshot"
     RETURNING = "waiting for the table to come back"
+    FINISHED = "finished"
 
 
 class RebuildRecord(BaseModel):
-    """`_rebuild/<table>.json`: publishers refuse while it exists; `rebuild` continues from its step."""
+    """`_rebuild/<table>.json`: publishers refuse until it is finished; `rebuild` continues from its step.
+
+    It stays when it is finished: lives must not be counted anew when a folder is lost.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -31,39 +37,85 @@ class RebuildRecord(BaseModel):
     life: Annotated[int, Field(ge=1)]
     step: RebuildStep
 
+    @property
+    def is_running(self) -> bool:
+        """Whether publishers have to wait."""
+        return self.step is not RebuildStep.FINISHED
+
 
 def read_rebuild(table: TableName) -> Steps[RebuildRecord | None]:
-    """The record of a rebuild under way, or None. Raises ManifestCorrupt."""
-    content = yield from read(table.rebuild_record)
-    return decode(RebuildRecord, table.rebuild_record, content.data) if content else None
+    """The record of the table's newest rebuild, or None. Raises ManifestCorrupt."""
+    found = yield from _read(table)
+    return found[0] if found else None
 
 
-def begin_rebuild(table: TableName, life: int) -> Steps[RebuildRecord]:
-    """The rebuild under way, or a new one that gives the table its next `life`."""
-    record = RebuildRecord(table=str(table), life=life, step=RebuildStep.DROPPING)
+def first_life(table: TableName) -> Steps[int]:
+    """The life that a table without a manifest begins: its rebuild's, or the one after that was finished and lost."""
+    record = yield from read_rebuild(table)
+    if record is None:
+        return 1
+    return record.life if record.is_running else record.life + 1
+
+
+def begin_rebuild(table: TableName) -> Steps[RebuildRecord]:
+    """The rebuild under way, or a new one that gives the table its next life.
+
+    Raises RebuildRunning when another began one at this moment, and ManifestCorrupt for the record itself.
+    """
+    found = yield from _read(table)
+    if found is not None and found[0].is_running:
+        return found[0]
+    life = yield from _last_life(table, found[0].life if found else 1)
+    record = RebuildRecord(table=str(table), life=life + 1, step=RebuildStep.DROPPING)
     try:
-        yield Create(table.rebuild_record, encode(record))
-    except PathExists:
-        found = yield from read_rebuild(table)
-        return found or record
+        if found is None:
+            yield Create(table.rebuild_record, encode(record))
+        else:
+            yield Replace(table.rebuild_record, encode(record), found[1].etag)
+    except (PathExists, PathChanged, PathMissing):
+        raise RebuildRunning(str(table), "begun by another") from None
     return record
 
 
 def advance_rebuild(table: TableName, record: RebuildRecord, step: RebuildStep) -> Steps[RebuildRecord]:
-    """The record moved on to `step`; by compare-and-swap, so that two rebuilds can't undo each other."""
-    content = yield from read(table.rebuild_record)
-    moved = record.model_copy(update={"step": step})
-    if content is not None:
-        yield Replace(table.rebuild_record, encode(moved), content.etag)
-    return moved
+    """The record moved on to `step`. Raises RebuildRunning when another rebuild has moved it meanwhile."""
+    return (yield from _swap(table, record, record.model_copy(update={"step": step})))
+
+
+def drop_again(table: TableName, record: RebuildRecord) -> Steps[RebuildRecord]:
+    """The record back at its first step, one life on, where what was loaded is beyond repair. Raises as above."""
+    again = record.model_copy(update={"step": RebuildStep.DROPPING, "life": record.life + 1})
+    return (yield from _swap(table, record, again))
 
 
 def drop_table_folder(table: TableName) -> Steps[None]:
-    """Delete the table folder and everything staged for it: what was staged belongs to the life that ends."""
+    """Delete what is staged, then the table folder: what is left of the life that ends can't land any more."""
     yield DeleteTree(table.scratch)
     yield DeleteTree(table.folder)
 
 
-def finish_rebuild(table: TableName) -> Steps[None]:
-    """Let publishers go on."""
-    yield Delete(table.rebuild_record)
+def _swap(table: TableName, record: RebuildRecord, moved: RebuildRecord) -> Steps[RebuildRecord]:
+    found = yield from _read(table)
+    if found is None or found[0] != record:
+        raise RebuildRunning(str(table), found[0].step.value if found else "unknown")
+    try:
+        yield Replace(table.rebuild_record, encode(moved), found[1].etag)
+    except (PathChanged, PathMissing):
+        raise RebuildRunning(str(table), "moved by another") from None
+    return moved
+
+
+def _read(table: TableName) -> Steps[tuple[RebuildRecord, Content] | None]:
+    content = yield from read(table.rebuild_record)
+    return (decode(RebuildRecord, table.rebuild_record, content.data), content) if content else None
+
+
+def _last_life(table: TableName, known: int) -> Steps[int]:
+    """The newest life that anything tells of; a manifest that can't be read is a reason to rebuild, not to refuse."""
+    kept = yield from list_folder(table.history_folder)
+    try:
+        standing = yield from read_manifest(table)
+    except ManifestCorrupt:
+        standing = None
+    landed = standing.manifest.life if standing else 0
+    return max(known, landed, *(history_life(info.name) or 0 for info in kept))

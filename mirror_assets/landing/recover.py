@@ -5,9 +5,16 @@ from __future__ import annotations
 from mirror_assets.errors import UnknownOutcome
 from mirror_assets.landing.errors import ForeignFile, LostRace, ManifestLost, RebuildRunning, StagedFileLost
 from mirror_assets.landing.format import Entry, Manifest, decode, encode
-from mirror_assets.landing.names import HISTORY, PROCESSED, READY_TO_DELETE, AttemptFolder, TableName, landing_number
-from mirror_assets.landing.rebuild import read_rebuild
-from mirror_assets.landing.state import Standing, read_manifest
+from mirror_assets.landing.names import (
+    PROCESSED,
+    READY_TO_DELETE,
+    AttemptFolder,
+    TableName,
+    history_life,
+    landing_number,
+)
+from mirror_assets.landing.rebuild import RebuildStep, read_rebuild
+from mirror_assets.landing.state import Standing, put_manifest, read_manifest
 from mirror_assets.landing.steps import Create, DeleteTree, Rename, Steps, head, list_folder, read, receipt_of
 from mirror_assets.storage import PathChanged, PathExists, PathMissing
 
@@ -18,16 +25,20 @@ _TRIES = 5
 def recover(table: TableName, rebuild_life: int | None = None) -> Steps[Standing | None]:
     """The manifest with all its files landed, or None for a table that never landed anything.
 
-    `rebuild_life` lets the rebuild of that life through; everybody else waits until it is over.
+    `rebuild_life` lets the rebuild of that life through, once the folder is dropped; everybody else waits until it is
+    over. Whatever is there of an earlier life came late and counts for nothing.
 
     Raises RebuildRunning, ManifestCorrupt, ManifestLost, StagedFileLost, ForeignFile.
     """
     rebuild = yield from read_rebuild(table)
-    if rebuild is not None and rebuild.life != rebuild_life:
-        raise RebuildRunning(str(table), rebuild.step.value)
+    life = 1
+    if rebuild is not None and rebuild.is_running:
+        if rebuild.life != rebuild_life or rebuild.step is RebuildStep.DROPPING:
+            raise RebuildRunning(str(table), rebuild.step.value)
+        life = rebuild.life
     standing = yield from read_manifest(table)
-    if standing is None:
-        standing = yield from _restore(table)
+    if standing is None or standing.manifest.life < life:
+        standing = yield from _restore(table, life)
     if standing is not None:
         yield from redo(table, standing.manifest)
     return standing
@@ -96,7 +107,7 @@ def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
 
 def _keep_history(table: TableName, manifest: Manifest) -> Steps[None]:
     """Keep the generation's entries before any of its files lands, so that each landed file can be recognised."""
-    path = table.history(manifest.generation)
+    path = table.history(manifest.life, manifest.generation)
     if (yield from head(path)) is not None:
         return
     try:
@@ -105,15 +116,16 @@ def _keep_history(table: TableName, manifest: Manifest) -> Steps[None]:
         return  # written by another publisher from the same manifest: a generation has one
 
 
-def _restore(table: TableName) -> Steps[Standing | None]:
-    """Make a lost manifest again from the newest kept generation, if what landed agrees with it."""
-    folder = f"{table.folder}/{HISTORY}"
+def _restore(table: TableName, life: int) -> Steps[Standing | None]:
+    """Make a lost manifest again from the newest generation kept since `life`, if what landed agrees with it."""
     # In this order: another publisher keeps a generation before its files land, so what we see landed is kept by now.
     highest = yield from highest_landed(table)
-    kept = [info for info in (yield from list_folder(folder)) if info.name.endswith(".json")]
+    folder = yield from list_folder(table.history_folder)
+    kept = [info for info in folder if (history_life(info.name) or 0) >= life]
     if not kept:
         if highest:
-            raise ManifestLost(str(table), f"{highest} files have landed and no generation is kept in {folder}")
+            why = f"{highest} files have landed and no generation is kept in {table.history_folder}"
+            raise ManifestLost(str(table), why)
         return None
     content = yield from read(kept[-1].path)
     if content is None:
@@ -122,7 +134,7 @@ def _restore(table: TableName) -> Steps[Standing | None]:
     if highest >= manifest.next_number:
         raise ManifestLost(str(table), f"file {highest} landed after the newest kept generation")
     try:
-        yield Create(table.manifest, content.data)
+        yield from put_manifest(table, manifest, etag=None)
     except PathExists:
         pass  # another publisher restored the same bytes
     return (yield from read_manifest(table))

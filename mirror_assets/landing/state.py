@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mirror_assets.landing.format import Manifest, decode
+from mirror_assets.landing.format import Manifest, decode, encode
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.steps import Steps, read
+from mirror_assets.landing.steps import Create, Replace, Steps, read
+from mirror_assets.storage import PathExists
 
 
 @dataclass(frozen=True)
@@ -48,3 +49,21 @@ def read_manifest(table: TableName) -> Steps[Standing | None]:
     if content is None:
         return None
     return Standing(decode(Manifest, table.manifest, content.data), content.etag)
+
+
+def put_manifest(table: TableName, manifest: Manifest, etag: str | None) -> Steps[None]:
+    """Put the manifest in the place of the one with `etag`; None: of none, or of one whose life has ended.
+
+    A publisher of that life may have been late. Raises PathExists, PathChanged, PathMissing and what a store raises.
+    """
+    data = encode(manifest)
+    if etag is not None:
+        yield Replace(table.manifest, data, etag)
+        return
+    try:
+        yield Create(table.manifest, data)
+    except PathExists:
+        found = yield from read_manifest(table)
+        if found is None or found.manifest.life >= manifest.life:
+            raise
+        yield Replace(table.manifest, data, found.etag)

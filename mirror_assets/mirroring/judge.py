@@ -38,7 +38,8 @@ def staged_findings(work: TableWork, record: SliceRecord) -> tuple[Finding, ...]
     """What each blocking check finds in the parts, as they are on disk now. Columns first: order needs them."""
     staged = StagedSlice(work.store, work.name, record)
     manifest = work.manifest()
-    schema = schema_compatibility(staged, manifest.columns if manifest else ())
+    landed = manifest.columns if manifest and manifest.life == record.life else ()
+    schema = schema_compatibility(staged, landed)
     presence = key_presence(staged)
     if not (schema.passed and presence.passed):
         return (presence, schema, *_not_run(("key_uniqueness", "marker_values", "row_counts", "row_order")))

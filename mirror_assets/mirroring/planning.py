@@ -11,7 +11,7 @@ from mirror_assets.delta.plan import Break, Limits, Plan, PlannedSlice, PlanRequ
 from mirror_assets.delta.state import SourceState
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.landing.rebuild import read_rebuild
+from mirror_assets.landing.rebuild import first_life
 from mirror_assets.landing.state import Footing, next_footing
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.errors import SourceBroke
@@ -50,7 +50,7 @@ def plan_table(work: TableWork, boundaries: frozenset[int] = frozenset()) -> Tab
     """
     state, manifest = work.log.state(), work.manifest()
     if manifest is None:
-        planned, footing = _snapshot(work, state, first_life(work))
+        planned, footing = _snapshot(work, state, drive(first_life(work.name), work.store))
         return TablePlan(state, None, footing, (planned,), None)
     before = Before(manifest.covered, manifest.source_schema, manifest.source_table_id)
     limits = work.table.slices
@@ -77,12 +77,6 @@ def plan_key(work: TableWork, key: SliceKey, before: Before | None) -> PlannedSl
 def plan_snapshot(work: TableWork, life: int) -> tuple[PlannedSlice, Footing]:
     """The snapshot slice that begins a life, at the source's tip, and its footing."""
     return _snapshot(work, work.log.state(), life)
-
-
-def first_life(work: TableWork) -> int:
-    """The life that a table without a manifest begins: that of its rebuild, if one is under way, else the first."""
-    rebuild = drive(read_rebuild(work.name), work.store)
-    return rebuild.life if rebuild else 1
 
 
 def after_manifest(manifest: Manifest) -> Footing:

@@ -10,9 +10,11 @@ from itertools import groupby
 from mirror_assets.landing.errors import SliceMissing
 from mirror_assets.landing.format import Manifest, SliceRecord
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.landing.parts import staged_slices, stands_on
+from mirror_assets.landing.parts import best_attempt, staged_slices, stands_on
+from mirror_assets.landing.rebuild import first_life
 from mirror_assets.landing.state import next_footing
-from mirror_assets.mirroring.planning import Before, first_life, plan_key
+from mirror_assets.landing.steps import drive
+from mirror_assets.mirroring.planning import Before, plan_key
 from mirror_assets.mirroring.stage import stage_slice
 from mirror_assets.mirroring.work import TableWork
 
@@ -24,7 +26,7 @@ def stage_keys(work: TableWork, keys: Sequence[SliceKey]) -> Iterator[SliceRecor
     SliceMissing when a slice before is neither landed nor staged in this run, and what planning and staging raise.
     """
     manifest = work.manifest()
-    footing = next_footing(manifest, life=first_life(work), incarnation=uuid.uuid4().hex)
+    footing = next_footing(manifest, life=drive(first_life(work.name), work.store), incarnation=uuid.uuid4().hex)
     before = Before(manifest.covered, manifest.source_schema, manifest.source_table_id) if manifest else None
     for key in keys:
         if is_done(manifest, key) or key.last <= footing.covered:
@@ -44,16 +46,14 @@ def is_done(manifest: Manifest | None, key: SliceKey) -> bool:
 
 
 def staged_ahead(work: TableWork) -> tuple[SliceRecord, ...]:
-    """The staged slices that could be committed next, one after another; of several attempts the newest."""
+    """The staged slices that could be committed next, one after another."""
     manifest = work.manifest()
-    footing = next_footing(manifest, life=first_life(work), incarnation="")
+    footing = next_footing(manifest, life=drive(first_life(work.name), work.store), incarnation="")
     chain: list[SliceRecord] = []
     for _, attempts in groupby(staged_slices(work.store, work.name), lambda record: record.generation):
         fitting = [record for record in attempts if stands_on(record, footing)]
         if fitting:
-            newest = max(fitting, key=lambda record: record.attempt)
-            chain.append(newest)
-            footing = replace(footing, incarnation=newest.incarnation).after(
-                covered=newest.key.last, files=len(newest.parts)
-            )
+            best = best_attempt(fitting)
+            chain.append(best)
+            footing = replace(footing, incarnation=best.incarnation).after(covered=best.key.last, files=len(best.parts))
     return tuple(chain)

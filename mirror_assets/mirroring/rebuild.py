@@ -10,16 +10,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mirror_assets.landing.errors import ManifestCorrupt, ManifestLost, MetadataDiffers, StagedFileLost
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.rebuild import (
     RebuildRecord,
     RebuildStep,
     advance_rebuild,
     begin_rebuild,
+    drop_again,
     drop_table_folder,
-    finish_rebuild,
-    read_rebuild,
 )
+from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.errors import MirrorSlow
 from mirror_assets.mirroring.judge import judge_slice
@@ -61,27 +62,26 @@ def rebuild_table(work: TableWork, wait: MirrorWait, report: Callable[[str], Non
         record = drive(advance_rebuild(work.name, record, RebuildStep.RETURNING), work.store)
     report(f"{work.name}: {record.step.value}")
     wait.until(wait.returned, f"{work.name} to come back in the mirror")
-    drive(finish_rebuild(work.name), work.store)
+    drive(advance_rebuild(work.name, record, RebuildStep.FINISHED), work.store)
     return published
 
 
 def _open(work: TableWork) -> RebuildRecord:
-    running = drive(read_rebuild(work.name), work.store)
-    if running is not None:
-        return running
-    # Nothing is dropped before it is sure that there is something to load.
-    state = work.log.state()
-    check_source(work.config, work.table, state)
-    manifest = work.manifest()
-    return drive(begin_rebuild(work.name, manifest.life + 1 if manifest else 1), work.store)
+    """The rebuild under way, or a new one; nothing is dropped before it is sure that there is something to load."""
+    check_source(work.config, work.table, work.log.state())
+    return drive(begin_rebuild(work.name), work.store)
 
 
 def _load(work: TableWork, record: RebuildRecord, report: Callable[[str], None]) -> Published:
-    """Land the snapshot of the new life, unless it has landed already."""
-    manifest = work.manifest()
-    if manifest is not None and manifest.life == record.life:
-        return Published(Outcome.COVERED, manifest)
-    report(f"{work.name}: {RebuildStep.LOADING.value}")
-    planned, footing = plan_snapshot(work, record.life)
-    judge_slice(work, stage_slice(work, planned, footing))
-    return land_slice(work, slice_key(planned), record.life)
+    """The snapshot of the new life, landed now or before. What can't be mended is dropped by the next rebuild."""
+    try:
+        standing = drive(recover(work.name, record.life), work.store)
+        if standing is not None:
+            return Published(Outcome.COVERED, standing.manifest)
+        report(f"{work.name}: {RebuildStep.LOADING.value}")
+        planned, footing = plan_snapshot(work, record.life)
+        judge_slice(work, stage_slice(work, planned, footing))
+        return land_slice(work, slice_key(planned), record.life)
+    except (ManifestCorrupt, ManifestLost, MetadataDiffers, StagedFileLost):
+        drive(drop_again(work.name, record), work.store)
+        raise

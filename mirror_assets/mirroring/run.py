@@ -13,7 +13,9 @@ from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.errors import RebuildError
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import Published
+from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.state import next_footing
+from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.errors import ChecksFailed, SourceBroke
 from mirror_assets.mirroring.judge import judge_slice
 from mirror_assets.mirroring.land import land_slice
@@ -34,11 +36,14 @@ class MirroredSlice:
 
 
 def mirror_table(work: TableWork, wait: MirrorWait, report: Callable[[str], None]) -> Iterator[MirroredSlice]:
-    """Each slice as it has landed, until the source's tip is covered.
+    """Each slice as it has landed, until the source's tip is covered; a rebuild that was interrupted is ended first.
 
     Raises SourceBroke at a break with `on_break: hold`, ChecksFailed, and what staging and landing raise; the slices
     before have landed then.
     """
+    running = drive(read_rebuild(work.name), work.store)
+    if running is not None and running.is_running:
+        rebuild_table(work, wait, report)
     while True:
         try:
             plan = plan_table(work)

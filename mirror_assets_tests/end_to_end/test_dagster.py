@@ -13,7 +13,9 @@ from mirror_assets.automation.names import FAILED_SLICE_TAG, RANGE_END, RANGE_ST
 from mirror_assets.definitions import build_definitions
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.landing.format import SliceRecord
+from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.state import Footing
+from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring import stage
 from mirror_assets.mirroring.errors import SourceBroke
 from mirror_assets.mirroring.work import TableWork
@@ -55,6 +57,15 @@ def _request(result: dg.SensorResult | dg.SkipReason) -> tuple[str, str]:
     assert isinstance(result, dg.SensorResult)
     (request,) = result.run_requests or []
     return request.tags[RANGE_START], request.tags[RANGE_END]
+
+
+def _in_partition(job: dg.JobDefinition, instance: dg.DagsterInstance, slice_: str) -> dg.ExecuteInProcessResult:
+    return job.execute_in_process(instance=instance, partition_key=slice_, raise_on_error=False)
+
+
+def _description(failed: dg.DagsterEvent) -> str:
+    told = failed.step_failure_data.user_failure_data
+    return (told.description if told else None) or ""
 
 
 def _materialized(instance: dg.DagsterInstance, asset: dg.AssetKey) -> set[str]:
@@ -168,10 +179,7 @@ def test_a_partition_out_of_order_is_a_clear_error(mirrored: Lab, instance: dg.D
     result = _launch(mirrored, instance, str(key(7, 7)), str(key(7, 7)))
     assert not result.success
     (failed,) = [event for event in result.all_events if event.is_step_failure]
-    description = (
-        failed.step_failure_data.user_failure_data.description if failed.step_failure_data.user_failure_data else ""
-    )
-    assert "version 6 is the next one to be covered" in (description or "")
+    assert "version 6 is the next one to be covered" in _description(failed)
     assert len(mirrored.files) == 3
 
 
@@ -184,19 +192,26 @@ def test_a_slice_of_an_earlier_life_succeeds_as_void(mirrored: Lab, instance: dg
     assert len(mirrored.files) == 1
 
 
+def test_a_rebuild_that_was_interrupted_is_asked_for_first(mirrored: Lab, instance: dg.DagsterInstance) -> None:
+    drive(begin_rebuild(TABLE), mirrored.store)
+    asked = _tick(mirrored, instance)
+    assert isinstance(asked, dg.SensorResult)
+    assert [request.job_name for request in asked.run_requests or []] == [REBUILD]
+
+
 def test_landing_zone_alone_publishes_nothing_unchecked(lab: Lab, instance: dg.DagsterInstance) -> None:
+    """The gate is in the slice record: to choose the asset alone, without its checks, is no way around them."""
     instance.add_dynamic_partitions(slices_of(TABLE).name or "", [str(key(0, 1))])
-    definitions = build_definitions(lab.config)
-    job = definitions.resolve_implicit_global_asset_job_def()
-    for asset in (_FEED, _ZONE):
-        result = job.execute_in_process(
-            instance=instance,
-            partition_key=str(key(0, 1)),
-            asset_selection=[asset],
-            raise_on_error=False,
-        )
-    if not result.success:
-        assert lab.files == []
+    job = build_definitions(lab.config).resolve_implicit_global_asset_job_def()
+
+    def materialize(asset: dg.AssetKey) -> dg.ExecuteInProcessResult:
+        alone = job.get_subset(asset_selection={asset}, asset_check_selection=set())
+        return _in_partition(alone, instance, str(key(0, 1)))
+
+    assert materialize(_FEED).success
+    (failed,) = [event for event in materialize(_ZONE).all_events if event.is_step_failure]
+    assert "because of its checks (not run: key_presence" in _description(failed)
+    assert lab.files == []
 
 
 def test_mirror_all_logs_slices_and_checks_only_job_fails_on_damage(lab: Lab, instance: dg.DagsterInstance) -> None:

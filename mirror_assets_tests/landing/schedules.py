@@ -57,6 +57,7 @@ class Search:
     flying: frozenset[Request] = frozenset()
     losses: int = 0
     crashes: int = 0
+    rebuild_life: int | None = None
 
     def run(self) -> int:
         """How many worlds there are. Raises Violation at the first that breaks a rule."""
@@ -85,7 +86,7 @@ class Search:
 
     def _settle(self, world: World) -> None:
         """Fail unless recovery, and then every publisher once more, leave just what is expected landed."""
-        recovered = _undisturbed(world, lambda _: recover(TABLE))
+        recovered = _undisturbed(world, lambda _: recover(TABLE, self.rebuild_life))
         self._require_order(recovered.ever)
         for start in self.publishers:
             recovered = _undisturbed(recovered, start)

@@ -43,7 +43,7 @@ def test_table_paths(text: str, folder: str, scratch: str) -> None:
     assert table.manifest == f"{folder}/_mirror.json"
     assert table.metadata == f"{folder}/_metadata.json"
     assert table.rebuild_record == f"_rebuild/{text}.json"
-    assert table.history(12) == f"{folder}/_mirror/00000000000000000012.json"
+    assert table.history(3, 12) == f"{folder}/_mirror/0003-00000000000000000012.json"
     assert table.landing_file(3) == f"{folder}/00000000000000000003.parquet"
 
 
@@ -90,7 +90,7 @@ def test_every_accepted_table_name_gives_paths_that_a_store_accepts(text: str) -
     except NameRefused:
         return
     assert str(table) == text
-    for path in (table.folder, table.scratch, table.rebuild_record, table.history(1), table.landing_file(1)):
+    for path in (table.folder, table.scratch, table.rebuild_record, table.history(1, 1), table.landing_file(1)):
         assert len(max(checked(path).split("/"), key=len).encode()) <= 250
     assert folder_to_table(table.folder) == table
     assert is_schema_folder(table.folder.partition("/")[0]) == (table.schema is not None)

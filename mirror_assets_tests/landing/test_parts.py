@@ -116,6 +116,13 @@ def test_of_several_attempts_the_newest_fits(store: LocalStore) -> None:
     assert fitting(store, NEXT, last=9).attempt == hex_id("c")
 
 
+def test_a_refused_attempt_gives_way_even_if_its_clock_was_ahead(store: LocalStore) -> None:
+    refused = stage(store, NEXT, last=9, attempt="b")
+    add_verdicts(store, TABLE, refused, [Verdict(check="row_order", passed=False, etags=refused.etags)])
+    mended = stage(store, NEXT, last=9, attempt="a")
+    assert fitting(store, NEXT, last=9) == mended
+
+
 def test_verdicts_are_added_and_replaced(store: LocalStore) -> None:
     record = stage(store, FIRST, last=7)
     new = Verdict(check="new", passed=True, etags=record.etags)

@@ -15,11 +15,11 @@ from mirror_assets.landing.errors import (
     SliceNotChecked,
     SliceNotStaged,
 )
-from mirror_assets.landing.format import Column, SliceRecord, Verdict
+from mirror_assets.landing.format import Column, SliceKind, SliceRecord, Verdict
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.publish import Outcome, Published, publish
-from mirror_assets.landing.rebuild import begin_rebuild, finish_rebuild
+from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild
 from mirror_assets.landing.receipt import read_receipt
 from mirror_assets.landing.state import Footing
 from mirror_assets.landing.steps import drive
@@ -242,23 +242,23 @@ def test_metadata_comes_before_anything_else_in_the_table_folder(
 
     monkeypatch.setattr(store, "create", listen)
     land(store, record)
-    assert created == [TABLE.metadata, TABLE.manifest, TABLE.history(1)]
+    assert created == [TABLE.metadata, TABLE.manifest, TABLE.history(1, 1)]
 
 
 def test_nothing_is_published_while_a_rebuild_runs(store: LocalStore) -> None:
     land_next(store, last=7)
     record = stage(store, footing_of(store), last=8)
-    drive(begin_rebuild(TABLE, life=2), store)
+    rebuild = drive(begin_rebuild(TABLE), store)
     before = disk(store)
     with pytest.raises(RebuildRunning):
         land(store, record)
     assert disk(store) == before
-    drive(finish_rebuild(TABLE), store)
+    drive(advance_rebuild(TABLE, rebuild, RebuildStep.FINISHED), store)
     assert land(store, record).outcome is Outcome.LANDED
 
 
 def test_the_rebuild_itself_may_publish(store: LocalStore) -> None:
-    drive(begin_rebuild(TABLE, life=2), store)
+    drive(advance_rebuild(TABLE, drive(begin_rebuild(TABLE), store), RebuildStep.LOADING), store)
     record = stage(store, Footing(2, hex_id("second life"), 1, 1, -1), last=5)
     with pytest.raises(RebuildRunning):
         drive(publish(TABLE, record, CHECKS, rebuild_life=1), store)
@@ -312,6 +312,15 @@ def test_old_attempts_are_collected_and_newer_ones_kept(store: LocalStore) -> No
     assert staged_generations(store) == [4]
     assert store.folder_identity(f"{TABLE.scratch}/somebody's") is not None
     require_exactly_once(store, [(7, 0), (8, 0), (9, 0), (10, 0)], covered=10)
+
+
+def test_a_snapshot_in_the_middle_of_a_life_is_refused(store: LocalStore) -> None:
+    """Its rows are inserts: behind those that have landed they would be doubled."""
+    land_next(store, last=7)
+    record = stage(store, footing_of(store), last=8).model_copy(update={"kind": SliceKind.SNAPSHOT})
+    with pytest.raises(SliceNotStaged):
+        land(store, record)
+    require_exactly_once(store, [(7, 0)], covered=7)
 
 
 def test_columns_that_ever_landed_stay_known(store: LocalStore) -> None:

@@ -10,7 +10,7 @@ import pytest
 from mirror_assets.landing.errors import ForeignFile, ManifestCorrupt, ManifestLost, RebuildRunning, StagedFileLost
 from mirror_assets.landing.names import HISTORY, PROCESSED, READY_TO_DELETE, AttemptFolder
 from mirror_assets.landing.publish import publish
-from mirror_assets.landing.rebuild import begin_rebuild
+from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild, drop_table_folder
 from mirror_assets.landing.recover import highest_landed, recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import FileInfo, LocalStore
@@ -164,7 +164,7 @@ def test_manifest_and_newest_generation_deleted(store: LocalStore, keep: int) ->
     land_next(store, last=8)
     store.delete(TABLE.manifest)
     for generation in (1, 2)[keep:]:
-        store.delete(TABLE.history(generation))
+        store.delete(TABLE.history(1, generation))
     before = landed_paths(store)
     with pytest.raises(ManifestLost):
         drive(recover(TABLE), store)
@@ -186,7 +186,7 @@ def test_corrupt_control_file_stops(store: LocalStore, where: str) -> None:
         store.local_path(TABLE.manifest).write_bytes(b"{}")
     elif where == "generation":
         store.delete(TABLE.manifest)
-        store.local_path(TABLE.history(1)).write_bytes(b"")
+        store.local_path(TABLE.history(1, 1)).write_bytes(b"")
     else:
         store.create(TABLE.rebuild_record, b"null")
     with pytest.raises(ManifestCorrupt):
@@ -203,11 +203,18 @@ def test_lost_history_is_kept_again(store: LocalStore) -> None:
 
 def test_rebuild_lets_only_itself_through(store: LocalStore) -> None:
     land_next(store, last=7)
-    drive(begin_rebuild(TABLE, life=2), store)
-    for life in (None, 1, 3):
+    record = drive(begin_rebuild(TABLE), store)
+    for life in (None, 1, 2, 3):
         with pytest.raises(RebuildRunning, match="dropping"):
             drive(recover(TABLE, life), store)
-    assert drive(recover(TABLE, 2), store) is not None
+    drive(drop_table_folder(TABLE), store)
+    record = drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), store)
+    for life in (None, 1, 3):
+        with pytest.raises(RebuildRunning, match="loading"):
+            drive(recover(TABLE, life), store)
+    assert drive(recover(TABLE, 2), store) is None
+    drive(advance_rebuild(TABLE, record, RebuildStep.FINISHED), store)
+    assert drive(recover(TABLE), store) is None
 
 
 @pytest.mark.parametrize("folder", [TABLE.folder, f"{TABLE.folder}/{PROCESSED}", f"{TABLE.folder}/{READY_TO_DELETE}"])

@@ -8,24 +8,34 @@ from functools import partial
 
 import pytest
 
-from mirror_assets.landing.format import SliceRecord
+from mirror_assets.landing.format import SliceRecord, encode
 from mirror_assets.landing.names import AttemptFolder, TableName
 from mirror_assets.landing.publish import publish
-from mirror_assets.landing.state import Standing, read_manifest
+from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild, drop_table_folder
+from mirror_assets.landing.state import Footing, Standing, read_manifest
 from mirror_assets.landing.steps import Create, DeleteTree, Replace, Steps, drive, list_folder
 from mirror_assets.storage import PathChanged, PathExists
 from mirror_assets_tests.landing.minds import Start
 from mirror_assets_tests.landing.schedules import Search, Violation
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, part_bytes, receipt_for, stage
+from mirror_assets_tests.landing.staging import (
+    CHECKS,
+    TABLE,
+    footing_of,
+    hex_id,
+    manifest_of,
+    part_bytes,
+    receipt_for,
+    stage,
+)
 from mirror_assets_tests.storage.memory import MemoryStore
 
 
-def publisher(*records: SliceRecord) -> Start:
+def publisher(*records: SliceRecord, rebuild_life: int | None = None) -> Start:
     """Publishes these slices one after the other; a restart begins with the first again."""
 
     def start(_life: int) -> Steps[None]:
         for record in records:
-            yield from publish(TABLE, record, CHECKS)
+            yield from publish(TABLE, record, CHECKS, rebuild_life)
 
     return start
 
@@ -95,9 +105,27 @@ def restaged(parts: int, zone: MemoryStore | None = None) -> Search:
     return replace(twice, flying=frozenset({late}))
 
 
+def rebuilt(parts: int, zone: MemoryStore | None = None) -> Search:
+    """Two attempts at a rebuild's snapshot, while requests of the life that ended arrive late in the dropped folder."""
+    zone = zone or MemoryStore()
+    started(zone)
+    ended = manifest_of(zone)
+    assert ended is not None
+    record = drive(begin_rebuild(TABLE), zone)
+    drive(drop_table_folder(TABLE), zone)
+    drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), zone)
+    footing = Footing(record.life, hex_id("second life"), generation=1, first_number=1, covered=-1)
+    ours, theirs = (stage(zone, footing, 9, parts, attempt) for attempt in "ab")
+    publishers = tuple(publisher(attempt, rebuild_life=record.life) for attempt in (ours, theirs))
+    late = frozenset({Create(TABLE.manifest, encode(ended)), Create(TABLE.history(1, 1), encode(ended))})
+    return replace(search(zone, publishers, (ours, theirs)), flying=late, rebuild_life=record.life)
+
+
 @pytest.mark.parametrize(
     ("case", "losses", "crashes", "worlds"),
     [
+        pytest.param(partial(rebuilt, 1), 0, 0, 10_000, id="rebuild, requests of the ended life late"),
+        pytest.param(partial(rebuilt, 1), 0, 1, 20_000, id="rebuild, requests of the ended life late, a crash"),
         pytest.param(partial(first, 2), 0, 0, 7_000, id="first slice"),
         pytest.param(partial(following, 2), 0, 0, 7_000, id="next slice"),
         pytest.param(partial(following, 0), 0, 0, 200, id="next slice without parts"),

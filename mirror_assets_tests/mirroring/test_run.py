@@ -9,6 +9,8 @@ from mirror_assets.delta.spark_errors import DuplicateKey
 from mirror_assets.errors import SettingError
 from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.publish import Outcome
+from mirror_assets.landing.rebuild import read_rebuild
+from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.mirroring.errors import ChecksFailed, MirrorSlow, SourceBroke
 from mirror_assets.mirroring.land import land_slice
@@ -89,7 +91,9 @@ def test_a_rebuild_that_waits_too_long_goes_on_where_it_was(mirrored: Lab) -> No
     with pytest.raises(MirrorSlow, match="come back"):
         rebuild_table(mirrored.work, half, lambda _: None)
     assert rebuild_table(mirrored.work, mirrored.wait, lambda _: None).outcome is Outcome.COVERED
-    assert not mirrored.store.list("_rebuild") or mirrored.store.head(TABLE.rebuild_record) is None
+    record = drive(read_rebuild(TABLE), mirrored.store)
+    assert record is not None
+    assert not record.is_running
     assert _equal(mirrored)
 
 

@@ -1,0 +1,133 @@
+"""The rebuild record: one rebuild at a time, lives that never repeat, and requests of the life that ended come late."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirror_assets.landing.errors import MetadataDiffers, RebuildRunning
+from mirror_assets.landing.format import Manifest, SliceRecord, encode
+from mirror_assets.landing.metadata import metadata_bytes
+from mirror_assets.landing.publish import Outcome, publish
+from mirror_assets.landing.rebuild import (
+    RebuildRecord,
+    RebuildStep,
+    advance_rebuild,
+    begin_rebuild,
+    drop_again,
+    drop_table_folder,
+    first_life,
+    read_rebuild,
+)
+from mirror_assets.landing.recover import recover
+from mirror_assets.landing.state import Footing
+from mirror_assets.landing.steps import drive
+from mirror_assets.storage import LocalStore, Store
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, hex_id, manifest_of, stage
+from mirror_assets_tests.landing.zone import landed
+
+SECOND_LIFE = Footing(2, hex_id("second life"), generation=1, first_number=1, covered=-1)
+
+
+def land(store: Store, record: SliceRecord, rebuild_life: int | None = None) -> Outcome:
+    return drive(publish(TABLE, record, CHECKS, rebuild_life), store).outcome
+
+
+def begun_life(store: Store, last: int = 7) -> Manifest:
+    """The manifest of a first life."""
+    land(store, stage(store, footing_of(store), last))
+    manifest = manifest_of(store)
+    assert manifest is not None
+    return manifest
+
+
+def loading(store: Store) -> RebuildRecord:
+    """A rebuild whose table folder is dropped."""
+    record = drive(begin_rebuild(TABLE), store)
+    drive(drop_table_folder(TABLE), store)
+    return drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), store)
+
+
+def finish(store: Store, record: RebuildRecord) -> None:
+    drive(advance_rebuild(TABLE, record, RebuildStep.FINISHED), store)
+
+
+def test_a_rebuild_under_way_is_continued(store: LocalStore) -> None:
+    begun_life(store)
+    record = drive(begin_rebuild(TABLE), store)
+    assert (record.life, record.step) == (2, RebuildStep.DROPPING)
+    moved = drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), store)
+    assert drive(begin_rebuild(TABLE), store) == moved == drive(read_rebuild(TABLE), store)
+
+
+def test_each_rebuild_begins_a_life_of_its_own_even_when_the_folder_is_lost(store: LocalStore) -> None:
+    assert drive(first_life(TABLE), store) == 1
+    begun_life(store)
+    first = loading(store)
+    assert drive(first_life(TABLE), store) == first.life == 2
+    finish(store, first)
+    assert drive(first_life(TABLE), store) == 3
+    second = loading(store)
+    assert second.life == 3
+    finish(store, second)
+
+
+def test_a_manifest_that_cannot_be_read_does_not_hide_its_life(store: LocalStore) -> None:
+    begun_life(store)
+    finish(store, loading(store))
+    land(store, stage(store, Footing(3, hex_id("third"), 1, 1, -1), last=9))
+    store.local_path(TABLE.manifest).write_bytes(b"{")
+    store.delete(TABLE.rebuild_record)
+    assert drive(begin_rebuild(TABLE), store).life == 4
+
+
+def test_only_one_of_two_rebuilds_moves_the_record(store: LocalStore) -> None:
+    record = loading(store)
+    drive(advance_rebuild(TABLE, record, RebuildStep.RETURNING), store)
+    for stale in (RebuildStep.RETURNING, RebuildStep.FINISHED):
+        with pytest.raises(RebuildRunning, match="waiting for the table"):
+            drive(advance_rebuild(TABLE, record, stale), store)
+    with pytest.raises(RebuildRunning):
+        drive(drop_again(TABLE, record), store)
+
+
+def test_what_cannot_be_mended_is_dropped_again_under_another_life(store: LocalStore) -> None:
+    record = loading(store)
+    again = drive(drop_again(TABLE, record), store)
+    assert (again.life, again.step) == (record.life + 1, RebuildStep.DROPPING)
+
+
+@pytest.mark.parametrize("late", ["history", "manifest", "both"])
+def test_control_files_of_the_ended_life_that_come_late_count_for_nothing(store: LocalStore, late: str) -> None:
+    ended = begun_life(store)
+    loading(store)
+    if late != "manifest":
+        store.create(TABLE.history(1, 1), encode(ended))
+    if late != "history":
+        store.create(TABLE.manifest, encode(ended))
+    assert drive(recover(TABLE, 2), store) is None
+    assert land(store, stage(store, SECOND_LIFE, last=9), rebuild_life=2) is Outcome.LANDED
+    assert landed(store) == [(1, (9, 0))]
+    standing = drive(recover(TABLE, 2), store)
+    assert standing is not None
+    assert standing.manifest.life == 2
+
+
+def test_a_lost_manifest_of_the_new_life_is_not_made_from_the_old_one(store: LocalStore) -> None:
+    ended = begun_life(store)
+    record = loading(store)
+    land(store, stage(store, SECOND_LIFE, last=9), rebuild_life=2)
+    finish(store, record)
+    store.create(TABLE.history(1, 99), encode(ended))
+    store.delete(TABLE.manifest)
+    standing = drive(recover(TABLE), store)
+    assert standing is not None
+    assert (standing.manifest.life, standing.manifest.covered) == (2, 9)
+
+
+def test_declared_keys_that_come_late_are_an_error_and_not_overwritten(store: LocalStore) -> None:
+    begun_life(store)
+    loading(store)
+    store.create(TABLE.metadata, metadata_bytes(["other"]))
+    with pytest.raises(MetadataDiffers):
+        land(store, stage(store, SECOND_LIFE, last=9), rebuild_life=2)
+    assert manifest_of(store) is None

@@ -1,0 +1,84 @@
+"""Rebuilds that something comes between: each goes on, by itself or by running it again."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirror_assets.landing.errors import ManifestCorrupt, MetadataDiffers, RebuildRunning
+from mirror_assets.landing.metadata import metadata_bytes
+from mirror_assets.landing.publish import Outcome
+from mirror_assets.landing.rebuild import (
+    RebuildStep,
+    advance_rebuild,
+    begin_rebuild,
+    drop_table_folder,
+    read_rebuild,
+)
+from mirror_assets.landing.steps import drive
+from mirror_assets.mirroring.compare import reconcile_table
+from mirror_assets.mirroring.land import land_slice
+from mirror_assets.mirroring.rebuild import rebuild_table
+from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets_tests.lab import TABLE, Lab, key
+
+
+def _rebuild(lab: Lab) -> Outcome:
+    return rebuild_table(lab.work, lab.wait, lambda _: None).outcome
+
+
+def _dropped(lab: Lab) -> None:
+    """A rebuild that was killed when its table folder was gone."""
+    record = drive(begin_rebuild(TABLE), lab.store)
+    drive(drop_table_folder(TABLE), lab.store)
+    drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), lab.store)
+
+
+def _require_new_life(lab: Lab, life: int) -> None:
+    manifest, record = lab.work.manifest(), drive(read_rebuild(TABLE), lab.store)
+    assert manifest is not None
+    assert manifest.life == life
+    assert record is not None
+    assert not record.is_running
+    assert reconcile_table(lab.work, lab.replicator).state is ReconcileState.EQUAL
+
+
+def test_publishers_wait_and_the_next_run_ends_it(mirrored: Lab) -> None:
+    _dropped(mirrored)
+    with pytest.raises(RebuildRunning):
+        land_slice(mirrored.work, key(6, 6))
+    assert mirrored.mirror() == []
+    _require_new_life(mirrored, life=2)
+
+
+def test_a_corrupt_manifest_is_rebuilt(mirrored: Lab) -> None:
+    (mirrored.folder / "_mirror.json").write_text("{")
+    with pytest.raises(ManifestCorrupt, match="rebuild"):
+        mirrored.mirror()
+    assert _rebuild(mirrored) is Outcome.LANDED
+    _require_new_life(mirrored, life=2)
+
+
+def test_files_that_a_killed_rebuild_had_committed_get_their_numbers(mirrored: Lab) -> None:
+    assert _rebuild(mirrored) is Outcome.LANDED
+    record = drive(read_rebuild(TABLE), mirrored.store)
+    manifest = mirrored.work.manifest()
+    assert record is not None
+    assert manifest is not None
+    drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), mirrored.store)
+    (entry,) = manifest.entries
+    staged = mirrored.root / "landing" / entry.staged
+    staged.parent.mkdir(parents=True, exist_ok=True)
+    (mirrored.folder / mirrored.files[0]).rename(staged)
+    assert _rebuild(mirrored) is Outcome.COVERED
+    assert len(mirrored.files) == 1
+    _require_new_life(mirrored, life=2)
+
+
+def test_keys_declared_by_a_killed_rebuild_are_dropped_with_its_folder(mirrored: Lab) -> None:
+    """Its keys were changed in mirror.yaml before it was run again; declared keys can't be changed in place."""
+    _dropped(mirrored)
+    mirrored.store.create(TABLE.metadata, metadata_bytes(["other"]))
+    with pytest.raises(MetadataDiffers, match="rebuild"):
+        _rebuild(mirrored)
+    assert _rebuild(mirrored) is Outcome.LANDED
+    _require_new_life(mirrored, life=3)
