@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEMO_CONFIG := $(CURDIR)/.demo/mirror.yaml
 MIRROR_CONFIG ?= $(DEMO_CONFIG)
+IN_HOME := DAGSTER_HOME=$(CURDIR)/.dagster
+HOME_SETTINGS := .dagster/dagster.yaml
 
 .DEFAULT_GOAL := help
 .PHONY: help demo dev test check bench java
@@ -13,15 +15,13 @@ MIRROR_CONFIG ?= $(DEMO_CONFIG)
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-7s %s\n", $$1, $$2}'
 
-demo: java $(INSTALLED) ## mirror a lake of real tables on this machine and prove it equal to its source
-	$(BIN)/mirror-assets demo
+demo: java $(INSTALLED) $(HOME_SETTINGS) ## mirror a lake of real tables on this machine and prove it equal to its source
+	@$(IN_HOME) $(BIN)/mirror-assets demo $(ARGS)
 
-dev: home := DAGSTER_HOME=$(CURDIR)/.dagster MIRROR_CONFIG=$(MIRROR_CONFIG) MIRROR_SENSORS=on
-dev: java $(INSTALLED) $(MIRROR_CONFIG) ## Dagster's UI on MIRROR_CONFIG (by default the demo's mirror.yaml)
-	mkdir -p .dagster
-	cp dagster.yaml .dagster/dagster.yaml
-	$(home) $(BIN)/python -m mirror_assets.automation.pools
-	$(home) $(BIN)/dg dev --workspace workspace.yaml
+dev: settings := MIRROR_CONFIG=$(MIRROR_CONFIG) MIRROR_SENSORS=on
+dev: java $(INSTALLED) $(HOME_SETTINGS) $(MIRROR_CONFIG) ## Dagster's UI on MIRROR_CONFIG (by default the demo's mirror.yaml)
+	@$(IN_HOME) $(settings) $(BIN)/python -m mirror_assets.automation.pools
+	@$(IN_HOME) $(settings) $(BIN)/dg dev --workspace workspace.yaml
 
 test: java $(INSTALLED) ## run the tests; ARGS="-k name" picks some
 	$(BIN)/pytest $(ARGS)
@@ -35,8 +35,13 @@ check: $(INSTALLED) ## lint, format, types and import borders
 bench: java $(INSTALLED) ## measure the encoder against a plain dump of the feed; ARGS go to it
 	$(BIN)/python -m benchmarks $(ARGS)
 
-$(DEMO_CONFIG): | java $(INSTALLED)
-	$(BIN)/mirror-assets demo
+$(DEMO_CONFIG): | java $(INSTALLED) $(HOME_SETTINGS)
+	@$(IN_HOME) $(BIN)/mirror-assets demo
+
+# What the demo records here is what `make dev` shows.
+$(HOME_SETTINGS): dagster.yaml
+	@mkdir -p $(@D)
+	@cp dagster.yaml $@
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: install it, or run make PYTHON=/path/to/python")'

@@ -18,7 +18,6 @@ from benchmarks.source import make_source
 from mirror_assets.config import load_config
 from mirror_assets.delta.feed import landing_rows
 from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.reader import read_changes, read_changes_public
 from mirror_assets.delta.session import open_session
 from mirror_assets.landing.format import SliceRecord
@@ -52,7 +51,7 @@ class Bench:
         self._spark, self._folder, self._uri = spark, folder, uri
         self.last = SourceLog(uri).state().version
         work = self._work("begun")
-        mirror_slice(work, plan_key(work, SliceKey(1, 0, 0), None))
+        mirror_slice(work, work.log.state(), plan_key(work, SliceKey(1, 0, 0), None))
 
     def contestants(self) -> dict[str, Callable[[int], None]]:
         """What is compared, by name."""
@@ -67,7 +66,7 @@ class Bench:
     def plan(self) -> str:
         """The physical plan of the encoder."""
         work = self._work("begun")
-        planned = _pending(work)
+        (planned,) = plan_table(work).slices
         feed = feed_slice(work.table, planned, landed_columns(planned.schema))
         frame = landing_rows(read_changes(self._spark, self._uri, feed.first, feed.last), feed, {})
         text: str = frame._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001 there is no public way
@@ -97,11 +96,6 @@ class Bench:
         return TableWork(config, config.table(_TABLE), SourceLog(self._uri), store, lambda: self._spark)
 
 
-def _pending(work: TableWork) -> PlannedSlice:
-    (planned,) = plan_table(work).slices
-    return planned
-
-
 def _staged(work: TableWork) -> SliceRecord:
     plan = plan_table(work)
     (planned,) = plan.slices
@@ -117,7 +111,9 @@ def _publish(work: TableWork) -> None:
 
 
 def _mirror(work: TableWork) -> None:
-    mirror_slice(work, _pending(work))
+    plan = plan_table(work)
+    (planned,) = plan.slices
+    mirror_slice(work, plan.state, planned)
 
 
 def main() -> None:

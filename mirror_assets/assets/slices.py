@@ -8,7 +8,7 @@ import dagster as dg
 
 from mirror_assets.assets.items import MetadataItem
 from mirror_assets.automation.names import FAILED_SLICE_TAG
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import SliceKey
 
 Metadata = Mapping[str, MetadataItem]
@@ -52,4 +52,6 @@ def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:
     metadata: dict[str, MetadataItem] = {"code": error.code.value, "next_step": error.next_step}
     if key is not None:
         metadata["slice"] = str(key)
-    return dg.Failure(description=str(error), metadata=metadata, allow_retries=False)
+    return dg.Failure(
+        description=str(error), metadata=metadata, allow_retries=isinstance(error, RetryError | UnknownOutcome)
+    )

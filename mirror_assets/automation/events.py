@@ -7,6 +7,7 @@ import threading
 import dagster as dg
 
 from mirror_assets.assets.metadata import landed_metadata, staged_metadata
+from mirror_assets.assets.source import source_observation
 from mirror_assets.automation.names import Kind, asset_key, slices_of
 from mirror_assets.mirroring.run import MirroredSlice
 from mirror_assets.mirroring.work import TableWork
@@ -21,13 +22,15 @@ class SliceEvents:
         self._lock = threading.Lock()
 
     def log(self, work: TableWork, mirrored: MirroredSlice) -> None:
-        """Log one slice: partition first, then change_feed with its checks, then landing_zone."""
+        """Log one slice: partition first, then its source, then change_feed with its checks, then landing_zone."""
         key = mirrored.record.slice
         feed, zone = asset_key(Kind.CHANGE_FEED, work.name), asset_key(Kind.LANDING_ZONE, work.name)
+        observed = source_observation(work.name, mirrored.source, mirrored.planned)
         staged = dg.AssetMaterialization(feed, partition=key, metadata=staged_metadata(work, mirrored.record))
         landed = dg.AssetMaterialization(zone, partition=key, metadata=landed_metadata(work, mirrored.published))
         with self._lock:
             self._context.instance.add_dynamic_partitions(_partitions(work), [key])
+            self._context.log_event(observed)
             self._context.log_event(staged)
             for finding in mirrored.findings:
                 evaluation = dg.AssetCheckEvaluation(

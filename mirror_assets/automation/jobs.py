@@ -18,6 +18,7 @@ from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.rebuild import rebuild_table
+from mirror_assets.replicator import TableStatus
 from mirror_assets.resources.catalog import replicator, table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
@@ -27,6 +28,8 @@ REPLICATE = "replicate"
 REBUILD = "rebuild"
 ALL_CHECKS = "all_checks"
 TABLES_OP = "mirror_tables"
+REPLICATE_OP = "replicate_tables"
+REBUILD_OP = "rebuild_table"
 
 Job: TypeAlias = dg.JobDefinition | UnresolvedAssetJobDefinition
 
@@ -110,10 +113,15 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
 
 
 def _replicate_job(settings: Config) -> Job:
-    @dg.op(description="One iteration of the local stand-in for Fabric's replicator.")
-    def replicate_tables(context: dg.OpExecutionContext, landing_zone: LandingZone) -> None:
-        for status in replicator(settings, landing_zone).poll():
+    @dg.op(name=REPLICATE_OP, description="One iteration of the local stand-in for Fabric's replicator.")
+    def replicate_tables(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[TableStatus]:
+        try:
+            statuses = replicator(settings, landing_zone).poll()
+        except MirrorError as error:
+            raise failure(error) from error
+        for status in statuses:
             context.log_event(mirror_observation(status))
+        return list(statuses)
 
     @dg.job(name=REPLICATE, description="Apply what has landed to the local mirror.")
     def replicate() -> None:
@@ -123,7 +131,10 @@ def _replicate_job(settings: Config) -> Job:
 
 
 def _rebuild_job(settings: Config) -> Job:
-    @dg.op(description="Drop the table's folder, wait for the mirror, land a snapshot, wait until the table is back.")
+    @dg.op(
+        name=REBUILD_OP,
+        description="Drop the table's folder, wait for the mirror, land a snapshot, wait until the table is back.",
+    )
     def rebuild_op(
         context: dg.OpExecutionContext,
         config: RebuildTable,

@@ -34,9 +34,9 @@ def mirror_tables(
 
     def one(table: TableSettings) -> TableReport:
         report = TableReport(str(table.name))
-        work = table_work(settings, table, zone, sources, spark)
-        wait = mirror_wait(replicator(settings, zone), table.name)
         try:
+            work = table_work(settings, table, zone, sources, spark)
+            wait = mirror_wait(replicator(settings, zone), table.name)
             for mirrored in mirror_table(work, wait, context.log.info):
                 events.log(work, mirrored)
                 report = report.with_slice(mirrored)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import dagster as dg
 
 from mirror_assets.assets.source import source_observation
-from mirror_assets.automation.jobs import REBUILD, REPLICATE, Job, slices_job_name
+from mirror_assets.automation.jobs import REBUILD, REBUILD_OP, REPLICATE, Job, slices_job_name
 from mirror_assets.automation.names import (
     FAILED_SLICE_TAG,
     RANGE_END,
@@ -169,7 +169,7 @@ def _rebuild(work: TableWork, why: str) -> dg.SensorResult | dg.SkipReason:
 
 
 def _request_rebuild(work: TableWork) -> dg.SensorResult:
-    run_config = dg.RunConfig(ops={"rebuild_op": {"config": {"table": str(work.name)}}})
+    run_config = dg.RunConfig(ops={REBUILD_OP: {"config": {"table": str(work.name)}}})
     return dg.SensorResult(
         run_requests=[dg.RunRequest(job_name=REBUILD, run_config=run_config, tags={TABLE_TAG: str(work.name)})]
     )

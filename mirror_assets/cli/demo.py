@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mirror_assets.automation.jobs import ALL_CHECKS, REPLICATE
+from mirror_assets.automation.names import Kind, asset_key
 from mirror_assets.automation.report import TableReport
-from mirror_assets.cli.execute import exit_code, mirror
+from mirror_assets.cli.execute import CheckLine, check_lines, mirror
+from mirror_assets.cli.jobs import execute, failures
 from mirror_assets.cli.output import note, show_json, show_records
-from mirror_assets.cli.show import reconcile_all
 from mirror_assets.config import Config, load_config
 from mirror_assets.delta.session import open_session
 from mirror_assets.demo.config import write_config
 from mirror_assets.demo.lake import begin_lake, continue_lake
-from mirror_assets.replicator import LocalReplicator
-from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
-from mirror_assets.storage import LocalStore
+from mirror_assets.landing.names import TableName
 
 _FINE, _FAILED = 0, 1
+_EQUAL = "equal to source"
 
 
 @dataclass(frozen=True)
@@ -38,30 +40,35 @@ class DemoLine:
 
 
 def demo(folder: Path, months: int, *, as_json: bool) -> int:
-    """Build, mirror, replicate, reconcile; 1 unless every table equals its source."""
+    """Build, mirror, replicate, check; 1 unless every check passes and every table equals its source."""
     began = time.monotonic()
     root = folder.resolve()
     root.mkdir(parents=True, exist_ok=True)
     config = load_config(write_config(root))
+    rounds = _mirror_as_it_happens(config, root, range(1, months + 1))
+    note("Applying the landing files as Fabric's replicator would, and checking everything")
+    replicated, checked = execute(config, REPLICATE), execute(config, ALL_CHECKS)
+    checks = check_lines(checked)
+    lines = [_line(reports, checks) for reports in zip(*rounds, strict=True)]
+    _show(lines, root, time.monotonic() - began, as_json=as_json)
+    problems = [report.error for reports in rounds for report in reports if report.error]
+    problems += [f"{line.asset}: {line.check}: {line.message}" for line in checks if not line.passed]
+    problems += [*failures(replicated), *failures(checked)]
+    for problem in problems:
+        note(f"error: {problem}")
+    return _FINE if not problems and all(line.result == _EQUAL for line in lines) else _FAILED
+
+
+def _mirror_as_it_happens(config: Config, root: Path, months: range) -> list[list[TableReport]]:
+    """What was mirrored after the first loads, and after all that happened then."""
     spark = open_session(config.spark.settings)
-    span = range(1, months + 1)
     note(f"First loads of flights, planes, weather, airports and airlines into {root / 'lake'}")
+    begin_lake(spark, root, note, months)
     _clear(config)
-    begin_lake(spark, root, note, span)
     rounds = [_mirror(config)]
     note("What happens to the tables afterwards")
-    continue_lake(spark, root, note, span)
-    rounds.append(_mirror(config))
-    note("Applying the landing files as Fabric's replicator would")
-    LocalReplicator(LocalStore(config.landing_zone.path), config.mirror.path).poll()
-    results = reconcile_all(config)
-    lines = _lines(rounds, results)
-    _show(lines, root, time.monotonic() - began, as_json=as_json)
-    failed = [report for reports in rounds for report in reports if report.error]
-    for report in failed:
-        note(f"error: {report.error}")
-    equal = all(result.state is ReconcileState.EQUAL for result in results)
-    return exit_code(failed) if failed else _FINE if equal else _FAILED
+    continue_lake(spark, root, note, months)
+    return [*rounds, _mirror(config)]
 
 
 def _mirror(config: Config) -> list[TableReport]:
@@ -75,25 +82,27 @@ def _clear(config: Config) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _lines(rounds: list[list[TableReport]], results: list[Reconciliation]) -> list[DemoLine]:
-    lines = []
-    for index, result in enumerate(results):
-        reports = [reports[index] for reports in rounds]
-        rows = [report.rows for report in reports]
-        lines.append(
-            DemoLine(
-                table=result.table,
-                versions=result.version + 1,
-                slices=sum(report.slices for report in reports),
-                files=sum(report.files for report in reports),
-                inserts=sum(counts.inserts for counts in rows),
-                updates=sum(counts.updates for counts in rows),
-                deletes=sum(counts.deletes for counts in rows),
-                seconds=round(sum(report.seconds for report in reports), 1),
-                result="equal to source" if result.state is ReconcileState.EQUAL else result.state.value,
-            )
-        )
-    return lines
+def _line(reports: Sequence[TableReport], checks: Sequence[CheckLine]) -> DemoLine:
+    """One table's line, from its reports of all rounds and the check that compares its mirror."""
+    table, rows = reports[0].table, [report.rows for report in reports]
+    covered = [report.covered for report in reports if report.covered is not None]
+    return DemoLine(
+        table=table,
+        versions=max(covered, default=-1) + 1,
+        slices=sum(report.slices for report in reports),
+        files=sum(report.files for report in reports),
+        inserts=sum(counts.inserts for counts in rows),
+        updates=sum(counts.updates for counts in rows),
+        deletes=sum(counts.deletes for counts in rows),
+        seconds=round(sum(report.seconds for report in reports), 1),
+        result=_result(table, checks),
+    )
+
+
+def _result(table: str, checks: Sequence[CheckLine]) -> str:
+    mirror_key = asset_key(Kind.MIRROR, TableName.parse(table)).to_user_string()
+    found = [line for line in checks if line.asset == mirror_key and line.check == "reconciled"]
+    return "not compared" if not found else _EQUAL if found[0].passed else "different"
 
 
 def _show(lines: list[DemoLine], root: Path, seconds: float, *, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
 
+from mirror_assets.cli.spark_log import spark_log
 from mirror_assets.errors import MirrorError, SettingError
 
 
@@ -22,8 +23,18 @@ class Exit(IntEnum):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     options = _parser().parse_args(arguments)
+    with spark_log() as log:
+        code = _exit_code(options)
+        if log and code is Exit.FAILED and log.stat().st_size:
+            print(f"Spark's own messages are in {log}", file=sys.stderr)  # noqa: T201 the command line's voice
+        elif log:
+            log.unlink()
+    return int(code)
+
+
+def _exit_code(options: argparse.Namespace) -> Exit:
     try:
-        return int(_run(options))
+        return _run(options)
     except SettingError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201 the command line's voice
         return Exit.BAD_SETTING

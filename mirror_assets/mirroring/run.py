@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from mirror_assets.audit.finding import Finding
 from mirror_assets.config import OnBreak
 from mirror_assets.delta.plan import PlannedSlice
+from mirror_assets.delta.state import SourceState
 from mirror_assets.errors import RebuildError
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import Published
@@ -27,8 +28,10 @@ from mirror_assets.mirroring.work import TableWork
 
 @dataclass(frozen=True)
 class MirroredSlice:
-    """A slice that went all the way: how it was staged, what its checks found, what landed."""
+    """A slice that went all the way: the source it came from, how it was staged, what its checks found, what landed."""
 
+    source: SourceState
+    planned: PlannedSlice
     record: SliceRecord
     findings: tuple[Finding, ...]
     published: Published
@@ -49,7 +52,7 @@ def mirror_table(work: TableWork, wait: MirrorWait, report: Callable[[str], None
             plan = plan_table(work)
             for planned in plan.slices:
                 report(f"{work.name}: slice {slice_key(planned)}, {planned.rows} rows in {planned.parts} parts")
-                yield mirror_slice(work, planned)
+                yield mirror_slice(work, plan.state, planned)
             if plan.stop is not None:
                 raise SourceBroke(str(work.name), plan.stop.version, plan.stop.message)
             if not plan.slices:
@@ -61,8 +64,8 @@ def mirror_table(work: TableWork, wait: MirrorWait, report: Callable[[str], None
             rebuild_table(work, wait, report)
 
 
-def mirror_slice(work: TableWork, planned: PlannedSlice) -> MirroredSlice:
-    """One slice, staged, checked and landed. Raises ChecksFailed before anything is published."""
+def mirror_slice(work: TableWork, source: SourceState, planned: PlannedSlice) -> MirroredSlice:
+    """One slice of the source, staged, checked and landed. Raises ChecksFailed before anything is published."""
     began = time.monotonic()
     footing = next_footing(work.manifest(), life=planned.life, incarnation=uuid.uuid4().hex)
     record, findings = judge_slice(work, stage_slice(work, planned, footing))
@@ -70,4 +73,4 @@ def mirror_slice(work: TableWork, planned: PlannedSlice) -> MirroredSlice:
     if failed:
         raise ChecksFailed(str(work.name), record.slice, failed)
     published = land_slice(work, record.key)
-    return MirroredSlice(record, findings, published, time.monotonic() - began)
+    return MirroredSlice(source, planned, record, findings, published, time.monotonic() - began)

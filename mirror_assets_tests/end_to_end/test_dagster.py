@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from mirror_assets.automation.jobs import ALL_CHECKS, MIRROR_ALL, REBUILD, REPLICATE, slices_job_name
+from mirror_assets.automation.jobs import ALL_CHECKS, MIRROR_ALL, REBUILD, REBUILD_OP, REPLICATE, slices_job_name
 from mirror_assets.automation.names import FAILED_SLICE_TAG, RANGE_END, RANGE_START, Kind, asset_key, slices_of
 from mirror_assets.definitions import build_definitions
 from mirror_assets.delta.plan import PlannedSlice
@@ -185,7 +185,7 @@ def test_a_partition_out_of_order_is_a_clear_error(mirrored: Lab, instance: dg.D
 
 def test_a_slice_of_an_earlier_life_succeeds_as_void(mirrored: Lab, instance: dg.DagsterInstance) -> None:
     job = build_definitions(mirrored.config).resolve_job_def(REBUILD)
-    config = dg.RunConfig(ops={"rebuild_op": {"config": {"table": str(TABLE)}}})
+    config = dg.RunConfig(ops={REBUILD_OP: {"config": {"table": str(TABLE)}}})
     assert job.execute_in_process(instance=instance, run_config=config).success
     instance.add_dynamic_partitions(slices_of(TABLE).name or "", [str(key(2, 3))])
     assert _launch(mirrored, instance, str(key(2, 3)), str(key(2, 3))).success

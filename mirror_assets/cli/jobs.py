@@ -1,0 +1,47 @@
+"""Runs Dagster jobs in this process, and says what failed in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import dagster as dg
+
+from mirror_assets.automation.console import PLAIN
+from mirror_assets.config import Config
+from mirror_assets.definitions import build_definitions
+
+
+def execute(config: Config, job: str, ops: Mapping[str, dg.Config] | None = None) -> dg.ExecuteInProcessResult:
+    """A run of the job; a step that fails is in the result."""
+    run_config = dg.RunConfig(ops=dict(ops or {}), loggers={PLAIN: {"config": {}}})
+    with _instance() as instance:
+        definition = build_definitions(config).resolve_job_def(job)
+        return definition.execute_in_process(instance=instance, run_config=run_config, raise_on_error=False)
+
+
+def failures(result: dg.ExecuteInProcessResult) -> list[str]:
+    """What made steps fail, but for blocking checks: their own lines say it better."""
+    failed = [event for event in result.all_events if event.is_step_failure and not _is_check_failure(event)]
+    return [f"{event.step_key}: {_text(event)}" for event in failed]
+
+
+@contextmanager
+def _instance() -> Iterator[dg.DagsterInstance]:
+    """The instance of DAGSTER_HOME, so that the UI shows what the command did; without one, a passing one."""
+    opened = dg.DagsterInstance.get() if os.environ.get("DAGSTER_HOME") else dg.DagsterInstance.ephemeral()
+    with opened as instance:
+        yield instance
+
+
+def _is_check_failure(event: dg.DagsterEvent) -> bool:
+    error = event.step_failure_data.error
+    return bool(error and "DagsterAssetCheckFailedError" in (error.cls_name or ""))
+
+
+def _text(event: dg.DagsterEvent) -> str:
+    data = event.step_failure_data
+    if data.user_failure_data and data.user_failure_data.description:
+        return data.user_failure_data.description
+    return data.error.message if data.error else "the step failed"
