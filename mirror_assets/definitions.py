@@ -44,7 +44,7 @@ def build_definitions(config: Config) -> dg.Definitions:
             for table in tables
             for check in (staged_checks(config, table), *landed_checks(config, table), *mirror_checks(config, table))
         ],
-        sensors=[*(slices_sensor(config, table, by_name) for table in tables), replicator_sensor(by_name)],
+        sensors=[*(slices_sensor(config, table, by_name) for table in tables), replicator_sensor(config, by_name)],
         jobs=jobs,
         resources=resources(config),
         loggers={PLAIN: plain_logger},

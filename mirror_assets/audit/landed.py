@@ -11,6 +11,7 @@ from mirror_assets.landing.metadata import declared_keys
 from mirror_assets.landing.names import (
     PROCESSED,
     READY_TO_DELETE,
+    SliceKey,
     TableName,
     history_life,
     landing_name,
@@ -132,7 +133,7 @@ def _generation_problems(folder: _Folder) -> list[str]:
 
 
 def _first_version(manifest: Manifest) -> int:
-    return int(manifest.slice.split("-")[1])
+    return SliceKey.parse(manifest.slice).first
 
 
 def _name_problems(folder: _Folder) -> list[str]:

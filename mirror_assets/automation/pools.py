@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import dagster as dg
 
 from mirror_assets.automation.names import pool_name
 from mirror_assets.config import Config, load_config
+from mirror_assets.errors import MirrorError
 
 
 def set_pools(config: Config, instance: dg.DagsterInstance) -> None:
@@ -14,6 +17,15 @@ def set_pools(config: Config, instance: dg.DagsterInstance) -> None:
         instance.event_log_storage.set_concurrency_slots(pool_name(table.name), 1)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Set the pools of the configuration in the instance of DAGSTER_HOME; exits with the message of a bad setting."""
+    try:
+        config = load_config()
+    except MirrorError as error:
+        sys.exit(f"error: {error}")
     with dg.DagsterInstance.get() as opened:
-        set_pools(load_config(), opened)
+        set_pools(config, opened)
+
+
+if __name__ == "__main__":
+    main()

@@ -30,7 +30,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.planning import TablePlan, plan_table
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
-from mirror_assets.resources.catalog import planning_work
+from mirror_assets.resources.catalog import planning_work, replicator
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
 
@@ -89,8 +89,8 @@ def slices_sensor(settings: Config, table: TableSettings, jobs: dict[str, Job]) 
     return sensor
 
 
-def replicator_sensor(jobs: dict[str, Job]) -> dg.SensorDefinition:
-    """The sensor that lets the local stand-in poll the landing zone, one run at a time."""
+def replicator_sensor(settings: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
+    """The sensor that lets the local stand-in poll when a landing file waits for it, one run at a time."""
 
     @dg.sensor(
         name="replicator",
@@ -99,9 +99,11 @@ def replicator_sensor(jobs: dict[str, Job]) -> dg.SensorDefinition:
         default_status=default_status(),
         description="Runs the local stand-in for Fabric's replicator.",
     )
-    def sensor(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        busy = context.instance.get_runs(dg.RunsFilter(job_name=REPLICATE, statuses=_BUSY), limit=1)
-        return dg.SkipReason("it is polling") if busy else dg.RunRequest()
+    def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.RunRequest | dg.SkipReason:
+        if context.instance.get_runs(dg.RunsFilter(job_name=REPLICATE, statuses=_BUSY), limit=1):
+            return dg.SkipReason("it is polling")
+        waits = replicator(settings, landing_zone).has_work()
+        return dg.RunRequest() if waits else dg.SkipReason("no landing file waits")
 
     return sensor
 

@@ -1,4 +1,4 @@
-"""Commits behind which a mirror can't go on from what landed (design §7)."""
+"""Commits behind which a mirror can't go on from what landed (docs/decisions/0002)."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def cut_commits(
 def spread_commits(commits: Sequence[Commit], target_rows: int) -> tuple[CommitSpread, ...]:
     """Parts for every commit that changes data: small ones share a part, a large one has several to itself.
 
-    Parts in order hold commits in order; a part holds about `target_rows` at most (design §5).
+    Parts in order hold commits in order; a part holds about `target_rows` at most (docs/encoding.md).
     """
     spreads: list[CommitSpread] = []
     part = filled = 0

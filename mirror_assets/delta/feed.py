@@ -1,4 +1,4 @@
-"""Encodes a slice of the change feed into ordered, marked parts with one shuffle (design §5).
+"""Encodes a slice of the change feed into ordered, marked parts with one shuffle (docs/encoding.md).
 
 Per commit and key the feed has an old row, a new row, or both: old only is a DELETE, new only an INSERT, both an UPDATE
 with the new row. So at most one change per key and commit is left, and the order of rows within a commit is free.

@@ -1,4 +1,4 @@
-"""The plan: which commits are mirrored together, in how many parts, and where mirroring must stop (design §1, §4, §7).
+"""The plan: which commits are mirrored together, in how many parts, where mirroring must stop (docs/decisions/0002).
 
 A pure function of the log and the settings: the same input gives the same plan, so a retry writes the same files.
 """

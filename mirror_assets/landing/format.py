@@ -1,4 +1,4 @@
-"""The control files that we write into a landing zone, as values (design §4).
+"""The control files that we write into a landing zone, as values (docs/landing-folder.md).
 
 All of them are read back as untrusted input: sizes are limited, unknown fields refused, types checked.
 """
@@ -106,7 +106,7 @@ class Verdict(_Record):
 
 
 class Receipt(_Record):
-    """What every landing file says of itself in its Parquet key-value metadata (design §4)."""
+    """What every landing file says of itself in its Parquet key-value metadata (docs/landing-folder.md)."""
 
     format: Literal[1] = 1
     incarnation: str

@@ -25,7 +25,7 @@ _LANDING_FILE = re.compile(r"([0-9]{20})\.parquet")
 _PART = re.compile(r"part-([0-9]{5})\.parquet")
 _ATTEMPT_FOLDER = re.compile(r"(0|[1-9][0-9]*)-([0-9a-f]{32})")
 _HISTORY = re.compile(r"([0-9]{4})-([0-9]{20})\.json")
-_SLICE_KEY = re.compile(r"([0-9]{4})-([0-9]{20})-([0-9]{20})")
+_SLICE_KEY = re.compile(r"([0-9]{4})-([0-9]{8,20})-([0-9]{8,20})")
 _FORBIDDEN = re.compile(r'[\\/:*?"<>|\x00-\x1f\x7f-\x9f\ud800-\udfff]')
 _MAX_NAME = 128
 _MAX_BYTES = 240  # `[schema.]table` is one name below `_scratchPad`, and file systems allow 255 bytes
@@ -189,7 +189,11 @@ def attempt_id(milliseconds: int, random: bytes) -> str:
 
 @dataclass(frozen=True, order=True)
 class SliceKey:
-    """A slice's partition key, `life-first-last`; keys sort as things happened (design §4)."""
+    """A slice's partition key, `life-first-last`; keys sort as things happened (docs/landing-folder.md).
+
+    Versions have eight digits, which Dagster's list of partitions shows whole; beyond that a text is longer, and only
+    its place in an alphabetical list is off.
+    """
 
     life: int
     first: int
@@ -200,12 +204,14 @@ class SliceKey:
         """The key written as text. Raises NameRefused for any other text."""
         match = _SLICE_KEY.fullmatch(text)
         if match is None:
-            raise NameRefused(text, "a slice's key is life-first-last with 4, 20 and 20 digits")
+            raise NameRefused(text, "a slice's key is life-first-last with 4, 8 and 8 digits")
         key = cls(int(match[1]), int(match[2]), int(match[3]))
+        if str(key) != text:
+            raise NameRefused(text, "its versions have zeros in front that don't belong there")
         if key.first > key.last:
             raise NameRefused(text, "its first version is after its last")
         return key
 
     def __str__(self) -> str:
         """`life-first-last`, zero-padded."""
-        return f"{self.life:04d}-{self.first:020d}-{self.last:020d}"
+        return f"{self.life:04d}-{self.first:08d}-{self.last:08d}"

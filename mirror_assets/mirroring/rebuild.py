@@ -1,7 +1,7 @@
 """Rebuilds a table: drop its folder, wait until the mirror dropped it, land a snapshot, wait until it is back.
 
 Each step is recorded outside the folder before the next begins, so a rebuild that was killed goes on where it was
-(reference `landing-zone` §4.35; docs/exactly-once.md).
+(reference `landing-zone` §4.35; docs/landing-folder.md).
 """
 
 from __future__ import annotations

@@ -45,6 +45,13 @@ class LocalReplicator:
             write_json(self._layout.summary, summary(statuses))
         return statuses
 
+    def has_work(self) -> bool:
+        """Whether a poll would find something to do, from listings alone; applies nothing and locks nothing."""
+        folders = table_folders(self._store)
+        if {TableName.parse(record.name) for record in self._records()} - {folder.name for folder in folders}:
+            return True
+        return any(self._is_due(folder) for folder in folders)
+
     def status(self) -> tuple[TableStatus, ...]:
         """Every table that the mirror knows, by name, as the last poll left it; applies nothing."""
         records = sorted(self._records(), key=lambda record: record.name)
@@ -78,6 +85,14 @@ class LocalReplicator:
                 if not _is_name_taken(record):
                     self._layout.drop(name)
                 self._layout.record(name).unlink(missing_ok=True)
+
+    def _is_due(self, folder: TableFolder) -> bool:
+        try:
+            kept = read_record(self._layout.record(folder.name))
+        except MirrorUnreadable:
+            return False  # a person removes the file
+        made_again = kept is not None and kept.identity != folder.identity
+        return made_again or TablePoll(self._store, self._layout, folder, kept).is_due()
 
     def _poll_folder(self, folder: TableFolder, present: set[TableName]) -> None:
         try:

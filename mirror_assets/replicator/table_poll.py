@@ -44,6 +44,15 @@ class TablePoll:
         self.keep(waiting_files=files.behind(self.record.applied_number))
         retire(self._store, self._folder, files, self.record.applied_number)
 
+    def is_due(self) -> bool:
+        """Whether the next file of the table is there, or something that it failed on has changed."""
+        files = folder_files(self._store, self._folder)
+        if files is None or files.metadata is None:
+            return files is not None and self._kept is not None and self._kept.state is not TableState.STOPPED
+        if self._kept is None or self.record.failure is not None:
+            return not self._still_failed()
+        return bool(files.run(self.record.applied_number + 1))
+
     def keep(self, **changes: object) -> None:
         """Change the record, and write it if that makes a difference."""
         self.record = self.record.model_copy(update=changes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from dagster import ConfigurableResource
+from dagster import ConfigurableResource, ResourceDefinition, mem_io_manager
 from dagster_pyspark import LazyPySparkResource
 
 from mirror_assets.config import Config, TableSettings
@@ -15,8 +15,11 @@ from mirror_assets.resources.sources import SourceTables
 from mirror_assets.resources.spark import spark_resource
 
 
-def resources(config: Config) -> dict[str, ConfigurableResource[None] | LazyPySparkResource]:
-    """The resources by the names that assets and checks ask for."""
+def resources(config: Config) -> dict[str, ConfigurableResource[None] | LazyPySparkResource | ResourceDefinition]:
+    """The resources by the names that assets and checks ask for.
+
+    What steps hand on stays in memory: Dagster's default would pickle it into storage and unpickle it from there.
+    """
     zone = LandingZone(
         path=str(config.landing_zone.path),
         partner=config.partner.name,
@@ -24,7 +27,7 @@ def resources(config: Config) -> dict[str, ConfigurableResource[None] | LazyPySp
         source_version=config.partner.source_version,
     )
     sources = SourceTables(uris={str(table.name): table.source for table in config.all_tables()})
-    return {"landing_zone": zone, "sources": sources, "spark": spark_resource(config)}
+    return {"io_manager": mem_io_manager, "landing_zone": zone, "sources": sources, "spark": spark_resource(config)}
 
 
 def table_work(

@@ -31,7 +31,7 @@ from mirror_assets.storage.store import Content, FileInfo
 
 
 def _etag(found: os.stat_result) -> str:
-    """ETag of a local file (design §6): a rename keeps all four, any rewrite changes at least one."""
+    """ETag of a local file (docs/landing-folder.md): a rename keeps all four, any rewrite changes at least one."""
     return f"{found.st_dev:x}-{found.st_ino:x}-{found.st_size:x}-{found.st_mtime_ns:x}"
 
 

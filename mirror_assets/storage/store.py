@@ -1,4 +1,4 @@
-"""The store interface: the few conditional operations that publishing exactly once needs (design: one interface)."""
+"""The store interface: the few conditional operations that publishing exactly once needs (docs/decisions/0001)."""
 
 from __future__ import annotations
 

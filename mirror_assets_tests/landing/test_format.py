@@ -151,7 +151,7 @@ def test_unknown_and_missing_fields_are_corrupt(record: pydantic.BaseModel) -> N
         ("entries", [{}]),
         ("entries", None),
         ("slice", "0001-8-9"),
-        ("slice", f"0001-{9:020d}-{8:020d}"),
+        ("slice", f"0001-{9:08d}-{8:08d}"),
         ("covered", 1e300),
     ],
 )

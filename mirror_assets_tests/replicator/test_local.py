@@ -51,6 +51,35 @@ def test_deleted_folder_drops_the_table(publisher: Publisher) -> None:
     assert not (publisher.mirror / "dbo" / "t").exists()
 
 
+def _works_once(publisher: Publisher) -> bool:
+    """Whether a poll has something to do; it must leave nothing to do."""
+    due = publisher.replicator().has_work()
+    publisher.replicator().poll()
+    assert not publisher.replicator().has_work()
+    return due
+
+
+def test_has_work_while_a_poll_would_change_something(publisher: Publisher) -> None:
+    assert not publisher.replicator().has_work()
+    publisher.declare()
+    assert _works_once(publisher)
+    publisher.land(1, pairs((1, "a")))
+    assert _works_once(publisher)
+    publisher.land(3, pairs((3, "c")))
+    assert not _works_once(publisher), "file 2 is missing"
+    publisher.land(2, pairs((2, "b")))
+    assert _works_once(publisher)
+    bad = publisher.land_bytes(4, b"no Parquet")
+    assert _works_once(publisher)
+    bad.unlink()
+    publisher.land(4, pairs((4, "d")))
+    assert _works_once(publisher), "what it failed on was replaced"
+    publisher.recreate()
+    assert _works_once(publisher)
+    publisher.delete()
+    assert _works_once(publisher)
+
+
 @pytest.mark.parametrize("polled_between", [True, False])
 def test_recreated_folder_is_a_new_table(publisher: Publisher, polled_between: bool) -> None:
     publisher.declare()
