@@ -8,7 +8,8 @@
     └── UnknownOutcome  a request may or may not have taken effect: read back, never guess
 
 Concrete errors live in the room that raises them. Each takes facts, keeps them as attributes, and writes its own
-message: what, where, and the next step. `code` is stable: codes are added, never renamed or removed.
+message: what, where, and the next step. `code` is stable: codes are added, never renamed or removed; `family` is
+the branch, in one word, for those who see the error as data.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class ErrorCode(str, Enum):
     FOREIGN_FILE = "foreign_file"
     METADATA_DIFFERS = "metadata_differs"
     SLICE_MISSING = "slice_missing"
+    SLICE_UNFIT = "slice_unfit"
     SLICE_NOT_STAGED = "slice_not_staged"
     SLICE_NOT_CHECKED = "slice_not_checked"
     LOST_RACE = "lost_race"
@@ -69,6 +71,7 @@ class MirrorError(Exception):
     """Root of the tree. The message is `what`, then the next step."""
 
     code: ClassVar[ErrorCode]
+    family: ClassVar[str] = "error"
 
     def __init__(self, what: str, next_step: str) -> None:
         """Keep both halves of the message; `what` names the table, file or setting."""
@@ -80,18 +83,28 @@ class MirrorError(Exception):
 class RetryError(MirrorError):
     """Try again later; nothing has to be changed."""
 
+    family = "retry"
+
 
 class SettingError(MirrorError):
     """Fix the setting or the source's property named in the message, then run again."""
+
+    family = "setting"
 
 
 class RebuildError(MirrorError):
     """The table must be rebuilt; until then what landed stays as it is."""
 
+    family = "rebuild"
+
 
 class StopError(MirrorError):
     """Stop and let a person look; going on could lose or double rows."""
 
+    family = "stop"
+
 
 class UnknownOutcome(MirrorError):
     """The request may have taken effect or not; read back before anything else."""
+
+    family = "unknown"

@@ -1,1 +1,1 @@
-"""The assets of a table: source, change_feed, landing_zone, mirror. Thin: Dagster in, domain call, metadata out."""
+"""The assets of a table and their names. Thin: Dagster in, domain call, metadata out."""

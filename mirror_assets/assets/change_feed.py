@@ -6,8 +6,8 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
 from mirror_assets.assets.metadata import skipped_metadata, staged_metadata
+from mirror_assets.assets.names import Kind, asset_key, group_name, pool_name, slices_of
 from mirror_assets.assets.slices import Metadata, materialize_slices, slice_keys
-from mirror_assets.automation.names import Kind, asset_key, group_name, pool_name, slices_of
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.mirroring.queue import stage_keys

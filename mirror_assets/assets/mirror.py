@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 
 from mirror_assets.assets.items import MetadataItem
-from mirror_assets.automation.names import Kind, asset_key, group_name
+from mirror_assets.assets.names import Kind, asset_key, group_name
 from mirror_assets.config import TableSettings
 from mirror_assets.replicator import TableStatus
 

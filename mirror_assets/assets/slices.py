@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import dagster as dg
 
 from mirror_assets.assets.items import MetadataItem
-from mirror_assets.automation.names import FAILED_SLICE_TAG
+from mirror_assets.assets.names import FAILED_SLICE_TAG, REBUILD_TAG
+from mirror_assets.delta.spark_errors import DataFileMissing
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import SliceKey
 
@@ -35,21 +36,25 @@ def materialize_slices(
         failed = keys[len(finished)]
         for key, metadata in finished.items():
             context.log_event(dg.AssetMaterialization(asset, partition=str(key), metadata=metadata))
-        mark_failed(context.instance, context.run.run_id, failed)
+        mark_failed(context.instance, context.run.run_id, failed, error)
         raise failure(error, failed) from error
     for key, metadata in finished.items():
         context.add_asset_metadata(metadata, asset_key=asset, partition_key=str(key))
     return dg.MaterializeResult(asset_key=asset)
 
 
-def mark_failed(instance: dg.DagsterInstance, run_id: str, key: SliceKey) -> None:
-    """Tell the sensor, through the run's tags, which slice to stop before."""
-    instance.add_run_tags(run_id, {FAILED_SLICE_TAG: str(key)})
+def mark_failed(instance: dg.DagsterInstance, run_id: str, key: SliceKey, error: MirrorError | None = None) -> None:
+    """Tell the sensor, through the run's tags, which slice to stop before, and what only a rebuild mends.
+
+    A break of the source the sensor sees for itself; a file that is gone only a run can see.
+    """
+    rebuild = {REBUILD_TAG: error.what} if isinstance(error, DataFileMissing) else {}
+    instance.add_run_tags(run_id, {FAILED_SLICE_TAG: str(key)} | rebuild)
 
 
 def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:
     """The error as Dagster shows it: what happened, its code, the next step."""
-    metadata: dict[str, MetadataItem] = {"code": error.code.value, "next_step": error.next_step}
+    metadata: dict[str, MetadataItem] = {"code": error.code.value, "family": error.family, "next_step": error.next_step}
     if key is not None:
         metadata["slice"] = str(key)
     return dg.Failure(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from mirror_assets.automation.names import Kind, asset_key, group_name, slices_of
+from mirror_assets.assets.names import Kind, asset_key, group_name, slices_of
 from mirror_assets.config import TableSettings
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.state import SourceState, source_columns

@@ -32,6 +32,7 @@ class Feed:
     uri: str
     columns: tuple[LandedColumn, ...]
     data_commits: int
+    vector_versions: tuple[int, ...] = ()
 
 
 def repeated_keys(staged: StagedSlice) -> pa.Table:
@@ -118,7 +119,7 @@ def _expected(spark: SparkSession, staged: StagedSlice, feed: Feed) -> DataFrame
     is_new = F.col(CHANGE_TYPE).isin("insert", "update_postimage")
     new_hash = F.when(is_new, F.xxhash64(*(landed_value(column) for column in feed.columns)))
     grouped = (
-        read_changes(spark, feed.uri, key.first, key.last)
+        read_changes(spark, feed.uri, key.first, key.last, feed.vector_versions)
         .select(
             *(F.col(quoted(name)) for name in staged.record.keys),
             COMMIT_VERSION,

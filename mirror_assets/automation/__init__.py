@@ -1,1 +1,1 @@
-"""Partitions, sensors, jobs and schedules: when things happen."""
+"""Sensors and jobs: when things happen."""

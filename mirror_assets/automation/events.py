@@ -7,8 +7,8 @@ import threading
 import dagster as dg
 
 from mirror_assets.assets.metadata import landed_metadata, staged_metadata
+from mirror_assets.assets.names import Kind, asset_key, slices_of
 from mirror_assets.assets.source import source_observation
-from mirror_assets.automation.names import Kind, asset_key, slices_of
 from mirror_assets.mirroring.run import MirroredSlice
 from mirror_assets.mirroring.work import TableWork
 

@@ -9,10 +9,10 @@ from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
 
 from mirror_assets.assets.mirror import mirror_observation
+from mirror_assets.assets.names import Kind, asset_key, flat_name, group_name
 from mirror_assets.assets.slices import failure
 from mirror_assets.automation.mirror_tables import mirror_tables
-from mirror_assets.automation.names import Kind, asset_key, flat_name, group_name
-from mirror_assets.automation.report import TableReport
+from mirror_assets.automation.report import RebuildReport, TableReport
 from mirror_assets.automation.waiting import mirror_wait
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
@@ -133,7 +133,7 @@ def _replicate_job(settings: Config) -> Job:
 def _rebuild_job(settings: Config) -> Job:
     @dg.op(
         name=REBUILD_OP,
-        description="Drop the table's folder, wait for the mirror, land a snapshot, wait until the table is back.",
+        description="Drop the table folder, wait for the mirror, land a snapshot, wait until the table is back.",
     )
     def rebuild_op(
         context: dg.OpExecutionContext,
@@ -141,13 +141,17 @@ def _rebuild_job(settings: Config) -> Job:
         landing_zone: LandingZone,
         sources: SourceTables,
         spark: LazyPySparkResource,
-    ) -> None:
+    ) -> RebuildReport:
         try:
             table = settings.table(config.table)
             work = table_work(settings, table, landing_zone, sources, spark)
-            rebuild_table(work, mirror_wait(replicator(settings, landing_zone), table.name), context.log.info)
+            published = rebuild_table(
+                work, mirror_wait(replicator(settings, landing_zone), table.name), context.log.info
+            )
         except MirrorError as error:
             raise failure(error) from error
+        manifest = published.manifest
+        return RebuildReport(str(table.name), manifest.life, manifest.covered, manifest.next_number - 1)
 
     @dg.job(name=REBUILD, description="Rebuild one table from a snapshot of its source.")
     def rebuild() -> None:

@@ -6,7 +6,7 @@ import sys
 
 import dagster as dg
 
-from mirror_assets.automation.names import pool_name
+from mirror_assets.assets.names import pool_name
 from mirror_assets.config import Config, load_config
 from mirror_assets.errors import MirrorError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from mirror_assets.errors import ErrorCode, MirrorError, SettingError
+from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.mirroring.run import MirroredSlice
 
@@ -22,7 +22,7 @@ class TableReport:
     seconds: float = 0.0
     error: str | None = None
     code: ErrorCode | None = None
-    is_setting: bool = False
+    family: str | None = None
 
     def with_slice(self, mirrored: MirroredSlice) -> TableReport:
         """The report with one more slice."""
@@ -38,4 +38,14 @@ class TableReport:
 
     def failed(self, error: MirrorError) -> TableReport:
         """The report of a table that stopped with this error."""
-        return replace(self, error=str(error), code=error.code, is_setting=isinstance(error, SettingError))
+        return replace(self, error=str(error), code=error.code, family=error.family)
+
+
+@dataclass(frozen=True)
+class RebuildReport:
+    """The life that a rebuild began, and what has landed in it."""
+
+    table: str
+    life: int
+    covered: int
+    files: int

@@ -11,19 +11,20 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from mirror_assets.assets.source import source_observation
-from mirror_assets.automation.jobs import REBUILD, REBUILD_OP, REPLICATE, Job, slices_job_name
-from mirror_assets.automation.names import (
+from mirror_assets.assets.names import (
     FAILED_SLICE_TAG,
     RANGE_END,
     RANGE_START,
+    REBUILD_TAG,
     TABLE_TAG,
     flat_name,
     slices_of,
 )
+from mirror_assets.assets.source import source_observation
+from mirror_assets.automation.jobs import REBUILD, REBUILD_OP, REPLICATE, Job, slices_job_name
 from mirror_assets.config import Config, OnBreak, TableSettings
 from mirror_assets.delta.plan import PlannedSlice
-from mirror_assets.errors import MirrorError, RebuildError
+from mirror_assets.errors import RebuildError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
@@ -51,11 +52,12 @@ _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRu
 
 @dataclass(frozen=True)
 class Failures:
-    """How often in a row the table's newest runs failed, when the last one ended, and at which slice."""
+    """The table's newest runs that failed in a row: how many, when the last ended, at which slice, why to rebuild."""
 
-    count: int
-    ended: float
-    slice: str | None
+    count: int = 0
+    ended: float = 0.0
+    slice: str | None = None
+    rebuild: str | None = None
 
     def pause_left(self, now: float) -> float:
         """Seconds to wait still: twice as long after each failure, up to an hour."""
@@ -109,6 +111,7 @@ def replicator_sensor(settings: Config, jobs: dict[str, Job]) -> dg.SensorDefini
 
 
 def _tick(instance: dg.DagsterInstance, work: TableWork) -> dg.SensorResult | dg.SkipReason:
+    """What to ask for now. What a person has to mend fails the tick, so that it is seen."""
     tags = {TABLE_TAG: str(work.name)}
     if instance.get_runs(dg.RunsFilter(tags=tags, statuses=_BUSY), limit=1):
         return dg.SkipReason(f"a run of {work.name} is under way")
@@ -116,20 +119,22 @@ def _tick(instance: dg.DagsterInstance, work: TableWork) -> dg.SensorResult | dg
     pause = failures.pause_left(time.time())
     if pause > 0:
         return dg.SkipReason(f"{failures.count} runs of {work.name} failed; next one in {pause:.0f} s")
-    return _pending(instance, work, failures)
+    try:
+        return _pending(instance, work, failures)
+    except RebuildError as error:
+        return _rebuild(work, error.what)
+    except (RetryError, UnknownOutcome) as error:
+        return dg.SkipReason(str(error))
 
 
 def _pending(instance: dg.DagsterInstance, work: TableWork, failures: Failures) -> dg.SensorResult | dg.SkipReason:
     """What the log and the manifest say is to do now; a rebuild that was interrupted comes first."""
-    try:
-        rebuild = drive(read_rebuild(work.name), work.store)
-        if rebuild is not None and rebuild.is_running:
-            return _request_rebuild(work)
-        plan = plan_table(work, _boundaries(instance, work))
-    except RebuildError as error:
-        return _rebuild(work, error.what)
-    except MirrorError as error:
-        return dg.SkipReason(str(error))
+    rebuild = drive(read_rebuild(work.name), work.store)
+    if rebuild is not None and rebuild.is_running:
+        return _request_rebuild(work)
+    if failures.rebuild is not None:
+        return _rebuild(work, failures.rebuild)
+    plan = plan_table(work, _boundaries(instance, work))
     if plan.slices:
         return _request(instance, work, plan, failures)
     if plan.stop is not None:
@@ -177,17 +182,18 @@ def _request_rebuild(work: TableWork) -> dg.SensorResult:
     )
 
 
-def recent_failures(instance: dg.DagsterInstance, tags: dict[str, str]) -> Failures:
+def recent_failures(instance: dg.DagsterInstance, table: dict[str, str]) -> Failures:
     """The failures since the table's last run that succeeded."""
-    records = instance.get_run_records(dg.RunsFilter(tags=tags, statuses=_ENDED), limit=_RUNS_LOOKED_AT)
+    records = instance.get_run_records(dg.RunsFilter(tags=table, statuses=_ENDED), limit=_RUNS_LOOKED_AT)
     failed = []
     for record in records:
         if record.dagster_run.status is not dg.DagsterRunStatus.FAILURE:
             break
         failed.append(record)
     if not failed:
-        return Failures(0, 0.0, None)
-    return Failures(len(failed), failed[0].end_time or 0.0, failed[0].dagster_run.tags.get(FAILED_SLICE_TAG))
+        return Failures()
+    tags = failed[0].dagster_run.tags
+    return Failures(len(failed), failed[0].end_time or 0.0, tags.get(FAILED_SLICE_TAG), tags.get(REBUILD_TAG))
 
 
 def _registered(instance: dg.DagsterInstance, work: TableWork) -> list[str]:

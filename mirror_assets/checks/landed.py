@@ -4,9 +4,9 @@ import time
 
 import dagster as dg
 
+from mirror_assets.assets.names import Kind, asset_key
 from mirror_assets.audit.lag import Lag, lag_finding
 from mirror_assets.audit.landed import file_continuity, metadata_unchanged
-from mirror_assets.automation.names import Kind, asset_key
 from mirror_assets.checks.results import check_result
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.landing.names import TableName

@@ -3,9 +3,9 @@
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
+from mirror_assets.assets.names import Kind, asset_key
 from mirror_assets.assets.slices import failure
 from mirror_assets.audit.reconciled import reconciled_finding
-from mirror_assets.automation.names import Kind, asset_key
 from mirror_assets.checks.results import check_result
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
+from mirror_assets.assets.names import RANGE_START, Kind, asset_key
 from mirror_assets.assets.slices import failure, mark_failed
 from mirror_assets.audit.finding import Finding
-from mirror_assets.automation.names import RANGE_START, Kind, asset_key
 from mirror_assets.checks.results import check_result, merged
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
@@ -66,6 +66,7 @@ def _judge(
         try:
             _, findings = judge_slice(work, record)
         except MirrorError as error:
+            mark_failed(context.instance, context.run.run_id, record.key, error)
             raise failure(error, record.key) from error
         judged.append((record.slice, findings))
         if not all(finding.passed for finding in findings):

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mirror_assets.assets.names import Kind, asset_key
 from mirror_assets.automation.jobs import ALL_CHECKS, REPLICATE
-from mirror_assets.automation.names import Kind, asset_key
 from mirror_assets.automation.report import TableReport
 from mirror_assets.cli.execute import CheckLine, check_lines, mirror
+from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.jobs import execute, failures
 from mirror_assets.cli.output import note, show_json, show_records
 from mirror_assets.config import Config, load_config
@@ -20,7 +21,6 @@ from mirror_assets.demo.config import write_config
 from mirror_assets.demo.lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
 
-_FINE, _FAILED = 0, 1
 _EQUAL = "equal to source"
 
 
@@ -39,8 +39,8 @@ class DemoLine:
     result: str
 
 
-def demo(folder: Path, months: int, *, as_json: bool) -> int:
-    """Build, mirror, replicate, check; 1 unless every check passes and every table equals its source."""
+def demo(folder: Path, months: int, *, as_json: bool) -> Exit:
+    """Build, mirror, replicate, check; it fails unless every check passes and every table equals its source."""
     began = time.monotonic()
     root = folder.resolve()
     root.mkdir(parents=True, exist_ok=True)
@@ -53,10 +53,10 @@ def demo(folder: Path, months: int, *, as_json: bool) -> int:
     _show(lines, root, time.monotonic() - began, as_json=as_json)
     problems = [report.error for reports in rounds for report in reports if report.error]
     problems += [f"{line.asset}: {line.check}: {line.message}" for line in checks if not line.passed]
-    problems += [*failures(replicated), *failures(checked)]
+    problems += [failed.text for failed in (*failures(replicated), *failures(checked))]
     for problem in problems:
         note(f"error: {problem}")
-    return _FINE if not problems and all(line.result == _EQUAL for line in lines) else _FAILED
+    return Exit.FINE if not problems and all(line.result == _EQUAL for line in lines) else Exit.FAILED
 
 
 def _mirror_as_it_happens(config: Config, root: Path, months: range) -> list[list[TableReport]]:

@@ -19,13 +19,12 @@ from mirror_assets.automation.jobs import (
     MirrorTables,
     RebuildTable,
 )
-from mirror_assets.automation.report import TableReport
+from mirror_assets.automation.report import RebuildReport, TableReport
+from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.jobs import execute, failures
 from mirror_assets.cli.output import note, show_json, show_records
 from mirror_assets.config import Config, load_config
 from mirror_assets.replicator import TableState, TableStatus
-
-_FINE, _FAILED, _BAD_SETTING = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class CheckLine:
         return not self.passed and self.severity == dg.AssetCheckSeverity.ERROR.value
 
 
-def run(path: Path | None, tables: Sequence[str], *, as_json: bool) -> int:
+def run(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
     """Mirror the tables until nothing is left; what it did to each."""
     config = load_config(path)
     for name in tables:
@@ -54,7 +53,7 @@ def run(path: Path | None, tables: Sequence[str], *, as_json: bool) -> int:
         show_json(reports)
     else:
         _show_reports(reports)
-    return exit_code(reports)
+    return exit_code([report.family for report in reports if report.family])
 
 
 def mirror(config: Config, tables: Sequence[str] = ()) -> list[TableReport]:
@@ -64,24 +63,16 @@ def mirror(config: Config, tables: Sequence[str] = ()) -> list[TableReport]:
     return reports
 
 
-def exit_code(reports: Sequence[TableReport]) -> int:
-    """1 when a table failed, 2 when all that failed need another setting."""
-    failed = [report for report in reports if report.error]
-    if not failed:
-        return _FINE
-    return _BAD_SETTING if all(report.is_setting for report in failed) else _FAILED
-
-
-def check(path: Path | None, *, as_json: bool) -> int:
-    """Run every asset check on what is there now; 1 when one fails with severity ERROR."""
+def check(path: Path | None, *, as_json: bool) -> Exit:
+    """Run every asset check on what is there now; it fails when one fails with severity ERROR."""
     result = execute(load_config(path), ALL_CHECKS)
     lines, broken = check_lines(result), failures(result)
     if as_json:
         show_json(lines)
     else:
         _show_checks(lines)
-    _tell(broken)
-    return _FAILED if broken or any(line.is_error for line in lines) else _FINE
+    _tell([f"{failed.step}: {failed.text}" for failed in broken])
+    return Exit.FAILED if broken or any(line.is_error for line in lines) else Exit.FINE
 
 
 def check_lines(result: dg.ExecuteInProcessResult) -> list[CheckLine]:
@@ -98,27 +89,32 @@ def check_lines(result: dg.ExecuteInProcessResult) -> list[CheckLine]:
     ]
 
 
-def rebuild(path: Path | None, name: str) -> int:
+def rebuild(path: Path | None, name: str, *, as_json: bool) -> Exit:
     """Rebuild one table, from where an earlier rebuild of it was interrupted."""
     config = load_config(path)
     config.table(name)
     result = execute(config, REBUILD, {REBUILD_OP: RebuildTable(table=name)})
-    _tell(failures(result))
-    return _FINE if result.success else _FAILED
+    if not result.success:
+        return _failed(result)
+    report: RebuildReport = result.output_for_node(REBUILD_OP)
+    if as_json:
+        show_json([report])
+    else:
+        note(f"{report.table}: life {report.life} has begun, version {report.covered} is covered")
+    return Exit.FINE
 
 
-def replicate(path: Path | None, *, as_json: bool) -> int:
-    """Apply what has landed; 1 when a table has failed."""
+def replicate(path: Path | None, *, as_json: bool) -> Exit:
+    """Apply what has landed; it fails when a table has failed."""
     result = execute(load_config(path), REPLICATE)
     if not result.success:
-        _tell(failures(result))
-        return _FAILED
+        return _failed(result)
     statuses: Sequence[TableStatus] = result.output_for_node(REPLICATE_OP)
     if as_json:
         show_json(statuses)
     else:
         _show_statuses(statuses)
-    return _FAILED if any(status.state is TableState.FAILED for status in statuses) else _FINE
+    return Exit.FAILED if any(status.state is TableState.FAILED for status in statuses) else Exit.FINE
 
 
 def _show_reports(reports: Sequence[TableReport]) -> None:
@@ -156,6 +152,13 @@ def _show_statuses(statuses: Sequence[TableStatus]) -> None:
         for s in statuses
     ]
     show_records("Mirror", ("table", "state", "applied file", "operations", "rows", "message"), rows)
+
+
+def _failed(result: dg.ExecuteInProcessResult) -> Exit:
+    """Tell what made the run fail, and the exit code for it."""
+    broken = failures(result)
+    _tell([failed.text for failed in broken])
+    return exit_code([failed.family for failed in broken])
 
 
 def _tell(problems: Sequence[str]) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import dagster as dg
 
 from mirror_assets.automation.console import PLAIN
 from mirror_assets.config import Config
 from mirror_assets.definitions import build_definitions
+from mirror_assets.errors import MirrorError
 
 
 def execute(config: Config, job: str, ops: Mapping[str, dg.Config] | None = None) -> dg.ExecuteInProcessResult:
@@ -21,10 +23,19 @@ def execute(config: Config, job: str, ops: Mapping[str, dg.Config] | None = None
         return definition.execute_in_process(instance=instance, run_config=run_config, raise_on_error=False)
 
 
-def failures(result: dg.ExecuteInProcessResult) -> list[str]:
+@dataclass(frozen=True)
+class StepFailed:
+    """A step's failure: its message, and the family of the error where it is one of ours."""
+
+    step: str
+    text: str
+    family: str
+
+
+def failures(result: dg.ExecuteInProcessResult) -> list[StepFailed]:
     """What made steps fail, but for blocking checks: their own lines say it better."""
     failed = [event for event in result.all_events if event.is_step_failure and not _is_check_failure(event)]
-    return [f"{event.step_key}: {_text(event)}" for event in failed]
+    return [StepFailed(event.step_key or "", _text(event), _family(event)) for event in failed]
 
 
 @contextmanager
@@ -38,6 +49,12 @@ def _instance() -> Iterator[dg.DagsterInstance]:
 def _is_check_failure(event: dg.DagsterEvent) -> bool:
     error = event.step_failure_data.error
     return bool(error and "DagsterAssetCheckFailedError" in (error.cls_name or ""))
+
+
+def _family(event: dg.DagsterEvent) -> str:
+    told = event.step_failure_data.user_failure_data
+    family = told.metadata.get("family") if told else None
+    return str(family.value) if family else MirrorError.family
 
 
 def _text(event: dg.DagsterEvent) -> str:

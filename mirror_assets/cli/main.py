@@ -5,19 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from enum import IntEnum
 from pathlib import Path
 
+from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.spark_log import spark_log
 from mirror_assets.errors import MirrorError, SettingError
-
-
-class Exit(IntEnum):
-    """What a command's exit code says."""
-
-    FINE = 0
-    FAILED = 1
-    BAD_SETTING = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,10 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     with spark_log() as log:
         code = _exit_code(options)
-        if log and code is Exit.FAILED and log.stat().st_size:
-            print(f"Spark's own messages are in {log}", file=sys.stderr)  # noqa: T201 the command line's voice
-        elif log:
-            log.unlink()
+        log.keep = code is Exit.FAILED
     return int(code)
 
 
@@ -52,13 +41,13 @@ def _run(options: argparse.Namespace) -> Exit:
         "demo": lambda: demo(options.folder, options.months, as_json=options.json),
         "run": lambda: execute.run(options.config, options.table, as_json=options.json),
         "check": lambda: execute.check(options.config, as_json=options.json),
-        "rebuild": lambda: execute.rebuild(options.config, options.name),
+        "rebuild": lambda: execute.rebuild(options.config, options.name, as_json=options.json),
         "replicate": lambda: execute.replicate(options.config, as_json=options.json),
         "plan": lambda: show.plan(options.config, options.table, as_json=options.json),
         "status": lambda: show.status(options.config, options.table, as_json=options.json),
         "reconcile": lambda: show.reconcile(options.config, options.table, as_json=options.json),
     }
-    return Exit(commands[options.command]())
+    return commands[options.command]()
 
 
 def _parser() -> argparse.ArgumentParser:

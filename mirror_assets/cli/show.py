@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from mirror_assets.audit.reconciled import shown
+from mirror_assets.cli.exit import Exit, exit_code_of
 from mirror_assets.cli.output import note, show_json, show_records
 from mirror_assets.config import Config, TableSettings, load_config
 from mirror_assets.delta.log import SourceLog
@@ -24,8 +25,6 @@ from mirror_assets.replicator import LocalReplicator
 from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
 from mirror_assets.storage import LocalStore, Store
 
-_FINE, _FAILED = 0, 1
-
 
 @dataclass(frozen=True)
 class SliceLine:
@@ -36,6 +35,7 @@ class SliceLine:
     kind: str
     commits: int
     rows: int
+    rows_exact: bool
     bytes: int
     parts: int
 
@@ -54,16 +54,15 @@ class StatusLine:
     message: str
 
 
-def plan(path: Path | None, tables: Sequence[str], *, as_json: bool) -> int:
+def plan(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
     """Show the pending slices, and where a break stops a table."""
     config = load_config(path)
-    lines, code = [], _FINE
+    lines, errors = list[SliceLine](), list[MirrorError]()
     for work in _works(config, tables):
         try:
             planned = plan_table(work)
         except MirrorError as error:
-            note(f"error: {error}")
-            code = _FAILED
+            errors.append(error)
             continue
         lines += [
             SliceLine(
@@ -72,6 +71,7 @@ def plan(path: Path | None, tables: Sequence[str], *, as_json: bool) -> int:
                 kind="snapshot" if one.is_snapshot else "changes",
                 commits=1 if one.is_snapshot else one.last - one.first + 1,
                 rows=one.rows,
+                rows_exact=one.rows_exact,
                 bytes=one.bytes,
                 parts=one.parts,
             )
@@ -82,22 +82,32 @@ def plan(path: Path | None, tables: Sequence[str], *, as_json: bool) -> int:
     if as_json:
         show_json(lines)
     else:
-        rows = [(x.table, x.slice, x.kind, str(x.commits), str(x.rows), str(x.bytes), str(x.parts)) for x in lines]
+        rows = [
+            (
+                x.table,
+                x.slice,
+                x.kind,
+                str(x.commits),
+                str(x.rows) if x.rows_exact else f"about {x.rows}",
+                str(x.bytes),
+                str(x.parts),
+            )
+            for x in lines
+        ]
         show_records("Pending slices", ("table", "slice", "kind", "commits", "rows", "bytes", "parts"), rows)
-    return code
+    return _told(errors)
 
 
-def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> int:
+def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
     """Show what is covered, landed and applied."""
     config = load_config(path)
     replicator = LocalReplicator(LocalStore(config.landing_zone.path), config.mirror.path)
-    lines, code = [], _FINE
+    lines, errors = list[StatusLine](), list[MirrorError]()
     for work in _works(config, tables):
         try:
             lines.append(_status(work, replicator))
         except MirrorError as error:
-            note(f"error: {error}")
-            code = _FAILED
+            errors.append(error)
     if as_json:
         show_json(lines)
     else:
@@ -116,29 +126,29 @@ def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> int:
         ]
         columns = ("table", "source", "covered", "lag seconds", "landed file", "applied file", "state", "message")
         show_records("Status", columns, rows)
-    return code
+    return _told(errors)
 
 
-def reconcile(path: Path | None, tables: Sequence[str], *, as_json: bool) -> int:
-    """Compare mirror and source; 1 on a difference or when there is nothing to compare."""
+def reconcile(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
+    """Compare mirror and source; it fails on a difference and where there is no mirror, not while files wait."""
     config = load_config(path)
-    results = reconcile_all(config, tables)
+    replicator = LocalReplicator(LocalStore(config.landing_zone.path), config.mirror.path)
+    results, errors = list[Reconciliation](), list[MirrorError]()
+    for work in _works(config, tables):
+        try:
+            results.append(reconcile_table(work, replicator))
+        except MirrorError as error:
+            errors.append(error)
     if as_json:
         show_json(results)
     else:
-        show_reconciliations(results)
+        _show_reconciliations(results)
     bad = (ReconcileState.DIFFERENT, ReconcileState.MISSING)
-    return _FAILED if any(result.state in bad for result in results) else _FINE
+    code = _told(errors)
+    return Exit.FAILED if any(result.state in bad for result in results) else code
 
 
-def reconcile_all(config: Config, tables: Sequence[str] = ()) -> list[Reconciliation]:
-    """The reconciliation of each table, on one session. Raises what reading either side raises."""
-    store = LocalStore(config.landing_zone.path)
-    replicator = LocalReplicator(store, config.mirror.path)
-    return [reconcile_table(work, replicator) for work in _works(config, tables)]
-
-
-def show_reconciliations(results: Sequence[Reconciliation]) -> None:
+def _show_reconciliations(results: Sequence[Reconciliation]) -> None:
     """One line for each table, then sample keys."""
     rows = [
         (
@@ -156,6 +166,13 @@ def show_reconciliations(results: Sequence[Reconciliation]) -> None:
     for result in results:
         for sample in result.samples:
             note(f"{result.table}: {shown(sample)}")
+
+
+def _told(errors: Sequence[MirrorError]) -> Exit:
+    """Tell the errors of tables, which kept no other table from being shown, and the exit code for them."""
+    for error in errors:
+        note(f"error: {error}")
+    return exit_code_of(errors)
 
 
 def _works(config: Config, tables: Sequence[str]) -> list[TableWork]:

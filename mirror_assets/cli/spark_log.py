@@ -8,27 +8,44 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 
-@contextmanager
-def spark_log() -> Iterator[Path | None]:
-    """The file that gets what child processes (Spark's JVM) write to the error stream; None where there is no stream.
+@dataclass
+class SparkLog:
+    """The file that gets what child processes (Spark's JVM) write to the error stream, and whether to keep it."""
 
-    Our own messages still reach the terminal. Who is done deletes the file, or names it.
-    """
+    path: Path | None
+    keep: bool = True
+
+    def close(self) -> None:
+        """Name the file if it is to be kept and says something, else delete it."""
+        if self.path is None:
+            return
+        if self.keep and self.path.stat().st_size:
+            print(f"Spark's own messages are in {self.path}", file=sys.stderr)  # noqa: T201 the command line's voice
+        else:
+            self.path.unlink()
+
+
+@contextmanager
+def spark_log() -> Iterator[SparkLog]:
+    """The log of the block; kept unless the block ends and says otherwise. Our own messages reach the terminal."""
     if not _is_process_stream():
-        yield None
+        yield SparkLog(None)
         return
     handle, name = tempfile.mkstemp(prefix="mirror-assets-spark-", suffix=".log")
     sys.stderr.flush()
     terminal = os.dup(2)
     os.dup2(handle, 2)
     os.close(handle)
-    before, sys.stderr = sys.stderr, os.fdopen(terminal, "w", buffering=1, encoding="utf-8", errors="replace")
+    log, before = SparkLog(Path(name)), sys.stderr
+    sys.stderr = os.fdopen(terminal, "w", buffering=1, encoding="utf-8", errors="replace")
     try:
-        yield Path(name)
+        yield log
     finally:
+        log.close()
         sys.stderr.flush()
         os.dup2(terminal, 2)
         sys.stderr = before

@@ -92,5 +92,5 @@ class ColumnUnfit(SettingError):
         self.column, self.column_type = column, column_type
         super().__init__(
             f"column `{column}` has type {column_type}, which a landing file can't hold.",
-            "leave it out by naming the others under `columns` in mirror.yaml, or cast it at the source.",
+            "cast it at the source, or leave the table out of mirror.yaml.",
         )

@@ -54,6 +54,7 @@ class FeedSlice:
     columns: tuple[LandedColumn, ...]
     spreads: tuple[Spread, ...]
     parts: int
+    vector_versions: tuple[int, ...] = ()
 
 
 def encode_changes(
@@ -64,7 +65,7 @@ def encode_changes(
     Raises DuplicateKey when the source has two rows of one key in one commit, with sample keys.
     """
     read, paired = Observation(), Observation()
-    changes = read_changes(spark, slice_.uri, slice_.first, slice_.last)
+    changes = read_changes(spark, slice_.uri, slice_.first, slice_.last, slice_.vector_versions)
     frame = landing_rows(changes.observe(read, *_change_counts()), slice_, footer, paired)
     write_parts(frame, folder, compression)
     if paired.get["duplicates"]:

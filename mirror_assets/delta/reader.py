@@ -7,6 +7,8 @@ version on which a test compares the two.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from importlib.metadata import version
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,16 +19,27 @@ COMMIT_TIMESTAMP = "_commit_timestamp"
 
 _PROVED_VERSIONS = frozenset({"4.4.0"})
 
-# Delta >= 4.1 refuses start versions older than the deleted-file retention even when every file is there; the plan has
-# already verified that the log has no hole, and a file that is gone still fails the read.
-_RETENTION_CHECK = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
+# Delta compares the deletion vectors of each commit in a scan of its own; many in one read take far longer than a few.
+_VECTORS_AT_ONCE = 8
 
 
-def read_changes(spark: SparkSession, uri: str, first: int, last: int) -> DataFrame:
-    """The change feed of commits `first` to `last` in the schema of `last`: the table's columns and Delta's three."""
+def read_changes(
+    spark: SparkSession, uri: str, first: int, last: int, vector_versions: Sequence[int] = ()
+) -> DataFrame:
+    """The change feed of commits `first` to `last` in the schema of `last`: the table's columns and Delta's three.
+
+    `vector_versions` are the commits whose rows come from comparing deletion vectors: few of them are read at a time.
+    """
     if version("delta-spark") in _PROVED_VERSIONS and hasattr(spark, "_jsparkSession"):
-        return _vectorised(spark, uri, first, last)
+        ranges = sub_ranges(first, last, vector_versions)
+        return reduce(DataFrame.union, (_vectorised(spark, uri, begin, end, last) for begin, end in ranges))
     return read_changes_public(spark, uri, first, last)
+
+
+def sub_ranges(first: int, last: int, vector_versions: Sequence[int]) -> list[tuple[int, int]]:
+    """`first` to `last` in ranges with a few commits of deletion vectors each."""
+    ends = [version - 1 for version in sorted(vector_versions)[_VECTORS_AT_ONCE::_VECTORS_AT_ONCE]]
+    return list(zip([first, *(end + 1 for end in ends)], [*ends, last], strict=True))
 
 
 def read_changes_public(spark: SparkSession, uri: str, first: int, last: int) -> DataFrame:
@@ -40,11 +53,11 @@ def read_changes_public(spark: SparkSession, uri: str, first: int, last: int) ->
     )
 
 
-def _vectorised(spark: SparkSession, uri: str, first: int, last: int) -> DataFrame:
+def _vectorised(spark: SparkSession, uri: str, first: int, last: int, schema_of: int) -> DataFrame:
     jvm = spark._jvm  # noqa: SLF001 the only way to Delta's own reader
     none = jvm.scala.Option.empty()
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, uri)  # noqa: SLF001
-    snapshot = log.getSnapshotAt(last, none, none, none, False)  # noqa: FBT003 py4j knows no keywords
+    snapshot = log.getSnapshotAt(schema_of, none, none, none, False)  # noqa: FBT003 py4j knows no keywords
     reader = getattr(getattr(jvm.org.apache.spark.sql.delta.commands.cdc, "CDCReader$"), "MODULE$")
     frame = reader.changesToBatchDF(
         log,

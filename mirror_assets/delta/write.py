@@ -14,7 +14,7 @@ _ROW_GROUP_BYTES = 256 << 20
 def write_parts(frame: DataFrame, folder: str, compression: str) -> None:
     """Write each Spark partition of `frame` as one Parquet file into the new `folder`.
 
-    Raises DataFileMissing when a file that the feed needs is gone, StoreFull-like and other failures as SparkFailed.
+    Raises DataFileMissing when a file that the feed needs is gone, SparkOutOfSpace, and SparkFailed.
     """
     try:
         (

@@ -105,17 +105,6 @@ class Rename:
 
 
 @dataclass(frozen=True)
-class Delete:
-    """Delete a file."""
-
-    path: str
-
-    def perform(self, store: Store) -> None:
-        """Nothing: it is gone."""
-        store.delete(self.path)
-
-
-@dataclass(frozen=True)
 class DeleteTree:
     """Delete a folder with all that is in it."""
 
@@ -126,7 +115,7 @@ class DeleteTree:
         store.delete_tree(self.folder)
 
 
-Request = Read | ListFolder | Head | ReadReceipt | Create | Replace | Rename | Delete | DeleteTree
+Request = Read | ListFolder | Head | ReadReceipt | Create | Replace | Rename | DeleteTree
 
 # What a request is answered with depends on its class, which the type of a generator's `send` can't say.
 Steps = Generator[Request, Any, _Reply]

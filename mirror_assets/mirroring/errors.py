@@ -32,6 +32,19 @@ class SourceBroke(RebuildError):
         )
 
 
+class SliceUnfit(StopError):
+    """The range that a partition key names can't be mirrored as one slice."""
+
+    code = ErrorCode.SLICE_UNFIT
+
+    def __init__(self, table: str, key: str, version: int) -> None:
+        self.table, self.key, self.version = table, key, version
+        super().__init__(
+            f"{table}: slice {key} can't be one: the schema changes at version {version}.",
+            "materialize the slices that the sensor registers, or that `mirror-assets plan` shows.",
+        )
+
+
 class ChecksFailed(StopError):
     """Blocking checks failed; nothing of the slice was published."""
 

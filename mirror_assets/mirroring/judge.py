@@ -58,7 +58,11 @@ def _not_run(checks: Iterable[str]) -> tuple[Finding, ...]:
 def _feed(work: TableWork, record: SliceRecord, *, repeats: bool) -> Feed:
     """Where the feed is read again; the log is asked only when a key is repeated."""
     key = record.key
-    commits = 0
-    if repeats and record.kind is SliceKind.CHANGES:
-        commits = sum(commit.changes_data for commit in work.log.commits(key.first, key.last))
-    return Feed(work.table.source, landed_columns(parse_schema(record.source_schema)), commits)
+    asked = repeats and record.kind is SliceKind.CHANGES
+    commits = work.log.commits(key.first, key.last) if asked else ()
+    return Feed(
+        work.table.source,
+        landed_columns(parse_schema(record.source_schema)),
+        data_commits=sum(commit.changes_data for commit in commits),
+        vector_versions=tuple(commit.version for commit in commits if commit.deletion_vectors),
+    )

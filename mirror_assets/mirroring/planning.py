@@ -14,7 +14,7 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import first_life
 from mirror_assets.landing.state import Footing, next_footing
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.errors import SourceBroke
+from mirror_assets.mirroring.errors import SliceUnfit, SourceBroke
 from mirror_assets.mirroring.source import check_source
 from mirror_assets.mirroring.work import TableWork
 
@@ -62,7 +62,7 @@ def plan_table(work: TableWork, boundaries: frozenset[int] = frozenset()) -> Tab
 def plan_key(work: TableWork, key: SliceKey, before: Before | None) -> PlannedSlice:
     """The slice that a partition key names, without what is covered before it; None before means nothing is.
 
-    Raises SourceBroke when the key's range can't be one slice (any more).
+    Raises SourceBroke when a break lies in the key's range, SliceUnfit when its schema changes within.
     """
     if before is None:
         return _snapshot(work, work.log.state(key.last), key.life)[0]
@@ -70,7 +70,7 @@ def plan_key(work: TableWork, key: SliceKey, before: Before | None) -> PlannedSl
     if plan.stop is not None:
         raise SourceBroke(str(work.name), plan.stop.version, plan.stop.message)
     if len(plan.slices) != 1:
-        raise SourceBroke(str(work.name), plan.slices[1].first, f"slice {key} spans a change of the schema")
+        raise SliceUnfit(str(work.name), str(key), plan.slices[1].first)
     return plan.slices[0]
 
 

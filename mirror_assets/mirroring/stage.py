@@ -98,6 +98,7 @@ def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[Lande
         columns=columns,
         spreads=planned.spreads,
         parts=planned.parts,
+        vector_versions=planned.vector_versions,
     )
 
 

@@ -4,21 +4,40 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 _COMMAND = """
 import subprocess, sys
 from mirror_assets.cli.spark_log import spark_log
 
 with spark_log() as log:
-    subprocess.run([sys.executable, "-c", "import sys; sys.stderr.write('from a child')"], check=True)
+    subprocess.run([sys.executable, "-c", "import sys; sys.stderr.write({child!r})"], check=True)
     print("ours", file=sys.stderr)
-    print(log.read_text())
-    log.unlink()
+    print(log.path)
+    {end}
 print("after", file=sys.stderr)
 """
 
 
-def test_a_childs_errors_go_to_the_file_and_ours_to_the_terminal() -> None:
-    ran = subprocess.run([sys.executable, "-c", _COMMAND], capture_output=True, text=True, check=True)
-    assert ran.stdout == "from a child\n"
-    assert ran.stderr == "ours\nafter\n"
+def _run(end: str, child: str = "from a child") -> tuple[Path, str]:
+    """The log's path, and what reached the terminal."""
+    command = [sys.executable, "-c", _COMMAND.format(end=end, child=child)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    return Path(ran.stdout.strip()), ran.stderr
+
+
+@pytest.mark.parametrize("end", ["log.keep = True", "raise KeyboardInterrupt"])
+def test_a_childs_errors_are_kept_in_a_file_that_is_named(end: str) -> None:
+    log, terminal = _run(end)
+    assert log.read_text() == "from a child"
+    assert terminal.startswith(f"ours\nSpark's own messages are in {log}\n")
+    log.unlink()
+
+
+@pytest.mark.parametrize(("end", "child"), [("log.keep = False", "from a child"), ("log.keep = True", "")])
+def test_a_file_that_nobody_needs_is_deleted(end: str, child: str) -> None:
+    log, terminal = _run(end, child)
+    assert not log.exists()
+    assert terminal == "ours\nafter\n"

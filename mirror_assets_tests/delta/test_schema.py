@@ -62,7 +62,7 @@ def test_a_limited_string_lands_as_string() -> None:
 
 @pytest.mark.parametrize("unfit", ["void", "interval day to second", "time(6)", "geometry(4326)", "new_type"])
 def test_a_type_without_a_counterpart_is_refused_by_name(unfit: str) -> None:
-    with pytest.raises(ColumnUnfit, match=r"column `c` has type .* `columns`") as caught:
+    with pytest.raises(ColumnUnfit, match=r"column `c` has type .* cast it") as caught:
         landing_type(_only(unfit))
     assert (caught.value.column, caught.value.column_type) == ("c", unfit)
 

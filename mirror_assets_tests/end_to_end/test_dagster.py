@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from mirror_assets.assets.names import FAILED_SLICE_TAG, RANGE_END, RANGE_START, Kind, asset_key, slices_of
 from mirror_assets.automation.jobs import ALL_CHECKS, MIRROR_ALL, REBUILD, REBUILD_OP, REPLICATE, slices_job_name
-from mirror_assets.automation.names import FAILED_SLICE_TAG, RANGE_END, RANGE_START, Kind, asset_key, slices_of
 from mirror_assets.definitions import build_definitions
 from mirror_assets.delta.plan import PlannedSlice
+from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.state import Footing
@@ -197,6 +199,25 @@ def test_a_rebuild_that_was_interrupted_is_asked_for_first(mirrored: Lab, instan
     asked = _tick(mirrored, instance)
     assert isinstance(asked, dg.SensorResult)
     assert [request.job_name for request in asked.run_requests or []] == [REBUILD]
+
+
+def test_a_file_that_is_gone_leads_to_a_rebuild(
+    lab: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mirror_assets.automation.sensors._FIRST_PAUSE_SECONDS", 0)
+    lab.mirror()
+    lab.change()
+    shutil.rmtree(lab.root / "lake" / "orders" / "_change_data")
+    assert not _launch(lab, instance, *_request(_tick(lab, instance))).success
+    asked = _tick(lab, instance)
+    assert isinstance(asked, dg.SensorResult)
+    assert [request.job_name for request in asked.run_requests or []] == [REBUILD]
+
+
+def test_what_a_person_has_to_mend_fails_the_tick(mirrored: Lab, instance: dg.DagsterInstance) -> None:
+    (mirrored.folder / "_mirror.json").write_text("{")
+    with pytest.raises(ManifestCorrupt):
+        _tick(mirrored, instance)
 
 
 def test_landing_zone_alone_publishes_nothing_unchecked(lab: Lab, instance: dg.DagsterInstance) -> None:

@@ -14,6 +14,7 @@ RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
 TABLE_TAG = "mirror/table"
 FAILED_SLICE_TAG = "mirror/failed_slice"
+REBUILD_TAG = "mirror/rebuild_because"
 DEFAULT_GROUP = "default"
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")

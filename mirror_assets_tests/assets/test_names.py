@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.automation.names import Kind, asset_key, flat_name, group_name, pool_name, safe
+from mirror_assets.assets.names import Kind, asset_key, flat_name, group_name, pool_name, safe
 from mirror_assets.landing.names import TableName
 
 
