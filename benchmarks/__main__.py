@@ -32,6 +32,7 @@ from mirror_assets.mirroring.work import TableWork
 from mirror_assets.storage import LocalStore
 
 _DUMP, _FAST_DUMP = "dump of readChangeFeed", "dump of the vectorised reader"
+_PLAN_WIDTH = 150
 _TABLE = TableName("bench", "flights")
 _CONFIG = """\
 landing_zone: {{path: ./landing}}
@@ -70,7 +71,7 @@ class Bench:
         feed = feed_slice(work.table, planned, landed_columns(planned.schema))
         frame = landing_rows(read_changes(self._spark, self._uri, feed.first, feed.last), feed, {})
         text: str = frame._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001 there is no public way
-        return text
+        return "\n".join(f"{line[:_PLAN_WIDTH]}…" for line in text.splitlines() if line.strip())
 
     def rows(self) -> int:
         """Rows of the feed after version 0."""

@@ -65,6 +65,8 @@ class ErrorCode(str, Enum):
     MIRROR_UNREADABLE = "mirror_unreadable"
     TABLE_STOPPED = "table_stopped"
     COVERED_VERSION_GONE = "covered_version_gone"
+    # anything else
+    UNEXPECTED = "unexpected"
 
 
 class MirrorError(Exception):

@@ -9,14 +9,12 @@ import dagster as dg
 
 from mirror_assets.assets.items import MetadataItem
 from mirror_assets.landing.format import SliceRecord
-from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.publish import Published
 from mirror_assets.mirroring.work import TableWork
 
 
 def staged_metadata(work: TableWork, record: SliceRecord) -> dict[str, MetadataItem]:
     """What was read and staged for a slice."""
-    folder = AttemptFolder(work.name, record.generation, record.attempt)
     columns = [dg.TableColumn(column.name, column.type) for column in record.columns]
     return {
         "dagster/column_schema": dg.TableSchema(columns),
@@ -30,7 +28,7 @@ def staged_metadata(work: TableWork, record: SliceRecord) -> dict[str, MetadataI
         **_commit_times(record),
         "kind": record.kind.value,
         "generation": record.generation,
-        "staged_in": dg.MetadataValue.path(f"{work.store.root}/{folder.path}"),
+        "staged_in": dg.MetadataValue.path(f"{work.store.root}/{record.folder.path}"),
     }
 
 

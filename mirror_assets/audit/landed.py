@@ -173,9 +173,13 @@ def _consumed(folder: _Folder, number: int, applied: int | None, lowest: int) ->
 
 
 def _content_problems(store: Store, folder: _Folder) -> list[str]:
-    """Every file that is there has the size and the SHA-256 that were committed."""
+    """Every file that waits has the size and the SHA-256 that were committed; a finished one the size."""
     entries = folder.entries
-    problems = []
+    problems = [
+        f"{info.path} has {info.size} bytes, and {entry.bytes} were committed"
+        for info in folder.finished
+        if (entry := entries.get(landing_number(info.name) or 0)) and info.size != entry.bytes
+    ]
     for info in folder.waiting:
         entry = entries.get(landing_number(info.name) or 0)
         if entry is None or info.is_folder:

@@ -6,6 +6,7 @@ its n-th row in the parts must be its n-th change by commit, in marker and in va
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from mirror_assets.audit.finding import Finding
 from mirror_assets.audit.staged import StagedSlice
 from mirror_assets.delta.columns import LandedColumn, landed_value, quoted
 from mirror_assets.delta.reader import CHANGE_TYPE, COMMIT_VERSION, read_changes
+from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import ROW_MARKER, Marker
 
@@ -36,12 +38,12 @@ class Feed:
 
 
 def repeated_keys(staged: StagedSlice) -> pa.Table:
-    """The keys that occur in more than one row of the slice's parts, with their number of rows in column `rows`."""
-    keys = list(staged.record.keys)
+    """The keys that occur in more than one row of the slice's parts: columns `key0` …, and `rows`, their number."""
+    keys = _aliases(staged)
     tables = []
     for path in staged.paths:
         with staged.open(path) as file:
-            tables.append(file.read(keys))
+            tables.append(file.read(list(staged.record.keys)).select(list(staged.record.keys)).rename_columns(keys))
     if not tables:
         return pa.table({"rows": pa.array([], pa.int64())})
     counted = pa.concat_tables(tables).group_by(keys).aggregate([([], "count_all")])
@@ -49,12 +51,17 @@ def repeated_keys(staged: StagedSlice) -> pa.Table:
     return repeated.rename_columns([*keys, "rows"])
 
 
+def _aliases(staged: StagedSlice) -> list[str]:
+    """Names for the key columns that no other column here has, whatever the source calls them."""
+    return [f"key{index}" for index in range(len(staged.record.keys))]
+
+
 def key_uniqueness(staged: StagedSlice, repeated: pa.Table, feed: Feed) -> Finding:
     """At most one change per key and commit; a key can't have more rows than the slice has commits with data."""
     allowed = 1 if staged.record.kind is SliceKind.SNAPSHOT else feed.data_commits
     twice = repeated.filter(pc.field("rows") > allowed)
     problems = [
-        f"key {_shown(row)} has {row['rows']} rows in {allowed} commit{'s' if allowed > 1 else ''}"
+        f"key {_shown(staged, row)} has {row['rows']} rows in {allowed} commit{'s' if allowed > 1 else ''}"
         for row in twice.slice(0, _SAMPLES).to_pylist()
     ]
     if len(twice) > _SAMPLES:
@@ -62,20 +69,18 @@ def key_uniqueness(staged: StagedSlice, repeated: pa.Table, feed: Feed) -> Findi
     return Finding("key_uniqueness", tuple(problems), {"repeated_keys": len(repeated)})
 
 
-def row_order(spark: SparkSession | None, staged: StagedSlice, repeated: pa.Table, feed: Feed) -> Finding:
+def row_order(spark: Callable[[], SparkSession], staged: StagedSlice, repeated: pa.Table, feed: Feed) -> Finding:
     """Keys with several changes appear in commit order, with the marker and the values of each commit.
 
-    `spark` may be None when no key is repeated: the order of different keys is free.
+    A session starts only when a key is repeated: the order of different keys is free. Raises SparkFailed and its like.
     """
     figures: dict[str, int | float | str] = {"keys_compared": len(repeated)}
     if not len(repeated) or staged.record.kind is SliceKind.SNAPSHOT:
         return Finding("row_order", (), figures)
-    if spark is None:
-        return Finding("row_order", ("no Spark session to compare repeated keys with the feed",), figures)
-    wrong = _differences(spark, staged, repeated, feed).limit(_SAMPLES).collect()
-    keys = staged.record.keys
+    with spark_errors(f"the feed of {feed.uri}"):
+        wrong = _differences(spark(), staged, repeated, feed).limit(_SAMPLES).collect()
     problems = tuple(
-        f"key {', '.join(f'{key}={row[key]!r}' for key in keys)}: its change number {row['nth']} is "
+        f"key {_shown(staged, row.asDict())}: its change number {row['nth']} is "
         f"{_change(row['found_marker'])} in {row['file'] or 'no part'}, "
         f"and {_change(row['wanted_marker'])} at version {row['version']} in the feed"
         for row in wrong
@@ -85,7 +90,7 @@ def row_order(spark: SparkSession | None, staged: StagedSlice, repeated: pa.Tabl
 
 def _differences(spark: SparkSession, staged: StagedSlice, repeated: pa.Table, feed: Feed) -> DataFrame:
     """Changes whose marker or values differ between parts and feed."""
-    keys = list(staged.record.keys)
+    keys = _aliases(staged)
     wanted = repeated.drop_columns("rows") if len(repeated) <= _MOST_KEYS_TO_SEND else None
     found, expected = _found(spark, staged, feed), _expected(spark, staged, feed)
     if wanted is not None:
@@ -105,7 +110,7 @@ def _found(spark: SparkSession, staged: StagedSlice, feed: Feed) -> DataFrame:
     deleted = F.col(ROW_MARKER) == int(Marker.DELETE)
     values = [F.col(quoted(column.name)) for column in feed.columns]
     return spark.read.parquet(*paths).select(
-        *(F.col(quoted(key)) for key in staged.record.keys),
+        *_keys(staged),
         F.col(ROW_MARKER).alias("found_marker"),
         F.when(~deleted, F.xxhash64(*values)).alias("found_hash"),
         F.col("_metadata.file_name").alias("file"),
@@ -121,12 +126,12 @@ def _expected(spark: SparkSession, staged: StagedSlice, feed: Feed) -> DataFrame
     grouped = (
         read_changes(spark, feed.uri, key.first, key.last, feed.vector_versions)
         .select(
-            *(F.col(quoted(name)) for name in staged.record.keys),
-            COMMIT_VERSION,
+            *_keys(staged),
+            F.col(COMMIT_VERSION).alias("version"),
             is_new.alias("new"),
             new_hash.alias("h"),
         )
-        .groupBy(*(quoted(name) for name in staged.record.keys), COMMIT_VERSION)
+        .groupBy(*_aliases(staged), "version")
         .agg(
             F.bool_or("new").alias("has_new"),
             F.bool_or(~F.col("new")).alias("has_old"),
@@ -135,8 +140,11 @@ def _expected(spark: SparkSession, staged: StagedSlice, feed: Feed) -> DataFrame
     )
     update = F.when(F.col("has_old"), int(Marker.UPDATE)).otherwise(int(Marker.INSERT))
     marker = F.when(F.col("has_new"), update).otherwise(int(Marker.DELETE))
-    names = [F.col(quoted(name)) for name in staged.record.keys]
-    return grouped.select(*names, F.col(COMMIT_VERSION).alias("version"), marker.alias("wanted_marker"), "wanted_hash")
+    return grouped.select(*_aliases(staged), "version", marker.alias("wanted_marker"), "wanted_hash")
+
+
+def _keys(staged: StagedSlice) -> list[Column]:
+    return [F.col(quoted(key)).alias(alias) for key, alias in zip(staged.record.keys, _aliases(staged), strict=True)]
 
 
 def _only(side: DataFrame, chosen: DataFrame, keys: list[str]) -> DataFrame:
@@ -144,12 +152,13 @@ def _only(side: DataFrame, chosen: DataFrame, keys: list[str]) -> DataFrame:
 
 
 def _numbered(side: DataFrame, keys: list[str], *order: Column) -> DataFrame:
-    window = Window.partitionBy(*(quoted(key) for key in keys)).orderBy(*order)
+    window = Window.partitionBy(*keys).orderBy(*order)
     return side.withColumn("nth", F.row_number().over(window))
 
 
-def _shown(row: dict[str, object]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in row.items() if name != "rows")
+def _shown(staged: StagedSlice, row: Mapping[str, object]) -> str:
+    names = zip(staged.record.keys, _aliases(staged), strict=True)
+    return ", ".join(f"{name}={row[alias]!r}" for name, alias in names)
 
 
 def _change(marker: int | None) -> str:

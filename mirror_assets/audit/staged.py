@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 from mirror_assets.audit.finding import Finding
 from mirror_assets.audit.types import arrow_type
 from mirror_assets.landing.format import Column, SliceKind, SliceRecord
-from mirror_assets.landing.names import AttemptFolder, TableName
 from mirror_assets.landing.parts import count_markers
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.storage import Store
@@ -27,12 +26,11 @@ class StagedSlice:
     """A staged slice and where its parts are."""
 
     store: Store
-    table: TableName
     record: SliceRecord
 
     def path(self, part: str) -> str:
         """The part's path in the store."""
-        return f"{AttemptFolder(self.table, self.record.generation, self.record.attempt).path}/{part}"
+        return f"{self.record.folder.path}/{part}"
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -44,6 +42,18 @@ class StagedSlice:
         """The part's Parquet reader."""
         with self.store.open(path) as source, pq.ParquetFile(source) as file:
             yield file
+
+
+def parts_unchanged(staged: StagedSlice) -> Finding:
+    """Every part is the file that was staged: its ETag is the recorded one, which no content needs to be read for."""
+    problems = []
+    for part, path in zip(staged.record.parts, staged.paths, strict=True):
+        info = staged.store.head(path)
+        if info is None:
+            problems.append(f"{path} is missing")
+        elif info.etag != part.etag:
+            problems.append(f"{path} was changed after it was staged")
+    return Finding("parts_unchanged", tuple(problems), {"parts": len(staged.paths)})
 
 
 def key_presence(staged: StagedSlice) -> Finding:

@@ -20,6 +20,8 @@ def _printing(_context: dg.InitLoggerContext) -> logging.Logger:
     logger = logging.Logger("mirror_assets", level=logging.INFO)
     handler = logging.StreamHandler()
     handler.setFormatter(_Message())
+    # Commands tell what failed when they end, once and in their own words.
+    handler.addFilter(lambda record: record.levelno < logging.ERROR)
     logger.addHandler(handler)
     return logger
 

@@ -13,6 +13,7 @@ from mirror_assets.automation.report import TableReport
 from mirror_assets.automation.waiting import mirror_wait
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
+from mirror_assets.mirroring.errors import Unexpected
 from mirror_assets.mirroring.run import mirror_table
 from mirror_assets.resources.catalog import replicator, table_work
 from mirror_assets.resources.landing_zone import LandingZone
@@ -41,8 +42,11 @@ def mirror_tables(
                 events.log(work, mirrored)
                 report = report.with_slice(mirrored)
         except MirrorError as error:
-            context.log.warning(str(error))
+            context.log.error(str(error))  # noqa: TRY400 it says what to do; where it was raised says nothing more
             return report.failed(error)
+        except Exception as error:
+            context.log.exception(f"{table.name} failed")
+            return report.failed(Unexpected(report.table, error))
         return report
 
     with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:

@@ -38,7 +38,8 @@ class TableReport:
 
     def failed(self, error: MirrorError) -> TableReport:
         """The report of a table that stopped with this error."""
-        return replace(self, error=str(error), code=error.code, family=error.family)
+        text = str(error) if self.table in str(error) else f"{self.table}: {error}"
+        return replace(self, error=text, code=error.code, family=error.family)
 
 
 @dataclass(frozen=True)

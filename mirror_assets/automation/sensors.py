@@ -27,6 +27,7 @@ from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.errors import RebuildError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import read_rebuild
+from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.planning import TablePlan, plan_table
 from mirror_assets.mirroring.stage import slice_key
@@ -134,6 +135,8 @@ def _pending(instance: dg.DagsterInstance, work: TableWork, failures: Failures) 
         return _request_rebuild(work)
     if failures.rebuild is not None:
         return _rebuild(work, failures.rebuild)
+    # What was committed before a publisher died gets its numbers now: nothing else may be pending to bring it along.
+    drive(recover(work.name), work.store)
     plan = plan_table(work, _boundaries(instance, work))
     if plan.slices:
         return _request(instance, work, plan, failures)

@@ -7,7 +7,7 @@ import dagster as dg
 from mirror_assets.assets.names import Kind, asset_key
 from mirror_assets.audit.lag import Lag, lag_finding
 from mirror_assets.audit.landed import file_continuity, metadata_unchanged
-from mirror_assets.checks.results import check_result
+from mirror_assets.checks.results import check_result, checking
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.lag import table_lag
@@ -22,18 +22,22 @@ def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
 
     @dg.asset_check(asset=zone, name="file_continuity", blocking=True, description="Files in sequence, as committed.")
     def continuity(landing_zone: LandingZone) -> dg.AssetCheckResult:
-        store, applied = landing_zone.store(), _applied(config, table.name, landing_zone)
-        return check_result(zone, file_continuity(store, table.name, applied))
+        with checking():
+            store, applied = landing_zone.store(), _applied(config, table.name, landing_zone)
+            return check_result(zone, file_continuity(store, table.name, applied))
 
     @dg.asset_check(
         asset=zone, name="metadata_unchanged", blocking=True, description="_metadata.json declares the first keys."
     )
     def metadata(landing_zone: LandingZone) -> dg.AssetCheckResult:
-        return check_result(zone, metadata_unchanged(landing_zone.store(), table.name, table.keys))
+        with checking():
+            return check_result(zone, metadata_unchanged(landing_zone.store(), table.name, table.keys))
 
     @dg.asset_check(asset=zone, name="lag", description="How long the oldest uncovered commit has waited.")
     def lag(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
-        return _lag_result(zone, table, table_lag(planning_work(config, table, landing_zone, sources), time.time()))
+        with checking():
+            now = time.time()
+            return _lag_result(zone, table, table_lag(planning_work(config, table, landing_zone, sources), now))
 
     return [continuity, metadata, lag]
 

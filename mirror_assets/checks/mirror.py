@@ -4,11 +4,9 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
 from mirror_assets.assets.names import Kind, asset_key
-from mirror_assets.assets.slices import failure
 from mirror_assets.audit.reconciled import reconciled_finding
-from mirror_assets.checks.results import check_result
+from mirror_assets.checks.results import check_result, checking
 from mirror_assets.config import Config, TableSettings
-from mirror_assets.errors import MirrorError
 from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets.resources.catalog import replicator, table_work
@@ -24,11 +22,9 @@ def mirror_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
 
     @dg.asset_check(asset=mirror, name="reconciled", blocking=True, description="The mirror equals the source.")
     def reconciled(landing_zone: LandingZone, sources: SourceTables, spark: LazyPySparkResource) -> dg.AssetCheckResult:
-        work = table_work(config, table, landing_zone, sources, spark)
-        try:
+        with checking():
+            work = table_work(config, table, landing_zone, sources, spark)
             result = reconcile_table(work, replicator(config, landing_zone))
-        except MirrorError as error:
-            raise failure(error) from error
         severity = dg.AssetCheckSeverity.WARN if result.state in _WAITING else dg.AssetCheckSeverity.ERROR
         return check_result(mirror, reconciled_finding(result), severity)
 

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import dagster as dg
 
 from mirror_assets.assets.items import MetadataItem
+from mirror_assets.assets.slices import failure
 from mirror_assets.audit.finding import Finding
+from mirror_assets.errors import MirrorError
+
+
+@contextmanager
+def checking() -> Iterator[None]:
+    """What keeps a check from looking fails its step with our message, and not with a stack."""
+    try:
+        yield
+    except MirrorError as error:
+        raise failure(error) from error
 
 
 def check_result(

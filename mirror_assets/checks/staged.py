@@ -6,9 +6,9 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
 from mirror_assets.assets.names import RANGE_START, Kind, asset_key
-from mirror_assets.assets.slices import failure, mark_failed
+from mirror_assets.assets.slices import mark_failed
 from mirror_assets.audit.finding import Finding
-from mirror_assets.checks.results import check_result, merged
+from mirror_assets.checks.results import check_result, checking, merged
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import SliceKey
@@ -25,6 +25,7 @@ _DESCRIPTIONS = {
     "key_presence": "Key columns are there and hold no NULL.",
     "key_uniqueness": "At most one change per key and commit.",
     "marker_values": "__rowMarker__ is the last column, int32, in {0, 1, 2, 4}; snapshot slices have none.",
+    "parts_unchanged": "Every part is the file that was staged.",
     "row_counts": "Every row read from the feed is accounted for in the parts.",
     "row_order": "Keys with several changes appear in commit order, compared with the feed.",
     "schema_compatibility": "Columns and types are the slice's, and fit what has landed before.",
@@ -45,8 +46,9 @@ def staged_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinit
         sources: SourceTables,
         spark: LazyPySparkResource,
     ) -> Iterator[dg.AssetCheckResult]:
-        work = table_work(config, table, landing_zone, sources, spark)
-        judged = _judge(context, work, _asked(context))
+        with checking():
+            work = table_work(config, table, landing_zone, sources, spark)
+            judged = _judge(context, work, _asked(context))
         for name in BLOCKING_CHECKS:
             yield check_result(
                 feed, merged(name, [(key, f) for key, found in judged for f in found if f.check == name])
@@ -67,7 +69,7 @@ def _judge(
             _, findings = judge_slice(work, record)
         except MirrorError as error:
             mark_failed(context.instance, context.run.run_id, record.key, error)
-            raise failure(error, record.key) from error
+            raise
         judged.append((record.slice, findings))
         if not all(finding.passed for finding in findings):
             mark_failed(context.instance, context.run.run_id, record.key)

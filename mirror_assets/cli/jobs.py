@@ -61,4 +61,7 @@ def _text(event: dg.DagsterEvent) -> str:
     data = event.step_failure_data
     if data.user_failure_data and data.user_failure_data.description:
         return data.user_failure_data.description
-    return data.error.message if data.error else "the step failed"
+    error = data.error
+    while error is not None and error.cause is not None:
+        error = error.cause
+    return error.message.strip() if error else "the step failed"

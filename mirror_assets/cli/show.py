@@ -143,7 +143,7 @@ def reconcile(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exi
         show_json(results)
     else:
         _show_reconciliations(results)
-    bad = (ReconcileState.DIFFERENT, ReconcileState.MISSING)
+    bad = (ReconcileState.DIFFERENT, ReconcileState.MISSING, ReconcileState.STOPPED)
     code = _told(errors)
     return Exit.FAILED if any(result.state in bad for result in results) else code
 
@@ -164,8 +164,9 @@ def _show_reconciliations(results: Sequence[Reconciliation]) -> None:
     columns = ("table", "version", "source rows", "mirror rows", "result", "columns that differ")
     show_records("Reconciled", columns, rows)
     for result in results:
-        for sample in result.samples:
-            note(f"{result.table}: {shown(sample)}")
+        for text in (result.reason, *map(shown, result.samples)):
+            if text:
+                note(f"{result.table}: {text}")
 
 
 def _told(errors: Sequence[MirrorError]) -> Exit:

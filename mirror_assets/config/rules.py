@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mirror_assets.config.document import Document, Steps
 from mirror_assets.config.origin import Origin
-from mirror_assets.config.values import Changes, is_uri
+from mirror_assets.config.values import Changes, is_uri, local_source
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
 
@@ -80,6 +80,10 @@ def _folder(document: Document, origin: Origin, steps: Steps) -> Path | None:
     value = document.get(*steps)
     if value is None and steps == ("mirror", "path"):
         value = "./mirror"
-    if not isinstance(value, str) or is_uri(value):
+    try:
+        path = local_source(value)
+    except ValueError:
+        return None  # said where the setting is read
+    if not isinstance(path, str) or is_uri(path):
         return None
-    return Path(os.path.realpath(origin.absolute(value)))
+    return Path(os.path.realpath(origin.absolute(path)))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
@@ -46,6 +47,9 @@ class Compression(str, Enum):
     ZSTD = "zstd"
 
 
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+
+
 def is_uri(text: str) -> bool:
     """Whether a source or folder is written as a URI, not as a path on this machine."""
     return bool(_SCHEME.match(text))
@@ -78,13 +82,25 @@ def _path(value: object, info: ValidationInfo) -> object:
         raise ValueError("expected a path, got an empty text")
     if str(value).startswith("~"):
         raise ValueError(f"`~` is not replaced in {str(value)!r}; write ${{HOME}}")
+    if _ESCAPE.search(str(value)):
+        raise ValueError(f"{str(value)!r} has a percent sign and two digits, which readers of Delta tables decode")
     return str(_origin(info).absolute(value))
 
 
 def _source(value: object, info: ValidationInfo) -> object:
     if isinstance(value, dict):
         raise ValueError("a table can't be looked up by its catalog name yet; give the path or URI of its folder")  # noqa: TRY004 pydantic wants ValueError
-    return _path(value, info)
+    return _path(local_source(value), info)
+
+
+def local_source(value: object) -> object:
+    """A `file:` URI as the path that it names, so that every rule for paths holds for it too."""
+    if not isinstance(value, str) or not value.lower().startswith("file:"):
+        return value
+    parts = urlsplit(value)
+    if parts.netloc not in ("", "localhost"):
+        raise ValueError(f"{value!r} names another machine; write file:///path or the path itself")
+    return unquote(parts.path)
 
 
 def _changes(value: object) -> object:
@@ -113,6 +129,8 @@ def _table_key(text: str) -> str:
         TableName.parse(text)
     except NameRefused as error:
         raise ValueError(error.what) from None
+    if _ESCAPE.search(text):
+        raise ValueError(f"{text!r} has a percent sign and two digits, which readers of Delta tables decode")
     return text
 
 

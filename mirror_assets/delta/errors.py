@@ -66,7 +66,8 @@ class LogGap(RebuildError):
         self.uri, self.version = uri, version
         super().__init__(
             f"{uri}: commit {version} is not in the Delta log (cleaned up, or lost).",
-            "rebuild the table; to keep commits for longer, raise `delta.logRetentionDuration` or run more often.",
+            "rebuild the table, or restore the file if the table is unreadable without it; to keep commits for longer, "
+            "raise `delta.logRetentionDuration` or run more often.",
         )
 
 

@@ -15,12 +15,30 @@ from pyspark.sql import functions as F
 
 from mirror_assets.delta.columns import LandedColumn, landed_value, optional, quoted
 from mirror_assets.delta.reader import CHANGE_TYPE, COMMIT_VERSION, read_changes
-from mirror_assets.delta.spark_errors import DuplicateKey
+from mirror_assets.delta.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.delta.write import write_parts
 from mirror_assets.markers import ROW_MARKER, Marker
 
-_PART, _IS_NEW, _PREVIOUS, _NEXT = "__part__", "__is_new__", "__previous_is_new__", "__next_is_new__"
 _SAMPLES = 5
+
+
+@dataclass(frozen=True)
+class _Names:
+    """Names of the encoder's own columns, none of them a column of the source."""
+
+    part: str
+    is_new: str
+    previous: str
+    next: str
+
+    @classmethod
+    def beside(cls, columns: Sequence[LandedColumn]) -> _Names:
+        """Names that differ from all of these, which Spark compares without case."""
+        taken = {column.name.lower() for column in columns}
+        mark = "__"
+        while any(name.startswith(mark) for name in taken):
+            mark += "_"
+        return cls(f"{mark}part", f"{mark}is_new", f"{mark}previous", f"{mark}next")
 
 
 class Spread(Protocol):
@@ -62,36 +80,38 @@ def encode_changes(
 ) -> dict[str, int]:
     """Write the slice's parts into `folder`, one file per part that has rows; rows read by `_change_type`.
 
-    Raises DuplicateKey when the source has two rows of one key in one commit, with sample keys.
+    Raises DuplicateKey when the source has two rows of one key in one commit, with sample keys; DataFileMissing,
+    SparkOutOfSpace and SparkFailed.
     """
     read, paired = Observation(), Observation()
-    changes = read_changes(spark, slice_.uri, slice_.first, slice_.last, slice_.vector_versions)
-    frame = landing_rows(changes.observe(read, *_change_counts()), slice_, footer, paired)
-    write_parts(frame, folder, compression)
-    if paired.get["duplicates"]:
-        raise DuplicateKey(slice_.table, paired.get["duplicates"], _duplicate_samples(changes, slice_))
-    return dict(read.get)
+    with spark_errors(folder):
+        changes = read_changes(spark, slice_.uri, slice_.first, slice_.last, slice_.vector_versions)
+        frame = landing_rows(changes.observe(read, *_change_counts()), slice_, footer, paired)
+        write_parts(frame, folder, compression)
+        if paired.get["duplicates"]:
+            raise DuplicateKey(slice_.table, paired.get["duplicates"], _duplicate_samples(changes, slice_))
+        return dict(read.get)
 
 
 def landing_rows(
     changes: DataFrame, slice_: FeedSlice, footer: Mapping[str, str], paired: Observation | None = None
 ) -> DataFrame:
     """The landed rows of a feed, in order, one Spark partition per part; `paired` counts duplicate keys on the way."""
-    keys = [quoted(key) for key in slice_.keys]
-    window = Window.partitionBy(_PART, COMMIT_VERSION, *keys).orderBy(_IS_NEW)
+    keys, ours = [quoted(key) for key in slice_.keys], _Names.beside(slice_.columns)
+    window = Window.partitionBy(ours.part, COMMIT_VERSION, *keys).orderBy(ours.is_new)
     pairs = (
-        _slim(changes, slice_)
-        .repartitionById(slice_.parts, F.col(_PART))
-        .withColumn(_PREVIOUS, F.lag(_IS_NEW).over(window))
-        .withColumn(_NEXT, F.lead(_IS_NEW).over(window))
+        _slim(changes, slice_, ours)
+        .repartitionById(slice_.parts, F.col(ours.part))
+        .withColumn(ours.previous, F.lag(ours.is_new).over(window))
+        .withColumn(ours.next, F.lead(ours.is_new).over(window))
     )
     if paired is not None:
-        pairs = pairs.observe(paired, F.count_if(F.col(_PREVIOUS) == F.col(_IS_NEW)).alias("duplicates"))
-    kept = pairs.where(F.col(_IS_NEW) | F.col(_NEXT).isNull())
-    return kept.select(*_described(slice_.columns, footer), _marker().alias(ROW_MARKER))
+        pairs = pairs.observe(paired, F.count_if(F.col(ours.previous) == F.col(ours.is_new)).alias("duplicates"))
+    kept = pairs.where(F.col(ours.is_new) | F.col(ours.next).isNull())
+    return kept.select(*_described(slice_.columns, footer), _marker(ours).alias(ROW_MARKER))
 
 
-def _slim(changes: DataFrame, slice_: FeedSlice) -> DataFrame:
+def _slim(changes: DataFrame, slice_: FeedSlice, ours: _Names) -> DataFrame:
     """What goes through the shuffle: old rows carry only their keys, for a DELETE needs no more."""
     is_new = F.col(CHANGE_TYPE).isin("insert", "update_postimage")
     keys = set(slice_.keys)
@@ -101,7 +121,7 @@ def _slim(changes: DataFrame, slice_: FeedSlice) -> DataFrame:
         else F.when(is_new, landed_value(column)).alias(column.name)
         for column in slice_.columns
     ]
-    return changes.select(_part_of(slice_).alias(_PART), F.col(COMMIT_VERSION), is_new.alias(_IS_NEW), *values)
+    return changes.select(_part_of(slice_).alias(ours.part), F.col(COMMIT_VERSION), is_new.alias(ours.is_new), *values)
 
 
 def _part_of(slice_: FeedSlice) -> Column:
@@ -121,9 +141,9 @@ def _by_version(slice_: FeedSlice, values: Sequence[int]) -> Column:
     return F.element_at(F.lit(table), index) if len(set(values)) > 1 else F.lit(values[0])
 
 
-def _marker() -> Column:
-    update = F.when(F.col(_PREVIOUS).isNull(), int(Marker.INSERT)).otherwise(int(Marker.UPDATE))
-    return F.when(F.col(_IS_NEW), update).otherwise(int(Marker.DELETE)).cast("int")
+def _marker(ours: _Names) -> Column:
+    update = F.when(F.col(ours.previous).isNull(), int(Marker.INSERT)).otherwise(int(Marker.UPDATE))
+    return F.when(F.col(ours.is_new), update).otherwise(int(Marker.DELETE)).cast("int")
 
 
 def _described(columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> list[Column]:
@@ -140,15 +160,15 @@ def _change_counts() -> list[Column]:
 
 def _duplicate_samples(changes: DataFrame, slice_: FeedSlice) -> tuple[str, ...]:
     """Sample keys with two old or two new rows in one commit, as readable text."""
-    is_new = F.col(CHANGE_TYPE).isin("insert", "update_postimage").alias(_IS_NEW)
-    keys = [F.col(quoted(key)) for key in slice_.keys]
+    is_new = F.col(CHANGE_TYPE).isin("insert", "update_postimage")
+    keys = [F.col(quoted(key)).alias(f"key{index}") for index, key in enumerate(slice_.keys)]
     rows = (
-        changes.select(COMMIT_VERSION, is_new, *keys)
-        .groupBy(COMMIT_VERSION, _IS_NEW, *(quoted(key) for key in slice_.keys))
-        .count()
-        .where("count > 1")
+        changes.select(F.col(COMMIT_VERSION).alias("version"), is_new.alias("is_new"), *keys)
+        .groupBy("version", "is_new", *(f"key{index}" for index in range(len(keys))))
+        .agg(F.count(F.lit(1)).alias("rows"))
+        .where("rows > 1")
         .limit(_SAMPLES)
         .collect()
     )
-    names = (COMMIT_VERSION, *slice_.keys)
-    return tuple(", ".join(f"{name.lstrip('_')}={row[name]!r}" for name in names) for row in rows)
+    shown = [[f"{key}={row[f'key{index}']!r}" for index, key in enumerate(slice_.keys)] for row in rows]
+    return tuple(f"{', '.join(key)} at version {row['version']}" for key, row in zip(shown, rows, strict=True))

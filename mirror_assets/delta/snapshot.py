@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.delta.columns import LandedColumn, landed_value, optional
+from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.delta.write import write_parts
 
 
@@ -25,11 +26,15 @@ class SnapshotSlice:
 def encode_snapshot(
     spark: SparkSession, slice_: SnapshotSlice, folder: str, compression: str, footer: Mapping[str, str]
 ) -> int:
-    """Write the table's rows into `folder`; the number of rows. An empty table gives one typed file without rows."""
+    """Write the table's rows into `folder`; the number of rows. An empty table gives one typed file without rows.
+
+    Raises DataFileMissing, SparkOutOfSpace and SparkFailed.
+    """
     count = Observation()
-    rows = snapshot_rows(spark, slice_, footer).observe(count, F.count(F.lit(1)).alias("rows"))
-    write_parts(rows, folder, compression)
-    return int(count.get["rows"])
+    with spark_errors(folder):
+        rows = snapshot_rows(spark, slice_, footer).observe(count, F.count(F.lit(1)).alias("rows"))
+        write_parts(rows, folder, compression)
+        return int(count.get["rows"])
 
 
 def snapshot_rows(spark: SparkSession, slice_: SnapshotSlice, footer: Mapping[str, str]) -> DataFrame:

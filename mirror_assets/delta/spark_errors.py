@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, StopError
 
@@ -22,7 +27,8 @@ class DuplicateKey(StopError):
         super().__init__(
             f"{table}: {rows} changes repeat a key within one commit, for example {'; '.join(samples)}; "
             "nothing of the slice was published.",
-            "remove the duplicate rows from the source, or choose `keys` that are unique.",
+            "remove the duplicate rows from the source, or choose `keys` that are unique; then run "
+            f"`mirror-assets rebuild {table}`: the commit stays in the feed.",
         )
 
 
@@ -46,7 +52,7 @@ class SparkOutOfSpace(RetryError):
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        super().__init__(f"no space left while Spark wrote {folder}.", "free space and run again; nothing was lost.")
+        super().__init__(f"no space left while Spark was at {folder}.", "free space and run again; nothing was lost.")
 
 
 class SparkFailed(StopError):
@@ -56,7 +62,7 @@ class SparkFailed(StopError):
 
     def __init__(self, folder: str, why: str) -> None:
         self.folder = folder
-        super().__init__(f"Spark could not write {folder}: {why}.", "read the Spark log above, then run again.")
+        super().__init__(f"Spark failed at {folder}: {why}.", "read Spark's own messages, then run again.")
 
 
 def spark_error(error: Exception, folder: str) -> MirrorError:
@@ -69,3 +75,12 @@ def spark_error(error: Exception, folder: str) -> MirrorError:
     if _MISSING_FILE.search(text):
         return DataFileMissing(folder, short)
     return SparkFailed(folder, short)
+
+
+@contextmanager
+def spark_errors(place: str) -> Iterator[None]:
+    """Raise what Spark raises in the block as an error of ours; `place` is what it wrote or read."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        raise spark_error(error, place) from error

@@ -12,7 +12,7 @@ import pydantic
 from pydantic import Field
 
 from mirror_assets.landing.errors import ManifestCorrupt, NameRefused
-from mirror_assets.landing.names import SliceKey
+from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName
 from mirror_assets.storage import Content, PathMissing, Store
 
 RECEIPT_KEY = "mirror_assets"
@@ -143,6 +143,11 @@ class SliceRecord(_Record):
     def key(self) -> SliceKey:
         """The slice's key."""
         return SliceKey.parse(self.slice)
+
+    @property
+    def folder(self) -> AttemptFolder:
+        """Where it is staged."""
+        return AttemptFolder(TableName.parse(self.table), self.generation, self.attempt)
 
     @property
     def markers(self) -> MarkerCounts:

@@ -23,6 +23,7 @@ from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.storage import PathChanged, PathMissing, Store
 
 _CHUNK = 4 << 20
+_REFUSED, _UNJUDGED, _PASSED = 0, 1, 2
 
 
 def inspect_part(store: Store, path: str) -> StagedPart:
@@ -57,9 +58,9 @@ def count_markers(store: Store, path: str) -> MarkerCounts:
     )
 
 
-def write_record(store: Store, table: TableName, record: SliceRecord) -> None:
+def write_record(store: Store, record: SliceRecord) -> None:
     """Write `slice.json`, last, beside the staged parts: from now on the slice is complete."""
-    store.create(AttemptFolder(table, record.generation, record.attempt).record, encode(record))
+    store.create(record.folder.record, encode(record))
 
 
 def staged_slices(store: Store, table: TableName) -> tuple[SliceRecord, ...]:
@@ -84,11 +85,25 @@ def fitting_slice(store: Store, table: TableName, key: SliceKey, footing: Footin
 
 
 def best_attempt(records: Iterable[SliceRecord]) -> SliceRecord:
-    """Of several attempts at one generation the newest that no check has refused.
+    """Of several attempts at one generation one that has passed, else one that no check has refused; the newest.
 
-    Newest goes by the stagers' clocks, so a refused attempt must not stand before one that was staged after it.
+    Newest goes by the stagers' clocks: another stager's attempt, still to be judged, must not stand before one that may
+    land, nor a refused one before any.
     """
-    return max(records, key=lambda record: (all(verdict.passed for verdict in record.verdicts), record.attempt))
+    return max(records, key=lambda record: (_standing(record), record.attempt))
+
+
+def _standing(record: SliceRecord) -> int:
+    if not record.verdicts:
+        return _UNJUDGED
+    return _PASSED if all(verdict.passed for verdict in record.verdicts) else _REFUSED
+
+
+def clear_refused(store: Store, table: TableName, generation: int) -> None:
+    """Delete the generation's attempts that a check has refused: nobody may ever publish them."""
+    for record in staged_slices(store, table):
+        if record.generation == generation and _standing(record) == _REFUSED:
+            store.delete_tree(record.folder.path)
 
 
 def stands_on(record: SliceRecord, footing: Footing) -> bool:
@@ -101,9 +116,9 @@ def stands_on(record: SliceRecord, footing: Footing) -> bool:
     )
 
 
-def add_verdicts(store: Store, table: TableName, record: SliceRecord, verdicts: Sequence[Verdict]) -> SliceRecord:
+def add_verdicts(store: Store, record: SliceRecord, verdicts: Sequence[Verdict]) -> SliceRecord:
     """The record with these verdicts, each in the place of an older one by the same check. Raises SliceNotStaged."""
-    path = AttemptFolder(table, record.generation, record.attempt).record
+    path = record.folder.record
     given = {verdict.check for verdict in verdicts}
     while (loaded := load(store, SliceRecord, path)) is not None:
         current, content = loaded
@@ -114,4 +129,4 @@ def add_verdicts(store: Store, table: TableName, record: SliceRecord, verdicts: 
         except (PathChanged, PathMissing):
             continue  # another check's verdict came between, or the slice was collected: look again
         return updated
-    raise SliceNotStaged(str(table), record.slice)
+    raise SliceNotStaged(record.table, record.slice)

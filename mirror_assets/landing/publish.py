@@ -15,7 +15,7 @@ from mirror_assets.errors import UnknownOutcome
 from mirror_assets.landing.errors import LostRace, SliceMissing, SliceNotChecked, SliceNotStaged
 from mirror_assets.landing.format import Entry, Manifest, SliceKind, SliceRecord
 from mirror_assets.landing.metadata import ensure_metadata
-from mirror_assets.landing.names import AttemptFolder, TableName
+from mirror_assets.landing.names import TableName
 from mirror_assets.landing.recover import collect, recover, redo
 from mirror_assets.landing.state import Standing, put_manifest, read_manifest
 from mirror_assets.landing.steps import Steps, head
@@ -54,7 +54,7 @@ def publish(
         return done
     _require_fit(record, standing)
     _require_verdicts(record, checks)
-    manifest = _manifest(table, record, standing)
+    manifest = _manifest(record, standing)
     yield from _require_parts(record, manifest)
     yield from ensure_metadata(table, record.keys)
     yield from _commit(table, manifest, standing)
@@ -117,12 +117,11 @@ def _require_parts(record: SliceRecord, manifest: Manifest) -> Steps[None]:
             raise SliceNotStaged(record.table, record.slice)
 
 
-def _manifest(table: TableName, record: SliceRecord, standing: Standing | None) -> Manifest:
+def _manifest(record: SliceRecord, standing: Standing | None) -> Manifest:
     """The manifest that commits the record; columns that the slice no longer has stay known (union)."""
-    folder = AttemptFolder(table, record.generation, record.attempt)
     entries = tuple(
         Entry(
-            staged=f"{folder.path}/{part.name}",
+            staged=f"{record.folder.path}/{part.name}",
             number=record.first_number + index,
             etag=part.etag,
             bytes=part.bytes,

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mirror_assets.landing.errors import ManifestCorrupt, RebuildRunning
 from mirror_assets.landing.format import decode, encode
-from mirror_assets.landing.names import TableName, history_life
+from mirror_assets.landing.names import AttemptFolder, TableName, history_life
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import Create, DeleteTree, Replace, Steps, list_folder, read
 from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing
@@ -88,9 +88,14 @@ def drop_again(table: TableName, record: RebuildRecord) -> Steps[RebuildRecord]:
     return (yield from _swap(table, record, again))
 
 
-def drop_table_folder(table: TableName) -> Steps[None]:
-    """Delete what is staged, then the table folder: what is left of the life that ends can't land any more."""
-    yield DeleteTree(table.scratch)
+def drop_table_folder(table: TableName, keep: AttemptFolder | None = None) -> Steps[None]:
+    """Delete what is staged but for `keep`, then the table folder: what is left of the ended life can't land any more.
+
+    `keep` is the snapshot of the life that begins.
+    """
+    for info in (yield from list_folder(table.scratch)):
+        if keep is None or info.path != keep.path:
+            yield DeleteTree(info.path)
     yield DeleteTree(table.folder)
 
 

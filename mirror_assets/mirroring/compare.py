@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from mirror_assets.mirroring.work import TableWork
-from mirror_assets.replicator import LocalReplicator
+from mirror_assets.replicator import LocalReplicator, TableState
 from mirror_assets.replicator.reconcile import reconcile
 from mirror_assets.replicator.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
 
 
 def reconcile_table(work: TableWork, replicator: LocalReplicator) -> Reconciliation:
     """Whether the mirror is the source at the covered version; pending while files wait, missing before the first.
+
+    Stopped while the replicator refuses to go on: then no file is waiting for anything but a person.
 
     Raises CoveredVersionGone, SourceUnreadable and MirrorUnreadable.
     """
@@ -18,6 +20,10 @@ def reconcile_table(work: TableWork, replicator: LocalReplicator) -> Reconciliat
         return Reconciliation(str(work.name), ReconcileState.MISSING, version=-1)
     applied = status.applied_number if status else 0
     last = manifest.next_number - 1
+    if status is not None and status.state is TableState.FAILED:
+        return Reconciliation(
+            str(work.name), ReconcileState.STOPPED, manifest.covered, reason=status.message or "no reason given"
+        )
     if status is None or applied < last:
         return Reconciliation(str(work.name), ReconcileState.PENDING, manifest.covered)
     request = ReconcileRequest(

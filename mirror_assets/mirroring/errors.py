@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mirror_assets.errors import ErrorCode, RebuildError, RetryError, StopError
+from mirror_assets.landing.names import SliceKey
 
 
 class MirrorSlow(RetryError):
@@ -50,9 +51,37 @@ class ChecksFailed(StopError):
 
     code = ErrorCode.CHECKS_FAILED
 
-    def __init__(self, table: str, key: str, problems: tuple[str, ...]) -> None:
+    def __init__(self, table: str, key: SliceKey, problems: tuple[str, ...]) -> None:
         self.table, self.key, self.problems = table, key, problems
+        again = "run again" if key.first == 0 else f"run `mirror-assets rebuild {table}`: its commits stay as they are"
         super().__init__(
             f"{table}: slice {key} was not published: {'; '.join(problems)}.",
-            "mend the source or the settings, then run again.",
+            f"mend the source or the settings, then {again}.",
+        )
+
+
+class MirrorFailed(StopError):
+    """The mirror has stopped the table that a rebuild waits for."""
+
+    code = ErrorCode.TABLE_STOPPED
+
+    def __init__(self, table: str, why: str) -> None:
+        self.table, self.why = table, why
+        super().__init__(
+            f"{table}: the replicator has stopped the table: {why}.",
+            f"mend what it names, then run `mirror-assets rebuild {table}` again: it goes on where it was.",
+        )
+
+
+class Unexpected(StopError):
+    """A failure that nothing here foresaw: a defect, or a library's."""
+
+    code = ErrorCode.UNEXPECTED
+
+    def __init__(self, table: str, error: Exception) -> None:
+        self.table = table
+        first_line = str(error).strip().partition("\n")[0][:400]
+        super().__init__(
+            f"{table}: unexpected {type(error).__name__}: {first_line}.",
+            "run again; if it stays, report it with Spark's messages. Nothing of the slice was published by halves.",
         )

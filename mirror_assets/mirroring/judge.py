@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
+
+import pyarrow as pa
 
 from mirror_assets.audit.finding import Finding
 from mirror_assets.audit.order import Feed, key_uniqueness, repeated_keys, row_order
-from mirror_assets.audit.staged import StagedSlice, key_presence, marker_values, row_counts, schema_compatibility
+from mirror_assets.audit.staged import (
+    StagedSlice,
+    key_presence,
+    marker_values,
+    parts_unchanged,
+    row_counts,
+    schema_compatibility,
+)
 from mirror_assets.delta.schema import parse_schema
 from mirror_assets.landing.format import SliceKind, SliceRecord, Verdict
 from mirror_assets.landing.parts import add_verdicts
 from mirror_assets.mirroring.columns import landed_columns
+from mirror_assets.mirroring.errors import ChecksFailed
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.storage import PathMissing
 
-BLOCKING_CHECKS: Final = (
-    "key_presence",
-    "key_uniqueness",
-    "marker_values",
-    "row_counts",
-    "row_order",
-    "schema_compatibility",
-)
+_ROW_CHECKS: Final = ("key_uniqueness", "marker_values", "row_counts", "row_order")
+BLOCKING_CHECKS: Final = tuple(sorted(("key_presence", "parts_unchanged", "schema_compatibility", *_ROW_CHECKS)))
 
 
 def judge_slice(work: TableWork, record: SliceRecord) -> tuple[SliceRecord, tuple[Finding, ...]]:
@@ -31,28 +36,51 @@ def judge_slice(work: TableWork, record: SliceRecord) -> tuple[SliceRecord, tupl
         Verdict(check=finding.check, passed=finding.passed, etags=record.etags, message=finding.message)
         for finding in findings
     ]
-    return add_verdicts(work.store, work.name, record, verdicts), findings
+    return add_verdicts(work.store, record, verdicts), findings
+
+
+def require_passed(work: TableWork, record: SliceRecord, findings: Sequence[Finding]) -> None:
+    """Raises ChecksFailed with what the checks found, if any of them did."""
+    failed = tuple(f"{finding.check}: {finding.message}" for finding in findings if not finding.passed)
+    if failed:
+        raise ChecksFailed(str(work.name), record.key, failed)
 
 
 def staged_findings(work: TableWork, record: SliceRecord) -> tuple[Finding, ...]:
-    """What each blocking check finds in the parts, as they are on disk now. Columns first: order needs them."""
-    staged = StagedSlice(work.store, work.name, record)
-    manifest = work.manifest()
-    landed = manifest.columns if manifest and manifest.life == record.life else ()
-    schema = schema_compatibility(staged, landed)
-    presence = key_presence(staged)
-    if not (schema.passed and presence.passed):
-        return (presence, schema, *_not_run(("key_uniqueness", "marker_values", "row_counts", "row_order")))
+    """What each blocking check finds in the parts, as they are on disk now."""
+    staged = StagedSlice(work.store, record)
+    unchanged = parts_unchanged(staged)
+    try:
+        return (unchanged, *_column_findings(work, staged))
+    except (pa.ArrowException, OSError, PathMissing):
+        if unchanged.passed:
+            raise
+        return (unchanged, *_not_run(unchanged, BLOCKING_CHECKS))
+
+
+def _column_findings(work: TableWork, staged: StagedSlice) -> tuple[Finding, ...]:
+    """Columns first: the other checks need them. A snapshot slice begins a life, in which nothing has landed yet."""
+    manifest = work.manifest() if staged.record.kind is SliceKind.CHANGES else None
+    landed = manifest.columns if manifest else ()
+    schema, presence = schema_compatibility(staged, landed), key_presence(staged)
+    wrong = next((finding for finding in (schema, presence) if not finding.passed), None)
+    rows = _not_run(wrong, _ROW_CHECKS) if wrong else _row_findings(work, staged)
+    return (schema, presence, *rows)
+
+
+def _row_findings(work: TableWork, staged: StagedSlice) -> tuple[Finding, ...]:
     repeated = repeated_keys(staged)
-    feed = _feed(work, record, repeats=len(repeated) > 0)
+    feed = _feed(work, staged.record, repeats=len(repeated) > 0)
     unique, markers = key_uniqueness(staged, repeated, feed), marker_values(staged)
-    comparable = unique.passed and markers.passed and len(repeated) > 0
-    order = row_order(work.spark() if comparable else None, staged, repeated, feed)
-    return (presence, schema, unique, markers, row_counts(staged), order)
+    wrong = next((finding for finding in (unique, markers) if not finding.passed), None)
+    order = _not_run(wrong, ["row_order"]) if wrong else (row_order(work.spark, staged, repeated, feed),)
+    return (unique, markers, row_counts(staged), *order)
 
 
-def _not_run(checks: Iterable[str]) -> tuple[Finding, ...]:
-    return tuple(Finding(check, ("not looked at: the parts' columns are wrong",)) for check in checks)
+def _not_run(because: Finding, checks: Iterable[str]) -> tuple[Finding, ...]:
+    """Checks that could say nothing sensible. They don't pass: a slice lands only when all of them have looked."""
+    others = sorted(set(checks) - {because.check})
+    return tuple(Finding(check, (f"not looked at: {because.check} comes first",)) for check in others)
 
 
 def _feed(work: TableWork, record: SliceRecord, *, repeats: bool) -> Feed:

@@ -1,4 +1,4 @@
-"""Rebuilds a table: drop its folder, wait until the mirror dropped it, land a snapshot, wait until it is back.
+"""Rebuilds a table: stage a snapshot, drop the folder, wait until the mirror dropped it, land, wait until it is back.
 
 Each step is recorded outside the folder before the next begins, so a rebuild that was killed goes on where it was
 (reference `landing-zone` §4.35; docs/landing-folder.md).
@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import ManifestCorrupt, ManifestLost, MetadataDiffers, StagedFileLost
+from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.rebuild import (
     RebuildRecord,
@@ -23,11 +25,11 @@ from mirror_assets.landing.rebuild import (
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.errors import MirrorSlow
-from mirror_assets.mirroring.judge import judge_slice
+from mirror_assets.mirroring.judge import judge_slice, require_passed
 from mirror_assets.mirroring.land import land_slice
 from mirror_assets.mirroring.planning import plan_snapshot
 from mirror_assets.mirroring.source import check_source
-from mirror_assets.mirroring.stage import slice_key, stage_slice
+from mirror_assets.mirroring.stage import stage_slice
 from mirror_assets.mirroring.work import TableWork
 
 
@@ -50,14 +52,17 @@ class MirrorWait:
 
 
 def rebuild_table(work: TableWork, wait: MirrorWait, report: Callable[[str], None]) -> Published:
-    """The publication of the table's new life, begun now or by a rebuild that was interrupted."""
-    record = _open(work)
+    """The publication of the table's new life, begun now or by a rebuild that was interrupted.
+
+    Nothing is dropped before the snapshot that takes its place is staged and has passed its checks: if it can't be, the
+    rebuild is called off, and what has landed stays. Raises ChecksFailed, MirrorSlow, and what staging raises.
+    """
+    check_source(work.config, work.table, work.log.state())
+    record, staged = drive(begin_rebuild(work.name), work.store), None
     if record.step is RebuildStep.DROPPING:
-        report(f"{work.name}: {record.step.value}")
-        drive(drop_table_folder(work.name), work.store)
-        wait.until(wait.dropped, f"{work.name} to be dropped from the mirror")
-        record = drive(advance_rebuild(work.name, record, RebuildStep.LOADING), work.store)
-    published = _load(work, record, report)
+        staged = _stage_or_call_off(work, record, report)
+        record = _drop(work, record, staged, wait, report)
+    published = _load(work, record, staged, report)
     if record.step is RebuildStep.LOADING:
         record = drive(advance_rebuild(work.name, record, RebuildStep.RETURNING), work.store)
     report(f"{work.name}: {record.step.value}")
@@ -66,22 +71,42 @@ def rebuild_table(work: TableWork, wait: MirrorWait, report: Callable[[str], Non
     return published
 
 
-def _open(work: TableWork) -> RebuildRecord:
-    """The rebuild under way, or a new one; nothing is dropped before it is sure that there is something to load."""
-    check_source(work.config, work.table, work.log.state())
-    return drive(begin_rebuild(work.name), work.store)
+def _stage_or_call_off(work: TableWork, record: RebuildRecord, report: Callable[[str], None]) -> SliceRecord:
+    try:
+        return _stage(work, record, report)
+    except MirrorError:
+        drive(advance_rebuild(work.name, record, RebuildStep.FINISHED), work.store)
+        raise
 
 
-def _load(work: TableWork, record: RebuildRecord, report: Callable[[str], None]) -> Published:
+def _stage(work: TableWork, record: RebuildRecord, report: Callable[[str], None]) -> SliceRecord:
+    """The snapshot of the new life, staged and passed by its checks. Raises ChecksFailed."""
+    report(f"{work.name}: staging the snapshot")
+    planned, footing = plan_snapshot(work, record.life)
+    staged, findings = judge_slice(work, stage_slice(work, planned, footing))
+    require_passed(work, staged, findings)
+    return staged
+
+
+def _drop(
+    work: TableWork, record: RebuildRecord, staged: SliceRecord, wait: MirrorWait, report: Callable[[str], None]
+) -> RebuildRecord:
+    report(f"{work.name}: {record.step.value}")
+    drive(drop_table_folder(work.name, staged.folder), work.store)
+    wait.until(wait.dropped, f"{work.name} to be dropped from the mirror")
+    return drive(advance_rebuild(work.name, record, RebuildStep.LOADING), work.store)
+
+
+def _load(
+    work: TableWork, record: RebuildRecord, staged: SliceRecord | None, report: Callable[[str], None]
+) -> Published:
     """The snapshot of the new life, landed now or before. What can't be mended is dropped by the next rebuild."""
     try:
         standing = drive(recover(work.name, record.life), work.store)
         if standing is not None:
             return Published(Outcome.COVERED, standing.manifest)
         report(f"{work.name}: {RebuildStep.LOADING.value}")
-        planned, footing = plan_snapshot(work, record.life)
-        judge_slice(work, stage_slice(work, planned, footing))
-        return land_slice(work, slice_key(planned), record.life)
+        return land_slice(work, (staged or _stage(work, record, report)).key, record.life)
     except (ManifestCorrupt, ManifestLost, MetadataDiffers, StagedFileLost):
         drive(drop_again(work.name, record), work.store)
         raise

@@ -11,14 +11,16 @@ from mirror_assets.audit.finding import Finding
 from mirror_assets.config import OnBreak
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.state import SourceState
-from mirror_assets.errors import RebuildError
+from mirror_assets.errors import MirrorError, RebuildError
+from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import Published
 from mirror_assets.landing.rebuild import read_rebuild
-from mirror_assets.landing.state import next_footing
+from mirror_assets.landing.recover import recover
+from mirror_assets.landing.state import Footing, next_footing
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.errors import ChecksFailed, SourceBroke
-from mirror_assets.mirroring.judge import judge_slice
+from mirror_assets.mirroring.errors import SourceBroke
+from mirror_assets.mirroring.judge import judge_slice, require_passed
 from mirror_assets.mirroring.land import land_slice
 from mirror_assets.mirroring.planning import plan_table
 from mirror_assets.mirroring.rebuild import MirrorWait, rebuild_table
@@ -39,16 +41,17 @@ class MirroredSlice:
 
 
 def mirror_table(work: TableWork, wait: MirrorWait, report: Callable[[str], None]) -> Iterator[MirroredSlice]:
-    """Each slice as it has landed, until the source's tip is covered; a rebuild that was interrupted is ended first.
+    """Each slice as it has landed, until the source's tip is covered; what was interrupted is ended first.
 
     Raises SourceBroke at a break with `on_break: hold`, ChecksFailed, and what staging and landing raise; the slices
-    before have landed then.
+    before have landed then. Where another run is ahead, it plans again.
     """
     running = drive(read_rebuild(work.name), work.store)
     if running is not None and running.is_running:
         rebuild_table(work, wait, report)
     while True:
         try:
+            drive(recover(work.name), work.store)
             plan = plan_table(work)
             for planned in plan.slices:
                 report(f"{work.name}: slice {slice_key(planned)}, {planned.rows} rows in {planned.parts} parts")
@@ -57,6 +60,8 @@ def mirror_table(work: TableWork, wait: MirrorWait, report: Callable[[str], None
                 raise SourceBroke(str(work.name), plan.stop.version, plan.stop.message)
             if not plan.slices:
                 return
+        except LostRace as error:
+            report(error.what)
         except RebuildError as error:
             if work.table.on_break is OnBreak.HOLD:
                 raise
@@ -65,12 +70,24 @@ def mirror_table(work: TableWork, wait: MirrorWait, report: Callable[[str], None
 
 
 def mirror_slice(work: TableWork, source: SourceState, planned: PlannedSlice) -> MirroredSlice:
-    """One slice of the source, staged, checked and landed. Raises ChecksFailed before anything is published."""
+    """One slice of the source, staged, checked and landed.
+
+    Raises ChecksFailed before anything is published, and LostRace when another run has landed something meanwhile.
+    """
     began = time.monotonic()
     footing = next_footing(work.manifest(), life=planned.life, incarnation=uuid.uuid4().hex)
-    record, findings = judge_slice(work, stage_slice(work, planned, footing))
-    failed = tuple(f"{finding.check}: {finding.message}" for finding in findings if not finding.passed)
-    if failed:
-        raise ChecksFailed(str(work.name), record.slice, failed)
-    published = land_slice(work, record.key)
+    try:
+        record, findings = judge_slice(work, stage_slice(work, planned, footing))
+        require_passed(work, record, findings)
+        published = land_slice(work, record.key)
+    except MirrorError as error:
+        if is_overtaken(work, footing):
+            raise LostRace(str(work.name), str(slice_key(planned))) from error
+        raise
     return MirroredSlice(source, planned, record, findings, published, time.monotonic() - began)
+
+
+def is_overtaken(work: TableWork, footing: Footing) -> bool:
+    """Whether the footing is taken: what was staged on it may have been cleared away under whoever was at it."""
+    manifest = work.manifest()
+    return manifest is not None and (manifest.life, manifest.generation) >= (footing.life, footing.generation)

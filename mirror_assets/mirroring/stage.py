@@ -10,9 +10,10 @@ from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.feed import FeedSlice, encode_changes
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.snapshot import SnapshotSlice, encode_snapshot
+from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import ChangeCounts, Column, Receipt, SliceKind, SliceRecord, StagedPart
 from mirror_assets.landing.names import AttemptFolder, SliceKey, attempt_id, part_name
-from mirror_assets.landing.parts import inspect_part, write_record
+from mirror_assets.landing.parts import clear_refused, inspect_part, write_record
 from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.landing.state import Footing
 from mirror_assets.mirroring.columns import landed_columns
@@ -25,12 +26,22 @@ _SPARK_OUTPUT = "_spark"
 def stage_slice(work: TableWork, planned: PlannedSlice, footing: Footing) -> SliceRecord:
     """The record of the slice, encoded and written beside its parts under a fresh attempt.
 
-    A slice without changes has no parts and starts no Spark. Raises what the encoders and the store raise.
+    A slice without changes has no parts and starts no Spark. Attempts that can't land any more make room: refused ones
+    before, and its own if it fails. Raises what the encoders and the store raise.
     """
+    clear_refused(work.store, work.name, footing.generation)
     attempt = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10))
     folder = AttemptFolder(work.name, footing.generation, attempt)
+    try:
+        return _stage(work, planned, footing, folder)
+    except MirrorError:
+        work.store.delete_tree(folder.path)
+        raise
+
+
+def _stage(work: TableWork, planned: PlannedSlice, footing: Footing, folder: AttemptFolder) -> SliceRecord:
     columns = landed_columns(planned.schema)
-    receipt = _receipt(planned, footing, attempt)
+    receipt = _receipt(planned, footing, folder.attempt)
     read, parts = _encode(work, planned, columns, folder, receipt) if planned.parts else (ChangeCounts(), ())
     record = SliceRecord(
         table=str(work.name),
@@ -38,7 +49,7 @@ def stage_slice(work: TableWork, planned: PlannedSlice, footing: Footing) -> Sli
         kind=SliceKind.SNAPSHOT if planned.is_snapshot else SliceKind.CHANGES,
         life=planned.life,
         generation=footing.generation,
-        attempt=attempt,
+        attempt=folder.attempt,
         incarnation=footing.incarnation,
         first_number=footing.first_number,
         source_table_id=planned.table_id,
@@ -50,7 +61,7 @@ def stage_slice(work: TableWork, planned: PlannedSlice, footing: Footing) -> Sli
         read=read,
         parts=parts,
     )
-    write_record(work.store, work.name, record)
+    write_record(work.store, record)
     return record
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -59,7 +59,7 @@ class _Fingerprint:
 class _Sides:
     """Both tables with the compared columns only, named c0, c1, …; `names` are their real names.
 
-    `unfit` are landed columns that the mirror lacks or has in another type.
+    `unfit` are landed columns that the mirror has in another type, or lacks although the source has values in them.
     """
 
     source: DataFrame
@@ -125,9 +125,18 @@ def _sides(spark: SparkSession, request: ReconcileRequest) -> _Sides:
         mirror=mirror.select(*[F.col(_quoted(name)).alias(f"c{at}") for at, name in enumerate(names)]),
         names=names,
         identity=_identity(request.keys, names),
-        unfit=tuple(name for name, _ in wanted if name not in names),
+        unfit=_unfit(source, [name for name, _ in wanted if name not in names], mirrored),
         ignored=tuple(name for name in mirrored if name not in dict(wanted)),
     )
+
+
+def _unfit(source: DataFrame, unlike: Sequence[str], mirrored: Mapping[str, str]) -> tuple[str, ...]:
+    """Those of the unlike columns that make a difference: a column comes to the mirror with its first changed row."""
+    absent = [name for name in unlike if name not in mirrored]
+    counts = [F.count(F.col(_quoted(name))).alias(f"c{at}") for at, name in enumerate(absent)]
+    row = source.agg(*counts).first() if absent else None
+    empty = {name for at, name in enumerate(absent) if row is not None and not row[f"c{at}"]}
+    return tuple(name for name in unlike if name not in empty)
 
 
 def _identity(keys: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:

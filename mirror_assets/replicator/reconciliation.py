@@ -12,6 +12,7 @@ class ReconcileState(str, Enum):
     EQUAL = "equal"
     DIFFERENT = "different"
     PENDING = "pending"
+    STOPPED = "stopped"
     MISSING = "missing"
 
 
@@ -58,7 +59,7 @@ class DifferenceSample:
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """The answer; counts are None when nothing was compared.
+    """The answer; counts are None when nothing was compared. `reason` says why the replicator has stopped the table.
 
     `columns` differ in some row; `ignored_columns` are only in the mirror, because the source dropped them.
     """
@@ -72,3 +73,4 @@ class Reconciliation:
     samples: tuple[DifferenceSample, ...] = ()
     ignored_columns: tuple[str, ...] = ()
     seconds: float = 0.0
+    reason: str = ""

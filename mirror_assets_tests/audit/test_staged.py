@@ -58,8 +58,26 @@ def test_reversed_rows_are_out_of_order(staged: tuple[Lab, SliceRecord]) -> None
     lab, record = staged
     _rewrite(_part(lab, record), lambda t: t.take(list(range(t.num_rows))[::-1]))
     failures = _failures(lab, record)
-    assert list(failures) == ["row_order"]
+    assert set(failures) == {"parts_unchanged", "row_order"}
     assert "id=1" in failures["row_order"]
+
+
+def test_a_changed_part_is_named_even_where_its_rows_make_sense(staged: tuple[Lab, SliceRecord]) -> None:
+    lab, record = staged
+    _rewrite(_part(lab, record), lambda t: _with(t, "amount", pc.if_else(pc.equal(t["id"], 77), 9.0, t["amount"])))
+    failures = _failures(lab, record)
+    assert list(failures) == ["parts_unchanged"]
+    assert "part-00000.parquet was changed after it was staged" in failures["parts_unchanged"]
+
+
+@pytest.mark.parametrize("damage", [lambda part: part.unlink(), lambda part: part.write_bytes(part.read_bytes()[:-9])])
+def test_a_part_that_cannot_be_read_is_named(staged: tuple[Lab, SliceRecord], damage: Callable[[Path], object]) -> None:
+    lab, record = staged
+    damage(_part(lab, record))
+    failures = _failures(lab, record)
+    assert set(failures) == set(BLOCKING_CHECKS)
+    assert "part-00000.parquet" in failures["parts_unchanged"]
+    assert failures["row_order"] == "not looked at: parts_unchanged comes first"
 
 
 def test_a_repeated_key_with_other_values_is_out_of_order(staged: tuple[Lab, SliceRecord]) -> None:

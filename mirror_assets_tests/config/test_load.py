@@ -75,7 +75,12 @@ def test_anchors_share_settings() -> None:
     assert parsed(text).table("other").keys == ("tailnum",)
 
 
-@pytest.mark.parametrize("uri", ["abfss://a@b/c", "s3a://b/c", "file:///lake/c", "hdfs://n:80/c"])
+@pytest.mark.parametrize("uri", ["file:///lake/a b", "file:/lake/a%20b", "FILE://localhost/lake/a%20b"])
+def test_a_file_uri_is_the_path_that_it_names(uri: str) -> None:
+    assert parsed(MINIMAL.replace("lake/planes", uri)).table("planes").source == "/lake/a b"
+
+
+@pytest.mark.parametrize("uri", ["abfss://a@b/c", "s3a://b/c", "hdfs://n:80/c"])
 def test_uris_stay_as_they_are(uri: str) -> None:
     assert parsed(MINIMAL.replace("lake/planes", uri)).table("planes").source == uri
 

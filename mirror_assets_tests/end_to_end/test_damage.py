@@ -115,11 +115,11 @@ def test_other_keys_in_the_configuration_are_found(mirrored: Lab) -> None:
 
 
 def test_a_manifest_that_is_not_the_newest_generation_is_found(mirrored: Lab) -> None:
-    history = mirrored.folder / "_mirror" / f"{2:020d}.json"
+    history = mirrored.folder / "_mirror" / f"0001-{2:020d}.json"
     (mirrored.folder / "_mirror.json").write_bytes(history.read_bytes())
     assert "is not the newest generation" in file_continuity(mirrored.store, TABLE, 0).message
 
 
 def test_a_missing_generation_is_found(mirrored: Lab) -> None:
-    (mirrored.folder / "_mirror" / f"{2:020d}.json").unlink()
+    (mirrored.folder / "_mirror" / f"0001-{2:020d}.json").unlink()
     assert f"{2:020d}.json is missing" in file_continuity(mirrored.store, TABLE, 0).message

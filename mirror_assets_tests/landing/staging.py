@@ -122,7 +122,7 @@ def stage(store: Store, footing: Footing, last: int, parts: int = 1, attempt: st
         digest = sha256(store, path)
         staged.append(StagedPart(name=part_name(index), etag=etag, bytes=len(data), sha256=digest, markers=markers))
     record = with_verdicts(new_record(footing, key, name, tuple(staged)))
-    write_record(store, TABLE, record)
+    write_record(store, record)
     return record
 
 

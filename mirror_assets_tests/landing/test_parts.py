@@ -11,9 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from mirror_assets.landing.errors import ManifestCorrupt, SliceNotStaged
-from mirror_assets.landing.format import MarkerCounts, SliceRecord, Verdict
+from mirror_assets.landing.format import MarkerCounts, SliceRecord, Verdict, encode
 from mirror_assets.landing.names import AttemptFolder, SliceKey
-from mirror_assets.landing.parts import add_verdicts, count_markers, fitting_slice, inspect_part, sha256, staged_slices
+from mirror_assets.landing.parts import (
+    add_verdicts,
+    clear_refused,
+    count_markers,
+    fitting_slice,
+    inspect_part,
+    sha256,
+    staged_slices,
+)
 from mirror_assets.landing.state import Footing
 from mirror_assets.markers import ROW_MARKER
 from mirror_assets.storage import LocalStore, PathMissing
@@ -118,16 +126,37 @@ def test_of_several_attempts_the_newest_fits(store: LocalStore) -> None:
 
 def test_a_refused_attempt_gives_way_even_if_its_clock_was_ahead(store: LocalStore) -> None:
     refused = stage(store, NEXT, last=9, attempt="b")
-    add_verdicts(store, TABLE, refused, [Verdict(check="row_order", passed=False, etags=refused.etags)])
+    add_verdicts(store, refused, [Verdict(check="row_order", passed=False, etags=refused.etags)])
     mended = stage(store, NEXT, last=9, attempt="a")
     assert fitting(store, NEXT, last=9) == mended
+
+
+def test_an_attempt_that_has_passed_is_not_hidden_by_one_that_nobody_has_judged(store: LocalStore) -> None:
+    passed = stage(store, NEXT, last=9, attempt="a")
+    unjudged = stage(store, NEXT, last=9, attempt="b").model_copy(update={"verdicts": ()})
+    store.local_path(unjudged.folder.record).write_bytes(encode(unjudged))
+    assert fitting(store, NEXT, last=9) == passed
+
+
+def test_refused_attempts_make_room(store: LocalStore) -> None:
+    for name in ("a", "b", "c"):
+        record = stage(store, NEXT, last=9, attempt=name)
+        if name != "c":
+            add_verdicts(store, record, [Verdict(check="row_order", passed=False, etags=record.etags)])
+    other = stage(store, FIRST, last=7)
+    add_verdicts(store, other, [Verdict(check="row_order", passed=False, etags=other.etags)])
+    clear_refused(store, TABLE, NEXT.generation)
+    assert [(kept.generation, kept.attempt) for kept in staged_slices(store, TABLE)] == [
+        (FIRST.generation, other.attempt),
+        (NEXT.generation, hex_id("c")),
+    ]
 
 
 def test_verdicts_are_added_and_replaced(store: LocalStore) -> None:
     record = stage(store, FIRST, last=7)
     new = Verdict(check="new", passed=True, etags=record.etags)
     failed = record.verdicts[0].model_copy(update={"passed": False, "message": "3 rows"})
-    updated = add_verdicts(store, TABLE, record, [failed, new])
+    updated = add_verdicts(store, record, [failed, new])
     assert updated.verdicts == (record.verdicts[1], failed, new)
     assert updated.model_copy(update={"verdicts": record.verdicts}) == record
     assert staged_slices(store, TABLE) == (updated,)
@@ -137,7 +166,7 @@ def test_verdict_on_a_slice_that_was_collected(store: LocalStore) -> None:
     record = stage(store, FIRST, last=7)
     store.delete_tree(TABLE.scratch)
     with pytest.raises(SliceNotStaged):
-        add_verdicts(store, TABLE, record, record.verdicts)
+        add_verdicts(store, record, record.verdicts)
     assert store.folder_identity(TABLE.scratch) is None
 
 
@@ -147,7 +176,7 @@ def test_verdicts_of_checks_that_run_side_by_side_are_all_kept(store: LocalStore
 
     def judge(number: int) -> None:
         gate.wait()
-        add_verdicts(store, TABLE, record, [Verdict(check=f"check {number}", passed=True, etags=record.etags)])
+        add_verdicts(store, record, [Verdict(check=f"check {number}", passed=True, etags=record.etags)])
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(judge, range(4)))

@@ -16,6 +16,7 @@ from mirror_assets.landing.rebuild import (
 )
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.compare import reconcile_table
+from mirror_assets.mirroring.errors import ChecksFailed
 from mirror_assets.mirroring.land import land_slice
 from mirror_assets.mirroring.rebuild import rebuild_table
 from mirror_assets.replicator.reconciliation import ReconcileState
@@ -80,5 +81,18 @@ def test_keys_declared_by_a_killed_rebuild_are_dropped_with_its_folder(mirrored:
     mirrored.store.create(TABLE.metadata, metadata_bytes(["other"]))
     with pytest.raises(MetadataDiffers, match="rebuild"):
         _rebuild(mirrored)
+    assert _rebuild(mirrored) is Outcome.LANDED
+    _require_new_life(mirrored, life=3)
+
+
+def test_nothing_is_dropped_for_a_snapshot_that_cannot_land(mirrored: Lab) -> None:
+    mirrored.sql("INSERT INTO {t} VALUES (1, 'twice', 1)")
+    with pytest.raises(ChecksFailed, match=r"key_uniqueness.*id=1"):
+        _rebuild(mirrored)
+    assert len(mirrored.files) == 3
+    record = drive(read_rebuild(TABLE), mirrored.store)
+    assert record is not None
+    assert not record.is_running
+    mirrored.sql("DELETE FROM {t} WHERE name = 'twice'")
     assert _rebuild(mirrored) is Outcome.LANDED
     _require_new_life(mirrored, life=3)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from mirror_assets.audit.finding import Finding
 from mirror_assets.delta.errors import LogGap, SourceNotDelta
 from mirror_assets.delta.spark_errors import DuplicateKey
 from mirror_assets.errors import SettingError
 from mirror_assets.landing.errors import ManifestCorrupt
+from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import Outcome
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.mirroring.errors import ChecksFailed, MirrorSlow, SourceBroke
+from mirror_assets.mirroring.judge import judge_slice
 from mirror_assets.mirroring.land import land_slice
 from mirror_assets.mirroring.rebuild import MirrorWait, rebuild_table
 from mirror_assets.mirroring.source import FeedOff
+from mirror_assets.mirroring.work import TableWork
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, key
 
@@ -165,3 +169,71 @@ def test_a_feed_switched_off_keeps_what_landed(mirrored: Lab) -> None:
     with pytest.raises(FeedOff, match="ALTER TABLE"):
         mirrored.mirror()
     assert len(mirrored.files) == 4
+
+
+def test_columns_may_have_any_name(lab: Lab) -> None:
+    """Names that the encoder and the checks might use themselves, as columns and as keys."""
+    names = ["file", "rows", "key1", "__part", "___IS_NEW", "nth", "version", "key0", "a.b"]
+    frame = lab.spark.createDataFrame([(1, 2, 3, 4, 5, 6, 7, 8, 9), (2, 2, 3, 4, 5, 6, 7, 8, 9)], names)
+    frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(lab.uri)
+    lab.configure(keys="[rows, file, key0]")
+    lab.mirror()
+    lab.sql("UPDATE {t} SET nth = 60, `a.b` = 90 WHERE `file` = 1", "UPDATE {t} SET nth = 61 WHERE `file` = 1")
+    (landed,) = lab.mirror()
+    assert [finding.figures["keys_compared"] for finding in landed.findings if finding.check == "row_order"] == [1]
+    assert _equal(lab)
+
+
+def test_a_column_without_a_value_yet_is_no_difference(mirrored: Lab) -> None:
+    mirrored.sql("ALTER TABLE {t} ADD COLUMNS (note STRING)")
+    mirrored.mirror()
+    assert _equal(mirrored)
+    mirrored.sql("UPDATE {t} SET note = 'x' WHERE id = 2")
+    mirrored.mirror()
+    assert _equal(mirrored)
+
+
+def test_a_table_that_the_replicator_has_stopped_is_not_pending(mirrored: Lab) -> None:
+    (mirrored.folder / mirrored.files[0]).write_bytes(b"no Parquet")
+    mirrored.replicator.poll()
+    result = reconcile_table(mirrored.work, mirrored.replicator)
+    assert result.state is ReconcileState.STOPPED
+    assert mirrored.files[0] in result.reason
+
+
+def test_what_a_killed_publisher_had_committed_lands_with_the_next_run(mirrored: Lab) -> None:
+    mirrored.sql("INSERT INTO {t} VALUES (960, 'x', 1)")
+    (landed,) = mirrored.mirror()
+    (entry,) = landed.published.entries
+    (mirrored.folder / mirrored.files[-1]).rename(mirrored.root / "landing" / entry.staged)
+    assert len(mirrored.files) == 3
+    assert mirrored.mirror() == []
+    assert len(mirrored.files) == 4
+    assert _equal(mirrored)
+
+
+def test_a_run_that_is_overtaken_plans_again(mirrored: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another run lands the slice, and clears away what this one has staged, while it is about to be judged."""
+    mirrored.sql("INSERT INTO {t} VALUES (950, 'x', 1)", "INSERT INTO {t} VALUES (951, 'y', 1)")
+    real, told = judge_slice, list[str]()
+
+    def be_overtaken(work: TableWork, record: SliceRecord) -> tuple[SliceRecord, tuple[Finding, ...]]:
+        monkeypatch.setattr("mirror_assets.mirroring.run.judge_slice", real)
+        mirrored.store.delete_tree(record.folder.path)
+        mirrored.mirror()
+        return real(work, record)
+
+    monkeypatch.setattr("mirror_assets.mirroring.run.judge_slice", be_overtaken)
+    assert mirrored.mirror(told.append) == []
+    assert any("another publisher committed" in line for line in told)
+    assert len(mirrored.files) == 4
+    assert _equal(mirrored)
+
+
+def test_refused_attempts_do_not_pile_up(mirrored: Lab) -> None:
+    scratch = mirrored.store.local_path(TABLE.scratch)
+    mirrored.sql("INSERT INTO {t} VALUES (NULL, 'x', 1)")
+    for _ in range(2):
+        with pytest.raises(ChecksFailed, match="rebuild"):
+            mirrored.mirror()
+        assert len(list(scratch.glob("4-*"))) == 1, "the newest attempt, for a look"
