@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 CHANGE_TYPE = "_change_type"
 COMMIT_VERSION = "_commit_version"
-COMMIT_TIMESTAMP = "_commit_timestamp"
 
 _PROVED_VERSIONS = frozenset({"4.4.0"})
 

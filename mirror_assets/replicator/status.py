@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
-from typing import Protocol
 
 from mirror_assets.landing.names import TableName
 
@@ -50,15 +48,3 @@ class TableStatus(MonitoredTable):
     folder_present: bool
     mirror_path: Path
     mirror_rows: int
-
-
-class MirrorStatus(Protocol):
-    """Where the states of a mirror's tables can be read: the local stand-in, or Fabric's REST API."""
-
-    def status(self) -> Sequence[MonitoredTable]:
-        """Every table that the mirror knows, by name."""
-        ...
-
-    def table(self, name: TableName) -> MonitoredTable | None:
-        """One table, or None when the mirror does not have it (any more)."""
-        ...

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mirror_assets.errors import ErrorCode, RetryError
-from mirror_assets.replicator import LocalReplicator, MirrorStatus, TableState
+from mirror_assets.replicator import LocalReplicator, TableState
 from mirror_assets.replicator.errors import MirrorBusy
 from mirror_assets.replicator.layout import MirrorLayout
 from mirror_assets.storage import LocalStore, PathMissing
@@ -16,10 +16,9 @@ from mirror_assets.storage.store import FileInfo
 from mirror_assets_tests.replicator.publisher import TABLE, Publisher, bag, pairs
 
 
-def test_is_a_mirror_status(publisher: Publisher) -> None:
-    status: MirrorStatus = publisher.replicator()
-    assert status.status() == ()
-    assert status.table(TABLE) is None
+def test_a_mirror_begins_empty(publisher: Publisher) -> None:
+    assert publisher.replicator().status() == ()
+    assert publisher.replicator().table(TABLE) is None
 
 
 def test_tables_with_and_without_schema(publisher: Publisher) -> None:
