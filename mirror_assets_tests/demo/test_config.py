@@ -24,6 +24,13 @@ def test_it_names_each_table_of_the_lake_with_its_key(tmp_path: Path) -> None:
         assert table.keys == KEYS[history.table]
 
 
+def test_the_projects_own_mirror_yaml_mirrors_the_same_lake(tmp_path: Path) -> None:
+    project = Path(__file__).parents[2]
+    ours = load_config(project / "mirror.yaml", environment={}).model_dump_json()
+    demos = load_config(write_config(tmp_path / ".demo"), environment={}).model_dump_json()
+    assert ours.replace(str(project), str(tmp_path)) == demos
+
+
 def test_each_table_fits_its_source(spark: SparkSession, demo: Demo) -> None:
     config = load_config(demo.root / "mirror.yaml", environment={})
     for history in HISTORIES:
