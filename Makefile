@@ -10,7 +10,7 @@ IN_HOME := DAGSTER_HOME=$(CURDIR)/.dagster
 HOME_SETTINGS := .dagster/dagster.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test check bench java
+.PHONY: help demo dev test soak check bench java
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-7s %s\n", $$1, $$2}'
@@ -25,6 +25,9 @@ dev: java $(INSTALLED) $(HOME_SETTINGS) $(MIRROR_CONFIG) ## Dagster's UI on MIRR
 
 test: java $(INSTALLED) ## run the tests; ARGS="-k name" picks some
 	$(BIN)/pytest $(ARGS)
+
+soak: java $(INSTALLED) ## run the proofs with larger bounds, many minutes long
+	$(BIN)/pytest -m soak --timeout 0 $(ARGS)
 
 check: $(INSTALLED) ## lint, format, types and import borders
 	$(BIN)/ruff check .

@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 from mirror_assets.delta.session import open_session
 from mirror_assets_tests.lab import Lab
 
+pytest_plugins = ["mirror_assets_tests.figures"]
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
