@@ -32,6 +32,12 @@ class ErrorCode(str, Enum):
     FILE_TOO_LARGE = "file_too_large"
     OUTCOME_UNKNOWN = "outcome_unknown"
     FILE_SYSTEM_UNFIT = "file_system_unfit"
+    CREDENTIAL_INCOMPLETE = "credential_incomplete"
+    TOKEN_REFUSED = "token_refused"  # noqa: S105 a code
+    ITEM_MISSING = "item_missing"
+    STORE_THROTTLED = "store_throttled"
+    STORE_REFUSED = "store_refused"
+    API_VERSION_REFUSED = "api_version_refused"
     # configuration
     CONFIG_INVALID = "config_invalid"
     CONFIG_MISSING = "config_missing"

@@ -72,25 +72,14 @@ def retire(store: Store, folder: TableFolder, files: FolderFiles, applied: int) 
     """Move applied files away, except the last: publishers number by it (§4.14)."""
     done = sorted(number for number in files.landed if number <= applied)[:-1]
     target = f"{folder.name.folder}/{PROCESSED}"
-    if done:
-        _make_folder(store, target)
+    try:
+        if done:
+            store.make_folder(target)
+    except PathMissing:
+        return  # the table folder is being deleted
     for number in done:
         info = files.landed[number]
         try:
             store.rename(info.path, f"{target}/{info.name}", info.etag)
         except (PathMissing, PathChanged, PathExists):
             continue  # a publisher deleted or overwrote it: nobody reads it again
-
-
-def _make_folder(store: Store, path: str) -> None:
-    """Make the folder inside its table folder; never the table folder itself, which may be being deleted."""
-    if store.folder_identity(path) is not None:
-        return
-    local = store.local_path(path)
-    if local is None:
-        store.create(f"{path}/_created", b"")
-        return
-    try:
-        local.mkdir(exist_ok=True)
-    except FileNotFoundError:
-        return

@@ -26,13 +26,13 @@ class PathExists(StopError):
 
 
 class PathChanged(StopError):
-    """The file at the path is not the one whose ETag the request named."""
+    """The file at the path is not the one whose ETag the request named; `found` where the store told its own."""
 
     code = ErrorCode.PATH_CHANGED
 
-    def __init__(self, path: str, wanted: str, found: str) -> None:
+    def __init__(self, path: str, wanted: str, found: str | None = None) -> None:
         self.path, self.wanted, self.found = path, wanted, found
-        super().__init__(f"{path} has ETag {found}, not {wanted}.", "read it back before writing again.")
+        super().__init__(f"{path} has ETag {found or 'unknown'}, not {wanted}.", "read it back before writing again.")
 
 
 class PathRefused(SettingError):
@@ -111,3 +111,79 @@ class FileSystemUnfit(SettingError):
             f"the file system of {root} has no rename that refuses to overwrite (renameat2 RENAME_NOREPLACE).",
             "put landing_zone.path on a local Linux file system such as ext4, xfs, btrfs or tmpfs.",
         )
+
+
+class CredentialIncomplete(SettingError):
+    """A credential needs environment variables that are not set."""
+
+    code = ErrorCode.CREDENTIAL_INCOMPLETE
+
+    def __init__(self, kind: str, missing: tuple[str, ...]) -> None:
+        self.kind, self.missing = kind, missing
+        super().__init__(
+            f"credential {kind} needs {', '.join(missing)} in the environment.",
+            "set them, or choose another credential.",
+        )
+
+
+class TokenRefused(SettingError):
+    """No token could be had, or the store did not take it."""
+
+    code = ErrorCode.TOKEN_REFUSED
+
+    def __init__(self, root: str, why: str) -> None:
+        self.root = root
+        super().__init__(
+            f"{root} could not be reached as this identity: {why}.",
+            "check the credential, the tenant and the authority; run `mirror-assets doctor`.",
+        )
+
+
+class ItemMissing(SettingError):
+    """The workspace or item of the landing zone does not exist, or not for us."""
+
+    code = ErrorCode.ITEM_MISSING
+
+    def __init__(self, root: str, code: str) -> None:
+        self.root = root
+        super().__init__(
+            f"OneLake knows no such workspace or item: {root} ({code}).",
+            "copy the landing zone's URL from the mirrored database's page in the portal; both GUIDs must be right.",
+        )
+
+
+class StoreThrottled(RetryError):
+    """The capacity takes no more requests for now, or is paused; the request had no effect."""
+
+    code = ErrorCode.STORE_THROTTLED
+
+    def __init__(self, path: str, why: str, seconds: float) -> None:
+        self.path = path
+        super().__init__(
+            f"OneLake refused {path} for {seconds:.0f} s: {why}.",
+            "see in the portal whether the capacity is paused or overloaded; run again; nothing was lost.",
+        )
+
+
+class StoreRefused(StopError):
+    """The store answered what it should never answer to us."""
+
+    code = ErrorCode.STORE_REFUSED
+
+    def __init__(self, path: str, answer: str) -> None:
+        self.path, self.answer = path, answer
+        super().__init__(
+            f"OneLake refused the request for {path}: {answer}.",
+            "run `mirror-assets doctor`, and report what it prints; nothing was lost.",
+        )
+
+
+class ApiVersionRefused(SettingError):
+    """The SDK does not speak this version of the storage interface."""
+
+    code = ErrorCode.API_VERSION_REFUSED
+
+    def __init__(self, version: str, why: str) -> None:
+        self.version = version
+        first_line = why.partition("\n")[0]
+        super().__init__(f"api_version {version!r} can't be used: {first_line}.", "leave the setting out.")

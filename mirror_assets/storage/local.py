@@ -119,6 +119,10 @@ class LocalStore:
         """The file's absolute path."""
         return self._at(path)
 
+    def spark_path(self, path: str) -> str:
+        """The same as text."""
+        return str(self._at(path))
+
     def head(self, path: str) -> FileInfo | None:
         """The file's size and ETag, or None."""
         try:
@@ -211,13 +215,31 @@ class LocalStore:
         except PathMissing:
             return
 
-    def seal(self, path: str) -> FileInfo:
+    def seal(self, listed: FileInfo) -> FileInfo:
         """Fsync a file that Spark wrote, and its folder."""
+        path = self._at(listed.path)
+        with _translated(listed.path):
+            _sync(path)
+            _sync(path.parent)
+            found = path.stat()
+        return FileInfo(listed.path, found.st_size, _etag(found))
+
+    def make_folder(self, path: str) -> None:
+        """Make the folder inside one that exists."""
         with _translated(path):
-            _sync(self._at(path))
-            _sync(self._at(path).parent)
-            found = self._at(path).stat()
-        return FileInfo(path, found.st_size, _etag(found))
+            if not self._at(path).is_dir():
+                with suppress(FileExistsError):
+                    self._at(path).mkdir()
+                _sync(self._at(path).parent)
+
+    def upload(self, source: Path, path: str) -> FileInfo:
+        """Copy the file, and make the copy durable."""
+        target = self._at(path)
+        with _translated(path):
+            _make_folder(target.parent)
+            with source.open("rb") as read, target.open("xb") as write:
+                shutil.copyfileobj(read, write)
+        return self.seal(FileInfo(path, 0, ""))
 
     @contextmanager
     def _twin(self, path: str, data: bytes) -> Iterator[Path]:

@@ -82,10 +82,25 @@ class Store(Protocol):
         """Delete a folder and all that is in it; a missing one is fine."""
         ...
 
-    def seal(self, path: str) -> FileInfo:
-        """Make a file that another program wrote durable; its size and ETag. Raises PathMissing."""
+    def seal(self, listed: FileInfo) -> FileInfo:
+        """Make a listed file durable that another program wrote; its size and ETag. Raises PathMissing."""
+        ...
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder inside one that exists; one that is there already is fine. Raises PathMissing."""
+        ...
+
+    def upload(self, source: Path, path: str) -> FileInfo:
+        """Copy a file of this machine to a free path; its size and ETag. Memory is bounded. Raises PathExists.
+
+        A reader may see less than the whole before it returns: the path is one that nobody reads.
+        """
         ...
 
     def local_path(self, path: str) -> Path | None:
-        """Where Spark on this machine finds the file, or None for a remote store."""
+        """Where the file is on this machine, or None for a remote store."""
+        ...
+
+    def spark_path(self, path: str) -> str:
+        """How Spark names the file or folder."""
         ...

@@ -46,6 +46,10 @@ class MemoryStore:
         checked(path)
         return None
 
+    def spark_path(self, path: str) -> str:
+        """A name that Spark does not find."""
+        return f"memory:/{checked(path)}"
+
     def head(self, path: str) -> FileInfo | None:
         """The file's size and ETag, or None."""
         content = self._files.get(checked(path))
@@ -117,9 +121,22 @@ class MemoryStore:
             for path in [path for path in self._folders if path == folder or path.startswith(prefix)]:
                 del self._folders[path]
 
-    def seal(self, path: str) -> FileInfo:
+    def seal(self, listed: FileInfo) -> FileInfo:
         """The file's size and ETag."""
-        return FileInfo(path, len(self._content(path).data), self._content(path).etag)
+        content = self._content(listed.path)
+        return FileInfo(listed.path, len(content.data), content.etag)
+
+    def make_folder(self, path: str) -> None:
+        """Make the folder inside one that exists."""
+        with self._lock:
+            if any(folder not in self._folders for folder in _folders_above(checked(path))):
+                raise PathMissing(path)
+            self._make_folders(f"{path}/within")
+
+    def upload(self, source: Path, path: str) -> FileInfo:
+        """Copy the file."""
+        data = source.read_bytes()
+        return FileInfo(path, len(data), self.create(path, data))
 
     def _content(self, path: str) -> Content:
         try:

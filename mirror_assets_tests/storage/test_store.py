@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from mirror_assets.storage import Content, FileInfo, PathChanged, PathExists, PathMissing, Store
@@ -137,8 +139,6 @@ def test_missing_paths_are_answered_not_guessed(store: Store) -> None:
         for ask in (lambda path=path: store.read(path, LIMIT), lambda path=path: store.open(path)):
             with pytest.raises(PathMissing):
                 ask()
-    with pytest.raises(PathMissing):
-        store.seal("a/none")
 
 
 def test_read_refuses_a_file_over_the_limit(store: Store) -> None:
@@ -201,9 +201,48 @@ def test_the_root_can_not_be_deleted(store: Store) -> None:
     assert content(store, "a/file") == b"x"
 
 
-def test_seal_tells_size_and_etag(store: Store) -> None:
+def test_seal_tells_size_and_etag_of_a_listed_file(store: Store) -> None:
     etag = store.create("a/file", b"12345")
-    assert store.seal("a/file") == FileInfo("a/file", 5, etag)
+    (listed,) = store.list("a")
+    assert store.seal(listed) == FileInfo("a/file", 5, etag)
+
+
+@pytest.mark.parametrize("size", [0, 5, (8 << 20) + 1, (16 << 20) + 7])
+def test_upload_copies_a_file_to_a_free_path(store: Store, tmp_path: Path, size: int) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(bytes(range(256)) * (size // 256) + b"x" * (size % 256))
+    info = store.upload(source, "new/folder/part")
+    assert info == store.head("new/folder/part")
+    assert info.size == size
+    with store.open("new/folder/part") as file:
+        assert file.read() == source.read_bytes()
+    with pytest.raises(PathExists):
+        store.upload(source, "new/folder/part")
+
+
+def test_make_folder_makes_one_inside_another(store: Store) -> None:
+    store.create("a/file", b"x")
+    for _ in range(2):
+        store.make_folder("a/new")
+    identity = store.folder_identity("a/new")
+    assert identity is not None
+    etag = store.create("a/other", b"y")
+    store.rename("a/other", "a/new/other", etag)
+    assert store.folder_identity("a/new") == identity
+
+
+def test_a_stream_seeks_like_a_file(store: Store) -> None:
+    data = bytes(range(256)) * 8_000
+    store.create("a/file", data)
+    with store.open("a/file") as file:
+        assert file.seek(-5, 2) == len(data) - 5
+        assert file.read(100) == data[-5:]
+        assert file.read(1) == b""
+        file.seek(1_500_000)
+        assert file.read(300_000) == data[1_500_000:1_800_000]
+        assert file.tell() == 1_800_000
+        file.seek(3)
+        assert file.read(4) == data[3:7]
 
 
 def test_folder_identity_is_kept_while_the_folder_lives(store: Store) -> None:
@@ -239,8 +278,11 @@ def test_every_method_refuses_paths_that_leave_the_root(store: Store, path: str)
         lambda: store.rename("a/file", path, etag),
         lambda: store.delete(path),
         lambda: store.delete_tree(path),
-        lambda: store.seal(path),
+        lambda: store.seal(FileInfo(path, 0, "")),
+        lambda: store.upload(Path(__file__), path),
+        lambda: store.make_folder(path),
         lambda: store.local_path(path),
+        lambda: store.spark_path(path),
         lambda: store.folder_identity(path),
     )
     for ask in asks:

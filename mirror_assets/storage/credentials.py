@@ -1,0 +1,69 @@
+"""Who we are for Azure: azure-identity's credentials, named in mirror.yaml, with secrets only in the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+
+from azure.core.credentials import TokenCredential
+from azure.identity import (
+    ClientSecretCredential,
+    DefaultAzureCredential,
+    ManagedIdentityCredential,
+    WorkloadIdentityCredential,
+)
+
+from mirror_assets.storage.errors import CredentialIncomplete
+
+TENANT, CLIENT, SECRET = "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"
+AUTHORITY, TOKEN_FILE = "AZURE_AUTHORITY_HOST", "AZURE_FEDERATED_TOKEN_FILE"
+_PUBLIC_AUTHORITY = "https://login.microsoftonline.com"
+
+
+class CredentialKind(str, Enum):
+    """How a token is got. `default` tries one way after another: for development, not for production."""
+
+    DEFAULT = "default"
+    MANAGED_IDENTITY = "managed_identity"
+    CLIENT_SECRET = "client_secret"  # noqa: S105 a kind
+    WORKLOAD_IDENTITY = "workload_identity"
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Environment variables that must be set for it."""
+        if self is CredentialKind.CLIENT_SECRET:
+            return (TENANT, CLIENT, SECRET)
+        return (TENANT, CLIENT, TOKEN_FILE) if self is CredentialKind.WORKLOAD_IDENTITY else ()
+
+
+def credential_of(
+    kind: CredentialKind, ca_bundle: Path | None = None, environment: Mapping[str, str] = os.environ
+) -> TokenCredential:
+    """The credential; it asks for a token when one is needed. Raises CredentialIncomplete."""
+    missing = tuple(name for name in kind.variables if not environment.get(name))
+    if missing:
+        raise CredentialIncomplete(kind.value, missing)
+    if kind is CredentialKind.MANAGED_IDENTITY:
+        return ManagedIdentityCredential(client_id=environment.get(CLIENT))
+    verify = {"connection_verify": str(ca_bundle)} if ca_bundle else {}
+    if kind is CredentialKind.DEFAULT:
+        return DefaultAzureCredential(**verify)
+    authority = authority_of(environment)
+    # An authority of one's own is not known to Microsoft's public list, which would be asked about it.
+    known = {"disable_instance_discovery": authority != _PUBLIC_AUTHORITY, "authority": authority}
+    if kind is CredentialKind.WORKLOAD_IDENTITY:
+        return WorkloadIdentityCredential(
+            tenant_id=environment[TENANT],
+            client_id=environment[CLIENT],
+            token_file_path=environment[TOKEN_FILE],
+            **known,
+            **verify,
+        )
+    return ClientSecretCredential(environment[TENANT], environment[CLIENT], environment[SECRET], **known, **verify)
+
+
+def authority_of(environment: Mapping[str, str] = os.environ) -> str:
+    """The URL of the authority that issues tokens, without a slash at its end."""
+    return (environment.get(AUTHORITY) or _PUBLIC_AUTHORITY).rstrip("/")

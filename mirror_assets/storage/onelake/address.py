@@ -1,0 +1,75 @@
+"""Where a folder of a Fabric item is: endpoint, workspace and item by GUID, and the folder's path in the item."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+ENDPOINT = "https://onelake.dfs.fabric.microsoft.com"
+LANDING_ZONE = "Files/LandingZone"
+
+_GUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?")
+
+
+@dataclass(frozen=True)
+class OneLakeAddress:
+    """A folder of an item. Workspace and item are GUIDs: names break when one is renamed, or mixed with a GUID."""
+
+    workspace: str
+    item: str
+    endpoint: str = ENDPOINT
+    folder: str = LANDING_ZONE
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what is no GUID or no https endpoint."""
+        for what, text in (("workspace", self.workspace), ("item", self.item)):
+            if not _GUID.fullmatch(text):
+                raise ValueError(f"expected the {what}'s GUID in small letters, got {text!r}")
+        parts = urlsplit(self.endpoint)
+        if parts.scheme != "https" or not _HOST.fullmatch(parts.netloc) or parts.path.strip("/"):
+            raise ValueError(f"expected an endpoint such as {ENDPOINT}, got {self.endpoint!r}")
+
+    @classmethod
+    def parse(cls, url: str) -> OneLakeAddress:
+        """The landing zone at a URL as the portal shows it, `https://<host>/<workspace>/<item>/Files/LandingZone`.
+
+        Raises ValueError for any other text.
+        """
+        parts = urlsplit(url.strip())
+        segments = [unquote(segment) for segment in parts.path.split("/") if segment]
+        if parts.scheme != "https" or parts.query or parts.fragment or len(segments) < 2:
+            raise ValueError(f"expected the landing zone's URL as the portal shows it, got {url!r}")
+        workspace, item, *folder = segments
+        if "/".join(folder) != LANDING_ZONE:
+            raise ValueError(f"expected a URL that ends with /{LANDING_ZONE}, got {url!r}")
+        return cls(workspace.lower(), item.lower(), f"https://{parts.netloc}")
+
+    @property
+    def host(self) -> str:
+        """The endpoint's host, with its port if it has one."""
+        return urlsplit(self.endpoint).netloc
+
+    @property
+    def blob_endpoint(self) -> str:
+        """The endpoint of the blob interface, which the SDK reads through: firewalls must let both pass."""
+        return f"https://{self.host.replace('.dfs.', '.blob.', 1)}"
+
+    @property
+    def url(self) -> str:
+        """The folder's URL, for messages and links."""
+        return f"https://{self.host}/{self.workspace}/{self.item}/{self.folder}"
+
+    @property
+    def abfss(self) -> str:
+        """The folder as Spark names it."""
+        return f"abfss://{self.workspace}@{self.host}/{self.item}/{self.folder}"
+
+    def within_workspace(self, path: str) -> str:
+        """A path below the folder, from the workspace on; "" is the folder itself."""
+        return f"{self.item}/{self.folder}/{path}" if path else f"{self.item}/{self.folder}"
+
+    def relative(self, found: str) -> str:
+        """The path below the folder of a name in a listing."""
+        return found.removeprefix(f"{self.item}/{self.folder}/")

@@ -1,0 +1,262 @@
+"""A landing zone on OneLake; see Store for the contract of each method, and docs/onelake.md for the requests."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from azure.core import MatchConditions
+from azure.storage.filedatalake import DataLakeFileClient
+
+from mirror_assets.storage.errors import (
+    FileTooLarge,
+    ItemMissing,
+    PathChanged,
+    PathExists,
+    PathMissing,
+    RequestUnknown,
+)
+from mirror_assets.storage.onelake.clients import SMALL, Clients
+from mirror_assets.storage.onelake.patience import Patience
+from mirror_assets.storage.onelake.reader import Range, RangeReader
+from mirror_assets.storage.onelake.requests import Requests
+from mirror_assets.storage.paths import checked
+from mirror_assets.storage.store import Content, FileInfo
+
+# Up to here a file is one request that takes effect whole; above, it is written chunk by chunk, and memory is bounded.
+_WHOLE = 8 << 20
+_CHUNK = 16 << 20
+_FOLDER_MARK = "hdi_isfolder"
+
+
+def bare(etag: str | None) -> str:
+    """An ETag without quotes: listings give it so, single files with them."""
+    return (etag or "").strip('"')
+
+
+def _quoted(etag: str) -> str:
+    return f'"{etag}"'
+
+
+class OneLakeStore:
+    """A Store on a folder of a Fabric item."""
+
+    def __init__(self, clients: Clients, patience: Patience | None = None) -> None:
+        """Use the clients of the folder; nothing is asked yet."""
+        self._clients, self._address = clients, clients.address
+        self._requests = Requests(self.root, patience or Patience())
+
+    @property
+    def root(self) -> str:
+        """The folder's URL."""
+        return self._address.url
+
+    def local_path(self, path: str) -> Path | None:
+        """None: it is not on this machine."""
+        checked(path)
+        return None
+
+    def spark_path(self, path: str) -> str:
+        """The abfss URI."""
+        return f"{self._address.abfss}/{checked(path)}"
+
+    def head(self, path: str) -> FileInfo | None:
+        """The file's size and ETag, or None."""
+        client = self._clients.blob(checked(path))
+        try:
+            found = self._requests.read(path, client.get_blob_properties)
+        except PathMissing:
+            return None
+        return None if _FOLDER_MARK in (found.metadata or {}) else FileInfo(path, found.size, bare(found.etag))
+
+    def list(self, folder: str) -> list[FileInfo]:
+        """Files and folders directly in `folder`, by name; a listing of several pages is not a snapshot."""
+        where = self._address.within_workspace(checked(folder) if folder else "")
+        try:
+            found = self._requests.read(folder, lambda: list(self._clients.files.get_paths(where, recursive=False)))
+        except PathMissing:
+            return []
+        infos = [
+            FileInfo(
+                self._address.relative(line.name),
+                0 if line.is_directory else line.content_length,
+                "" if line.is_directory else bare(line.etag),
+                is_folder=bool(line.is_directory),
+            )
+            for line in found
+        ]
+        return sorted((info for info in infos if info.path != where), key=lambda info: info.path)
+
+    def folder_identity(self, folder: str) -> str | None:
+        """ETag and time of creation of the folder."""
+        client = self._clients.blob(checked(folder))
+        try:
+            found = self._requests.read(folder, client.get_blob_properties)
+        except PathMissing:
+            return None
+        is_folder = _FOLDER_MARK in (found.metadata or {})
+        return f"{bare(found.etag)}-{found.creation_time:%Y%m%d%H%M%S}" if is_folder else None
+
+    def read(self, path: str, limit: int) -> Content:
+        """The whole file with its ETag."""
+        found = self._beginning(path, limit)
+        if found.size > limit:
+            raise FileTooLarge(path, found.size, limit)
+        return Content(found.data, found.etag)
+
+    def open(self, path: str) -> BinaryIO:
+        """A seekable reader of one content of the file."""
+        first = self._beginning(path, SMALL)
+        return cast("BinaryIO", RangeReader(first, lambda offset, length: self._range(path, offset, length, first)))
+
+    def create(self, path: str, data: bytes) -> str:
+        """Write a new file in one request that takes effect whole."""
+        try:
+            return self._put(path, data, None)
+        except RequestUnknown:
+            return self._ours(path, data)
+
+    def replace(self, path: str, data: bytes, etag: str) -> str:
+        """Compare and swap, in one request."""
+        try:
+            return self._put(path, data, etag)
+        except RequestUnknown:
+            return self._ours(path, data)
+
+    def rename(self, source: str, target: str, etag: str) -> None:
+        """Move atomically, if the source has the ETag and the target is free."""
+        client = self._clients.file(checked(source))
+        new_name = f"{self._address.workspace}/{self._address.within_workspace(checked(target))}"
+        try:
+            self._requests.write(
+                target,
+                lambda: client.rename_file(
+                    new_name,
+                    match_condition=MatchConditions.IfMissing,
+                    source_etag=_quoted(etag),
+                    source_match_condition=MatchConditions.IfNotModified,
+                ),
+            )
+        except (PathMissing, PathChanged, PathExists) as error:
+            raise self._why_not_renamed(source, target, etag) from error
+
+    def delete(self, path: str) -> None:
+        """Delete a file; a missing one is fine."""
+        client = self._clients.file(checked(path))
+        try:
+            self._requests.read(path, client.delete_file)
+        except PathMissing:
+            return
+
+    def delete_tree(self, folder: str) -> None:
+        """Delete a folder and all that is in it."""
+        client = self._clients.folder(checked(folder))
+        try:
+            self._requests.read(folder, client.delete_directory)
+        except PathMissing:
+            return
+
+    def make_folder(self, path: str) -> None:
+        """Make the folder; one that is there already stays as it is."""
+        client = self._clients.folder(checked(path))
+        try:
+            self._requests.write(path, lambda: client.create_directory(match_condition=MatchConditions.IfMissing))
+        except (PathExists, PathChanged, RequestUnknown):
+            return
+
+    def seal(self, listed: FileInfo) -> FileInfo:
+        """The same: what OneLake lists with a size and an ETag is durable."""
+        checked(listed.path)
+        return listed
+
+    def upload(self, source: Path, path: str) -> FileInfo:
+        """Copy a file of this machine to a free path, each transfer checksummed; memory is bounded by a chunk."""
+        size = source.stat().st_size
+        if size <= _WHOLE:
+            return FileInfo(path, size, self.create(path, source.read_bytes()))
+        return FileInfo(path, size, self._upload_chunks(source, path, size))
+
+    def _upload_chunks(self, source: Path, path: str, size: int) -> str:
+        """The ETag. Chunks are put at positions, so that each can be sent again; a name is written by one attempt."""
+        client = self._clients.file(checked(path))
+        try:
+            self._requests.write(path, lambda: client.create_file(match_condition=MatchConditions.IfMissing))
+        except RequestUnknown:
+            pass  # the name is this attempt's alone, so the file that is there is the one that we asked for
+        except PathChanged as error:
+            raise PathExists(path) from error
+        with source.open("rb") as file:
+            for offset in range(0, size, _CHUNK):
+                self._append(client, path, file.read(_CHUNK), offset)
+        flushed = self._requests.read(path, lambda: client.flush_data(size, close=True))
+        return bare(flushed["etag"])
+
+    def _append(self, client: DataLakeFileClient, path: str, chunk: bytes, offset: int) -> None:
+        self._requests.read(path, lambda: client.append_data(chunk, offset, len(chunk), validate_content=True))
+
+    def _put(self, path: str, data: bytes, etag: str | None) -> str:
+        """Put the whole file: where there is none, or in the place of the one with the ETag."""
+        # `overwrite` only keeps the SDK from adding a condition of its own.
+        put = partial(
+            self._clients.blob(checked(path)).upload_blob,
+            data,
+            length=len(data),
+            overwrite=True,
+            validate_content=True,
+            match_condition=MatchConditions.IfMissing if etag is None else MatchConditions.IfNotModified,
+        )
+        try:
+            written = self._requests.write(path, put if etag is None else partial(put, etag=_quoted(etag)))
+        except PathChanged as error:
+            raise (PathExists(path) if etag is None else self._why_not_replaced(path, etag)) from error
+        except PathMissing as error:
+            raise (ItemMissing(self.root, "no landing zone there") if etag is None else error) from error
+        return bare(written["etag"])
+
+    def _ours(self, path: str, data: bytes) -> str:
+        """The ETag of a write whose reply was lost, if the file holds what we wrote. Raises RequestUnknown."""
+        try:
+            found = self.read(path, len(data))
+        except (PathMissing, FileTooLarge):
+            found = None
+        if found is None or found.data != data:
+            raise RequestUnknown(path, "its reply was lost, and another content is there") from None
+        return found.etag
+
+    def _why_not_replaced(self, path: str, etag: str) -> Exception:
+        info = self.head(path)
+        return PathMissing(path) if info is None else PathChanged(path, etag, info.etag)
+
+    def _why_not_renamed(self, source: str, target: str, etag: str) -> Exception:
+        """Which condition failed, or what is missing: OneLake's answers don't say so for sure."""
+        info = self.head(source)
+        if info is None:
+            return PathMissing(source)
+        if info.etag != etag:
+            return PathChanged(source, etag, info.etag)
+        return PathMissing(target) if self.head(target) is None else PathExists(target)
+
+    def _beginning(self, path: str, limit: int) -> Range:
+        """The file's first bytes, at most `limit` of them."""
+        client = self._clients.blob(checked(path))
+
+        def ask() -> Range:
+            stream = client.download_blob()
+            if _FOLDER_MARK in (stream.properties.metadata or {}):
+                raise PathMissing(path)
+            data = stream.read(min(limit, stream.size)) if stream.size else b""
+            return Range(data, stream.size, bare(stream.properties.etag))
+
+        return self._requests.read(path, ask)
+
+    def _range(self, path: str, offset: int, length: int, of: Range) -> bytes:
+        """Bytes of the same content as `of`. Raises PathChanged."""
+        client = self._clients.blob(path)
+
+        def ask() -> bytes:
+            return client.download_blob(
+                offset, length, etag=_quoted(of.etag), match_condition=MatchConditions.IfNotModified
+            ).readall()
+
+        return self._requests.read(path, ask)
