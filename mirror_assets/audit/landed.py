@@ -17,7 +17,8 @@ from mirror_assets.landing.names import (
     landing_name,
     landing_number,
 )
-from mirror_assets.landing.parts import sha256
+from mirror_assets.landing.parts import count_markers, sha256
+from mirror_assets.landing.receipt import read_receipt
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import FileInfo, Store
@@ -186,14 +187,29 @@ def _content_problems(store: Store, folder: _Folder) -> list[str]:
             continue
         if info.size != entry.bytes:
             problems.append(f"{info.path} has {info.size} bytes, and {entry.bytes} were committed")
-        elif entry.sha256 is not None and sha256(store, info.path) != entry.sha256:
+        elif not _is_committed(store, info, entry, folder):
             other = _belongs(store, info, entries)
             hint = f"; its content was committed as {landing_name(other)}" if other else ""
             problems.append(f"{info.path} does not have the content that was committed{hint}")
     return problems
 
 
+def _is_committed(store: Store, info: FileInfo, entry: Entry, folder: _Folder) -> bool:
+    """Whether the file is the entry's: on this machine by its SHA-256, elsewhere by its ETag.
+
+    Where an ETag was not kept and no digest is known, what the file says of itself decides.
+    """
+    on_disk = store.local_path(info.path) is not None
+    if not on_disk and info.etag == entry.etag:
+        return True
+    if entry.sha256 is not None:
+        return sha256(store, info.path) == entry.sha256
+    receipts = [generation.receipt for generation in folder.generations if entry in generation.entries]
+    return [read_receipt(store, info.path)] == receipts and count_markers(store, info.path) == entry.markers
+
+
 def _belongs(store: Store, info: FileInfo, entries: dict[int, Entry]) -> int | None:
     """The number whose content this file has, for a file that was swapped."""
     digest = sha256(store, info.path)
-    return next((number for number, entry in entries.items() if entry.sha256 == digest), None)
+    of_etag = (number for number, entry in entries.items() if info.etag == entry.etag)
+    return next((number for number, entry in entries.items() if entry.sha256 == digest), next(of_etag, None))

@@ -106,7 +106,7 @@ def _differences(spark: SparkSession, staged: StagedSlice, repeated: pa.Table, f
 
 def _found(spark: SparkSession, staged: StagedSlice, feed: Feed) -> DataFrame:
     """Rows of the parts: keys, marker, hash of the values, and their place."""
-    paths = [str(staged.store.local_path(path)) for path in staged.paths]
+    paths = [staged.copies.spark_path(path) for path in staged.paths]
     deleted = F.col(ROW_MARKER) == int(Marker.DELETE)
     values = [F.col(quoted(column.name)) for column in feed.columns]
     return spark.read.parquet(*paths).select(

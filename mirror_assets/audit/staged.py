@@ -23,14 +23,15 @@ _VALID_MARKERS = pa.array([int(marker) for marker in Marker], pa.int32())
 
 @dataclass(frozen=True)
 class StagedSlice:
-    """A staged slice and where its parts are."""
+    """A staged slice in its store, and the store where its parts' bytes are read: the same, or copies nearer by."""
 
     store: Store
     record: SliceRecord
+    copies: Store
 
     def path(self, part: str) -> str:
         """The part's path in the store."""
-        return f"{self.record.folder.path}/{part}"
+        return self.record.folder.part(part)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -40,18 +41,18 @@ class StagedSlice:
     @contextmanager
     def open(self, path: str) -> Iterator[pq.ParquetFile]:
         """The part's Parquet reader."""
-        with self.store.open(path) as source, pq.ParquetFile(source) as file:
+        with self.copies.open(path) as source, pq.ParquetFile(source) as file:
             yield file
 
 
 def parts_unchanged(staged: StagedSlice) -> Finding:
     """Every part is the file that was staged: its ETag is the recorded one, which no content needs to be read for."""
+    found = {info.path: info.etag for info in staged.store.list(staged.record.folder.parts)}
     problems = []
     for part, path in zip(staged.record.parts, staged.paths, strict=True):
-        info = staged.store.head(path)
-        if info is None:
+        if path not in found:
             problems.append(f"{path} is missing")
-        elif info.etag != part.etag:
+        elif found[path] != part.etag:
             problems.append(f"{path} was changed after it was staged")
     return Finding("parts_unchanged", tuple(problems), {"parts": len(staged.paths)})
 
@@ -95,7 +96,7 @@ def marker_values(staged: StagedSlice) -> Finding:
     for part, path in zip(staged.record.parts, staged.paths, strict=True):
         with staged.open(path) as file:
             problems += _marker_problems(staged, path, file)
-        if not problems and count_markers(staged.store, path) != part.markers:
+        if not problems and count_markers(staged.copies, path) != part.markers:
             problems.append(f"{path} no longer has the rows by marker of its slice record")
     return Finding("marker_values", tuple(problems), staged.record.markers.model_dump())
 

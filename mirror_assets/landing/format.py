@@ -12,7 +12,7 @@ import pydantic
 from pydantic import Field
 
 from mirror_assets.landing.errors import ManifestCorrupt, NameRefused
-from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName
+from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, is_part
 from mirror_assets.storage import Content, PathMissing, Store
 
 RECEIPT_KEY = "mirror_assets"
@@ -28,6 +28,13 @@ def _slice_text(text: str) -> str:
         raise ValueError(error.what) from error
 
 
+def _part_name(name: str) -> str:
+    if not is_part(name):
+        raise ValueError(f"{name!r} is no part's name")
+    return name
+
+
+PartName = Annotated[str, pydantic.AfterValidator(_part_name)]
 SliceText = Annotated[str, pydantic.AfterValidator(_slice_text)]
 
 
@@ -87,9 +94,9 @@ class ChangeCounts(_Record):
 
 
 class StagedPart(_Record):
-    """One staged part, read back after it was written."""
+    """One staged part, read back after it was written; no SHA-256 where its bytes were never on this machine."""
 
-    name: str
+    name: PartName
     etag: str
     bytes: Count
     sha256: str | None

@@ -19,10 +19,11 @@ HISTORY = "_mirror"
 REBUILDS = "_rebuild"
 PARTNER_EVENTS = "_partnerEvents.json"
 SLICE_RECORD = "slice.json"
+PARTS = "parts"
 
 _SCHEMA_SUFFIX = ".schema"
 _LANDING_FILE = re.compile(r"([0-9]{20})\.parquet")
-_PART = re.compile(r"part-([0-9]{5})\.parquet")
+_PART = re.compile(r"part-[0-9]{5}[A-Za-z0-9.-]*\.parquet")
 _ATTEMPT_FOLDER = re.compile(r"(0|[1-9][0-9]*)-([0-9a-f]{32})")
 _HISTORY = re.compile(r"([0-9]{4})-([0-9]{20})\.json")
 _SLICE_KEY = re.compile(r"([0-9]{4})-([0-9]{8,20})-([0-9]{8,20})")
@@ -143,15 +144,9 @@ def history_life(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def part_name(index: int) -> str:
-    """File name of a staged part, from 0."""
-    return f"part-{index:05d}.parquet"
-
-
-def part_index(name: str) -> int | None:
-    """The index of a staged part's name, or None for any other name."""
-    match = _PART.fullmatch(name)
-    return int(match[1]) if match else None
+def is_part(name: str) -> bool:
+    """Whether a file that Spark wrote is a part; parts sort by name."""
+    return _PART.fullmatch(name) is not None
 
 
 @dataclass(frozen=True)
@@ -177,6 +172,15 @@ class AttemptFolder:
     def record(self) -> str:
         """Path of the slice record in it."""
         return f"{self.path}/{SLICE_RECORD}"
+
+    @property
+    def parts(self) -> str:
+        """The folder of the staged parts."""
+        return f"{self.path}/{PARTS}"
+
+    def part(self, name: str) -> str:
+        """Path of a staged part."""
+        return f"{self.parts}/{name}"
 
 
 def attempt_id(milliseconds: int, random: bytes) -> str:

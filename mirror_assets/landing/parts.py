@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Iterable, Sequence
 
 import pyarrow.compute as pc
@@ -17,21 +18,50 @@ from mirror_assets.landing.format import (
     encode,
     load,
 )
-from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName
+from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, is_part
 from mirror_assets.landing.state import Footing
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.storage import PathChanged, PathMissing, Store
+from mirror_assets.storage import FileInfo, LocalStore, PathChanged, PathMissing, Store
 
 _CHUNK = 4 << 20
 _REFUSED, _UNJUDGED, _PASSED = 0, 1, 2
 
 
-def inspect_part(store: Store, path: str) -> StagedPart:
-    """The part at `path`, made durable and read back: size, ETag, SHA-256, rows by marker. Raises PathMissing."""
-    info = store.seal(path)
-    return StagedPart(
-        name=info.name, etag=info.etag, bytes=info.size, sha256=sha256(store, path), markers=count_markers(store, path)
-    )
+def take_parts(store: Store, folder: AttemptFolder) -> tuple[StagedPart, ...]:
+    """The parts that Spark wrote into the folder, in order; an empty part has left no file."""
+    written = [info for info in store.list(folder.parts) if is_part(info.name)]
+    return tuple(inspect_part(store, info) for info in written)
+
+
+def inspect_part(store: Store, listed: FileInfo) -> StagedPart:
+    """The part, made durable and read back: size, ETag, SHA-256 if it is on this machine, rows by marker."""
+    info = store.seal(listed)
+    digest = sha256(store, info.path) if store.local_path(info.path) else None
+    markers = count_markers(store, info.path)
+    return StagedPart(name=info.name, etag=info.etag, bytes=info.size, sha256=digest, markers=markers)
+
+
+def upload_parts(
+    exchange: LocalStore, store: Store, folder: AttemptFolder, parts: Sequence[StagedPart]
+) -> tuple[StagedPart, ...]:
+    """The parts as they are in the landing zone, copied there from a folder of this machine."""
+    uploaded = []
+    for part in parts:
+        path = folder.part(part.name)
+        info = store.upload(exchange.local_path(path), path)
+        uploaded.append(part.model_copy(update={"etag": info.etag}))
+    return tuple(uploaded)
+
+
+def fetch_parts(store: Store, exchange: LocalStore, record: SliceRecord) -> None:
+    """Bring parts to this machine that are not here, or not as they were staged. Raises PathMissing."""
+    for part in record.parts:
+        path = record.folder.part(part.name)
+        if exchange.head(path) is None or sha256(exchange, path) != part.sha256:
+            copy = exchange.local_path(path)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            with store.open(path) as source, copy.open("wb") as target:
+                shutil.copyfileobj(source, target, _CHUNK)
 
 
 def sha256(store: Store, path: str) -> str:

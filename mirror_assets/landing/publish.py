@@ -18,7 +18,7 @@ from mirror_assets.landing.metadata import ensure_metadata
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.recover import collect, recover, redo
 from mirror_assets.landing.state import Standing, put_manifest, read_manifest
-from mirror_assets.landing.steps import Steps, head
+from mirror_assets.landing.steps import Steps, list_folder
 from mirror_assets.storage import PathChanged, PathExists, PathMissing
 
 
@@ -48,7 +48,7 @@ def publish(
     SliceNotChecked, SliceNotStaged (staged for another generation), LostRace, and what recovery raises.
     """
     standing = yield from recover(table, rebuild_life)
-    yield from collect(table, standing)
+    yield from collect(table, standing.manifest.generation if standing else 0)
     done = _covered_before(record, standing)
     if done is not None:
         return done
@@ -111,17 +111,18 @@ def _require_verdicts(record: SliceRecord, checks: Sequence[str]) -> None:
 
 def _require_parts(record: SliceRecord, manifest: Manifest) -> Steps[None]:
     """A part that changed since it was checked must be found before the commit: afterwards it would be lost."""
-    for entry in manifest.entries:
-        info = yield from head(entry.staged)
-        if info is None or info.etag != entry.etag:
-            raise SliceNotStaged(record.table, record.slice)
+    if not manifest.entries:
+        return
+    found = {info.path: info.etag for info in (yield from list_folder(record.folder.parts))}
+    if any(found.get(entry.staged) != entry.etag for entry in manifest.entries):
+        raise SliceNotStaged(record.table, record.slice)
 
 
 def _manifest(record: SliceRecord, standing: Standing | None) -> Manifest:
     """The manifest that commits the record; columns that the slice no longer has stay known (union)."""
     entries = tuple(
         Entry(
-            staged=f"{record.folder.path}/{part.name}",
+            staged=record.folder.part(part.name),
             number=record.first_number + index,
             etag=part.etag,
             bytes=part.bytes,

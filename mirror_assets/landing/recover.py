@@ -53,9 +53,8 @@ def redo(table: TableName, manifest: Manifest) -> Steps[None]:
         yield from _land(table, manifest, entry)
 
 
-def collect(table: TableName, standing: Standing | None) -> Steps[None]:
-    """Delete attempts that can't be committed any more: those of generations up to the manifest's (never by age)."""
-    newest = standing.manifest.generation if standing else 0
+def collect(table: TableName, newest: int) -> Steps[None]:
+    """Delete attempts that can't be committed any more: those of generations up to the newest (never by age)."""
     for info in (yield from list_folder(table.scratch)):
         folder = AttemptFolder.parse(table, info.name)
         if folder is not None and folder.generation <= newest:

@@ -19,7 +19,7 @@ from mirror_assets.audit.staged import (
 )
 from mirror_assets.delta.schema import parse_schema
 from mirror_assets.landing.format import SliceKind, SliceRecord, Verdict
-from mirror_assets.landing.parts import add_verdicts
+from mirror_assets.landing.parts import add_verdicts, fetch_parts
 from mirror_assets.mirroring.columns import landed_columns
 from mirror_assets.mirroring.errors import ChecksFailed
 from mirror_assets.mirroring.work import TableWork
@@ -48,9 +48,11 @@ def require_passed(work: TableWork, record: SliceRecord, findings: Sequence[Find
 
 def staged_findings(work: TableWork, record: SliceRecord) -> tuple[Finding, ...]:
     """What each blocking check finds in the parts, as they are on disk now."""
-    staged = StagedSlice(work.store, record)
+    staged = StagedSlice(work.store, record, work.staging)
     unchanged = parts_unchanged(staged)
     try:
+        if work.exchange:
+            fetch_parts(work.store, work.exchange, record)
         return (unchanged, *_column_findings(work, staged))
     except (pa.ArrowException, OSError, PathMissing):
         if unchanged.passed:

@@ -12,15 +12,12 @@ from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.snapshot import SnapshotSlice, encode_snapshot
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import ChangeCounts, Column, Receipt, SliceKind, SliceRecord, StagedPart
-from mirror_assets.landing.names import AttemptFolder, SliceKey, attempt_id, part_name
-from mirror_assets.landing.parts import clear_refused, inspect_part, write_record
+from mirror_assets.landing.names import AttemptFolder, SliceKey, attempt_id
+from mirror_assets.landing.parts import clear_refused, take_parts, upload_parts, write_record
 from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.landing.state import Footing
 from mirror_assets.mirroring.columns import landed_columns
 from mirror_assets.mirroring.work import TableWork
-from mirror_assets.storage import Store
-
-_SPARK_OUTPUT = "_spark"
 
 
 def stage_slice(work: TableWork, planned: PlannedSlice, footing: Footing) -> SliceRecord:
@@ -35,7 +32,8 @@ def stage_slice(work: TableWork, planned: PlannedSlice, footing: Footing) -> Sli
     try:
         return _stage(work, planned, footing, folder)
     except MirrorError:
-        work.store.delete_tree(folder.path)
+        for store in {work.store, work.staging}:
+            store.delete_tree(folder.path)
         raise
 
 
@@ -85,8 +83,7 @@ def _encode(
     work: TableWork, planned: PlannedSlice, columns: tuple[LandedColumn, ...], folder: AttemptFolder, receipt: Receipt
 ) -> tuple[ChangeCounts, tuple[StagedPart, ...]]:
     """Rows read by change type, and the parts in order."""
-    output = f"{folder.path}/{_SPARK_OUTPUT}"
-    target = str(work.store.local_path(output))
+    target = work.staging.spark_path(folder.parts)
     compression = work.table.files.compression.value
     footer = receipt_metadata(receipt)
     if planned.is_snapshot:
@@ -95,7 +92,8 @@ def _encode(
     else:
         feed = feed_slice(work.table, planned, columns)
         read = ChangeCounts(**encode_changes(work.spark(), feed, target, compression, footer))
-    return read, _take_parts(work.store, output, folder)
+    parts = take_parts(work.staging, folder)
+    return read, upload_parts(work.exchange, work.store, folder, parts) if work.exchange else parts
 
 
 def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> FeedSlice:
@@ -111,15 +109,3 @@ def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[Lande
         parts=planned.parts,
         vector_versions=planned.vector_versions,
     )
-
-
-def _take_parts(store: Store, output: str, folder: AttemptFolder) -> tuple[StagedPart, ...]:
-    """The files that Spark wrote, renamed to part names in order; an empty part has left no file."""
-    written = [info for info in store.list(output) if info.name.endswith(".parquet") and not info.name.startswith("_")]
-    parts = []
-    for index, info in enumerate(sorted(written, key=lambda info: info.name)):
-        path = f"{folder.path}/{part_name(index)}"
-        store.rename(info.path, path, info.etag)
-        parts.append(inspect_part(store, path))
-    store.delete_tree(output)
-    return tuple(parts)

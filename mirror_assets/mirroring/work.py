@@ -13,23 +13,32 @@ from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import Store
+from mirror_assets.storage import LocalStore, Store
 
 
 @dataclass(frozen=True)
 class TableWork:
-    """One table's settings, its source's log, the landing zone's store, and a session that starts when it is needed."""
+    """One table's settings, its source's log, the landing zone's store, and a session that starts when it is needed.
+
+    `exchange` is a folder that Spark and this process share, where Spark can't reach the landing zone itself.
+    """
 
     config: Config
     table: TableSettings
     log: SourceLog
     store: Store
     spark: Callable[[], SparkSession]
+    exchange: LocalStore | None = None
 
     @property
     def name(self) -> TableName:
         """The table's name in the mirror."""
         return self.table.name
+
+    @property
+    def staging(self) -> Store:
+        """Where Spark writes and reads parts, under the same paths as in the landing zone."""
+        return self.exchange or self.store
 
     def manifest(self) -> Manifest | None:
         """What has landed, or None. Raises ManifestCorrupt."""

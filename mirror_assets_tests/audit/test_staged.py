@@ -31,7 +31,7 @@ def staged(lab: Lab) -> tuple[Lab, SliceRecord]:
 
 def _part(lab: Lab, record: SliceRecord) -> Path:
     folder = AttemptFolder(TABLE, record.generation, record.attempt)
-    return lab.store.local_path(f"{folder.path}/{record.parts[0].name}")
+    return lab.store.local_path(folder.part(record.parts[0].name))
 
 
 def _failures(lab: Lab, record: SliceRecord) -> dict[str, str]:

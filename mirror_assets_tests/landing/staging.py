@@ -22,7 +22,7 @@ from mirror_assets.landing.format import (
     StagedPart,
     Verdict,
 )
-from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, part_name
+from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName
 from mirror_assets.landing.parts import sha256, write_record
 from mirror_assets.landing.state import Footing, next_footing, read_manifest
 from mirror_assets.landing.steps import drive
@@ -116,11 +116,11 @@ def stage(store: Store, footing: Footing, last: int, parts: int = 1, attempt: st
     staged = []
     for index in range(parts):
         data = part_bytes(receipt_for(footing, key, name), index)
-        path = f"{folder.path}/{part_name(index)}"
+        part, path = f"part-{index:05d}.parquet", folder.part(f"part-{index:05d}.parquet")
         etag = store.create(path, data)
         markers = MarkerCounts(inserts=1, deletes=1)
         digest = sha256(store, path)
-        staged.append(StagedPart(name=part_name(index), etag=etag, bytes=len(data), sha256=digest, markers=markers))
+        staged.append(StagedPart(name=part, etag=etag, bytes=len(data), sha256=digest, markers=markers))
     record = with_verdicts(new_record(footing, key, name, tuple(staged)))
     write_record(store, record)
     return record

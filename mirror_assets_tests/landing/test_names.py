@@ -13,11 +13,10 @@ from mirror_assets.landing.names import (
     TableName,
     attempt_id,
     folder_to_table,
+    is_part,
     is_schema_folder,
     landing_name,
     landing_number,
-    part_index,
-    part_name,
 )
 from mirror_assets.storage.paths import checked
 
@@ -126,21 +125,22 @@ def test_landing_names_round_trip(number: int) -> None:
     assert landing_number(landing_name(number)) == number
 
 
-@given(st.integers(0, 99_999))
-def test_part_names_round_trip(index: int) -> None:
-    assert part_index(part_name(index)) == index
-
-
 @given(st.from_regex(r"\d{20}\.parquet\n?|\d{1,21}\.parquet(\.crc)?", fullmatch=True) | st.text(max_size=30))
 def test_only_landing_names_have_a_number(name: str) -> None:
     number = landing_number(name)
     assert number is None or landing_name(number) == name
 
 
-@given(st.from_regex(r"part-\d{5,6}\.parquet\n?|PART-00001.parquet", fullmatch=True) | st.text(max_size=30))
-def test_only_part_names_have_an_index(name: str) -> None:
-    index = part_index(name)
-    assert index is None or part_name(index) == name
+@pytest.mark.parametrize("name", ["part-00000.parquet", "part-00012-6f1c0e52-9d3e-4b21-c000.zstd.parquet"])
+def test_parts_are_named_as_spark_names_them(name: str) -> None:
+    assert is_part(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["_SUCCESS", "part-0.parquet", "PART-00001.parquet", "part-00000.parquet\n", "part-00000/../x.parquet", ""]
+)
+def test_other_names_are_no_parts(name: str) -> None:
+    assert not is_part(name)
 
 
 @pytest.mark.parametrize(

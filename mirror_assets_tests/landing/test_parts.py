@@ -24,7 +24,7 @@ from mirror_assets.landing.parts import (
 )
 from mirror_assets.landing.state import Footing
 from mirror_assets.markers import ROW_MARKER
-from mirror_assets.storage import LocalStore, PathMissing
+from mirror_assets.storage import FileInfo, LocalStore, PathMissing
 from mirror_assets_tests.landing.staging import INCARNATION, TABLE, hex_id, stage
 
 FIRST = Footing(1, INCARNATION, 1, 1, -1)
@@ -58,14 +58,14 @@ def test_rows_are_counted_by_marker(store: LocalStore, markers: list[int | None]
 
 def test_inspected_part_is_what_is_on_disk(store: LocalStore) -> None:
     write(store, "s/part-00000.parquet", [0, 2, 2])
-    part = inspect_part(store, "s/part-00000.parquet")
+    part = inspect_part(store, FileInfo("s/part-00000.parquet", 0, ""))
     data, head = store.local_path("s/part-00000.parquet").read_bytes(), store.head("s/part-00000.parquet")
     assert head is not None
     assert (part.name, part.bytes, part.etag) == ("part-00000.parquet", len(data), head.etag)
     assert part.sha256 == hashlib.sha256(data).hexdigest()
     assert part.markers == MarkerCounts(inserts=1, deletes=2)
     with pytest.raises(PathMissing):
-        inspect_part(store, "s/none.parquet")
+        inspect_part(store, FileInfo("s/none.parquet", 0, ""))
 
 
 def test_digest_of_a_file_of_many_chunks(store: LocalStore) -> None:
@@ -79,7 +79,7 @@ def test_staged_slices_are_the_complete_ones(store: LocalStore) -> None:
     second = stage(store, NEXT, last=9, attempt="second")
     first = [stage(store, FIRST, last=7, attempt=name) for name in ("b", "a")]
     incomplete = AttemptFolder(TABLE, 1, hex_id("c"))
-    store.create(f"{incomplete.path}/part-00000.parquet", b"")
+    store.create(incomplete.part("part-00000.parquet"), b"")
     store.create(f"{TABLE.scratch}/someone's/slice.json", b"garbage")
     assert staged_slices(store, TABLE) == (first[1], first[0], second)
 

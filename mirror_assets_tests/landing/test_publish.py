@@ -186,7 +186,7 @@ def test_part_that_changed_after_its_checks_is_not_committed(store: LocalStore, 
     """Committed, it could never land, and only a rebuild would help; before, staging again is enough."""
     land_next(store, last=7)
     record = stage(store, footing_of(store), last=8, parts=2, attempt="spoiled")
-    part = store.local_path(f"{AttemptFolder(TABLE, 2, record.attempt).path}/{record.parts[1].name}")
+    part = store.local_path(AttemptFolder(TABLE, 2, record.attempt).part(record.parts[1].name))
     if spoil == "gone":
         part.unlink()
     else:

@@ -99,7 +99,7 @@ def restaged(parts: int, zone: MemoryStore | None = None) -> Search:
     zone = zone or MemoryStore()
     landed, footing = started(zone), footing_of(zone)
     ours = stage(zone, footing, 8, parts, "a")
-    path = f"{AttemptFolder(TABLE, ours.generation, ours.attempt).path}/{ours.parts[0].name}"
+    path = AttemptFolder(TABLE, ours.generation, ours.attempt).part(ours.parts[0].name)
     late = Create(path, part_bytes(receipt_for(footing, ours.key, ours.attempt), 0))
     twice = search(zone, (publisher(ours), publisher(ours)), (landed, ours))
     return replace(twice, flying=frozenset({late}))
@@ -187,7 +187,7 @@ def no_redo(table: TableName, _rebuild_life: int | None = None) -> Steps[Standin
     return (yield from read_manifest(table))
 
 
-def collect_all(table: TableName, _standing: Standing | None) -> Steps[None]:
+def collect_all(table: TableName, _newest: int) -> Steps[None]:
     for info in (yield from list_folder(table.scratch)):
         yield DeleteTree(info.path)
 
