@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from mirror_assets.delta.session import open_session
 from mirror_assets_tests.lab import Lab
 
-pytest_plugins = ["mirror_assets_tests.figures"]
+pytest_plugins = ["mirror_assets_tests.figures", "mirror_assets_tests.onelake.fixtures"]
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,29 @@
+"""A loopback OneLake: real clients, real TLS, real tokens, and faults where a test wants them."""
+
+from mirror_assets_tests.onelake.entra import Principal
+from mirror_assets_tests.onelake.faults import Action, Call, CutBody, Delay, Drop, Fault, Held, Hold, Moment, Reply
+from mirror_assets_tests.onelake.item import LoopbackItem
+from mirror_assets_tests.onelake.log import Record, RequestLog
+from mirror_assets_tests.onelake.messages import Request
+from mirror_assets_tests.onelake.operations import Operation
+from mirror_assets_tests.onelake.server import LoopbackOneLake
+
+__all__ = [
+    "Action",
+    "Call",
+    "CutBody",
+    "Delay",
+    "Drop",
+    "Fault",
+    "Held",
+    "Hold",
+    "LoopbackItem",
+    "LoopbackOneLake",
+    "Moment",
+    "Operation",
+    "Principal",
+    "Record",
+    "Reply",
+    "Request",
+    "RequestLog",
+]

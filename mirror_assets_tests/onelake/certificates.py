@@ -1,0 +1,58 @@
+"""A certificate authority of one's own, for clients in Python and on the JVM."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
+
+import trustme
+
+# Java's own password for stores of certificates: what is in there is public.
+TRUSTSTORE_PASSWORD = "changeit"  # noqa: S105 see above
+
+
+class Authority:
+    """A new authority; `ca` is the file that clients in Python have to trust."""
+
+    def __init__(self, folder: Path) -> None:
+        self._authority = trustme.CA()
+        self.ca = folder / "ca.pem"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._authority.cert_pem.write_to_path(self.ca)
+
+    def server_context(self) -> ssl.SSLContext:
+        """What a server on this machine needs to prove that it is one."""
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)
+        return context
+
+    def truststore(self) -> Path:
+        """A store beside `ca` that makes a JVM trust it, made by the JDK's keytool; nothing else is in it."""
+        made = self.ca.with_name("truststore.p12")
+        if not made.exists():
+            _import(self.ca, made)
+        return made
+
+
+def _import(certificate: Path, truststore: Path) -> None:
+    options = {
+        "-alias": "loopback-onelake",
+        "-file": certificate,
+        "-keystore": truststore,
+        "-storetype": "PKCS12",
+        "-storepass": TRUSTSTORE_PASSWORD,
+    }
+    command = [_keytool(), "-importcert", "-noprompt", *(str(text) for pair in options.items() for text in pair)]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+
+
+def _keytool() -> str:
+    """The keytool of JAVA_HOME, else of the path; it comes with the runtime that Spark needs anyway."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("keytool", path=f"{home}/bin" if home else None)
+    if found is None:
+        raise FileNotFoundError("keytool: install a Java runtime, or set JAVA_HOME")
+    return found

@@ -1,0 +1,113 @@
+"""A OneLake on this machine, in a thread of the process that wants it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import socket
+import threading
+from pathlib import Path
+from types import TracebackType
+
+from aiohttp import web
+from azure.identity import ClientSecretCredential
+
+from mirror_assets_tests.onelake.certificates import Authority
+from mirror_assets_tests.onelake.entra import Entra, Principal
+from mirror_assets_tests.onelake.faults import Faults
+from mirror_assets_tests.onelake.item import LoopbackItem
+from mirror_assets_tests.onelake.listener import Listener
+from mirror_assets_tests.onelake.log import RequestLog
+from mirror_assets_tests.onelake.storage import Storage
+
+_PATIENCE = 30
+
+
+class LoopbackOneLake:
+    """Storage and Entra on one port of 127.0.0.1, over TLS; `with` starts and stops it.
+
+    `folder` gets the certificate that clients have to trust. Port 0 is any that is free. Data is in memory.
+    """
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        self._socket = socket.create_server(("127.0.0.1", port))
+        self._authority = Authority(folder)
+        self._names = itertools.count(1)
+        self.entra, self.faults, self.log = Entra(Principal()), Faults(), RequestLog()
+        self.storage = Storage(self.entra, self.url)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="loopback OneLake", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Where it listens: the endpoint of the storage, and the authority of its tokens."""
+        return f"https://127.0.0.1:{self._socket.getsockname()[1]}"
+
+    @property
+    def ca(self) -> Path:
+        """The certificate to trust, as a PEM file."""
+        return self._authority.ca
+
+    @property
+    def truststore(self) -> Path:
+        """The certificate to trust, as a PKCS12 store for the JVM; made by keytool when first asked for."""
+        return self._authority.truststore()
+
+    @property
+    def principal(self) -> Principal:
+        """Who may sign in."""
+        return self.entra.principal
+
+    def credential(self, secret: str | None = None) -> ClientSecretCredential:
+        """The real credential of azure-identity for the principal, by default with its right secret."""
+        return ClientSecretCredential(
+            self.principal.tenant,
+            self.principal.client,
+            secret or self.principal.secret,
+            authority=self.url,
+            disable_instance_discovery=True,
+            connection_verify=str(self.ca),
+        )
+
+    def new_item(self) -> LoopbackItem:
+        """A new mirrored database, in a workspace of its own."""
+        number = next(self._names)
+        with self.storage.lock:
+            workspace = self.storage.account.add_workspace(f"workspace-{number}")
+            item = self.storage.account.add_item(workspace, f"mirror-{number}.MirroredDatabase")
+        return LoopbackItem(self.storage, self.url, workspace, item)
+
+    def reset(self) -> None:
+        """Forget faults and log, and go back to usual tokens and pages; items stay."""
+        self.faults.clear()
+        self.log.reset()
+        self.entra.lifetime, self.storage.page_size = 3600.0, 5000
+
+    def start(self) -> None:
+        """Listen."""
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._serve(), self._loop).result(_PATIENCE)
+
+    def stop(self) -> None:
+        """End all connections, and the thread."""
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(_PATIENCE)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_PATIENCE)
+        self._loop.close()
+
+    def __enter__(self) -> LoopbackOneLake:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def _serve(self) -> None:
+        listener = Listener(self.storage, self.entra, self.url, self.faults, self.log)
+        self._runner = web.AppRunner(
+            listener.application(), access_log=None, handle_signals=False, shutdown_timeout=1, keepalive_timeout=300
+        )
+        await self._runner.setup()
+        await web.SockSite(self._runner, self._socket, ssl_context=self._authority.server_context()).start()
