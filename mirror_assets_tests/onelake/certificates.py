@@ -22,6 +22,8 @@ class Authority:
         self.ca = folder / "ca.pem"
         folder.mkdir(parents=True, exist_ok=True)
         self._authority.cert_pem.write_to_path(self.ca)
+        self._truststore = folder / "truststore.p12"
+        self._truststore.unlink(missing_ok=True)  # an earlier authority's
 
     def server_context(self) -> ssl.SSLContext:
         """What a server on this machine needs to prove that it is one."""
@@ -31,10 +33,9 @@ class Authority:
 
     def truststore(self) -> Path:
         """A store beside `ca` that makes a JVM trust it, made by the JDK's keytool; nothing else is in it."""
-        made = self.ca.with_name("truststore.p12")
-        if not made.exists():
-            _import(self.ca, made)
-        return made
+        if not self._truststore.exists():
+            _import(self.ca, self._truststore)
+        return self._truststore
 
 
 def _import(certificate: Path, truststore: Path) -> None:
