@@ -7,7 +7,7 @@ import dagster as dg
 from mirror_assets.assets.items import MetadataItem
 from mirror_assets.assets.names import Kind, asset_key, group_name
 from mirror_assets.config import TableSettings
-from mirror_assets.replicator import TableStatus
+from mirror_assets.monitoring import MonitoredTable
 
 
 def mirror_asset(table: TableSettings) -> dg.AssetSpec:
@@ -21,16 +21,20 @@ def mirror_asset(table: TableSettings) -> dg.AssetSpec:
     )
 
 
-def mirror_observation(status: TableStatus) -> dg.AssetObservation:
+def mirror_observation(status: MonitoredTable) -> dg.AssetObservation:
     """What the replicator says of the table, with the counters of Fabric's monitoring."""
     metadata: dict[str, MetadataItem] = {
         "state": status.state.value,
-        "applied_number": status.applied_number,
         "processed_rows": status.processed_rows,
         "processed_bytes": status.processed_bytes,
         "waiting_files": status.waiting_files,
-        "dagster/row_count": status.mirror_rows,
         "message": status.message or "",
-        "mirror": dg.MetadataValue.path(str(status.mirror_path)),
+        "mirror": dg.MetadataValue.path(status.location),
     }
+    if status.last_sync is not None:
+        metadata["last_sync"] = status.last_sync.isoformat()
+    if status.applied_number is not None:
+        metadata["applied_number"] = status.applied_number
+    if status.mirror_rows is not None:
+        metadata["dagster/row_count"] = status.mirror_rows
     return dg.AssetObservation(asset_key(Kind.MIRROR, status.name), metadata=metadata)

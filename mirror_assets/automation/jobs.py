@@ -18,7 +18,7 @@ from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.rebuild import rebuild_table
-from mirror_assets.replicator import TableStatus
+from mirror_assets.monitoring import MonitoredTable
 from mirror_assets.resources.catalog import replicator, table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
@@ -114,7 +114,7 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
 
 def _replicate_job(settings: Config) -> Job:
     @dg.op(name=REPLICATE_OP, description="One iteration of the local stand-in for Fabric's replicator.")
-    def replicate_tables(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[TableStatus]:
+    def replicate_tables(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[MonitoredTable]:
         try:
             statuses = replicator(settings, landing_zone).poll()
         except MirrorError as error:

@@ -24,7 +24,7 @@ from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.jobs import execute, failures
 from mirror_assets.cli.output import note, show_json, show_records
 from mirror_assets.config import Config, load_config
-from mirror_assets.replicator import TableState, TableStatus
+from mirror_assets.monitoring import MonitoredTable, TableState
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def replicate(path: Path | None, *, as_json: bool) -> Exit:
     result = execute(load_config(path), REPLICATE)
     if not result.success:
         return _failed(result)
-    statuses: Sequence[TableStatus] = result.output_for_node(REPLICATE_OP)
+    statuses: Sequence[MonitoredTable] = result.output_for_node(REPLICATE_OP)
     if as_json:
         show_json(statuses)
     else:
@@ -146,12 +146,20 @@ def _show_checks(lines: Sequence[CheckLine]) -> None:
     show_records("Checks", ("asset", "check", "result", "message"), rows)
 
 
-def _show_statuses(statuses: Sequence[TableStatus]) -> None:
+def _show_statuses(statuses: Sequence[MonitoredTable]) -> None:
     rows = [
-        (str(s.name), s.state.value, str(s.applied_number), str(s.processed_rows), str(s.mirror_rows), s.message or "")
-        for s in statuses
+        (
+            str(status.name),
+            status.state.value,
+            "" if status.applied_number is None else str(status.applied_number),
+            str(status.waiting_files),
+            str(status.processed_rows),
+            "" if status.mirror_rows is None else str(status.mirror_rows),
+            status.message or "",
+        )
+        for status in statuses
     ]
-    show_records("Mirror", ("table", "state", "applied file", "operations", "rows", "message"), rows)
+    show_records("Mirror", ("table", "state", "applied file", "files waiting", "operations", "rows", "message"), rows)
 
 
 def _failed(result: dg.ExecuteInProcessResult) -> Exit:

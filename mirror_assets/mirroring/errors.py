@@ -7,7 +7,7 @@ from mirror_assets.landing.names import SliceKey
 
 
 class MirrorSlow(RetryError):
-    """The mirror did not do in time what a rebuild waits for."""
+    """The mirror did not do in time what a rebuild or a drop waits for."""
 
     code = ErrorCode.MIRROR_BUSY
 
@@ -15,8 +15,8 @@ class MirrorSlow(RetryError):
         self.what_for, self.seconds = what, seconds
         super().__init__(
             f"waited {seconds:.0f} s for {what}.",
-            "see that the replicator runs (`mirror-assets replicate`), then run `mirror-assets rebuild` again: "
-            "it goes on where it was.",
+            "see that the replicator runs (`mirror-assets replicate`, or `mirror-assets fabric status`), then run the "
+            "same command again: it goes on where it was.",
         )
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import MirrorError, RetryError
 from mirror_assets.landing.errors import ManifestCorrupt, ManifestLost, MetadataDiffers, StagedFileLost
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import Outcome, Published
@@ -43,11 +43,17 @@ class MirrorWait:
     limit_seconds: float = 600.0
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for the condition. Raises MirrorSlow (retry: the rebuild goes on from its record)."""
+        """Wait for the condition, also while it can't be asked. Raises MirrorSlow: run again to go on waiting."""
         deadline = time.monotonic() + self.limit_seconds
-        while not condition():
+        while True:
+            unanswered: RetryError | None = None
+            try:
+                if condition():
+                    return
+            except RetryError as error:
+                unanswered = error
             if time.monotonic() >= deadline:
-                raise MirrorSlow(what, self.limit_seconds)
+                raise MirrorSlow(what, self.limit_seconds) from unanswered
             time.sleep(self.pause_seconds)
 
 

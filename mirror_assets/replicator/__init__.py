@@ -1,6 +1,6 @@
 """The local stand-in for Fabric's replicator, as strict as Microsoft's rules, and reconciling mirror and source."""
 
 from mirror_assets.replicator.local import LocalReplicator
-from mirror_assets.replicator.status import MonitoredTable, TableState, TableStatus
+from mirror_assets.replicator.status import TableStatus
 
-__all__ = ["LocalReplicator", "MonitoredTable", "TableState", "TableStatus"]
+__all__ = ["LocalReplicator", "TableStatus"]

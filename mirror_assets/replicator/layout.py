@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirror_assets.landing.names import TableName
+from mirror_assets.monitoring import DEFAULT_SCHEMA
 from mirror_assets.replicator.errors import MirrorBusy
 
-DEFAULT_SCHEMA = "dbo"
 _MAX_FILE_NAME = 255
 
 

@@ -10,15 +10,17 @@ from deltalake.exceptions import DeltaError
 from mirror_assets.errors import MirrorError, RetryError
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
-from mirror_assets.replicator.errors import MirrorUnreadable, StopReason, TableStopped, first_line
+from mirror_assets.monitoring import Pace, TableState
+from mirror_assets.replicator.errors import MirrorBusy, MirrorUnreadable, StopReason, TableStopped, first_line
 from mirror_assets.replicator.layout import MirrorLayout
 from mirror_assets.replicator.record import Failure, TableRecord, read_record, summary, write_json
-from mirror_assets.replicator.status import TableState, TableStatus
+from mirror_assets.replicator.status import TableStatus
 from mirror_assets.replicator.table_poll import TablePoll
 from mirror_assets.replicator.zone import TableFolder, table_folders
 from mirror_assets.storage import PathMissing, Store
 
 _FAILED_OTHERWISE = "mirror_error"
+_PACE = Pace(pause_seconds=2.0, limit_seconds=600.0)
 
 
 class LocalReplicator:
@@ -28,6 +30,11 @@ class LocalReplicator:
         """Mirror the landing zone in `store`; nothing is read or made yet."""
         self._store = store
         self._layout = MirrorLayout(mirror_root.absolute())
+
+    @property
+    def pace(self) -> Pace:
+        """Short: it works when it is asked."""
+        return _PACE
 
     def poll(self) -> tuple[TableStatus, ...]:
         """One iteration over the landing zone; the status of every table after it. Raises MirrorBusy.
@@ -61,6 +68,14 @@ class LocalReplicator:
         """One table as the last poll left it, or None when the mirror does not have it (any more)."""
         record = _record_or_failure(self._layout.record(name), name)
         return self._status(record) if record else None
+
+    def look(self, name: TableName) -> TableStatus | None:
+        """One table after an iteration; where another poll is at work, that one is as good as ours."""
+        try:
+            self.poll()
+        except MirrorBusy:
+            pass
+        return self.table(name)
 
     def _status(self, record: TableRecord) -> TableStatus:
         name = TableName.parse(record.name)

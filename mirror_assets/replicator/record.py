@@ -16,8 +16,9 @@ from pydantic import AfterValidator, AwareDatetime, Field
 
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
+from mirror_assets.monitoring import TableState
 from mirror_assets.replicator.errors import MirrorUnreadable
-from mirror_assets.replicator.status import TableState, TableStatus
+from mirror_assets.replicator.status import TableStatus
 
 Count = Annotated[int, Field(ge=0)]
 

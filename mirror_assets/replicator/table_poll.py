@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
+from mirror_assets.monitoring import TableState
 from mirror_assets.replicator.changes import net_changes
 from mirror_assets.replicator.columns import MirrorColumns
 from mirror_assets.replicator.errors import StopReason, TableStopped
@@ -12,7 +13,6 @@ from mirror_assets.replicator.landed_file import LandedFile, read_landed_file
 from mirror_assets.replicator.layout import MirrorLayout
 from mirror_assets.replicator.mirror_table import Applied, MirrorTable
 from mirror_assets.replicator.record import Evidence, Failure, TableRecord, write_json
-from mirror_assets.replicator.status import TableState
 from mirror_assets.replicator.table_metadata import TableMetadata, read_metadata
 from mirror_assets.replicator.zone import FolderFiles, TableFolder, folder_files, retire
 from mirror_assets.storage import FileInfo, Store

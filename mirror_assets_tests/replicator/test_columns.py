@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from mirror_assets.replicator import TableState
+from mirror_assets.monitoring import TableState
 from mirror_assets.replicator.columns import MirrorColumns, aligned, canonical_type, first_columns
 from mirror_assets_tests.replicator.publisher import Publisher, bag, pairs
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from mirror_assets.replicator import LocalReplicator, TableState, record, table_poll
+from mirror_assets.monitoring import TableState
+from mirror_assets.replicator import LocalReplicator, record, table_poll
 from mirror_assets.replicator import layout as layout_module
 from mirror_assets.replicator import local as local_module
 from mirror_assets.replicator.mirror_table import MirrorTable

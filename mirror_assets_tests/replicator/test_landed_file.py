@@ -10,7 +10,7 @@ import pytest
 
 from mirror_assets.landing.names import landing_name
 from mirror_assets.markers import ROW_MARKER
-from mirror_assets.replicator import TableState
+from mirror_assets.monitoring import TableState
 from mirror_assets_tests.replicator.publisher import Publisher, bag, pairs, parquet
 
 _GOOD = pairs((1, "a"), (2, "b"))

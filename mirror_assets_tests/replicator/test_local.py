@@ -7,7 +7,8 @@ import json
 import pytest
 
 from mirror_assets.errors import ErrorCode, RetryError
-from mirror_assets.replicator import LocalReplicator, TableState
+from mirror_assets.monitoring import TableState
+from mirror_assets.replicator import LocalReplicator
 from mirror_assets.replicator.errors import MirrorBusy
 from mirror_assets.replicator.layout import MirrorLayout
 from mirror_assets.storage import LocalStore, PathMissing

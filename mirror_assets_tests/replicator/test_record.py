@@ -9,7 +9,7 @@ import pytest
 
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.names import TableName
-from mirror_assets.replicator import TableState
+from mirror_assets.monitoring import TableState
 from mirror_assets.replicator.errors import MirrorUnreadable
 from mirror_assets.replicator.record import Evidence, Failure, TableRecord, read_record, write_json
 from mirror_assets_tests.replicator.publisher import Publisher, pairs

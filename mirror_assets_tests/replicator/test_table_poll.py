@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from mirror_assets.landing.names import landing_name
-from mirror_assets.replicator import TableState
+from mirror_assets.monitoring import TableState
 from mirror_assets_tests.replicator.publisher import Publisher, bag, pairs, parquet
 
 
