@@ -19,7 +19,7 @@ from mirror_assets.config import load_config
 from mirror_assets.delta.feed import landing_rows
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.reader import read_changes, read_changes_public
-from mirror_assets.delta.session import open_session
+from mirror_assets.delta.session import open_session, spark_settings
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.publish import publish
@@ -29,7 +29,7 @@ from mirror_assets.mirroring.planning import plan_key, plan_table
 from mirror_assets.mirroring.run import mirror_slice
 from mirror_assets.mirroring.stage import feed_slice, stage_slice
 from mirror_assets.mirroring.work import TableWork
-from mirror_assets.storage import LocalStore
+from mirror_assets.mirroring.zone import open_zone
 
 _DUMP, _FAST_DUMP = "dump of readChangeFeed", "dump of the vectorised reader"
 _PLAN_WIDTH = 150
@@ -93,7 +93,7 @@ class Bench:
         root.mkdir(exist_ok=True)
         (root / "mirror.yaml").write_text(_CONFIG.format(uri=self._uri))
         config = load_config(root / "mirror.yaml")
-        store = LocalStore(config.landing_zone.path)
+        store = open_zone(config.landing_zone)
         return TableWork(config, config.table(_TABLE), SourceLog(self._uri), store, lambda: self._spark)
 
 
@@ -123,7 +123,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=4_000_000, help="rows of the feed, about (default: 4,000,000)")
     parser.add_argument("--rounds", type=int, default=5, help="rounds that count (default: 5)")
     options = parser.parse_args()
-    spark = open_session()
+    spark = open_session(spark_settings())
     with tempfile.TemporaryDirectory(prefix="mirror-bench-") as folder:
         uri = make_source(spark, Path(folder), options.rows)
         bench = Bench(spark, Path(folder), uri)

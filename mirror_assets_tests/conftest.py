@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.session import open_session
+from mirror_assets.delta.session import open_session, spark_settings
 from mirror_assets_tests.lab import Lab
 
 pytest_plugins = ["mirror_assets_tests.figures", "mirror_assets_tests.onelake.fixtures"]
@@ -19,7 +19,7 @@ pytest_plugins = ["mirror_assets_tests.figures", "mirror_assets_tests.onelake.fi
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The run's only Spark session, on two cores, with its warehouse in a folder of the run."""
     warehouse = tmp_path_factory.mktemp("warehouse")
-    session = open_session({"spark.master": "local[2]", "spark.sql.warehouse.dir": str(warehouse)})
+    session = open_session(spark_settings({"spark.master": "local[2]", "spark.sql.warehouse.dir": str(warehouse)}))
     yield session
     session.stop()
 

@@ -20,6 +20,7 @@ from mirror_assets.delta.session import open_session
 from mirror_assets.demo.config import write_config
 from mirror_assets.demo.lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
+from mirror_assets.mirroring.zone import open_zone, session_settings
 
 _EQUAL = "equal to source"
 
@@ -39,18 +40,18 @@ class DemoLine:
     result: str
 
 
-def demo(folder: Path, months: int, *, as_json: bool) -> Exit:
+def demo(folder: Path, months: int, others: Path | None, *, as_json: bool) -> Exit:
     """Build, mirror, replicate, check; it fails unless every check passes and every table equals its source."""
     began = time.monotonic()
     root = folder.resolve()
     root.mkdir(parents=True, exist_ok=True)
-    config = load_config(write_config(root))
+    config = load_config(write_config(root, others))
     rounds = _mirror_as_it_happens(config, root, range(1, months + 1))
     note("Applying the landing files as Fabric's replicator would, and checking everything")
     replicated, checked = execute(config, REPLICATE), execute(config, ALL_CHECKS)
     checks = check_lines(checked)
     lines = [_line(reports, checks) for reports in zip(*rounds, strict=True)]
-    _show(lines, root, time.monotonic() - began, as_json=as_json)
+    _show(lines, open_zone(config.landing_zone).root, time.monotonic() - began, as_json=as_json)
     problems = [report.error for reports in rounds for report in reports if report.error]
     problems += [f"{line.asset}: {line.check}: {line.message}" for line in checks if not line.passed]
     problems += [failed.text for failed in (*failures(replicated), *failures(checked))]
@@ -61,7 +62,7 @@ def demo(folder: Path, months: int, *, as_json: bool) -> Exit:
 
 def _mirror_as_it_happens(config: Config, root: Path, months: range) -> list[list[TableReport]]:
     """What was mirrored after the first loads, and after all that happened then."""
-    spark = open_session(config.spark.settings)
+    spark = open_session(session_settings(config))
     note(f"First loads of flights, planes, weather, airports and airlines into {root / 'lake'}")
     begin_lake(spark, root, note, months)
     _clear(config)
@@ -78,8 +79,12 @@ def _mirror(config: Config) -> list[TableReport]:
 
 def _clear(config: Config) -> None:
     """Start over: the landing zone and the mirror of an earlier demo belong to a lake that is made anew."""
-    for folder in (config.landing_zone.path, config.mirror.path):
-        shutil.rmtree(folder, ignore_errors=True)
+    store = open_zone(config.landing_zone)
+    for name in config.names:
+        store.delete_tree(name.folder)
+        store.delete_tree(name.scratch)
+        store.delete(name.rebuild_record)
+    shutil.rmtree(config.mirror.path, ignore_errors=True)
 
 
 def _line(reports: Sequence[TableReport], checks: Sequence[CheckLine]) -> DemoLine:
@@ -105,7 +110,7 @@ def _result(table: str, checks: Sequence[CheckLine]) -> str:
     return "not compared" if not found else _EQUAL if found[0].passed else "different"
 
 
-def _show(lines: list[DemoLine], root: Path, seconds: float, *, as_json: bool) -> None:
+def _show(lines: list[DemoLine], zone: str, seconds: float, *, as_json: bool) -> None:
     if as_json:
         show_json(lines)
         return
@@ -124,5 +129,5 @@ def _show(lines: list[DemoLine], root: Path, seconds: float, *, as_json: bool) -
         )
         for line in lines
     ]
-    show_records(f"Mirrored in {seconds:.0f} s, into {root / 'landing'}", columns, rows)
+    show_records(f"Mirrored in {seconds:.0f} s, into {zone}", columns, rows)
     note("See the same in the Dagster UI: make dev, then open http://127.0.0.1:3000")

@@ -38,7 +38,7 @@ def _run(options: argparse.Namespace) -> Exit:
     from mirror_assets.cli.demo import demo
 
     commands = {
-        "demo": lambda: demo(options.folder, options.months, as_json=options.json),
+        "demo": lambda: demo(options.folder, options.months, options.settings, as_json=options.json),
         "run": lambda: execute.run(options.config, options.table, as_json=options.json),
         "check": lambda: execute.check(options.config, as_json=options.json),
         "rebuild": lambda: execute.rebuild(options.config, options.name, as_json=options.json),
@@ -56,6 +56,9 @@ def _parser() -> argparse.ArgumentParser:
     demo = _command(commands, "demo", "build a lake of real tables with a past, mirror, replicate and reconcile it")
     demo.add_argument("--folder", type=Path, default=Path(".demo"), help="where everything goes (default: .demo)")
     demo.add_argument("--months", type=int, default=12, help="months of flights and weather, 2 to 12 (default: 12)")
+    demo.add_argument(
+        "--settings", type=Path, default=None, help="a file with settings such as landing_zone in place of the demo's"
+    )
     for name, text in (
         ("run", "plan, encode, check and publish until nothing is left"),
         ("plan", "show the pending slices"),

@@ -21,9 +21,9 @@ from mirror_assets.mirroring.lag import table_lag
 from mirror_assets.mirroring.planning import plan_table
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.mirroring.zone import open_exchange, open_zone, session_settings
 from mirror_assets.replicator import LocalReplicator
 from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
-from mirror_assets.storage import LocalStore, Store
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def plan(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
 def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
     """Show what is covered, landed and applied."""
     config = load_config(path)
-    replicator = LocalReplicator(LocalStore(config.landing_zone.path), config.mirror.path)
+    replicator = LocalReplicator(open_zone(config.landing_zone), config.mirror.path)
     lines, errors = list[StatusLine](), list[MirrorError]()
     for work in _works(config, tables):
         try:
@@ -132,7 +132,7 @@ def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
 def reconcile(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
     """Compare mirror and source; it fails on a difference and where there is no mirror, not while files wait."""
     config = load_config(path)
-    replicator = LocalReplicator(LocalStore(config.landing_zone.path), config.mirror.path)
+    replicator = LocalReplicator(open_zone(config.landing_zone), config.mirror.path)
     results, errors = list[Reconciliation](), list[MirrorError]()
     for work in _works(config, tables):
         try:
@@ -177,12 +177,14 @@ def _told(errors: Sequence[MirrorError]) -> Exit:
 
 
 def _works(config: Config, tables: Sequence[str]) -> list[TableWork]:
-    store: Store = LocalStore(config.landing_zone.path)
+    store, exchange = open_zone(config.landing_zone), open_exchange(config.landing_zone)
 
     def spark() -> SparkSession:
-        return open_session(config.spark.settings)
+        return open_session(session_settings(config))
 
-    return [TableWork(config, table, SourceLog(table.source), store, spark) for table in _tables(config, tables)]
+    return [
+        TableWork(config, table, SourceLog(table.source), store, spark, exchange) for table in _tables(config, tables)
+    ]
 
 
 def _tables(config: Config, names: Sequence[str]) -> Sequence[TableSettings]:

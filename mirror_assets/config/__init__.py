@@ -15,6 +15,7 @@ from mirror_assets.config.model import (
     TableDefaults,
     TableSettings,
 )
+from mirror_assets.config.onelake import OneLakeConfig, Staging
 from mirror_assets.config.source import SourceColumn, source_problems
 from mirror_assets.config.values import Changes, Compression, OnBreak, Start
 
@@ -31,11 +32,13 @@ __all__ = [
     "LandingZoneConfig",
     "MirrorConfig",
     "OnBreak",
+    "OneLakeConfig",
     "PartnerConfig",
     "Problem",
     "SliceLimits",
     "SourceColumn",
     "SparkConfig",
+    "Staging",
     "Start",
     "TableConfig",
     "TableDefaults",

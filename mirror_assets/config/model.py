@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from typing_extensions import Self
 
 from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
+from mirror_assets.config.onelake import OneLakeConfig
 from mirror_assets.config.origin import Origin
 from mirror_assets.config.values import (
     Bytes,
@@ -29,6 +31,8 @@ from mirror_assets.config.values import (
 from mirror_assets.landing.names import TableName
 
 _DEFAULT_MIRROR = "./mirror"
+_MIRROR_PATH = (_DEFAULT_MIRROR, "mirror", "path")
+_STAGING_PATH = ("./staging", "landing_zone", "onelake", "staging_path")
 
 
 class Part(BaseModel):
@@ -38,9 +42,16 @@ class Part(BaseModel):
 
 
 class LandingZoneConfig(Part):
-    """Where landing files go."""
+    """Where landing files go: a folder of this machine, or a mirrored database on OneLake."""
 
-    path: Folder = Field(description="Folder of the landing zone on this machine.")
+    path: Folder | None = Field(default=None, description="Folder of the landing zone on this machine.")
+    onelake: OneLakeConfig | None = Field(default=None, description="The landing zone on OneLake.")
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if (self.path is None) == (self.onelake is None):
+            raise ValueError("give either `path` or `onelake`")
+        return self
 
 
 class PartnerConfig(Part):
@@ -127,12 +138,12 @@ class Config(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _place_the_mirror(cls, data: object) -> object:
-        """Write out the default path, so that it too is seen from the file's folder."""
+    def _place_defaults(cls, data: object) -> object:
+        """Write out default paths, so that they too are seen from the file's folder."""
         if not isinstance(data, dict):
             return data
-        mirror = data.get("mirror", {})
-        return data | {"mirror": {"path": _DEFAULT_MIRROR} | mirror} if isinstance(mirror, dict) else data
+        settings: dict[str, object] = {"mirror": {}, **data}
+        return _with_default(_with_default(settings, *_MIRROR_PATH), *_STAGING_PATH)
 
     def model_post_init(self, context: object, /) -> None:
         """Keep where the settings were read."""
@@ -175,6 +186,15 @@ class Config(Part):
             Problem(of.path, of.message, self.line_of(of.path) if of.line is None else of.line) for of in problems
         )
         return ConfigInvalid(self.file, tuple(placed))
+
+
+def _with_default(data: dict[str, object], value: str, *steps: str) -> dict[str, object]:
+    """`data` with the value at these steps, unless there is one, or no mapping to hold it."""
+    first, *rest = steps
+    if not rest:
+        return {first: value} | data
+    below = data.get(first)
+    return data | {first: _with_default(below, value, *rest)} if isinstance(below, dict) else data
 
 
 def _over(defaults: dict[str, object], own: dict[str, object]) -> dict[str, object]:

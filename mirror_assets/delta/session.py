@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 from pyspark.sql import SparkSession
@@ -16,15 +16,18 @@ def delta_package() -> str:
     return f"io.delta:delta-spark_{_SPARK_LINE}_{_SCALA}:{version('delta-spark')}"
 
 
-def spark_settings(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Settings of an embedded session, overridden by `extra`; Delta's default of 50 partitions costs seconds."""
+def spark_settings(extra: Mapping[str, str] | None = None, packages: Sequence[str] = ()) -> dict[str, str]:
+    """Settings of an embedded session, overridden by `extra`; Delta's default of 50 partitions costs seconds.
+
+    `packages` are Maven coordinates that it needs beside Delta's.
+    """
     settings = {
         "spark.master": "local[*]",
         "spark.app.name": "mirror-assets",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "3g",
-        "spark.jars.packages": delta_package(),
+        "spark.jars.packages": ",".join((delta_package(), *packages)),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.shuffle.partitions": "2",
@@ -36,9 +39,9 @@ def spark_settings(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return settings | dict(extra or {})
 
 
-def open_session(extra: Mapping[str, str] | None = None) -> SparkSession:
+def open_session(settings: Mapping[str, str]) -> SparkSession:
     """The running session, or a new one with these settings."""
     builder = SparkSession.builder
-    for name, value in spark_settings(extra).items():
+    for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()

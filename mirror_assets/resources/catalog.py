@@ -10,7 +10,7 @@ from dagster_pyspark import LazyPySparkResource
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.replicator import LocalReplicator
-from mirror_assets.resources.landing_zone import LandingZone
+from mirror_assets.resources.landing_zone import LandingZone, OneLake
 from mirror_assets.resources.sources import SourceTables
 from mirror_assets.resources.spark import spark_resource
 
@@ -20,8 +20,10 @@ def resources(config: Config) -> dict[str, ConfigurableResource[None] | LazyPySp
 
     What steps hand on stays in memory: Dagster's default would pickle it into storage and unpickle it from there.
     """
+    place = config.landing_zone
     zone = LandingZone(
-        path=str(config.landing_zone.path),
+        path=None if place.path is None else str(place.path),
+        onelake=None if place.onelake is None else OneLake(**place.onelake.model_dump(mode="json")),
         partner=config.partner.name,
         source_type=config.partner.source_type,
         source_version=config.partner.source_version,
@@ -34,12 +36,13 @@ def table_work(
     config: Config, table: TableSettings, zone: LandingZone, sources: SourceTables, spark: LazyPySparkResource
 ) -> TableWork:
     """The table's work on this landing zone; the session starts at the first call that needs it."""
-    return TableWork(config, table, sources.log(table.name), zone.store(), lambda: spark.spark_session)
+    log, store = sources.log(table.name), zone.store()
+    return TableWork(config, table, log, store, lambda: spark.spark_session, zone.exchange())
 
 
 def planning_work(config: Config, table: TableSettings, zone: LandingZone, sources: SourceTables) -> TableWork:
     """The same for what only looks at log and manifest; it never starts Spark."""
-    return TableWork(config, table, sources.log(table.name), zone.store(), _no_spark)
+    return TableWork(config, table, sources.log(table.name), zone.store(), _no_spark, zone.exchange())
 
 
 def replicator(config: Config, zone: LandingZone) -> LocalReplicator:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dagster_pyspark import LazyPySparkResource
 
 from mirror_assets.config import Config
-from mirror_assets.delta.session import spark_settings
+from mirror_assets.mirroring.zone import session_settings
 
 
 def spark_resource(config: Config) -> LazyPySparkResource:
     """The session of this configuration. It outlives the run, so the next run in the process starts warm."""
-    return LazyPySparkResource(spark_config=spark_settings(config.spark.settings))
+    return LazyPySparkResource(spark_config=session_settings(config))

@@ -1,0 +1,35 @@
+"""Opens the landing zone that mirror.yaml names."""
+
+from __future__ import annotations
+
+from mirror_assets.config import Config, LandingZoneConfig, Staging
+from mirror_assets.delta.session import spark_settings
+from mirror_assets.storage import LocalStore, Store
+from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings
+from mirror_assets.storage.onelake.clients import shared_clients
+from mirror_assets.storage.onelake.store import OneLakeStore
+
+
+def open_zone(config: LandingZoneConfig) -> Store:
+    """The landing zone's store; nothing is asked of it yet. Raises CredentialIncomplete and ApiVersionRefused."""
+    if config.path is not None:
+        return LocalStore(config.path)
+    place = config.onelake
+    assert place is not None  # noqa: S101 it is one of the two
+    return OneLakeStore(shared_clients(place.address, place.credential, place.api_version, place.ca_bundle))
+
+
+def open_exchange(config: LandingZoneConfig) -> LocalStore | None:
+    """The folder that Spark and this process share for `staging: upload`; None where Spark reaches the landing zone."""
+    if config.onelake is None or config.onelake.staging is Staging.DIRECT:
+        return None
+    return LocalStore(config.onelake.staging_path)
+
+
+def session_settings(config: Config) -> dict[str, str]:
+    """Settings of the configuration's Spark session, which reaches the landing zone only for `staging: direct`."""
+    place = config.landing_zone.onelake
+    if place is None or place.staging is Staging.UPLOAD:
+        return spark_settings(config.spark.settings)
+    reach = abfs_settings(place.address, place.credential)
+    return spark_settings(reach | config.spark.settings, [HADOOP_AZURE])
