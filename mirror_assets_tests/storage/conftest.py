@@ -1,28 +1,46 @@
-"""The stores that the contract holds for; another store joins by one line in STORES."""
+"""The stores that the contract holds for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import uuid
 from pathlib import Path
 
 import pytest
 
 from mirror_assets.storage import LocalStore, Store
+from mirror_assets.storage.credentials import CredentialKind
+from mirror_assets.storage.onelake.address import OneLakeAddress
+from mirror_assets.storage.onelake.clients import shared_clients
+from mirror_assets.storage.onelake.store import OneLakeStore
+from mirror_assets_tests.onelake.stores import loopback_store
 from mirror_assets_tests.storage.memory import MemoryStore
 
-STORES: dict[str, Callable[[Path], Store]] = {
-    "local": lambda folder: LocalStore(folder / "zone"),
-    "memory": lambda _: MemoryStore(),
-}
+LIVE_URL = "MIRROR_LIVE_ONELAKE_URL"
 
 
-@pytest.fixture(params=sorted(STORES))
+@pytest.fixture(params=["local", "memory", "loopback", pytest.param("live", marks=pytest.mark.live)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    """An empty store of each kind."""
-    return STORES[request.param](tmp_path)
+    """An empty store of each kind; `live` is a folder of a real item, for `pytest -m live`."""
+    kind: str = request.param
+    if kind == "loopback":
+        server = request.getfixturevalue("onelake")
+        return loopback_store(server, server.new_item())
+    if kind == "live":
+        return _live_store()
+    return LocalStore(tmp_path / "zone") if kind == "local" else MemoryStore()
 
 
 @pytest.fixture
 def local(tmp_path: Path) -> LocalStore:
     """An empty store on this machine's disk."""
     return LocalStore(tmp_path / "zone")
+
+
+def _live_store() -> OneLakeStore:
+    """A new folder below the landing zone's scratch folder, which Fabric ignores."""
+    url = os.environ.get(LIVE_URL)
+    if not url:
+        pytest.skip(f"{LIVE_URL} names no landing zone")
+    address = OneLakeAddress.parse(url).below(f"_scratchPad/contract-{uuid.uuid4().hex}")
+    return OneLakeStore(shared_clients(address, CredentialKind.DEFAULT, None, None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote, urlsplit
 
 ENDPOINT = "https://onelake.dfs.fabric.microsoft.com"
@@ -45,6 +45,10 @@ class OneLakeAddress:
         if "/".join(folder) != LANDING_ZONE:
             raise ValueError(f"expected a URL that ends with /{LANDING_ZONE}, got {url!r}")
         return cls(workspace.lower(), item.lower(), f"https://{parts.netloc}")
+
+    def below(self, path: str) -> OneLakeAddress:
+        """A folder below this one."""
+        return replace(self, folder=f"{self.folder}/{path}")
 
     @property
     def host(self) -> str:
