@@ -201,6 +201,7 @@ class Manifest(_Record):
     covered_commit_ms: int | None
     first_number: Annotated[int, Field(ge=1)]
     next_number: Annotated[int, Field(ge=1)]
+    landed_rows: Count = 0
     entries: tuple[Entry, ...]
 
     @property

@@ -148,6 +148,7 @@ def _manifest(record: SliceRecord, standing: Standing | None) -> Manifest:
         covered_commit_ms=record.last_commit_ms,
         first_number=record.first_number,
         next_number=record.first_number + len(entries),
+        landed_rows=(standing.manifest.landed_rows if standing else 0) + record.markers.total,
         entries=entries,
     )
 

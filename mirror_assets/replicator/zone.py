@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mirror_assets.landing.folders import table_names
 from mirror_assets.landing.names import (
     METADATA,
     PROCESSED,
     TableName,
-    folder_to_table,
-    is_schema_folder,
     landing_number,
 )
 from mirror_assets.storage import FileInfo, PathChanged, PathExists, PathMissing, Store
@@ -45,14 +44,8 @@ class FolderFiles:
 
 def table_folders(store: Store) -> list[TableFolder]:
     """Every table folder, by name; underscore names and what can't be a table are ignored (§4.1, §4.5)."""
-    folders = [info.path for info in store.list("") if info.is_folder]
-    paths = [path for path in folders if not is_schema_folder(path)]
-    for schema in filter(is_schema_folder, folders):
-        paths += [info.path for info in store.list(schema) if info.is_folder]
-    found = ((folder_to_table(path), store.folder_identity(path)) for path in paths)
-    return sorted(
-        (TableFolder(name, identity) for name, identity in found if name and identity), key=lambda f: str(f.name)
-    )
+    found = ((name, store.folder_identity(name.folder)) for name in table_names(store))
+    return [TableFolder(name, identity) for name, identity in found if identity]
 
 
 def folder_files(store: Store, folder: TableFolder) -> FolderFiles | None:

@@ -62,6 +62,7 @@ def test_increments_go_on_with_the_next_number(store: LocalStore) -> None:
     consume(store)
     published = land_next(store, last=12, parts=2)
     assert [entry.number for entry in published.entries] == [4, 5]
+    assert published.manifest.landed_rows == 10, "two rows a file, of all generations"
     require_exactly_once(store, [(7, 0), (7, 1), (8, 0), (12, 0), (12, 1)], covered=12)
 
 

@@ -1,0 +1,15 @@
+"""Which tables a landing zone has a folder of, from listings alone."""
+
+from __future__ import annotations
+
+from mirror_assets.landing.names import TableName, folder_to_table, is_schema_folder
+from mirror_assets.storage import Store
+
+
+def table_names(store: Store) -> tuple[TableName, ...]:
+    """The tables with a table folder, by name; underscore names and what can't be a table are ignored."""
+    folders = [info.path for info in store.list("") if info.is_folder]
+    paths = [path for path in folders if not is_schema_folder(path)]
+    for schema in filter(is_schema_folder, folders):
+        paths += [info.path for info in store.list(schema) if info.is_folder]
+    return tuple(sorted(name for name in map(folder_to_table, paths) if name))
