@@ -106,10 +106,11 @@ def _differences(spark: SparkSession, staged: StagedSlice, repeated: pa.Table, f
 
 def _found(spark: SparkSession, staged: StagedSlice, feed: Feed) -> DataFrame:
     """Rows of the parts: keys, marker, hash of the values, and their place."""
-    paths = [staged.copies.spark_path(path) for path in staged.paths]
+    folder = staged.copies.spark_path(staged.record.folder.parts)
+    parts = spark.read.parquet(folder).where(F.col("_metadata.file_name").isin([p.name for p in staged.record.parts]))
     deleted = F.col(ROW_MARKER) == int(Marker.DELETE)
     values = [F.col(quoted(column.name)) for column in feed.columns]
-    return spark.read.parquet(*paths).select(
+    return parts.select(
         *_keys(staged),
         F.col(ROW_MARKER).alias("found_marker"),
         F.when(~deleted, F.xxhash64(*values)).alias("found_hash"),

@@ -35,8 +35,12 @@ def _nodes(account: Account, workspace: Workspace, request: Request) -> dict[str
 
 
 def _below(item: Item, folder: str, *, recursive: bool) -> dict[str, Node]:
-    if not isinstance(item.tree.get(folder), Folder):
+    """What is in the folder. A file gives itself, which abfs relies on when it lists the files it was told to read."""
+    found = item.tree.get(folder)
+    if found is None:
         raise Refused(PATH_MISSING)
+    if not isinstance(found, Folder):
+        return {f"{item.guid}/{folder}": found}
     paths = item.tree.below(folder) if recursive else item.tree.children(folder)
     return {f"{item.guid}/{path}": node for path in paths if (node := item.tree.get(path)) is not None}
 

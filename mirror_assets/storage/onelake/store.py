@@ -85,8 +85,9 @@ class OneLakeStore:
                 is_folder=bool(line.is_directory),
             )
             for line in found
+            if line.name != where  # a file, listed, gives itself
         ]
-        return sorted((info for info in infos if info.path != where), key=lambda info: info.path)
+        return sorted(infos, key=lambda info: info.path)
 
     def folder_identity(self, folder: str) -> str | None:
         """ETag and time of creation of the folder."""
