@@ -32,28 +32,33 @@ class Authority:
         return context
 
     def truststore(self) -> Path:
-        """A store beside `ca` that makes a JVM trust it, made by the JDK's keytool; nothing else is in it."""
+        """A store beside `ca` for JVMs, made by the JDK's keytool: this authority and those that the JDK trusts anyway.
+
+        Without the latter, a JVM that uses it could not download Spark's packages.
+        """
         if not self._truststore.exists():
-            _import(self.ca, self._truststore)
+            _make(self._truststore, self.ca)
         return self._truststore
 
 
-def _import(certificate: Path, truststore: Path) -> None:
-    options = {
-        "-alias": "loopback-onelake",
-        "-file": certificate,
-        "-keystore": truststore,
-        "-storetype": "PKCS12",
-        "-storepass": TRUSTSTORE_PASSWORD,
-    }
-    command = [_keytool(), "-importcert", "-noprompt", *(str(text) for pair in options.items() for text in pair)]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
+def _make(truststore: Path, certificate: Path) -> None:
+    keytool, password = _keytool(), TRUSTSTORE_PASSWORD
+    trusted = keytool.resolve().parents[1] / "lib" / "security" / "cacerts"
+    if trusted.exists():
+        into = ("-destkeystore", truststore, "-deststoretype", "PKCS12", "-deststorepass", password)
+        _run(keytool, "-importkeystore", "-srckeystore", trusted, "-srcstorepass", password, *into)
+    into = ("-keystore", truststore, "-storetype", "PKCS12", "-storepass", password)
+    _run(keytool, "-importcert", "-alias", "loopback-onelake", "-file", certificate, *into)
 
 
-def _keytool() -> str:
+def _run(keytool: Path, command: str, *options: str | Path) -> None:
+    subprocess.run([keytool, command, "-noprompt", *options], check=True, capture_output=True, timeout=60)
+
+
+def _keytool() -> Path:
     """The keytool of JAVA_HOME, else of the path; it comes with the runtime that Spark needs anyway."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("keytool", path=f"{home}/bin" if home else None)
     if found is None:
         raise FileNotFoundError("keytool: install a Java runtime, or set JAVA_HOME")
-    return found
+    return Path(found)

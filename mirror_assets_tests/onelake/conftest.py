@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from azure.storage.filedatalake import DataLakeServiceClient, FileSystemClient
+from azure.storage.filedatalake import FileSystemClient
 
 from mirror_assets_tests.onelake import LoopbackItem, LoopbackOneLake
 
@@ -19,7 +19,5 @@ def item(onelake: LoopbackOneLake) -> LoopbackItem:
 @pytest.fixture
 def workspace(onelake: LoopbackOneLake, item: LoopbackItem) -> Iterator[FileSystemClient]:
     """The SDK's client for the item's workspace; it retries nothing, so that each answer is seen."""
-    with DataLakeServiceClient(
-        onelake.url, credential=onelake.credential(), connection_verify=str(onelake.ca), retry_total=0
-    ) as service:
+    with onelake.service() as service:
         yield service.get_file_system_client(item.workspace)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -95,32 +95,37 @@ class Fault:
 class Held:
     """A request whose effect has not happened yet."""
 
-    def __init__(self, request: Request, perform: Callable[[], Answer]) -> None:
+    def __init__(self, request: Request, perform: Callable[[Request], Answer]) -> None:
         self.request, self._perform = request, perform
 
     def release(self) -> Answer:
-        """Let the effect happen now; the answer that nobody waits for."""
-        return self._perform()
+        """Let the effect happen now, once for each call as on a network; the answer that nobody waits for."""
+        return self._perform(self.request)
 
 
 class Faults:
-    """The faults to come, by the order in which they were added."""
+    """What shall go wrong, each fault by its own count."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._met: dict[int, int] = {}
-        self._faults: list[Fault] = []
+        self._counted: list[_Counted] = []
         self._held: list[Held] = []
 
     def add(self, *faults: Fault) -> None:
-        """Let these happen too, each by its own count."""
+        """Let these happen too."""
         with self._lock:
-            self._faults.extend(faults)
+            self._counted.extend(_Counted(fault) for fault in faults)
 
     def clear(self) -> None:
         """Forget all faults, and all that is held."""
         with self._lock:
-            self._faults, self._met, self._held = [], {}, []
+            self._counted, self._held = [], []
+
+    @property
+    def unmet(self) -> tuple[Fault, ...]:
+        """The faults whose nth request has not come: a test that wanted them has shown nothing."""
+        with self._lock:
+            return tuple(counted.fault for counted in self._counted if counted.requests < counted.fault.nth)
 
     @property
     def held(self) -> tuple[Held, ...]:
@@ -134,13 +139,19 @@ class Faults:
             self._held.append(held)
 
     def meet(self, request: Request) -> tuple[Fault, ...]:
-        """The faults that happen at this request, which each that fits now counts."""
+        """The faults that happen at this request, by the order in which they were added; each that fits counts it."""
         with self._lock:
-            return tuple(self._due(request))
+            return tuple(counted.fault for counted in self._counted if counted.due(request))
 
-    def _due(self, request: Request) -> Iterator[Fault]:
-        for index, fault in enumerate(self._faults):
-            if fault.fits(request):
-                self._met[index] = self._met.get(index, 0) + 1
-                if fault.nth <= self._met[index] < fault.nth + fault.times:
-                    yield fault
+
+@dataclass
+class _Counted:
+    fault: Fault
+    requests: int = 0
+
+    def due(self, request: Request) -> bool:
+        """Count the request if it fits; whether the fault happens at it."""
+        if not self.fault.fits(request):
+            return False
+        self.requests += 1
+        return self.fault.nth <= self.requests < self.fault.nth + self.fault.times

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 from urllib.parse import parse_qsl
 
@@ -35,7 +36,12 @@ class Listener:
         return made
 
     async def _handle(self, incoming: web.Request) -> web.StreamResponse:
-        request = await self._read(incoming)
+        request = self._request(incoming)
+        try:
+            request = replace(request, body=await incoming.read())
+        except ConnectionError:  # the body was cut: whoever sent it is gone
+            self._log.add(_record(request, None))
+            return _hang_up(incoming)
         faults = self._faults.meet(request)
         answer = await self._answer(request, faults)
         self._log.add(_record(request, answer, faults))
@@ -43,20 +49,20 @@ class Listener:
             return _hang_up(incoming)
         return await _send(incoming, answer, next(_of(CutBody, faults), None))
 
-    async def _read(self, incoming: web.Request) -> Request:
-        """The request, whole: a body that is cut ends it here, without an effect."""
+    def _request(self, incoming: web.Request) -> Request:
+        """The request without its body."""
         method = incoming.headers.get("X-HTTP-Method-Override", incoming.method)
         url_path, query = incoming.rel_url.raw_path, dict(parse_qsl(incoming.rel_url.raw_query_string))
         operation = operation_of(method, url_path, query, incoming.headers)
         folder = f"/{query.get('directory', '')}" if operation is Operation.LIST else ""
         path = self._storage.path_of(url_path + folder) if operation.is_storage else ""
-        return Request(method, url_path, query, incoming.headers, await incoming.read(), operation, path)
+        return Request(method, url_path, query, incoming.headers, b"", operation, path)
 
     async def _answer(self, request: Request, faults: tuple[Fault, ...]) -> Answer | None:
         """The answer, or None when the connection shall end without one."""
         await _pause(request, faults, Moment.BEFORE)
         if any(_of(Hold, faults)):
-            self._faults.hold(Held(request, lambda: self._late(request, faults)))
+            self._faults.hold(Held(request, self._late))
             return None
         ended, answer = _ending(request, faults, Moment.BEFORE)
         if ended:
@@ -71,9 +77,9 @@ class Listener:
             return self._storage.perform(request)
         return self._entra.perform(request, self._base)
 
-    def _late(self, request: Request, faults: tuple[Fault, ...]) -> Answer:
+    def _late(self, request: Request) -> Answer:
         answer = self._perform(request)
-        self._log.add(_record(request, answer, faults))
+        self._log.add(_record(request, answer))
         return answer
 
 
@@ -108,7 +114,7 @@ def _instead(request: Request, reply: Reply) -> Answer:
     return Refusal(reply.status, reply.code, "The test wants it so.", headers).answer(request)
 
 
-def _record(request: Request, answer: Answer | None, faults: tuple[Fault, ...]) -> Record:
+def _record(request: Request, answer: Answer | None, faults: tuple[Fault, ...] = ()) -> Record:
     status, sent = (answer.status, len(answer.body)) if answer else (None, 0)
     return Record(request.operation, request.method, request.path, status, len(request.body), sent, faults)
 
@@ -126,4 +132,6 @@ async def _send(incoming: web.Request, answer: Answer, cut: CutBody | None) -> w
     response.content_length = len(answer.body)
     await response.prepare(incoming)
     await response.write(answer.body[: int(len(answer.body) * cut.share)])
-    return _hang_up(incoming)
+    if incoming.transport is not None:
+        incoming.transport.close()  # not abort, which may take back what was sent
+    return response

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import socket
+import sys
 import threading
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from aiohttp import web
 from azure.identity import ClientSecretCredential
+from azure.storage.filedatalake import DataLakeServiceClient
 
 from mirror_assets_tests.onelake.certificates import Authority
 from mirror_assets_tests.onelake.entra import Entra, Principal
@@ -21,6 +24,9 @@ from mirror_assets_tests.onelake.log import RequestLog
 from mirror_assets_tests.onelake.storage import Storage
 
 _PATIENCE = 30
+_GOODBYE = 0.05  # connections need some turns of the loop to close
+# From Python 3.11 on, a client that ends its connection without a word would keep the server's side open for 30 s.
+_HANG_UP: dict[str, Any] = {"ssl_shutdown_timeout": _GOODBYE / 2} if sys.version_info >= (3, 11) else {}
 
 
 class LoopbackOneLake:
@@ -69,6 +75,24 @@ class LoopbackOneLake:
             connection_verify=str(self.ca),
         )
 
+    def service(self, **options: object) -> DataLakeServiceClient:
+        """The SDK's client, signed in as the principal; it retries nothing unless `options` say so."""
+        settings: dict[str, Any] = {
+            "credential": self.credential(),
+            "connection_verify": str(self.ca),
+            "retry_total": 0,
+        }
+        return DataLakeServiceClient(self.url, **{**settings, **options})
+
+    def environment(self) -> dict[str, str]:
+        """The environment variables from which azure-identity takes the principal."""
+        return {
+            "AZURE_TENANT_ID": self.principal.tenant,
+            "AZURE_CLIENT_ID": self.principal.client,
+            "AZURE_CLIENT_SECRET": self.principal.secret,
+            "AZURE_AUTHORITY_HOST": self.url,
+        }
+
     def new_item(self) -> LoopbackItem:
         """A new mirrored database, in a workspace of its own."""
         number = next(self._names)
@@ -90,7 +114,7 @@ class LoopbackOneLake:
 
     def stop(self) -> None:
         """End all connections, and the thread."""
-        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(_PATIENCE)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(_PATIENCE)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_PATIENCE)
         self._loop.close()
@@ -106,8 +130,13 @@ class LoopbackOneLake:
 
     async def _serve(self) -> None:
         listener = Listener(self.storage, self.entra, self.url, self.faults, self.log)
-        self._runner = web.AppRunner(
-            listener.application(), access_log=None, handle_signals=False, shutdown_timeout=1, keepalive_timeout=300
-        )
+        self._runner = web.AppRunner(listener.application(), access_log=None, shutdown_timeout=1)
         await self._runner.setup()
-        await web.SockSite(self._runner, self._socket, ssl_context=self._authority.server_context()).start()
+        assert self._runner.server is not None  # it is there from the set-up on
+        context = self._authority.server_context()
+        await self._loop.create_server(self._runner.server, sock=self._socket, ssl=context, **_HANG_UP)
+
+    async def _end(self) -> None:
+        self._socket.close()
+        await self._runner.cleanup()
+        await asyncio.sleep(_GOODBYE)
