@@ -65,12 +65,20 @@ class ErrorCode(str, Enum):
     SLICE_NOT_CHECKED = "slice_not_checked"
     LOST_RACE = "lost_race"
     REBUILD_RUNNING = "rebuild_running"
+    TABLE_DROPPED = "table_dropped"
     # mirror
     CHECKS_FAILED = "checks_failed"
     MIRROR_BUSY = "mirror_busy"
     MIRROR_UNREADABLE = "mirror_unreadable"
     TABLE_STOPPED = "table_stopped"
     COVERED_VERSION_GONE = "covered_version_gone"
+    FABRIC_UNAVAILABLE = "fabric_unavailable"
+    FABRIC_NOT_READY = "fabric_not_ready"
+    FABRIC_DENIED = "fabric_denied"
+    FABRIC_ITEM_MISSING = "fabric_item_missing"
+    FABRIC_ITEM_UNFIT = "fabric_item_unfit"
+    FABRIC_REFUSED = "fabric_refused"
+    MIRRORING_STOPPED = "mirroring_stopped"
     # anything else
     UNEXPECTED = "unexpected"
 

@@ -1,6 +1,7 @@
 """mirror.yaml as a typed model; every mistake names the line to mend."""
 
 from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, Problem, TableUnknown
+from mirror_assets.config.fabric import FabricConfig, FabricWorkspace
 from mirror_assets.config.load import CONFIG_VARIABLE, DEFAULT_FILE, config_file, load_config
 from mirror_assets.config.model import (
     Config,
@@ -18,6 +19,7 @@ from mirror_assets.config.model import (
 from mirror_assets.config.onelake import OneLakeConfig, Staging
 from mirror_assets.config.source import SourceColumn, source_problems
 from mirror_assets.config.values import Changes, Compression, OnBreak, Start
+from mirror_assets.config.workspace import load_workspace
 
 __all__ = [
     "CONFIG_VARIABLE",
@@ -27,6 +29,8 @@ __all__ = [
     "Config",
     "ConfigInvalid",
     "ConfigMissing",
+    "FabricConfig",
+    "FabricWorkspace",
     "FileSettings",
     "LagLimits",
     "LandingZoneConfig",
@@ -46,5 +50,6 @@ __all__ = [
     "TableUnknown",
     "config_file",
     "load_config",
+    "load_workspace",
     "source_problems",
 ]

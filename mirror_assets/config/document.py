@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeAlias
 
 from mirror_assets.config.errors import Problem
+from mirror_assets.config.origin import Origin
 
 Value: TypeAlias = bool | int | float | str | list["Value"] | dict[str, "Value"] | None
 Steps: TypeAlias = tuple[str, ...]
@@ -38,6 +40,10 @@ class Document:
         for step in steps:
             value = value.get(step) if isinstance(value, dict) else None
         return value
+
+    def origin(self, file: Path) -> Origin:
+        """Where its settings stand, for those who know only their dotted paths."""
+        return Origin(file, {".".join(steps): line for steps, line in self.lines.items()})
 
     def names(self, *steps: str) -> tuple[str, ...]:
         """Names of the mapping at these steps; none where there is no mapping."""

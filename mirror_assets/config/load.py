@@ -28,17 +28,21 @@ def config_file(environment: Mapping[str, str] = os.environ) -> Path:
 def load_config(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Config:
     """The configuration in `path`, by default `config_file()`. Raises ConfigMissing, and ConfigInvalid for mistakes."""
     file = path or config_file(environment)
+    return parse_config(read_config(file), file, environment)
+
+
+def read_config(file: Path) -> bytes:
+    """The file's text. Raises ConfigMissing."""
     try:
-        text = file.read_bytes()
+        return file.read_bytes()
     except OSError as error:
         raise ConfigMissing(file, error.strerror or str(error)) from error
-    return parse_config(text, file, environment)
 
 
 def parse_config(text: bytes, file: Path, environment: Mapping[str, str]) -> Config:
     """The configuration in `text`, which stands in `file`. Raises ConfigInvalid."""
     document = read_document(text, environment)
-    origin = Origin(file, {".".join(steps): line for steps, line in document.lines.items()})
+    origin = document.origin(file)
     config = _validated(document, origin)
     if config is None or document.problems:
         in_order = sorted(document.problems, key=lambda problem: (problem.line or 0, problem.path))
@@ -55,4 +59,8 @@ def _validated(document: Document, origin: Origin) -> Config | None:
         for detail in error.errors(include_url=False):
             document.report(steps_of(detail), message_of(detail, Config))
     apply_rules(document, origin)
+    if config is not None and config.mirror.fabric is not None:
+        misplaced = config.mirror.fabric.misplaced(config.landing_zone.onelake)
+        if misplaced:
+            document.report(("mirror", "fabric"), misplaced)
     return config

@@ -74,6 +74,6 @@ def _settings_at(model: type[BaseModel], steps: Steps) -> tuple[str, ...]:
             kind = kind.model_fields[step].annotation
         else:
             kind = get_args(kind)[-1]  # a mapping from names: the type of its values
-        # An optional mapping of settings is annotated as `Model | None`.
-        kind = next((one for one in get_args(kind) if isinstance(one, type) and issubclass(one, BaseModel)), kind)
+        if type(None) in get_args(kind):
+            kind = get_args(kind)[0]  # `Model | None`: a mapping that may be left out
     return tuple(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else ()

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import Self
 
 from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
+from mirror_assets.config.fabric import FabricConfig
 from mirror_assets.config.onelake import OneLakeConfig
 from mirror_assets.config.origin import Origin
 from mirror_assets.config.values import (
@@ -63,9 +64,16 @@ class PartnerConfig(Part):
 
 
 class MirrorConfig(Part):
-    """The replicated tables of the local stand-in for Fabric's replicator."""
+    """The replicated tables: of the local stand-in for Fabric's replicator, or of a mirrored database in Fabric."""
 
-    path: Folder = Field(default=Path(_DEFAULT_MIRROR), description="Folder of the mirrored Delta tables.")
+    path: Folder = Field(default=Path(_DEFAULT_MIRROR), description="Folder of the stand-in's Delta tables.")
+    fabric: FabricConfig | None = Field(default=None, description="The mirrored database, in place of the stand-in.")
+
+    @model_validator(mode="after")
+    def _one_mirror(self) -> Self:
+        if self.fabric is not None and "path" in self.model_fields_set:
+            raise ValueError("give either `path` or `fabric`")
+        return self
 
 
 class SliceLimits(Part):
@@ -130,7 +138,7 @@ class Config(Part):
 
     landing_zone: LandingZoneConfig = Field(description="Where landing files go.")
     partner: PartnerConfig = Field(default_factory=PartnerConfig, description="What the landing zone says about us.")
-    mirror: MirrorConfig = Field(default_factory=MirrorConfig, description="Tables of the local stand-in.")
+    mirror: MirrorConfig = Field(default_factory=MirrorConfig, description="Where the tables are replicated.")
     spark: SparkConfig = Field(default_factory=SparkConfig, description="Additions to the Spark session.")
     defaults: TableDefaults = Field(default_factory=TableDefaults, description="Settings of every table.")
     tables: dict[TableKey, TableConfig] = Field(min_length=1, description="Tables by their name in the mirror.")
@@ -142,8 +150,10 @@ class Config(Part):
         """Write out default paths, so that they too are seen from the file's folder."""
         if not isinstance(data, dict):
             return data
-        settings: dict[str, object] = {"mirror": {}, **data}
-        return _with_default(_with_default(settings, *_MIRROR_PATH), *_STAGING_PATH)
+        settings = _with_default({"mirror": {}, **data}, *_STAGING_PATH)
+        mirror = settings["mirror"]
+        in_fabric = isinstance(mirror, dict) and "fabric" in mirror
+        return settings if in_fabric else _with_default(settings, *_MIRROR_PATH)
 
     def model_post_init(self, context: object, /) -> None:
         """Keep where the settings were read."""

@@ -78,7 +78,7 @@ def _overlaps(document: Document, origin: Origin) -> Iterator[tuple[Steps, str]]
 def _folder(document: Document, origin: Origin, steps: Steps) -> Path | None:
     """The real folder of a path setting, or None where it is no path on this machine."""
     value = document.get(*steps)
-    if value is None and steps == ("mirror", "path"):
+    if value is None and steps == ("mirror", "path") and document.get("mirror", "fabric") is None:
         value = "./mirror"
     try:
         path = local_source(value)

@@ -1,0 +1,1 @@
+"""Microsoft Fabric's side: a mirrored database made, started and asked through Fabric's REST interface."""

@@ -1,0 +1,84 @@
+"""A mirrored database as a mirror that is only asked: what Fabric says of its tables, beside their table folders."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from mirror_assets.fabric.client import FabricClient
+from mirror_assets.fabric.table import FabricTable
+from mirror_assets.fabric.values import ToldTable
+from mirror_assets.landing.folders import table_names
+from mirror_assets.landing.names import TableName, landing_number
+from mirror_assets.monitoring import DEFAULT_SCHEMA, Pace, TableState
+from mirror_assets.storage import Store
+
+# Fabric looks for folders every 15 to 20 s, and a table was back about 90 s after its folder (reference §3).
+_PACE = Pace(pause_seconds=15.0, limit_seconds=3600.0)
+
+
+class FabricMirror:
+    """The tables of one mirrored database; `tables` is the URI of the folder in which Spark finds them."""
+
+    def __init__(self, client: FabricClient, database: UUID, store: Store, tables: str) -> None:
+        """The mirror of the landing zone in `store`; nothing is asked yet."""
+        self._client, self._database, self._store = client, database, store
+        self._tables = tables.rstrip("/")
+
+    @property
+    def pace(self) -> Pace:
+        """Long: Fabric works when it does, and counts requests."""
+        return _PACE
+
+    def poll(self) -> tuple[FabricTable, ...]:
+        """The same as `status`: nobody but Fabric moves Fabric on."""
+        return self.status()
+
+    def status(self) -> tuple[FabricTable, ...]:
+        """Every table that Fabric mirrors, by name."""
+        folders = {_identity(name): name for name in table_names(self._store)}
+        named = {folders.get(_identity(_name(told)), _name(told)): told for told in self._client.tables(self._database)}
+        return tuple(self._table(name, named[name]) for name in sorted(named))
+
+    def table(self, name: TableName) -> FabricTable | None:
+        """One table, or None when Fabric does not mirror it (any more)."""
+        for told in self._client.tables(self._database):
+            if _identity(_name(told)) == _identity(name):
+                return self._table(name, told)
+        return None
+
+    def look(self, name: TableName) -> FabricTable | None:
+        """The same as `table`."""
+        return self.table(name)
+
+    def _table(self, name: TableName, told: ToldTable) -> FabricTable:
+        files = self._store.list(name.folder)
+        landed = sum(landing_number(info.name) is not None for info in files)
+        state = _state(told.state)
+        unknown = None if state is not TableState.UNKNOWN else f"Fabric calls its state {told.state!r}"
+        return FabricTable(
+            name=name,
+            state=state,
+            error_code=told.error_code,
+            message=told.message or unknown,
+            processed_rows=told.processed_rows,
+            processed_bytes=told.processed_bytes,
+            last_sync=told.last_sync,
+            folder_present=bool(files),
+            waiting_files=max(0, landed - 1),  # the last one stays, processed or not
+            applied_number=None,
+            mirror_rows=None,
+            uri=f"{self._tables}/{name.schema or DEFAULT_SCHEMA}/{name.table}",
+        )
+
+
+def _state(text: str) -> TableState:
+    return next((state for state in TableState if state.value == text), TableState.UNKNOWN)
+
+
+def _name(told: ToldTable) -> TableName:
+    return TableName(told.schema, told.table)
+
+
+def _identity(name: TableName) -> tuple[str, str]:
+    """What is the same for both names of a table in the default schema: with it, and without."""
+    return (name.schema or DEFAULT_SCHEMA, name.table)

@@ -1,0 +1,81 @@
+"""Makes and starts a mirrored database; each may be run again after whatever went wrong.
+
+Nothing here stops one: stopped and started again, an open mirror replays its whole landing zone (reference
+`landing-zone` §4.41).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from mirror_assets.fabric.client import FabricClient
+from mirror_assets.fabric.definition import misfit
+from mirror_assets.fabric.errors import (
+    FabricItemUnfit,
+    FabricNotReady,
+    FabricRefused,
+    FabricUnavailable,
+    MirroringStopped,
+)
+from mirror_assets.fabric.values import Database, DatabaseState
+
+_NAME_TAKEN = frozenset({"ItemDisplayNameAlreadyInUse", "ItemDisplayNameNotAvailableYet"})
+_ON_ITS_WAY = (DatabaseState.INITIALIZING, DatabaseState.STOPPING)
+_STARTED = (DatabaseState.STARTING, DatabaseState.RUNNING)
+
+
+@dataclass(frozen=True)
+class Created:
+    """A mirrored database, and whether it was there before."""
+
+    database: Database
+    was_there: bool
+
+
+def create_database(client: FabricClient, name: str) -> Created:
+    """The mirrored database of this name, made now or found. Raises FabricItemUnfit, and what the client raises."""
+    found = _find(client, name)
+    if found is not None:
+        return Created(found, was_there=True)
+    try:
+        return Created(client.create(name), was_there=False)
+    except (FabricUnavailable, FabricRefused) as error:
+        # The answer was lost, or a repetition of the request met what the first one had made.
+        if isinstance(error, FabricRefused) and error.answer not in _NAME_TAKEN:
+            raise
+        found = _find(client, name)
+        if found is None:
+            raise
+        return Created(found, was_there=False)
+
+
+def start_mirroring(client: FabricClient, database: UUID, *, replay: bool = False) -> bool:
+    """Start it, unless it runs already: whether there was anything to do.
+
+    Raises FabricNotReady before it can be started, MirroringStopped unless `replay` is wanted, and what the client
+    raises.
+    """
+    state = client.status(database).state
+    if state in _STARTED:
+        return False
+    if state in _ON_ITS_WAY:
+        raise FabricNotReady(str(database), state.value)
+    if state is DatabaseState.STOPPED and not replay:
+        raise MirroringStopped(str(database))
+    try:
+        client.start(database)
+    except FabricUnavailable:
+        if client.status(database).state not in _STARTED:
+            raise
+    return True
+
+
+def _find(client: FabricClient, name: str) -> Database | None:
+    """The mirrored database of this name, or None. Raises FabricItemUnfit for one that is not fed by a landing zone."""
+    found = next((database for database in client.databases() if database.name == name), None)
+    if found is not None:
+        why = misfit(client.definition(found.id))
+        if why is not None:
+            raise FabricItemUnfit(name, str(found.id), why)
+    return found
