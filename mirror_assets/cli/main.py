@@ -36,6 +36,7 @@ def _run(options: argparse.Namespace) -> Exit:
     """Dagster and Spark are imported only by the commands that need them: `--help` answers at once."""
     from mirror_assets.cli import execute, show
     from mirror_assets.cli.demo import demo
+    from mirror_assets.cli.doctor import doctor
 
     commands = {
         "demo": lambda: demo(options.folder, options.months, options.settings, as_json=options.json),
@@ -43,6 +44,7 @@ def _run(options: argparse.Namespace) -> Exit:
         "check": lambda: execute.check(options.config, as_json=options.json),
         "rebuild": lambda: execute.rebuild(options.config, options.name, as_json=options.json),
         "replicate": lambda: execute.replicate(options.config, as_json=options.json),
+        "doctor": lambda: doctor(options.config, as_json=options.json),
         "plan": lambda: show.plan(options.config, options.table, as_json=options.json),
         "status": lambda: show.status(options.config, options.table, as_json=options.json),
         "reconcile": lambda: show.reconcile(options.config, options.table, as_json=options.json),
@@ -68,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         command = _configured(commands, name, text)
         command.add_argument("--table", action="append", default=[], help="only this table; may be repeated")
     _configured(commands, "check", "run all asset checks; exit 1 on an ERROR")
+    _configured(commands, "doctor", "ask the landing zone for what publishing exactly once rests on; exit 1 on a no")
     _configured(commands, "replicate", "let the local stand-in for Fabric's replicator apply what has landed")
     rebuild = _configured(commands, "rebuild", "drop a table's folder and start it again with a snapshot; resumable")
     rebuild.add_argument("name", metavar="TABLE", help="the table's name in mirror.yaml")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from mirror_assets.config import Config, LandingZoneConfig, Staging
 from mirror_assets.delta.session import spark_settings
 from mirror_assets.storage import LocalStore, Store
+from mirror_assets.storage.credentials import credential_of
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings
-from mirror_assets.storage.onelake.clients import shared_clients
+from mirror_assets.storage.onelake.clients import open_clients, shared_clients
 from mirror_assets.storage.onelake.store import OneLakeStore
+from mirror_assets.storage.onelake.witness import Witness
 
 
 def open_zone(config: LandingZoneConfig) -> Store:
@@ -17,6 +19,16 @@ def open_zone(config: LandingZoneConfig) -> Store:
     place = config.onelake
     assert place is not None  # noqa: S101 it is one of the two
     return OneLakeStore(shared_clients(place.address, place.credential, place.api_version, place.ca_bundle))
+
+
+def open_watched_zone(config: LandingZoneConfig) -> tuple[Store, Witness]:
+    """The same with a witness of its answers; a folder of this machine gives none."""
+    witness, place = Witness(), config.onelake
+    if place is None:
+        return open_zone(config), witness
+    credential = credential_of(place.credential, place.ca_bundle)
+    clients = open_clients(place.address, credential, place.api_version, place.ca_bundle, witness)
+    return OneLakeStore(clients), witness
 
 
 def open_exchange(config: LandingZoneConfig) -> LocalStore | None:

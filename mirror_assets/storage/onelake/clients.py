@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from azure.core.credentials import TokenCredential
+from azure.core.pipeline import PipelineResponse
+from azure.core.rest import HttpRequest, HttpResponse
 from azure.storage.blob import BlobClient, ContainerClient
 from azure.storage.filedatalake import DataLakeDirectoryClient, DataLakeFileClient, FileSystemClient
 
@@ -56,9 +59,16 @@ def shared_clients(
 
 
 def open_clients(
-    address: OneLakeAddress, credential: TokenCredential, api_version: str | None = None, ca_bundle: Path | None = None
+    address: OneLakeAddress,
+    credential: TokenCredential,
+    api_version: str | None = None,
+    ca_bundle: Path | None = None,
+    hook: Callable[[PipelineResponse[HttpRequest, HttpResponse]], None] | None = None,
 ) -> Clients:
-    """New clients. Certificates are always verified, against `ca_bundle` where there is one of one's own."""
+    """New clients. Certificates are always verified, against `ca_bundle` where there is one of one's own.
+
+    `hook` sees every answer.
+    """
     verify: str | bool = str(ca_bundle) if ca_bundle else True
     try:
         files = FileSystemClient(
@@ -67,6 +77,7 @@ def open_clients(
             credential,
             api_version=api_version,
             connection_verify=verify,
+            raw_response_hook=hook,
             **_SETTINGS,
         )
         blobs = ContainerClient(
@@ -77,6 +88,7 @@ def open_clients(
             connection_verify=verify,
             max_single_get_size=SMALL,
             max_chunk_get_size=_PIECE,
+            raw_response_hook=hook,
             **_SETTINGS,
         )
     except ValueError as error:
