@@ -19,7 +19,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.rebuild import rebuild_table
 from mirror_assets.monitoring import MonitoredTable
-from mirror_assets.resources.catalog import replicator, table_work
+from mirror_assets.resources.catalog import mirror_of, table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
 
@@ -113,17 +113,17 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
 
 
 def _replicate_job(settings: Config) -> Job:
-    @dg.op(name=REPLICATE_OP, description="One iteration of the local stand-in for Fabric's replicator.")
+    @dg.op(name=REPLICATE_OP, description="One iteration of the local stand-in, or what Fabric tells.")
     def replicate_tables(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[MonitoredTable]:
         try:
-            statuses = replicator(settings, landing_zone).poll()
+            statuses = mirror_of(settings, landing_zone).poll()
         except MirrorError as error:
             raise failure(error) from error
         for status in statuses:
             context.log_event(mirror_observation(status))
         return list(statuses)
 
-    @dg.job(name=REPLICATE, description="Apply what has landed to the local mirror.")
+    @dg.job(name=REPLICATE, description="Observe the mirror; the local stand-in first applies what has landed.")
     def replicate() -> None:
         replicate_tables()
 
@@ -145,9 +145,8 @@ def _rebuild_job(settings: Config) -> Job:
         try:
             table = settings.table(config.table)
             work = table_work(settings, table, landing_zone, sources, spark)
-            published = rebuild_table(
-                work, mirror_wait(replicator(settings, landing_zone), table.name), context.log.info
-            )
+            wait = mirror_wait(mirror_of(settings, landing_zone), table.name)
+            published = rebuild_table(work, wait, context.log.info)
         except MirrorError as error:
             raise failure(error) from error
         manifest = published.manifest

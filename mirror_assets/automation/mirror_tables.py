@@ -15,7 +15,7 @@ from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.mirroring.errors import Unexpected
 from mirror_assets.mirroring.run import mirror_table
-from mirror_assets.resources.catalog import replicator, table_work
+from mirror_assets.resources.catalog import mirror_of, table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
 
@@ -37,7 +37,7 @@ def mirror_tables(
         report = TableReport(str(table.name))
         try:
             work = table_work(settings, table, zone, sources, spark)
-            wait = mirror_wait(replicator(settings, zone), table.name)
+            wait = mirror_wait(mirror_of(settings, zone), table.name)
             for mirrored in mirror_table(work, wait, context.log.info):
                 events.log(work, mirrored)
                 report = report.with_slice(mirrored)

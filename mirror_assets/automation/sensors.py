@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
+from mirror_assets.assets.mirror import mirror_observation
 from mirror_assets.assets.names import (
     FAILED_SLICE_TAG,
     RANGE_END,
@@ -29,16 +30,18 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
+from mirror_assets.mirroring.mirrors import stand_in
 from mirror_assets.mirroring.planning import TablePlan, plan_table
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
-from mirror_assets.resources.catalog import planning_work, replicator
+from mirror_assets.resources.catalog import mirror_of, planning_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
 
 SENSORS_VARIABLE = "MIRROR_SENSORS"
 _INTERVAL_SECONDS = 15
 _REPLICATE_SECONDS = 20
+_OBSERVE_SECONDS = 300
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 30, 3600
 _RUNS_LOOKED_AT = 10
 _BUSY = [
@@ -93,7 +96,12 @@ def slices_sensor(settings: Config, table: TableSettings, jobs: dict[str, Job]) 
 
 
 def replicator_sensor(settings: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
-    """The sensor that lets the local stand-in poll when a landing file waits for it, one run at a time."""
+    """The sensor that moves the local stand-in on, or that asks Fabric how far it is."""
+    return _stand_in_sensor(settings, jobs) if settings.mirror.fabric is None else _fabric_sensor(settings)
+
+
+def _stand_in_sensor(settings: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
+    """Lets the stand-in poll when a landing file waits for it, one run at a time."""
 
     @dg.sensor(
         name="replicator",
@@ -105,8 +113,29 @@ def replicator_sensor(settings: Config, jobs: dict[str, Job]) -> dg.SensorDefini
     def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.RunRequest | dg.SkipReason:
         if context.instance.get_runs(dg.RunsFilter(job_name=REPLICATE, statuses=_BUSY), limit=1):
             return dg.SkipReason("it is polling")
-        waits = replicator(settings, landing_zone).has_work()
+        waits = stand_in(settings, landing_zone.store()).has_work()
         return dg.RunRequest() if waits else dg.SkipReason("no landing file waits")
+
+    return sensor
+
+
+def _fabric_sensor(settings: Config) -> dg.SensorDefinition:
+    """Observes the mirrors without a run; seldom, because each question costs a listing of every table folder."""
+
+    @dg.sensor(
+        name="replicator",
+        minimum_interval_seconds=_OBSERVE_SECONDS,
+        default_status=default_status(),
+        description="Asks Fabric what it has applied.",
+    )
+    def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.SensorResult | dg.SkipReason:
+        try:
+            statuses = mirror_of(settings, landing_zone).status()
+        except RetryError as error:
+            return dg.SkipReason(str(error))
+        ours = [status for status in statuses if status.name in settings.names]
+        context.log.info(f"Fabric mirrors {len(ours)} of {len(settings.names)} tables")
+        return dg.SensorResult(asset_events=[mirror_observation(status) for status in ours])
 
     return sensor
 

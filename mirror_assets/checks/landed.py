@@ -11,7 +11,7 @@ from mirror_assets.checks.results import check_result, checking
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.lag import table_lag
-from mirror_assets.resources.catalog import planning_work, replicator
+from mirror_assets.resources.catalog import mirror_of, planning_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
 
@@ -50,6 +50,8 @@ def _lag_result(zone: dg.AssetKey, table: TableSettings, lag: Lag) -> dg.AssetCh
 
 
 def _applied(config: Config, table: TableName, zone: LandingZone) -> int | None:
-    """The last number that the stand-in has applied; 0 when it does not know the table yet."""
-    status = replicator(config, zone).table(table)
+    """The last number that was applied: 0 when the mirror does not have the table yet, None for Fabric."""
+    if config.mirror.fabric is not None:
+        return None  # it numbers nothing: no reason to ask
+    status = mirror_of(config, zone).table(table)
     return status.applied_number if status else 0

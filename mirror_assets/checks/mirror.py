@@ -9,7 +9,7 @@ from mirror_assets.checks.results import check_result, checking
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.replicator.reconciliation import ReconcileState
-from mirror_assets.resources.catalog import replicator, table_work
+from mirror_assets.resources.catalog import mirror_of, table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
 
@@ -24,7 +24,7 @@ def mirror_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
     def reconciled(landing_zone: LandingZone, sources: SourceTables, spark: LazyPySparkResource) -> dg.AssetCheckResult:
         with checking():
             work = table_work(config, table, landing_zone, sources, spark)
-            result = reconcile_table(work, replicator(config, landing_zone))
+            result = reconcile_table(work, mirror_of(config, landing_zone))
         severity = dg.AssetCheckSeverity.WARN if result.state in _WAITING else dg.AssetCheckSeverity.ERROR
         return check_result(mirror, reconciled_finding(result), severity)
 

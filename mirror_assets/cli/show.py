@@ -16,13 +16,15 @@ from mirror_assets.config import Config, TableSettings, load_config
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.session import open_session
 from mirror_assets.errors import MirrorError
+from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.mirroring.lag import table_lag
+from mirror_assets.mirroring.mirrors import open_mirror
 from mirror_assets.mirroring.planning import plan_table
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.mirroring.zone import open_exchange, open_zone, session_settings
-from mirror_assets.replicator import LocalReplicator
+from mirror_assets.monitoring import Mirror, MonitoredTable
 from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
 
 
@@ -49,7 +51,7 @@ class StatusLine:
     covered: int
     lag_seconds: float
     landed: int
-    applied: int
+    applied: int | None
     state: str
     message: str
 
@@ -101,11 +103,11 @@ def plan(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
 def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
     """Show what is covered, landed and applied."""
     config = load_config(path)
-    replicator = LocalReplicator(open_zone(config.landing_zone), config.mirror.path)
     lines, errors = list[StatusLine](), list[MirrorError]()
+    mirrored = _mirrored(open_mirror(config, open_zone(config.landing_zone)), errors)
     for work in _works(config, tables):
         try:
-            lines.append(_status(work, replicator))
+            lines.append(_status(work, mirrored))
         except MirrorError as error:
             errors.append(error)
     if as_json:
@@ -118,7 +120,7 @@ def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
                 str(x.covered),
                 f"{x.lag_seconds:.0f}",
                 str(x.landed),
-                str(x.applied),
+                "" if x.applied is None else str(x.applied),
                 x.state,
                 x.message,
             )
@@ -132,11 +134,11 @@ def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
 def reconcile(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
     """Compare mirror and source; it fails on a difference and where there is no mirror, not while files wait."""
     config = load_config(path)
-    replicator = LocalReplicator(open_zone(config.landing_zone), config.mirror.path)
+    mirror = open_mirror(config, open_zone(config.landing_zone))
     results, errors = list[Reconciliation](), list[MirrorError]()
     for work in _works(config, tables):
         try:
-            results.append(reconcile_table(work, replicator))
+            results.append(reconcile_table(work, mirror))
         except MirrorError as error:
             errors.append(error)
     if as_json:
@@ -191,16 +193,26 @@ def _tables(config: Config, names: Sequence[str]) -> Sequence[TableSettings]:
     return [config.table(name) for name in names] if names else config.all_tables()
 
 
-def _status(work: TableWork, replicator: LocalReplicator) -> StatusLine:
+def _mirrored(mirror: Mirror, errors: list[MirrorError]) -> dict[TableName, MonitoredTable] | None:
+    """Every mirrored table, or None with the reason among the errors: what has landed can be told all the same."""
+    try:
+        return {status.name: status for status in mirror.status()}
+    except MirrorError as error:
+        errors.append(error)
+        return None
+
+
+def _status(work: TableWork, mirrored: dict[TableName, MonitoredTable] | None) -> StatusLine:
     lag, manifest = table_lag(work, time.time()), work.manifest()
-    mirrored = replicator.table(work.name)
+    status = mirrored.get(work.name) if mirrored else None
+    absent = "not mirrored yet" if mirrored is not None else "unknown"
     return StatusLine(
         table=str(work.name),
         tip=lag.tip,
         covered=lag.covered,
         lag_seconds=round(lag.seconds, 1),
         landed=manifest.next_number - 1 if manifest else 0,
-        applied=mirrored.applied_number if mirrored else 0,
-        state=mirrored.state.value if mirrored else "not mirrored yet",
-        message=(mirrored.message or "") if mirrored else "",
+        applied=status.applied_number if status else 0,
+        state=status.state.value if status else absent,
+        message=(status.message or "") if status else "",
     )

@@ -8,8 +8,9 @@ from dagster import ConfigurableResource, ResourceDefinition, mem_io_manager
 from dagster_pyspark import LazyPySparkResource
 
 from mirror_assets.config import Config, TableSettings
+from mirror_assets.mirroring.mirrors import open_mirror
 from mirror_assets.mirroring.work import TableWork
-from mirror_assets.replicator import LocalReplicator
+from mirror_assets.monitoring import Mirror
 from mirror_assets.resources.landing_zone import LandingZone, OneLake
 from mirror_assets.resources.sources import SourceTables
 from mirror_assets.resources.spark import spark_resource
@@ -45,9 +46,9 @@ def planning_work(config: Config, table: TableSettings, zone: LandingZone, sourc
     return TableWork(config, table, sources.log(table.name), zone.store(), _no_spark, zone.exchange())
 
 
-def replicator(config: Config, zone: LandingZone) -> LocalReplicator:
-    """The local stand-in for Fabric's replicator on this landing zone."""
-    return LocalReplicator(zone.store(), config.mirror.path)
+def mirror_of(config: Config, zone: LandingZone) -> Mirror:
+    """The mirror of this landing zone: Fabric's, or the local stand-in's."""
+    return open_mirror(config, zone.store())
 
 
 def _no_spark() -> NoReturn:
