@@ -10,7 +10,7 @@ IN_HOME := DAGSTER_HOME=$(CURDIR)/.dagster
 HOME_SETTINGS := .dagster/dagster.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test soak check bench java
+.PHONY: help demo dev onelake test soak check bench java
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-7s %s\n", $$1, $$2}'
@@ -22,6 +22,9 @@ dev: settings := MIRROR_CONFIG=$(MIRROR_CONFIG) MIRROR_SENSORS=on
 dev: java $(INSTALLED) $(HOME_SETTINGS) $(MIRROR_CONFIG) ## Dagster's UI on MIRROR_CONFIG (by default the demo's mirror.yaml)
 	@$(IN_HOME) $(settings) $(BIN)/python -m mirror_assets.automation.pools
 	@$(IN_HOME) $(settings) $(BIN)/dg dev --workspace workspace.yaml
+
+onelake: java $(INSTALLED) ## a OneLake on this machine to try things on; ARGS="--port 8443" names its port
+	@$(BIN)/python -m mirror_assets_tests.onelake $(ARGS)
 
 test: java $(INSTALLED) ## run the tests; ARGS="-k name" picks some
 	$(BIN)/pytest $(ARGS)
