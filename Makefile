@@ -10,10 +10,10 @@ IN_HOME := DAGSTER_HOME=$(CURDIR)/.dagster
 HOME_SETTINGS := .dagster/dagster.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev onelake test soak check bench java
+.PHONY: help demo dev onelake test soak check bench bench-onelake java
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-7s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
 
 demo: java $(INSTALLED) $(HOME_SETTINGS) ## mirror a lake of real tables on this machine and prove it equal to its source
 	@$(IN_HOME) $(BIN)/mirror-assets demo $(ARGS)
@@ -40,6 +40,9 @@ check: $(INSTALLED) ## lint, format, types and import borders
 
 bench: java $(INSTALLED) ## measure the encoder against a plain dump of the feed; ARGS go to it
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-onelake: $(INSTALLED) ## measure publishing on a loopback OneLake against a plain upload
+	$(BIN)/python -m benchmarks.onelake
 
 $(DEMO_CONFIG): | java $(INSTALLED) $(HOME_SETTINGS)
 	@$(IN_HOME) $(BIN)/mirror-assets demo

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -24,6 +25,7 @@ from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.storage import FileInfo, LocalStore, PathChanged, PathMissing, Store
 
 _CHUNK = 4 << 20
+_UPLOADS = 4
 _REFUSED, _UNJUDGED, _PASSED = 0, 1, 2
 
 
@@ -44,13 +46,15 @@ def inspect_part(store: Store, listed: FileInfo) -> StagedPart:
 def upload_parts(
     exchange: LocalStore, store: Store, folder: AttemptFolder, parts: Sequence[StagedPart]
 ) -> tuple[StagedPart, ...]:
-    """The parts as they are in the landing zone, copied there from a folder of this machine."""
-    uploaded = []
-    for part in parts:
+    """The parts as they are in the landing zone, copied there from a folder of this machine, several at a time."""
+
+    def upload(part: StagedPart) -> StagedPart:
         path = folder.part(part.name)
         info = store.upload(exchange.local_path(path), path)
-        uploaded.append(part.model_copy(update={"etag": info.etag}))
-    return tuple(uploaded)
+        return part.model_copy(update={"etag": info.etag})
+
+    with ThreadPoolExecutor(_UPLOADS) as pool:
+        return tuple(pool.map(upload, parts))
 
 
 def fetch_parts(store: Store, exchange: LocalStore, record: SliceRecord) -> None:
