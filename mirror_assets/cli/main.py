@@ -11,6 +11,11 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.spark_log import spark_log
 from mirror_assets.errors import MirrorError, SettingError
 
+_ABOUT_FABRIC = (
+    "Create, start and ask the mirrored database in Fabric. There is no command to stop it, on purpose: an open mirror "
+    "that is stopped and started again replays everything from the first landing file."
+)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
@@ -34,7 +39,7 @@ def _exit_code(options: argparse.Namespace) -> Exit:
 
 def _run(options: argparse.Namespace) -> Exit:
     """Dagster and Spark are imported only by the commands that need them: `--help` answers at once."""
-    from mirror_assets.cli import execute, show
+    from mirror_assets.cli import execute, fabric, show
     from mirror_assets.cli.demo import demo
     from mirror_assets.cli.doctor import doctor
 
@@ -48,6 +53,9 @@ def _run(options: argparse.Namespace) -> Exit:
         "plan": lambda: show.plan(options.config, options.table, as_json=options.json),
         "status": lambda: show.status(options.config, options.table, as_json=options.json),
         "reconcile": lambda: show.reconcile(options.config, options.table, as_json=options.json),
+        "fabric create": lambda: fabric.create(options.config, options.name, as_json=options.json),
+        "fabric start": lambda: fabric.start(options.config, replay=options.replay, as_json=options.json),
+        "fabric status": lambda: fabric.status(options.config, as_json=options.json),
     }
     return commands[options.command]()
 
@@ -74,7 +82,29 @@ def _parser() -> argparse.ArgumentParser:
     _configured(commands, "replicate", "let the local stand-in for Fabric's replicator apply what has landed")
     rebuild = _configured(commands, "rebuild", "drop a table's folder and start it again with a snapshot; resumable")
     rebuild.add_argument("name", metavar="TABLE", help="the table's name in mirror.yaml")
+    _fabric(commands)
     return parser
+
+
+def _fabric(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The commands on the mirrored database in Fabric."""
+    fabric = commands.add_parser(
+        "fabric", help="create and start the mirrored database in Fabric, show its tables", description=_ABOUT_FABRIC
+    )
+    steps = fabric.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    create = _configured(steps, "create", "create a mirrored database, or find the one of this name, and tell its item")
+    create.add_argument("name", metavar="NAME", help="its name in the workspace that mirror.fabric names")
+    start = _configured(steps, "start", "start mirroring; fine when it runs already")
+    start.add_argument(
+        "--replay",
+        action="store_true",
+        help="also one that was stopped: Fabric reads the landing zone from file 1 again",
+    )
+    _configured(
+        steps, "status", "show the mirrored database and the state of each table; exit 1 when a table has failed"
+    )
+    for name, step in steps.choices.items():
+        step.set_defaults(command=f"fabric {name}")
 
 
 def _configured(

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from mirror_assets.config import Problem
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.monitoring import Mirror, TableState
 from mirror_assets.replicator.reconcile import reconcile
 from mirror_assets.replicator.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
+from mirror_assets.storage.credentials import CredentialKind
+
+_NO_IDENTITY = (
+    "Spark can't read the mirror with the credential `default`; name client_secret, managed_identity or "
+    "workload_identity"
+)
 
 
 def reconcile_table(work: TableWork, mirror: Mirror) -> Reconciliation:
@@ -13,7 +20,8 @@ def reconcile_table(work: TableWork, mirror: Mirror) -> Reconciliation:
 
     Stopped while the replicator refuses to go on: then no file is waiting for anything but a person.
 
-    Raises CoveredVersionGone, SourceUnreadable and MirrorUnreadable.
+    Raises CoveredVersionGone, SourceUnreadable and MirrorUnreadable, and ConfigInvalid for a mirror that Spark can't
+    read.
     """
     manifest, status = work.manifest(), mirror.table(work.name)
     if manifest is None:
@@ -24,6 +32,7 @@ def reconcile_table(work: TableWork, mirror: Mirror) -> Reconciliation:
         )
     if status is None or not status.has_applied(manifest):
         return Reconciliation(str(work.name), ReconcileState.PENDING, manifest.covered)
+    _require_credential(work)
     last = manifest.next_number - 1
     request = ReconcileRequest(
         table=str(work.name),
@@ -36,3 +45,9 @@ def reconcile_table(work: TableWork, mirror: Mirror) -> Reconciliation:
         last_landed_number=last,
     )
     return reconcile(work.spark(), request)
+
+
+def _require_credential(work: TableWork) -> None:
+    fabric = work.config.mirror.fabric
+    if fabric is not None and fabric.credential is CredentialKind.DEFAULT:
+        raise work.config.invalid((Problem("mirror.fabric.credential", _NO_IDENTITY),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mirror_assets.config import Config, LandingZoneConfig, Staging
 from mirror_assets.delta.session import spark_settings
 from mirror_assets.storage import LocalStore, Store
-from mirror_assets.storage.credentials import credential_of
+from mirror_assets.storage.credentials import CredentialKind, credential_of
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings
 from mirror_assets.storage.onelake.clients import open_clients, shared_clients
 from mirror_assets.storage.onelake.store import OneLakeStore
@@ -39,9 +39,16 @@ def open_exchange(config: LandingZoneConfig) -> LocalStore | None:
 
 
 def session_settings(config: Config) -> dict[str, str]:
-    """Settings of the configuration's Spark session, which reaches the landing zone only for `staging: direct`."""
-    place = config.landing_zone.onelake
-    if place is None or place.staging is Staging.UPLOAD:
-        return spark_settings(config.spark.settings)
-    reach = abfs_settings(place.address, place.credential)
-    return spark_settings(reach | config.spark.settings, [HADOOP_AZURE])
+    """Settings of the configuration's Spark session, which reaches OneLake only where it has to."""
+    reach = _reach(config)
+    return spark_settings(reach | config.spark.settings, [HADOOP_AZURE] if reach else ())
+
+
+def _reach(config: Config) -> dict[str, str]:
+    """How Spark reaches the landing zone, for `staging: direct`, or the mirrored tables beside it, to compare them."""
+    zone, fabric = config.landing_zone.onelake, config.mirror.fabric
+    if zone is not None and zone.staging is Staging.DIRECT:
+        return abfs_settings(zone.address, zone.credential)
+    if fabric is not None and fabric.credential is not CredentialKind.DEFAULT:
+        return abfs_settings(fabric.tables(zone), fabric.credential)
+    return {}
