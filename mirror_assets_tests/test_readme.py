@@ -9,6 +9,8 @@ import shlex
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
+from types import UnionType
+from typing import TypeGuard, Union, get_args, get_origin
 
 import dagster as dg
 import pytest
@@ -126,9 +128,9 @@ def test_the_statement_for_a_table_that_is_there_switches_its_feed_on(spark: Spa
 
 def test_every_make_target_exists_and_is_told() -> None:
     makefile = (_ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([a-z]+):.*## ", makefile, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE))
     assert {arguments[0] for arguments in _arguments("make")} <= targets
-    named = {target for page in _PAGES for target in re.findall(r"`make ([a-z]+)", page.read_text(encoding="utf-8"))}
+    named = {target for page in _PAGES for target in re.findall(r"`make ([a-z-]+)", page.read_text(encoding="utf-8"))}
     assert named <= targets
     assert {_codes(target)[0] for target, _ in _table(_README, "Development")} == {f"make {name}" for name in targets}
 
@@ -213,13 +215,19 @@ def _anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def _is_model(kind: object) -> TypeGuard[type[BaseModel]]:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
 def _defaults(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, object]]:
     """Every setting of the model by its dotted path, with its default."""
     for name, field in model.model_fields.items():
-        kind = field.annotation
+        kind: object = field.annotation
+        if get_origin(kind) in (UnionType, Union):
+            kind = next(filter(_is_model, get_args(kind)), kind)
         if name == "defaults":
             yield name, None if field.is_required() else ()
-        elif isinstance(kind, type) and issubclass(kind, BaseModel):
+        elif _is_model(kind):
             yield from _defaults(kind, f"{prefix}{name}.")
         else:
             yield prefix + name, ... if field.is_required() else field.get_default(call_default_factory=True)

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from mirror_assets_tests.onelake.certificates import TRUSTSTORE_PASSWORD
 from mirror_assets_tests.onelake.server import LoopbackOneLake
 
 _NEXT = """\
@@ -24,10 +23,10 @@ landing_zone:
     ca_bundle: ${{MIRROR_ONELAKE_CA}}
     credential: client_secret
 
-With `staging: direct`, Spark's JVM has to trust it too:
+With `staging: direct`, Spark's JVM has to trust it too: mirror_assets_tests/onelake/direct.yaml shows how. The demo:
 
-export JAVA_TOOL_OPTIONS="-Djavax.net.ssl.trustStore=$MIRROR_ONELAKE_TRUSTSTORE \\
--Djavax.net.ssl.trustStorePassword={password}"
+make demo ARGS="--folder .onelake/demo --settings mirror_assets_tests/onelake/upload.yaml"
+make demo ARGS="--folder .onelake/demo --settings mirror_assets_tests/onelake/direct.yaml"
 """
 
 
@@ -37,7 +36,7 @@ def run(folder: Path, port: int, stop: threading.Event) -> None:
     with LoopbackOneLake(folder.absolute(), port) as server:
         try:
             _write(env, variables(server))
-            print(_NEXT.format(url=server.url, env=env, password=TRUSTSTORE_PASSWORD), flush=True)  # noqa: T201 a program for people
+            print(_NEXT.format(url=server.url, env=env), flush=True)  # noqa: T201 a program for people
             stop.wait()
         finally:
             env.unlink(missing_ok=True)
