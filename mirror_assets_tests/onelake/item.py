@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mirror_assets_tests.onelake.account import LANDING_ZONE, Item, Workspace
 from mirror_assets_tests.onelake.storage import Storage
-from mirror_assets_tests.onelake.tree import File, Folder
+from mirror_assets_tests.onelake.tree import File, Folder, Node
 
 
 class LoopbackItem:
@@ -63,6 +65,16 @@ class LoopbackItem:
         """Delete a file, or a folder with all that is in it. Raises KeyError when there is none."""
         with self._storage.lock:
             self._item.tree.remove(_at(path))
+
+    def saved(self) -> Mapping[str, Node]:
+        """All that is in the item, to be restored."""
+        with self._storage.lock:
+            return self._item.tree.nodes()
+
+    def restore(self, saved: Mapping[str, Node]) -> None:
+        """Make the item what it was when it was saved, ETags and all."""
+        with self._storage.lock:
+            self._item.tree.reset(saved)
 
     def names(self, folder: str = "") -> list[str]:
         """The names of what is directly in the folder, sorted; folders end with a slash."""

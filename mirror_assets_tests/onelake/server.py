@@ -21,7 +21,7 @@ from mirror_assets_tests.onelake.faults import Faults
 from mirror_assets_tests.onelake.item import LoopbackItem
 from mirror_assets_tests.onelake.listener import Listener
 from mirror_assets_tests.onelake.log import RequestLog
-from mirror_assets_tests.onelake.storage import Storage
+from mirror_assets_tests.onelake.storage import Storage, nobody
 
 _PATIENCE = 30
 _GOODBYE = 0.05  # connections need some turns of the loop to close
@@ -102,10 +102,10 @@ class LoopbackOneLake:
         return LoopbackItem(self.storage, self.url, workspace, item)
 
     def reset(self) -> None:
-        """Forget faults and log, and go back to usual tokens and pages; items stay."""
+        """Forget faults, log and watch, and go back to usual tokens and pages; items stay."""
         self.faults.clear()
         self.log.reset()
-        self.entra.lifetime, self.storage.page_size = 3600.0, 5000
+        self.entra.lifetime, self.storage.page_size, self.storage.watch = 3600.0, 5000, nobody
 
     def start(self) -> None:
         """Listen."""

@@ -37,11 +37,19 @@ _ON_ITEM: dict[Operation, Callable[[Item, Request], Answer]] = {
 }
 
 
+def nobody() -> None:
+    """Nobody watches."""
+
+
 class Storage:
-    """All workspaces behind their API. `lock` is held while a request takes effect; `page_size` ends listings."""
+    """All workspaces behind their API. `page_size` ends listings.
+
+    `lock` is held while a request takes effect, and while `watch` looks at what it left.
+    """
 
     def __init__(self, entra: Entra, base: str) -> None:
         self.account, self.lock, self.page_size = Account(), threading.RLock(), 5000
+        self.watch = nobody
         self._entra, self._base = entra, base
 
     def path_of(self, url_path: str) -> str:
@@ -56,6 +64,7 @@ class Storage:
         try:
             with self.lock:
                 answer = self._performed(request)
+                self.watch()
         except Refused as refused:
             answer = refused.refusal.answer(request)
         return replace(answer, headers={**answer.headers, **common_headers(request)})

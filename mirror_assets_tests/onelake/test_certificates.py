@@ -30,8 +30,10 @@ def test_the_truststore_holds_the_authority_beside_the_jdks(tmp_path: Path) -> N
 
 
 def test_a_new_authority_leaves_no_truststore_of_another(tmp_path: Path) -> None:
-    Authority(tmp_path).truststore().write_bytes(b"stale")
-    assert "loopback-onelake" in _listed(Authority(tmp_path).truststore())
+    stale = tmp_path / "truststore.p12"
+    stale.write_bytes(b"stale")
+    Authority(tmp_path)
+    assert not stale.exists()
 
 
 def _listed(truststore: Path) -> str:

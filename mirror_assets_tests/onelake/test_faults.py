@@ -160,14 +160,23 @@ def test_a_fault_can_ask_for_more_than_a_path(onelake: LoopbackOneLake, file: Da
         file.append_data(b"four", 3)
 
 
-def test_entra_fails_only_when_it_is_meant(onelake: LoopbackOneLake, item: LoopbackItem) -> None:
-    onelake.faults.add(Fault(Reply(503, "ServerBusy"), nth=2))
-    onelake.faults.add(Fault(Drop(Moment.BEFORE), on=Operation.TOKEN, nth=2))
+def test_a_fault_of_entra_has_to_be_meant(onelake: LoopbackOneLake, item: LoopbackItem) -> None:
+    onelake.faults.add(Fault(Drop(Moment.BEFORE), on=Operation.TOKEN), Fault(Reply(503, "ServerBusy"), path="*/file"))
     with onelake.service() as service:
         file = service.get_file_client(item.workspace, f"{item.guid}/Files/LandingZone/file")
+        with pytest.raises(HttpResponseError):
+            file.create_file()
+    met = [(record.operation, len(record.faults)) for record in onelake.log.records]
+    assert met == [(Operation.DISCOVERY, 0), (Operation.TOKEN, 1), (Operation.TOKEN, 0), (Operation.CREATE, 1)]
+
+
+def test_a_fault_that_never_came_is_known(onelake: LoopbackOneLake, file: DataLakeFileClient) -> None:
+    late = Fault(Reply(503, "ServerBusy"), nth=2)
+    onelake.faults.add(late)
+    file.create_file()
+    assert onelake.faults.unmet == (late,)
+    with pytest.raises(HttpResponseError):
         file.create_file()
-    assert len(onelake.faults.unmet) == 2
-    onelake.faults.clear()
     assert not onelake.faults.unmet
 
 

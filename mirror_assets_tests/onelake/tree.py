@@ -82,6 +82,14 @@ class Tree:
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {"": Folder()}
 
+    def nodes(self) -> Mapping[str, Node]:
+        """Everything by its path; what happens later does not change it."""
+        return dict(self._nodes)
+
+    def reset(self, nodes: Mapping[str, Node]) -> None:
+        """Hold these, and nothing else."""
+        self._nodes = dict(nodes)
+
     def get(self, path: str) -> Node | None:
         """What is at the path."""
         return self._nodes.get(path)
