@@ -10,16 +10,26 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.delta.session import open_session, spark_settings
+from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
 from mirror_assets_tests.lab import Lab
+from mirror_assets_tests.onelake import LoopbackOneLake
 
-pytest_plugins = ["mirror_assets_tests.figures", "mirror_assets_tests.onelake.fixtures"]
+pytest_plugins = [
+    "mirror_assets_tests.figures",
+    "mirror_assets_tests.onelake.fixtures",
+    "mirror_assets_tests.fabric.fixtures",
+]
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The run's only Spark session, on two cores, with its warehouse in a folder of the run."""
+def spark(tmp_path_factory: pytest.TempPathFactory, onelake_server: LoopbackOneLake) -> Iterator[SparkSession]:
+    """The run's only Spark session, on two cores, with its warehouse in a folder of the run; it reaches OneLake."""
     warehouse = tmp_path_factory.mktemp("warehouse")
-    session = open_session(spark_settings({"spark.master": "local[2]", "spark.sql.warehouse.dir": str(warehouse)}))
+    settings = {"spark.master": "local[2]", "spark.sql.warehouse.dir": str(warehouse)}
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in onelake_server.environment().items():
+            environment.setenv(name, value)  # the JVM takes them with it
+        session = open_session(spark_settings(settings | onelake_server.spark_settings(), [HADOOP_AZURE]))
     yield session
     session.stop()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pydantic
-from azure.core.exceptions import AzureError, ClientAuthenticationError, DeserializationError, HttpResponseError
+from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.errors import FabricDenied, FabricItemMissing, FabricRefused, FabricUnavailable
@@ -36,7 +36,7 @@ def asking(what: str) -> Iterator[None]:
         raise _refusal(what, error) from error
     except AzureError as error:
         raise FabricUnavailable(what, shown(str(error))) from error
-    except (DeserializationError, pydantic.ValidationError) as error:
+    except ValueError as error:  # of azure-core, of pydantic, or of a type that a text should have been
         raise FabricRefused(what, f"its answer can't be read ({shown(str(error))})") from error
 
 

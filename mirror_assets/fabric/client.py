@@ -40,7 +40,7 @@ class FabricClient:
         ask = self._client.items.list_mirrored_databases
         with asking(f"list the mirrored databases of workspace {self._workspace}"):
             found = all_pages(lambda token: ask(self._workspace, continuation_token_parameter=token))
-            return tuple(Database(UUID(item.id), item.display_name) for item in found)
+            return tuple(Database(UUID(str(item.id)), str(item.display_name)) for item in found)
 
     def create(self, name: str) -> Database:
         """A new mirrored database whose landing zone is written from outside."""
@@ -48,7 +48,7 @@ class FabricClient:
         request = {"displayName": name, "definition": {"parts": [part]}}
         with asking(f"create mirrored database {name!r}"):
             made = self._client.items.create_mirrored_database(self._workspace, request)
-            return Database(UUID(made.id), made.display_name)
+            return Database(UUID(str(made.id)), str(made.display_name))
 
     def definition(self, database: UUID) -> Definition:
         """The definition; Fabric may take a while to find it."""

@@ -1,0 +1,83 @@
+"""Mirrored databases whose states move as Fabric's do, and whose tables are a test's, or the stand-in's."""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mirror_assets.replicator import LocalReplicator, TableStatus
+
+Json = Mapping[str, object]
+OPEN_MIRROR = {
+    "source": {"type": "GenericMirror", "typeProperties": {}},
+    "target": {"type": "MountedRelationalDatabase", "typeProperties": {"defaultSchema": "dbo", "format": "Delta"}},
+}
+
+
+def definition(properties: Json) -> Json:
+    """A definition as it goes over the wire."""
+    payload = base64.b64encode(json.dumps({"properties": properties}).encode()).decode()
+    return {"parts": [{"path": "mirroring.json", "payload": payload, "payloadType": "InlineBase64"}]}
+
+
+@dataclass
+class LoopbackDatabase:
+    """One mirrored database. `coming` are the states that it takes next, one with each question for its status."""
+
+    name: str
+    definition: Json = field(default_factory=lambda: definition(OPEN_MIRROR))
+    state: str = "Initialized"
+    coming: list[str] = field(default_factory=list)
+    error: Json | None = None
+    tables: Callable[[], Sequence[Json]] = tuple
+    starts: int = 0
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def told_state(self) -> Json:
+        """The answer to a question for its status."""
+        told = {"status": self.state} | ({"error": self.error} if self.error else {})
+        if self.coming:
+            self.state = self.coming.pop(0)
+        return told
+
+    def start(self) -> bool:
+        """Start mirroring, if it can be started."""
+        if self.state == "Initializing":
+            return False
+        self.starts += 1
+        self.state, self.coming = "Starting", ["Running"]
+        return True
+
+
+def told_table(schema: str | None, table: str, state: str = "Replicating", **more: object) -> Json:
+    """A table of getTablesMirroringStatus; `more` are the metrics, or the error."""
+    metrics = {"processedBytes": 1, "processedRows": 0, "lastSyncLatencyInSeconds": 5, **more}
+    error = {"error": metrics.pop("error")} if "error" in metrics else {}
+    names = {"sourceSchemaName": schema} if schema is not None else {}
+    return {**names, "sourceTableName": table, "status": state, "metrics": metrics, **error}
+
+
+def replicating(replicator: LocalReplicator) -> Callable[[], list[Json]]:
+    """The tables of a service that replicates: it does an iteration before it is asked, and tells what Fabric tells."""
+
+    def tables() -> list[Json]:
+        return [_told(status) for status in replicator.poll()]
+
+    return tables
+
+
+def _told(status: TableStatus) -> Json:
+    synced = {"lastSyncDateTime": status.last_sync.isoformat()} if status.last_sync else {}
+    failed = {"errorCode": status.error_code, "message": status.message}
+    return told_table(
+        status.name.schema or "dbo",
+        status.name.table,
+        status.state.value,
+        processedRows=status.processed_rows,
+        processedBytes=status.processed_bytes,
+        **synced,
+        **({"error": failed} if status.error_code else {}),
+    )

@@ -1,0 +1,279 @@
+"""Every call through Microsoft's client: what is sent, what is read, and what becomes of whatever else is answered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+from uuid import UUID, uuid4
+
+import pytest
+from azure.core.credentials import AccessToken
+
+from mirror_assets.errors import MirrorError, RetryError, SettingError, StopError
+from mirror_assets.fabric.client import FabricClient
+from mirror_assets.fabric.definition import misfit
+from mirror_assets.fabric.errors import FabricDenied, FabricItemMissing, FabricRefused, FabricUnavailable
+from mirror_assets.fabric.values import Database, DatabaseState, DatabaseStatus, Workspace
+from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table
+from mirror_assets_tests.fabric.interface import Answer
+from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
+from mirror_assets_tests.onelake.server import LoopbackOneLake
+
+SYNCED = "2026-11-21T05:07:11.0663362Z"
+
+
+def added(fabric: LoopbackFabric, database: LoopbackDatabase | None = None) -> UUID:
+    return UUID(fabric.interface.add(database or LoopbackDatabase("sales")).id)
+
+
+def asked(fabric: LoopbackFabric) -> list[str]:
+    """Every request's method and operation."""
+    return [f"{request.method} {request.operation}" for request in fabric.log]
+
+
+def refused(status: int, code: str = "", message: str = "why", **headers: str) -> Answer:
+    return Answer.refusal(status, code, message, **headers)
+
+
+def test_a_database_is_created_as_an_open_mirror(client: FabricClient, fabric: LoopbackFabric) -> None:
+    made = client.create("sales")
+    assert client.databases() == (made,)
+    assert asked(fabric) == ["POST create", "GET list"]
+    assert misfit(client.definition(made.id)) is None
+
+
+def test_databases_on_every_page(client: FabricClient, fabric: LoopbackFabric) -> None:
+    fabric.interface.page_size = 2
+    wanted = tuple(Database(added(fabric, LoopbackDatabase(name)), name) for name in "abcde")
+    assert client.databases() == wanted
+    assert len(fabric.log) == 3
+
+
+@pytest.mark.parametrize("slow", [0, 1, 3])
+def test_a_definition_comes_at_once_or_later(client: FabricClient, fabric: LoopbackFabric, slow: int) -> None:
+    database = added(fabric)
+    fabric.interface.slow = slow
+    (part,) = client.definition(database).definition.parts
+    assert part.path == "mirroring.json"
+    assert len(fabric.log) == 1 + slow + (slow > 0)
+
+
+def test_an_operation_that_fails_is_no_reason_to_wait(client: FabricClient, fabric: LoopbackFabric) -> None:
+    database = added(fabric)
+    fabric.interface.slow = 2
+    fabric.interface.outcome = {"status": "Failed", "error": {"errorCode": "Corrupt", "message": "no such thing"}}
+    with pytest.raises(FabricRefused, match=r"read the definition of .*: Corrupt: no such thing\. Next"):
+        client.definition(database)
+
+
+def test_an_accepted_request_without_an_operation_is_refused(client: FabricClient, fabric: LoopbackFabric) -> None:
+    database = added(fabric)
+    fabric.faults.append(Fault("getDefinition", Answer(202, None, {"x-ms-operation-id": "../../other"})))
+    with pytest.raises(FabricRefused, match="names no operation"):
+        client.definition(database)
+
+
+def test_start_and_status(client: FabricClient, fabric: LoopbackFabric) -> None:
+    database = added(fabric)
+    client.start(database)
+    states = [client.status(database).state for _ in range(3)]
+    assert states == [DatabaseState.STARTING, DatabaseState.RUNNING, DatabaseState.RUNNING]
+    assert asked(fabric) == ["POST startMirroring", *["POST getMirroringStatus"] * 3]
+
+
+def test_a_status_with_an_error_and_one_that_fabric_has_added(client: FabricClient, fabric: LoopbackFabric) -> None:
+    database = LoopbackDatabase("sales", state="Paused", error={"errorCode": "X", "message": "capacity.\nmore"})
+    assert client.status(added(fabric, database)) == DatabaseStatus(DatabaseState.PAUSED, "capacity")
+    database.state, database.error = "Hibernating", None
+    found = client.status(UUID(database.id))
+    assert found == DatabaseStatus(DatabaseState.UNKNOWN, "Fabric calls its state 'Hibernating'")
+
+
+def test_tables_with_all_that_fabric_tells(client: FabricClient, fabric: LoopbackFabric) -> None:
+    tables = (
+        told_table(
+            "shop", "orders", processedRows=7, processedBytes=9, lastSyncDateTime="2026-11-21T05:07:11.0663362Z"
+        ),
+        told_table(None, "plain", "Failed", error={"errorCode": "TypeMismatch", "message": "column a"}),
+        {"sourceTableName": "bare", "status": "Initialized"},
+    )
+    orders, plain, bare = client.tables(added(fabric, LoopbackDatabase("sales", tables=lambda: tables)))
+    assert (orders.schema, orders.table, orders.state) == ("shop", "orders", "Replicating")
+    assert (orders.processed_rows, orders.processed_bytes) == (7, 9)
+    assert orders.last_sync == datetime(2026, 11, 21, 5, 7, 11, 66336, tzinfo=timezone.utc)
+    assert (plain.schema, plain.state, plain.error_code, plain.message) == (None, "Failed", "TypeMismatch", "column a")
+    assert (bare.processed_rows, bare.last_sync, bare.message) == (0, None, None)
+
+
+def test_tables_on_every_page_each_asked_with_post(client: FabricClient, fabric: LoopbackFabric) -> None:
+    """Microsoft's client alone would fetch the second page with GET, which the interface does not have."""
+    fabric.interface.page_size = 2
+    tables = [told_table("s", name) for name in "abcde"]
+    found = client.tables(added(fabric, LoopbackDatabase("sales", tables=lambda: tables)))
+    assert [table.table for table in found] == list("abcde")
+    assert asked(fabric) == ["POST getTablesMirroringStatus"] * 3
+
+
+def test_no_token_goes_to_another_host(client: FabricClient, fabric: LoopbackFabric) -> None:
+    fabric.interface.page_size, fabric.interface.next_page_at = 1, "https://127.0.0.1:1"
+    tables = [told_table("s", name) for name in "ab"]
+    database = added(fabric, LoopbackDatabase("sales", tables=lambda: tables))
+    assert len(client.tables(database)) == 2
+
+
+@pytest.mark.parametrize("address", ["https://x/y", "https://x/y?continuationToken=", "::"])
+def test_a_next_page_without_a_token_is_refused(client: FabricClient, fabric: LoopbackFabric, address: str) -> None:
+    fabric.faults.append(Fault("getTablesMirroringStatus", Answer(200, {"data": [], "continuationUri": address})))
+    with pytest.raises(FabricRefused, match="no new token"):
+        client.tables(added(fabric))
+
+
+def test_pages_that_never_end_are_refused(client: FabricClient, fabric: LoopbackFabric) -> None:
+    page = Answer(200, {"data": [], "continuationUri": "https://x/y?continuationToken=same"})
+    fabric.faults += [Fault("getTablesMirroringStatus", page)] * 9
+    with pytest.raises(FabricRefused, match="no new token"):
+        client.tables(added(fabric))
+
+
+def test_a_database_without_tables(client: FabricClient, fabric: LoopbackFabric) -> None:
+    fabric.faults.append(Fault("getTablesMirroringStatus", Answer(200, {})))
+    database = added(fabric)
+    assert client.tables(database) == client.tables(database) == ()
+
+
+CALLS: dict[str, Callable[[FabricClient, UUID], object]] = {
+    "getMirroringStatus": lambda client, database: client.status(database),
+    "getDefinition": lambda client, database: client.definition(database),
+    "startMirroring": lambda client, database: client.start(database),
+    "create": lambda client, _: client.create("other"),
+}
+QUESTIONS, CHANGES = ("getMirroringStatus", "getDefinition"), ("startMirroring", "create")
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "text"),
+    [
+        (refused(401, "TokenExpired"), FabricDenied, "TokenExpired: why"),
+        (refused(403, "InsufficientPrivileges"), FabricDenied, "InsufficientPrivileges: why"),
+        (refused(404, "ItemNotFound"), FabricItemMissing, "ItemNotFound: why"),
+        (refused(400, "InvalidInput", "no\nsecond line"), FabricRefused, r"InvalidInput: no\. "),
+        (refused(409, "Conflict"), FabricRefused, "Conflict: why"),
+        (refused(404, "CapacityNotActive"), FabricUnavailable, "CapacityNotActive"),
+        (Answer(400, {"errorCode": "Busy", "message": "", "isRetriable": True}), FabricUnavailable, "Busy"),
+        (refused(429, "RequestBlocked", **{"Retry-After": "3600"}), FabricUnavailable, "RequestBlocked"),
+        (refused(430, "TooMany"), FabricUnavailable, "TooMany"),
+        (Answer(418, {"errorCode": ["not", "text"]}), FabricRefused, "418: "),
+        (Answer(400), FabricRefused, "400: Bad Request"),
+    ],
+)
+@pytest.mark.parametrize("operation", CALLS)
+def test_refusals_become_our_errors(
+    client: FabricClient, fabric: LoopbackFabric, answer: Answer, error: type[MirrorError], text: str, operation: str
+) -> None:
+    database, began = added(fabric), time.monotonic()
+    fabric.faults += [Fault(operation, answer)]
+    with pytest.raises(error, match=text):
+        CALLS[operation](client, database)
+    assert time.monotonic() - began < 5
+
+
+def test_families_say_what_to_do() -> None:
+    assert issubclass(FabricUnavailable, RetryError)
+    assert issubclass(FabricDenied, SettingError)
+    assert issubclass(FabricItemMissing, SettingError)
+    assert issubclass(FabricRefused, StopError)
+
+
+@pytest.mark.parametrize("operation", CALLS)
+def test_a_pause_that_fabric_asks_for_is_waited(client: FabricClient, fabric: LoopbackFabric, operation: str) -> None:
+    database, began = added(fabric), time.monotonic()
+    fabric.faults += [Fault(operation, refused(429, "RequestBlocked", **{"Retry-After": "1"}))]
+    CALLS[operation](client, database)
+    assert time.monotonic() - began > 1
+    assert len(fabric.log) == 2
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("operation", QUESTIONS)
+def test_a_question_whose_answer_is_lost_is_asked_again(
+    client: FabricClient, fabric: LoopbackFabric, operation: str, after: bool
+) -> None:
+    fabric.faults += [Fault(operation, None, after)]
+    CALLS[operation](client, added(fabric))
+    assert len(fabric.log) == 2
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("operation", CHANGES)
+def test_a_change_whose_answer_is_lost_is_left_to_the_caller(
+    client: FabricClient, fabric: LoopbackFabric, operation: str, after: bool
+) -> None:
+    fabric.faults += [Fault(operation, None, after)]
+    with pytest.raises(FabricUnavailable):
+        CALLS[operation](client, added(fabric))
+    assert len(fabric.log) == 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "document"),
+    [
+        ("list", {"value": [{"id": "no guid", "displayName": "x"}]}),
+        ("list", {"value": "text"}),
+        ("getTablesMirroringStatus", {"data": [{"metrics": {"lastSyncDateTime": "yesterday"}}]}),
+        ("getTablesMirroringStatus", {"data": 7}),
+        ("getDefinition", {"definition": {"parts": "none"}}),
+        ("getDefinition", {}),
+        ("create", {"displayName": "no id"}),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_refused(
+    client: FabricClient, fabric: LoopbackFabric, operation: str, document: dict[str, object]
+) -> None:
+    database = added(fabric)
+    calls: dict[str, Callable[[], object]] = {
+        "list": client.databases,
+        "create": lambda: client.create("sales"),
+        "getDefinition": lambda: client.definition(database),
+        "getTablesMirroringStatus": lambda: client.tables(database),
+    }
+    fabric.faults.append(Fault(operation, Answer(201 if operation == "create" else 200, document)))
+    with pytest.raises(FabricRefused, match="can't be read"):
+        calls[operation]()
+
+
+def test_an_item_or_workspace_that_is_not_there(
+    client: FabricClient, fabric: LoopbackFabric, onelake: LoopbackOneLake
+) -> None:
+    with pytest.raises(FabricItemMissing, match="ItemNotFound"):
+        client.tables(uuid4())
+    elsewhere = FabricClient(Workspace(uuid4(), fabric.url, fabric.ca), onelake.credential())
+    with pytest.raises(FabricItemMissing, match=r"WorkspaceNotFound.*mirror\.fabric\.workspace"):
+        elsewhere.databases()
+
+
+class NoToken:
+    """A credential that hands out something else than a token that Fabric knows."""
+
+    def get_token(self, *scopes: str, **_: object) -> AccessToken:
+        assert scopes == ("https://api.fabric.microsoft.com/.default",)
+        return AccessToken("planted-token", int(time.time()) + 3600)
+
+
+def test_a_token_that_is_not_good_is_denied_and_not_shown(fabric: LoopbackFabric) -> None:
+    with pytest.raises(FabricDenied, match="Unauthorized") as caught:
+        FabricClient(fabric.place, NoToken()).databases()
+    assert "planted" not in str(caught.value)
+
+
+def test_a_wrong_secret_is_denied_and_not_shown(fabric: LoopbackFabric, onelake: LoopbackOneLake) -> None:
+    with pytest.raises(FabricDenied, match="AADSTS7000215") as caught:
+        FabricClient(fabric.place, onelake.credential("planted-secret")).databases()
+    assert "planted" not in str(caught.value)
+
+
+def test_a_server_with_an_unknown_certificate_gets_no_token(fabric: LoopbackFabric, onelake: LoopbackOneLake) -> None:
+    place = Workspace(fabric.place.id, fabric.url, onelake.ca)
+    with pytest.raises(FabricUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
+        FabricClient(place, onelake.credential()).create("sales")
+    assert fabric.log == []
