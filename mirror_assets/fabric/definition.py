@@ -73,7 +73,7 @@ def misfit(definition: Definition) -> str | None:
         return f"its definition has no {PART} that can be read"
     properties = payload.properties
     if properties.source.type != _SOURCE:
-        return f"mirrors a {properties.source.type}, not a landing zone"
+        return f"mirrors {properties.source.type}, not a landing zone"
     schema = properties.target.typeProperties.defaultSchema
     if schema != DEFAULT_SCHEMA:
         return f"has the default schema {schema!r}, not {DEFAULT_SCHEMA!r}"

@@ -1,0 +1,126 @@
+"""Making and starting a mirrored database: once, whatever is lost, and never over somebody else's."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from mirror_assets.fabric.client import FabricClient
+from mirror_assets.fabric.errors import (
+    FabricItemUnfit,
+    FabricNotReady,
+    FabricRefused,
+    FabricUnavailable,
+    MirroringStopped,
+)
+from mirror_assets.fabric.operate import create_database, start_mirroring
+from mirror_assets_tests.fabric.databases import OPEN_MIRROR, LoopbackDatabase, definition
+from mirror_assets_tests.fabric.interface import Answer
+from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
+
+
+def test_a_new_database(client: FabricClient, fabric: LoopbackFabric) -> None:
+    made = create_database(client, "sales")
+    (database,) = fabric.interface.databases
+    assert (str(made.database.id), made.database.name, made.was_there) == (database.id, "sales", False)
+
+
+@pytest.mark.parametrize("slow", [0, 2])
+def test_one_of_this_name_is_found_and_not_made_again(client: FabricClient, fabric: LoopbackFabric, slow: int) -> None:
+    fabric.interface.slow = slow
+    first = create_database(client, "sales")
+    again = create_database(client, "sales")
+    assert (again.database, again.was_there) == (first.database, True)
+    assert len(fabric.interface.databases) == 1
+
+
+@pytest.mark.parametrize(
+    ("properties", "why"),
+    [
+        (OPEN_MIRROR | {"source": {"type": "AzureSqlDatabase", "typeProperties": {}}}, "mirrors AzureSqlDatabase, not"),
+        (OPEN_MIRROR | {"target": {"typeProperties": {"defaultSchema": "bronze"}}}, "default schema 'bronze'"),
+        ({}, "no mirroring.json that can be read"),
+    ],
+)
+def test_somebody_elses_of_this_name_is_refused(
+    client: FabricClient, fabric: LoopbackFabric, properties: dict[str, object], why: str
+) -> None:
+    fabric.interface.add(LoopbackDatabase("sales", definition(properties)))
+    with pytest.raises(FabricItemUnfit, match=why):
+        create_database(client, "sales")
+    assert len(fabric.interface.databases) == 1
+
+
+def test_a_definition_without_our_part_is_refused(client: FabricClient, fabric: LoopbackFabric) -> None:
+    fabric.interface.add(LoopbackDatabase("sales", {"parts": [{"path": "mirroring.json", "payload": "%%%"}]}))
+    with pytest.raises(FabricItemUnfit, match="definition has no"):
+        create_database(client, "sales")
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_lost_answer_is_looked_up(client: FabricClient, fabric: LoopbackFabric, done: bool) -> None:
+    fabric.faults.append(Fault("create", None, after=done))
+    if done:
+        assert not create_database(client, "sales").was_there
+    else:
+        with pytest.raises(FabricUnavailable):
+            create_database(client, "sales")
+    assert len(fabric.interface.databases) == done
+    assert create_database(client, "sales").was_there is done
+
+
+def test_a_repeated_request_meets_what_the_first_has_made(client: FabricClient, fabric: LoopbackFabric) -> None:
+    """azure-core repeats a POST that was answered with 503, although it may have been done."""
+    fabric.faults.append(Fault("create", Answer.refusal(503, "ServiceUnavailable"), after=True))
+    assert str(create_database(client, "sales").database.id) == fabric.interface.databases[0].id
+    assert [request.operation for request in fabric.log].count("create") == 2
+
+
+def test_other_refusals_are_told(client: FabricClient, fabric: LoopbackFabric) -> None:
+    fabric.faults.append(Fault("create", Answer.refusal(400, "InvalidDisplayName")))
+    with pytest.raises(FabricRefused, match="InvalidDisplayName"):
+        create_database(client, "?")
+
+
+@pytest.mark.parametrize("state", ["Initialized", "Paused", "Hibernating"])
+def test_start(client: FabricClient, fabric: LoopbackFabric, state: str) -> None:
+    database = fabric.interface.add(LoopbackDatabase("sales", state=state))
+    assert start_mirroring(client, UUID(database.id))
+    assert database.starts == 1
+
+
+@pytest.mark.parametrize("state", ["Running", "Starting"])
+def test_what_runs_is_left_alone(client: FabricClient, fabric: LoopbackFabric, state: str) -> None:
+    database = fabric.interface.add(LoopbackDatabase("sales", state=state))
+    assert not start_mirroring(client, UUID(database.id))
+    assert database.starts == 0
+
+
+@pytest.mark.parametrize("state", ["Initializing", "Stopping"])
+def test_what_is_on_its_way_can_be_started_later(client: FabricClient, fabric: LoopbackFabric, state: str) -> None:
+    database = fabric.interface.add(LoopbackDatabase("sales", state=state, coming=["Initialized"]))
+    with pytest.raises(FabricNotReady, match=f"is {state}: mirroring can't be started now"):
+        start_mirroring(client, UUID(database.id))
+    assert database.starts == 0
+    assert start_mirroring(client, UUID(database.id))
+
+
+def test_what_was_stopped_is_started_only_if_a_replay_is_wanted(client: FabricClient, fabric: LoopbackFabric) -> None:
+    database = fabric.interface.add(LoopbackDatabase("sales", state="Stopped"))
+    with pytest.raises(MirroringStopped, match="from the first file on"):
+        start_mirroring(client, UUID(database.id))
+    assert database.starts == 0
+    assert start_mirroring(client, UUID(database.id), replay=True)
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_start_whose_answer_is_lost(client: FabricClient, fabric: LoopbackFabric, done: bool) -> None:
+    database = fabric.interface.add(LoopbackDatabase("sales"))
+    fabric.faults.append(Fault("startMirroring", None, after=done))
+    if done:
+        assert start_mirroring(client, UUID(database.id))
+    else:
+        with pytest.raises(FabricUnavailable):
+            start_mirroring(client, UUID(database.id))
+    assert database.starts == done
