@@ -13,6 +13,8 @@ import pydantic
 from rich.console import Console
 from rich.table import Table
 
+from mirror_assets.landing.names import TableName
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -45,6 +47,8 @@ def show_json(records: Sequence[DataclassInstance]) -> None:
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, TableName):
+        return str(value)
     if isinstance(value, pydantic.BaseModel):
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -1,0 +1,138 @@
+"""`mirror-assets fabric`, against the loopback Fabric and OneLake, as the principal of the environment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.cli import main
+from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table
+from mirror_assets_tests.fabric.interface import Answer
+from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
+from mirror_assets_tests.onelake.server import LoopbackOneLake
+
+FILE = """\
+landing_zone:
+  onelake: {{url: "{url}", credential: client_secret, ca_bundle: ca.pem}}
+mirror:
+  fabric: {{workspace: {workspace}, item: {item}, endpoint: "{endpoint}", credential: client_secret, ca_bundle: ca.pem}}
+tables:
+  shop.orders: {{source: ./lake/orders, keys: [id]}}
+"""
+
+
+@pytest.fixture
+def database(
+    fabric: LoopbackFabric, onelake: LoopbackOneLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> LoopbackDatabase:
+    """A mirrored database that is ready, in the workspace of a new item, and a mirror.yaml for both in the folder."""
+    for name, value in onelake.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    item = onelake.new_item()
+    fabric.interface.workspace = item.workspace
+    (tmp_path / "ca.pem").write_bytes(onelake.ca.read_bytes() + fabric.ca.read_bytes())
+    text = FILE.format(url=item.url, workspace=item.workspace, item=item.guid, endpoint=fabric.url)
+    (tmp_path / "mirror.yaml").write_text(text, encoding="utf-8")
+    return fabric.interface.add(LoopbackDatabase("sales", id=item.guid))
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    (line,) = json.loads(capsys.readouterr().out)
+    assert isinstance(line, dict)
+    return line
+
+
+@pytest.mark.usefixtures("database")
+def test_create_needs_nothing_but_the_workspace(
+    fabric: LoopbackFabric, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = f"workspace: {fabric.interface.workspace}, endpoint: '{fabric.url}'"
+    text = f"mirror: {{fabric: {{{place}, credential: client_secret, ca_bundle: ca.pem}}}}\n"
+    (tmp_path / "mirror.yaml").write_text(text, encoding="utf-8")
+    assert main(["fabric", "create", "new one", "--json"]) == 0
+    line = told(capsys)
+    made = fabric.interface.databases[-1]
+    assert line == {
+        "name": "new one",
+        "workspace": fabric.interface.workspace,
+        "item": made.id,
+        "was_there": False,
+    }
+    assert main(["fabric", "create", "new one"]) == 0
+    shown = capsys.readouterr()
+    assert "was there already" in shown.out
+    assert f"item: {made.id}" in shown.err
+
+
+def test_start_is_refused_while_initializing_and_fine_when_it_runs(
+    database: LoopbackDatabase, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database.state, database.coming = "Initializing", ["Initialized"]
+    assert main(["fabric", "start"]) == 1
+    assert "is Initializing: mirroring can't be started now. Next: wait" in capsys.readouterr().err
+    assert main(["fabric", "start"]) == 0
+    assert "is Starting" in capsys.readouterr().err
+    assert main(["fabric", "start"]) == 0
+    assert "is Running: there was nothing to do" in capsys.readouterr().err
+    assert database.starts == 1
+
+
+def test_start_of_what_was_stopped_says_what_it_means(
+    database: LoopbackDatabase, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database.state = "Stopped"
+    assert main(["fabric", "start"]) == 1
+    assert "without those that Fabric has deleted" in capsys.readouterr().err
+    assert main(["fabric", "start", "--replay", "--json"]) == 0
+    assert told(capsys)["state"] == "Starting"
+
+
+def test_status_shows_the_states_of_tables(database: LoopbackDatabase, capsys: pytest.CaptureFixture[str]) -> None:
+    database.state = "Running"
+    tables = [told_table("shop", "orders", processedRows=12, lastSyncDateTime="2026-11-21T05:07:11Z")]
+    database.tables = lambda: tables
+    assert main(["fabric", "status"]) == 0
+    shown = capsys.readouterr().out
+    for text in ("is Running", "shop.orders", "Replicating", "gone", "12", "2026-11-21 05:07:11 UTC"):
+        assert text in shown
+    tables.append(told_table("shop", "bad", "Failed", error={"errorCode": "X", "message": "type changed"}))
+    assert main(["fabric", "status", "--json"]) == 1
+    found = told(capsys)
+    assert (found["item"], found["state"]) == (database.id, "Running")
+    listed = found["tables"]
+    assert isinstance(listed, list)
+    assert [(table["name"], table["state"], table["message"]) for table in listed] == [
+        ("shop.bad", "Failed", "type changed"),
+        ("shop.orders", "Replicating", None),
+    ]
+
+
+def test_a_denied_question_exits_with_2(
+    database: LoopbackDatabase, fabric: LoopbackFabric, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert database.state == "Initialized"
+    fabric.faults.append(Fault("getMirroringStatus", Answer.refusal(403, "InsufficientPrivileges")))
+    assert main(["fabric", "status"]) == 2
+    assert "needs the role Contributor" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("step", ["start", "status"])
+def test_where_the_stand_in_mirrors_there_is_nothing_to_ask(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], step: str
+) -> None:
+    file = tmp_path / "mirror.yaml"
+    file.write_text("landing_zone: {path: ./l}\nmirror: {path: ./m}\ntables: {t: {source: ./t, keys: [a]}}\n")
+    assert main(["fabric", step, "--config", str(file)]) == 2
+    assert f"{file}:2: mirror.fabric: this setting is missing" in capsys.readouterr().err
+
+
+def test_there_is_no_stop_and_the_help_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["fabric", "stop"])
+    assert ended.value.code == 2
+    with pytest.raises(SystemExit):
+        main(["fabric", "--help"])
+    assert "replays everything" in " ".join(capsys.readouterr().out.split())
