@@ -105,17 +105,22 @@ class Lab:
     @property
     def wait(self) -> MirrorWait:
         """The wait on the stand-in, short."""
+        return wait_on(self.replicator)
 
-        def dropped() -> bool:
-            self.replicator.poll()
-            return self.replicator.table(TABLE) is None
 
-        def returned() -> bool:
-            self.replicator.poll()
-            status = self.replicator.table(TABLE)
-            return status is not None and status.applied_number > 0
+def wait_on(replicator: LocalReplicator) -> MirrorWait:
+    """The wait of a rebuild on a stand-in, short."""
 
-        return MirrorWait(dropped, returned, pause_seconds=0.01, limit_seconds=5)
+    def dropped() -> bool:
+        replicator.poll()
+        return replicator.table(TABLE) is None
+
+    def returned() -> bool:
+        replicator.poll()
+        status = replicator.table(TABLE)
+        return status is not None and status.applied_number > 0
+
+    return MirrorWait(dropped, returned, pause_seconds=0.01, limit_seconds=5)
 
 
 def key(first: int, last: int, life: int = 1) -> SliceKey:

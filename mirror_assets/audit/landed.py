@@ -42,6 +42,12 @@ class _Folder:
         """What was committed, by number."""
         return {entry.number: entry for generation in self.generations for entry in generation.entries}
 
+    @property
+    def keeps_etags(self) -> bool:
+        """Whether any file still has the ETag that it was staged with."""
+        etags = {number: entry.etag for number, entry in self.entries.items()}
+        return any(info.etag == etags.get(landing_number(info.name) or 0) for info in self.waiting)
+
     def path(self, number: int) -> str:
         """The landing file's path."""
         return self.table.landing_file(number)
@@ -197,13 +203,15 @@ def _content_problems(store: Store, folder: _Folder) -> list[str]:
 def _is_committed(store: Store, info: FileInfo, entry: Entry, folder: _Folder) -> bool:
     """Whether the file is the entry's: on this machine by its SHA-256, elsewhere by its ETag.
 
-    Where an ETag was not kept and no digest is known, what the file says of itself decides.
+    A store that kept no file's ETag when it was renamed can't be asked so: then what the file says of itself decides.
     """
     on_disk = store.local_path(info.path) is not None
     if not on_disk and info.etag == entry.etag:
         return True
     if entry.sha256 is not None:
         return sha256(store, info.path) == entry.sha256
+    if folder.keeps_etags:
+        return False
     receipts = [generation.receipt for generation in folder.generations if entry in generation.entries]
     return [read_receipt(store, info.path)] == receipts and count_markers(store, info.path) == entry.markers
 

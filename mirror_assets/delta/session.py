@@ -22,7 +22,8 @@ def spark_settings(extra: Mapping[str, str] | None = None, packages: Sequence[st
     `packages` are Maven coordinates that it needs beside Delta's.
     """
     settings = {
-        "spark.master": "local[*]",
+        # A task may fail three times before the job does, as on a cluster: by itself, `local[*]` allows none.
+        "spark.master": "local[*,4]",
         "spark.app.name": "mirror-assets",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

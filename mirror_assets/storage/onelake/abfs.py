@@ -19,6 +19,8 @@ def abfs_settings(address: OneLakeAddress, kind: CredentialKind) -> dict[str, st
     account = {
         "account.auth.type": "OAuth",
         "account.hns.enabled": "true",
+        # Recover a rename whose reply was lost by the file's ETag, which needs nothing of the service.
+        "enable.client.transaction.id": "false",
         **{f"account.oauth{name}": value for name, value in _identity(kind).items()},
     }
     return {f"spark.hadoop.fs.azure.{name}.{address.host}": value for name, value in account.items()}
