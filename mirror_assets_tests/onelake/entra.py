@@ -42,6 +42,11 @@ class Entra:
         given = self._tokens.get(token)
         return given is not None and given.audience == audience and time.monotonic() < given.expires
 
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """Every token that it gave and still knows."""
+        return tuple(self._tokens)
+
     def forget_tokens(self) -> None:
         """Refuse all tokens given so far, as if they had been revoked."""
         self._tokens = {}
