@@ -1,0 +1,102 @@
+"""`landing_zone.onelake`: the portal's URL or two GUIDs, and each mistake at its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.config import Config, ConfigInvalid, OneLakeConfig, Staging
+from mirror_assets.config.load import parse_config
+from mirror_assets.mirroring.zone import open_exchange, open_zone, session_settings
+from mirror_assets.storage.credentials import CredentialKind
+from mirror_assets.storage.errors import ApiVersionRefused, CredentialIncomplete
+from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
+from mirror_assets.storage.onelake.clients import shared_clients
+
+WORKSPACE, ITEM = "98ec4459-3486-45c8-9d24-d7b02fb718e4", "faada021-2ced-476e-b4b1-64f0e8cc0bd5"
+URL = f"https://onelake.dfs.fabric.microsoft.com/{WORKSPACE}/{ITEM}/Files/LandingZone"
+REST = "tables: {planes: {source: ./lake, keys: [id]}}\n"
+GUIDS = f"workspace: {WORKSPACE}, item: {ITEM}"
+
+
+def parsed(settings: str) -> Config:
+    return parse_config(f"landing_zone:\n  onelake: {{{settings}}}\n{REST}".encode(), Path("/etc/mirror.yaml"), {})
+
+
+def onelake(settings: str) -> OneLakeConfig:
+    place = parsed(settings).landing_zone.onelake
+    assert place is not None
+    return place
+
+
+@pytest.mark.parametrize("settings", [f'url: "{URL}"', f'url: "{URL}/"', GUIDS])
+def test_the_portals_url_and_the_guids_name_one_place(settings: str) -> None:
+    place = onelake(settings)
+    assert place.address.url == URL
+    assert place.address.abfss == f"abfss://{WORKSPACE}@onelake.dfs.fabric.microsoft.com/{ITEM}/Files/LandingZone"
+    assert (place.staging, place.credential) == (Staging.UPLOAD, CredentialKind.DEFAULT)
+    assert place.staging_path == Path("/etc/staging")
+
+
+def test_another_endpoint_has_another_host_for_reads_too() -> None:
+    address = onelake(f"{GUIDS}, endpoint: 'https://westeurope-onelake.dfs.fabric.microsoft.com/'").address
+    assert address.endpoint == "https://westeurope-onelake.dfs.fabric.microsoft.com"
+    assert address.blob_endpoint == "https://westeurope-onelake.blob.fabric.microsoft.com"
+
+
+@pytest.mark.parametrize(
+    ("settings", "mistake"),
+    [
+        ("", "onelake: give either `url`, or `workspace` and `item`"),
+        (f"workspace: {WORKSPACE}", "onelake: give either `url`, or `workspace` and `item`"),
+        (f'url: "{URL}", item: {ITEM}', "onelake: give either `url`, or `workspace` and `item`"),
+        ("workspace: Sales, item: Mirror", "onelake: expected the workspace's GUID in small letters, got 'sales'"),
+        ("url: lake", "onelake: expected the landing zone's URL as the portal shows it, got 'lake'"),
+        (f'url: "{URL}?sig=x"', "onelake: expected the landing zone's URL as the portal shows it, got "),
+        (f'url: "{URL.replace("https", "http")}"', "onelake: expected the landing zone's URL as the portal shows it"),
+        (f'url: "{URL.replace("LandingZone", "..")}"', "onelake: expected a URL that ends with /Files/LandingZone"),
+        (f"{GUIDS}, endpoint: 'http://h'", "onelake: expected an endpoint such as https://onelake"),
+        (f"{GUIDS}, endpoint: 'https://u:p@h'", "onelake: expected an endpoint such as https://onelake"),
+        (f"{GUIDS}, staging: direct", "onelake: Spark can't use the credential `default`; name one"),
+        (f"{GUIDS}, staging: sideways", "onelake.staging: expected 'direct' or 'upload', got 'sideways'"),
+        (f"{GUIDS}, verify: false", "onelake.verify: unknown setting; it is one of: url, workspace, item"),
+        (f"{GUIDS}, connection_verify: false", "onelake.connection_verify: unknown setting"),
+    ],
+)
+def test_mistakes(settings: str, mistake: str) -> None:
+    with pytest.raises(ConfigInvalid) as refused:
+        parsed(settings)
+    (problem,) = refused.value.problems
+    assert f"{problem.path}: {problem.message}".startswith(f"landing_zone.{mistake}")
+    assert problem.line == 2
+
+
+def test_a_landing_zone_is_in_one_place() -> None:
+    for settings in (f'{{path: ./landing, onelake: {{url: "{URL}"}}}}', "{}"):
+        with pytest.raises(ConfigInvalid, match="give either `path` or `onelake`"):
+            parse_config(f"landing_zone: {settings}\n{REST}".encode(), Path("/etc/mirror.yaml"), {})
+
+
+def test_spark_reaches_it_only_where_it_writes_there() -> None:
+    direct, upload = parsed(f"{GUIDS}, staging: direct, credential: client_secret"), parsed(GUIDS)
+    assert HADOOP_AZURE in session_settings(direct)["spark.jars.packages"]
+    assert [name for name in session_settings(upload) if "azure" in name] == []
+    assert open_exchange(direct.landing_zone) is None
+    exchange = open_exchange(upload.landing_zone)
+    assert exchange is not None
+    assert exchange.root == "/etc/staging"
+
+
+def test_a_credential_without_its_variables_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"):
+        monkeypatch.delenv(name, raising=False)
+    shared_clients.cache_clear()
+    with pytest.raises(CredentialIncomplete, match="AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET"):
+        open_zone(parsed(f"{GUIDS}, credential: client_secret").landing_zone)
+
+
+def test_an_api_version_that_the_sdk_does_not_speak_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_TENANT_ID", WORKSPACE)
+    with pytest.raises(ApiVersionRefused, match="api_version '1999-01-01' can't be used"):
+        open_zone(parsed(f"{GUIDS}, api_version: '1999-01-01'").landing_zone)
