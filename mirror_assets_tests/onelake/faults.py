@@ -116,6 +116,11 @@ class Faults:
         with self._lock:
             self._counted.extend(_Counted(fault) for fault in faults)
 
+    def end(self) -> None:
+        """Let no more faults happen; what is held stays held."""
+        with self._lock:
+            self._counted = []
+
     def clear(self) -> None:
         """Forget all faults, and all that is held."""
         with self._lock:

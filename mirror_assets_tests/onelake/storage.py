@@ -49,7 +49,7 @@ class Storage:
 
     def __init__(self, entra: Entra, base: str) -> None:
         self.account, self.lock, self.page_size = Account(), threading.RLock(), 5000
-        self.watch = nobody
+        self.watch: Callable[[], object] = nobody
         self._entra, self._base = entra, base
 
     def path_of(self, url_path: str) -> str:

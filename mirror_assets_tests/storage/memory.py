@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -25,6 +25,15 @@ class MemoryStore:
         self._folders: dict[str, int] = {}
         self._born: dict[str, int] = {}
         self._lock = threading.RLock()
+
+    @classmethod
+    def holding(cls, files: Mapping[str, Content]) -> MemoryStore:
+        """A store with these files, their ETags, and the folders above them."""
+        made = cls()
+        for path, content in files.items():
+            made._make_folders(path)
+            made._files[path] = content
+        return made
 
     def clone(self) -> MemoryStore:
         """A store of its own with the same files, ETags and folders."""
