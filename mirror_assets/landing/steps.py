@@ -105,17 +105,29 @@ class Rename:
 
 
 @dataclass(frozen=True)
-class DeleteTree:
-    """Delete a folder with all that is in it."""
+class FolderIdentity:
+    """Ask which of the folders that had this path is there."""
 
     folder: str
 
+    def perform(self, store: Store) -> str | None:
+        """The identity, or None when there is no folder."""
+        return store.folder_identity(self.folder)
+
+
+@dataclass(frozen=True)
+class DeleteTree:
+    """Delete a folder with all that is in it; with an identity, only the folder that has it."""
+
+    folder: str
+    identity: str | None = None
+
     def perform(self, store: Store) -> None:
         """Nothing: it is gone."""
-        store.delete_tree(self.folder)
+        store.delete_tree(self.folder, self.identity)
 
 
-Request = Read | ListFolder | Head | ReadReceipt | Create | Replace | Rename | DeleteTree
+Request = Read | ListFolder | Head | ReadReceipt | FolderIdentity | Create | Replace | Rename | DeleteTree
 
 # What a request is answered with depends on its class, which the type of a generator's `send` can't say.
 Steps = Generator[Request, Any, _Reply]
@@ -152,6 +164,12 @@ def list_folder(folder: str) -> Steps[list[FileInfo]]:
 def head(path: str) -> Steps[FileInfo | None]:
     """The file's size and ETag, or None."""
     reply: FileInfo | None = yield Head(path)
+    return reply
+
+
+def identity_of(folder: str) -> Steps[str | None]:
+    """Which of the folders that had this path is there, or None."""
+    reply: str | None = yield FolderIdentity(folder)
     return reply
 
 

@@ -205,11 +205,11 @@ class LocalStore:
         except PathMissing:
             return
 
-    def delete_tree(self, folder: str) -> None:
+    def delete_tree(self, folder: str, identity: str | None = None) -> None:
         """Delete a folder and all that is in it."""
         try:
             with _translated(folder):
-                while self._at(folder).exists():
+                while self._at(folder).exists() and identity in (None, self.folder_identity(folder)):
                     with suppress(FileNotFoundError):  # another publisher is deleting it too: go on with the rest
                         shutil.rmtree(self._at(folder))
         except PathMissing:

@@ -78,8 +78,11 @@ class Store(Protocol):
         """Delete a file; a missing one is fine."""
         ...
 
-    def delete_tree(self, folder: str) -> None:
-        """Delete a folder and all that is in it; a missing one is fine."""
+    def delete_tree(self, folder: str, identity: str | None = None) -> None:
+        """Delete a folder and all that is in it; a missing one is fine.
+
+        With an `identity`, only the folder that has it: one made again meanwhile stays, however late the request is.
+        """
         ...
 
     def seal(self, listed: FileInfo) -> FileInfo:

@@ -121,10 +121,12 @@ class MemoryStore:
         with self._lock:
             self._files.pop(checked(path), None)
 
-    def delete_tree(self, folder: str) -> None:
+    def delete_tree(self, folder: str, identity: str | None = None) -> None:
         """Delete a folder and all that is in it."""
         prefix = f"{checked(folder)}/"
         with self._lock:
+            if identity not in (None, self.folder_identity(folder)):
+                return
             for path in [path for path in self._files if path.startswith(prefix)]:
                 del self._files[path]
             for path in [path for path in self._folders if path == folder or path.startswith(prefix)]:

@@ -69,7 +69,7 @@ class ListsLate(MemoryStore):
 
 
 class KeepsFolders(MemoryStore):
-    def delete_tree(self, folder: str) -> None:
+    def delete_tree(self, folder: str, identity: str | None = None) -> None:
         """It forgets to."""
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from mirror_assets.storage import Content, FileInfo, PathChanged, PathExists, PathMissing, Store
-from mirror_assets.storage.errors import FileTooLarge, PathRefused
+from mirror_assets.storage.errors import FileTooLarge, PathRefused, StoreUnavailable
 
 LIMIT = 1 << 20
 
@@ -292,3 +293,24 @@ def test_every_method_refuses_paths_that_leave_the_root(store: Store, path: str)
         with pytest.raises(PathRefused):
             store.list(path)
     assert content(store, "a/file") == b"x"
+
+
+def test_delete_tree_of_one_folder_leaves_another_that_was_made_in_its_place(store: Store) -> None:
+    store.create("a/file", b"x")
+    first = store.folder_identity("a")
+    store.delete_tree("a")
+    store.create("a/file", b"y")
+    with suppress(StoreUnavailable):  # of two folders made in one second, OneLake can't tell which is there
+        store.delete_tree("a", first)
+    assert content(store, "a/file") == b"y"
+    store.delete_tree("a", store.folder_identity("a"))
+    assert store.list("a") == []
+    store.delete_tree("a", first)
+
+
+def test_delete_tree_of_one_folder_takes_what_came_into_it(store: Store) -> None:
+    store.create("a/file", b"x")
+    identity = store.folder_identity("a")
+    store.create("a/deep/other", b"y")
+    store.delete_tree("a", identity)
+    assert store.folder_identity("a") is None

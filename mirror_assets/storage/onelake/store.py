@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from azure.core import MatchConditions
+from azure.storage.blob import BlobProperties
 from azure.storage.filedatalake import DataLakeFileClient
 
 from mirror_assets.storage.errors import (
@@ -16,6 +17,7 @@ from mirror_assets.storage.errors import (
     PathExists,
     PathMissing,
     RequestUnknown,
+    StoreUnavailable,
 )
 from mirror_assets.storage.onelake.clients import SMALL, Clients
 from mirror_assets.storage.onelake.patience import Patience
@@ -37,6 +39,11 @@ def bare(etag: str | None) -> str:
 
 def _quoted(etag: str) -> str:
     return f'"{etag}"'
+
+
+def _born(folder: BlobProperties) -> str:
+    """When the folder was made, which nothing in it changes."""
+    return f"{folder.creation_time:%Y%m%d%H%M%S}"
 
 
 class OneLakeStore:
@@ -91,13 +98,8 @@ class OneLakeStore:
 
     def folder_identity(self, folder: str) -> str | None:
         """ETag and time of creation of the folder."""
-        client = self._clients.blob(checked(folder))
-        try:
-            found = self._requests.read(folder, client.get_blob_properties)
-        except PathMissing:
-            return None
-        is_folder = _FOLDER_MARK in (found.metadata or {})
-        return f"{bare(found.etag)}-{found.creation_time:%Y%m%d%H%M%S}" if is_folder else None
+        found = self._folder(folder)
+        return None if found is None else f"{bare(found.etag)}-{_born(found)}"
 
     def read(self, path: str, limit: int) -> Content:
         """The whole file with its ETag."""
@@ -150,13 +152,19 @@ class OneLakeStore:
         except PathMissing:
             return
 
-    def delete_tree(self, folder: str) -> None:
-        """Delete a folder and all that is in it."""
-        client = self._clients.folder(checked(folder))
+    def delete_tree(self, folder: str, identity: str | None = None) -> None:
+        """Delete a folder and all that is in it; with an `identity`, on condition of the ETag that it names."""
+        delete = self._clients.folder(checked(folder)).delete_directory
+        etag, _, born = (identity or "").partition("-")
+        delete_it = partial(delete, etag=_quoted(etag), match_condition=MatchConditions.IfNotModified)
         try:
-            self._requests.read(folder, client.delete_directory)
+            self._requests.read(folder, delete_it if identity else delete)
         except PathMissing:
             return
+        except PathChanged:
+            found = self._folder(folder)
+            if found is not None and _born(found) == born:
+                raise StoreUnavailable(folder, "the folder changed while it was deleted") from None
 
     def make_folder(self, path: str) -> None:
         """Make the folder; one that is there already stays as it is."""
@@ -214,6 +222,14 @@ class OneLakeStore:
         except PathMissing as error:
             raise (ItemMissing(self.root, "no landing zone there") if etag is None else error) from error
         return bare(written["etag"])
+
+    def _folder(self, folder: str) -> BlobProperties | None:
+        client = self._clients.blob(checked(folder))
+        try:
+            found = self._requests.read(folder, client.get_blob_properties)
+        except PathMissing:
+            return None
+        return found if _FOLDER_MARK in (found.metadata or {}) else None
 
     def _ours(self, path: str, data: bytes) -> str:
         """The ETag of a write whose reply was lost, if the file holds what we wrote. Raises RequestUnknown."""
