@@ -66,6 +66,7 @@ class ErrorCode(str, Enum):
     LOST_RACE = "lost_race"
     REBUILD_RUNNING = "rebuild_running"
     TABLE_DROPPED = "table_dropped"
+    LIFE_ENDED = "life_ended"
     # mirror
     CHECKS_FAILED = "checks_failed"
     MIRROR_BUSY = "mirror_busy"

@@ -160,7 +160,7 @@ def _tick(instance: dg.DagsterInstance, work: TableWork) -> dg.SensorResult | dg
 def _pending(instance: dg.DagsterInstance, work: TableWork, failures: Failures) -> dg.SensorResult | dg.SkipReason:
     """What the log and the manifest say is to do now; a rebuild that was interrupted comes first."""
     rebuild = drive(read_rebuild(work.name), work.store)
-    if rebuild is not None and rebuild.is_running:
+    if rebuild is not None and rebuild.is_running and not rebuild.is_drop:
         return _request_rebuild(work)
     if failures.rebuild is not None:
         return _rebuild(work, failures.rebuild)

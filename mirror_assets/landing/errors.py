@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError
+from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError, StopError
 
 
 class NameRefused(SettingError):
@@ -144,4 +144,30 @@ class RebuildRunning(RetryError):
         super().__init__(
             f"{table}: a rebuild is under way (step {step}).",
             f"run `mirror-assets rebuild {table}` to continue it.",
+        )
+
+
+class TableDropped(RetryError):
+    """The table folder is being dropped, or was while a publisher was on its way."""
+
+    code = ErrorCode.TABLE_DROPPED
+
+    def __init__(self, table: str, step: str) -> None:
+        self.table, self.step = table, step
+        super().__init__(
+            f"{table}: the table folder is being dropped, or was dropped meanwhile ({step}).",
+            f"run again; if a drop was interrupted, `mirror-assets drop {table}` goes on with it.",
+        )
+
+
+class LifeEnded(RebuildError):
+    """A publisher that was late has left something in the folder of a table that was dropped."""
+
+    code = ErrorCode.LIFE_ENDED
+
+    def __init__(self, table: str, life: int) -> None:
+        self.table, self.life = table, life
+        super().__init__(
+            f"{table}: the table folder holds the manifest of life {life}, which ended when the table was dropped.",
+            f"run `mirror-assets rebuild {table}` to begin it anew, or `mirror-assets drop {table}` to drop it again.",
         )

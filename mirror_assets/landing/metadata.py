@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from mirror_assets.landing.errors import MetadataDiffers
+from mirror_assets.landing.errors import MetadataDiffers, TableDropped
 from mirror_assets.landing.names import PARTNER_EVENTS, TableName
 from mirror_assets.landing.steps import Create, Steps, read
 from mirror_assets.storage import PathExists
@@ -28,7 +28,10 @@ def declared_keys(data: bytes) -> tuple[str, ...] | None:
 
 
 def ensure_metadata(table: TableName, keys: Sequence[str]) -> Steps[None]:
-    """Declare the key columns before any data lands; put-if-absent, read back, compare. Raises MetadataDiffers."""
+    """Declare the key columns before any data lands; put-if-absent, read back, compare.
+
+    Raises MetadataDiffers, and TableDropped when what was just put there is gone.
+    """
     content = yield from read(table.metadata)
     if content is None:
         try:
@@ -36,7 +39,9 @@ def ensure_metadata(table: TableName, keys: Sequence[str]) -> Steps[None]:
         except PathExists:
             pass  # another publisher declared them meanwhile: compared below like any other
         content = yield from read(table.metadata)
-    found = declared_keys(content.data) if content else None
+        if content is None:
+            raise TableDropped(str(table), "while its keys were declared")
+    found = declared_keys(content.data)
     if found != tuple(keys):
         shown = "no readable keyColumns" if found is None else f"keyColumns {list(found)}"
         raise MetadataDiffers(str(table), table.metadata, shown, str(list(keys)))

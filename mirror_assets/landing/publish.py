@@ -16,6 +16,7 @@ from mirror_assets.landing.errors import LostRace, SliceMissing, SliceNotChecked
 from mirror_assets.landing.format import Entry, Manifest, SliceKind, SliceRecord
 from mirror_assets.landing.metadata import ensure_metadata
 from mirror_assets.landing.names import TableName
+from mirror_assets.landing.rebuild import require_alive
 from mirror_assets.landing.recover import collect, recover, redo
 from mirror_assets.landing.state import Standing, put_manifest, read_manifest
 from mirror_assets.landing.steps import Steps, list_folder
@@ -45,10 +46,14 @@ def publish(
     """Land the slice's parts under the next numbers, or say that they have landed before.
 
     `checks` are the blocking checks whose passed verdicts the record must hold. Raises SliceMissing (a gap),
-    SliceNotChecked, SliceNotStaged (staged for another generation), LostRace, and what recovery raises.
+    SliceNotChecked, SliceNotStaged (staged for another generation), LostRace, TableDropped (staged before that), and
+    what recovery raises.
     """
     standing = yield from recover(table, rebuild_life)
-    yield from collect(table, standing.manifest.generation if standing else 0)
+    if standing is not None:
+        yield from collect(table, standing.manifest)
+    else:
+        yield from require_alive(table, record.life)
     done = _covered_before(record, standing)
     if done is not None:
         return done

@@ -1,4 +1,4 @@
-"""The rebuild record: a rebuild's step and life, outside the table folder that it drops (docs/landing-folder.md)."""
+"""The rebuild record: the step and life of a rebuild or a drop, outside the folder (docs/landing-folder.md)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mirror_assets.landing.errors import ManifestCorrupt, RebuildRunning
+from mirror_assets.landing.errors import LostRace, ManifestCorrupt, RebuildRunning, TableDropped
 from mirror_assets.landing.format import decode, encode
 from mirror_assets.landing.names import AttemptFolder, TableName, history_life
 from mirror_assets.landing.state import read_manifest
@@ -16,18 +16,22 @@ from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing
 
 
 class RebuildStep(str, Enum):
-    """How far a rebuild is; the order is Microsoft's (reference `landing-zone` §4.35)."""
+    """How far a rebuild is; the order is Microsoft's (reference `landing-zone` §4.35). Below it, how far a drop is."""
 
     DROPPING = "dropping the table folder"
     LOADING = "loading the snapshot"
     RETURNING = "waiting for the table to come back"
     FINISHED = "finished"
 
+    REMOVING = "dropping the table for good"
+    DROPPED = "dropped for good"
+
 
 class RebuildRecord(BaseModel):
-    """`_rebuild/<table>.json`: publishers refuse until it is finished; `rebuild` continues from its step.
+    """`_rebuild/<table>.json`: publishers refuse until it is finished; `rebuild` or `drop` continues from its step.
 
-    It stays when it is finished: lives must not be counted anew when a folder is lost.
+    It stays when it is finished: lives must not be counted anew when a folder is lost. A rebuild's life is the one that
+    it begins; in a drop's nothing lands, and all before it have ended.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,12 +44,17 @@ class RebuildRecord(BaseModel):
     @property
     def is_running(self) -> bool:
         """Whether publishers have to wait."""
-        return self.step is not RebuildStep.FINISHED
+        return self.step not in (RebuildStep.FINISHED, RebuildStep.DROPPED)
+
+    @property
+    def is_drop(self) -> bool:
+        """Whether the folder is dropped for good, and not for another life."""
+        return self.step in (RebuildStep.REMOVING, RebuildStep.DROPPED)
 
 
 def read_rebuild(table: TableName) -> Steps[RebuildRecord | None]:
     """The record of the table's newest rebuild, or None. Raises ManifestCorrupt."""
-    found = yield from _read(table)
+    found = yield from read_record(table)
     return found[0] if found else None
 
 
@@ -57,35 +66,43 @@ def first_life(table: TableName) -> Steps[int]:
     return record.life if record.is_running else record.life + 1
 
 
+def require_alive(table: TableName, life: int) -> Steps[None]:
+    """Raise RebuildRunning, TableDropped or LostRace if the life has ended: nothing of it may land or be cleared."""
+    record = yield from read_rebuild(table)
+    if record is None or record.life <= life:
+        return
+    if record.is_drop:
+        raise TableDropped(str(table), record.step.value)
+    if record.is_running:
+        raise RebuildRunning(str(table), record.step.value)
+    standing = yield from read_manifest(table)
+    if standing is None or standing.manifest.life != life:  # else that rebuild was called off
+        raise LostRace(str(table), "of an earlier life")
+
+
 def begin_rebuild(table: TableName) -> Steps[RebuildRecord]:
     """The rebuild under way, or a new one that gives the table its next life.
 
-    Raises RebuildRunning when another began one at this moment, and ManifestCorrupt for the record itself.
+    Raises RebuildRunning when another began one at this moment, TableDropped while the table is being dropped for good,
+    and ManifestCorrupt for the record itself.
     """
-    found = yield from _read(table)
+    found = yield from read_record(table)
+    if found is not None and found[0].step is RebuildStep.REMOVING:
+        raise TableDropped(str(table), found[0].step.value)
     if found is not None and found[0].is_running:
         return found[0]
-    life = yield from _last_life(table, found[0].life if found else 1)
-    record = RebuildRecord(table=str(table), life=life + 1, step=RebuildStep.DROPPING)
-    try:
-        if found is None:
-            yield Create(table.rebuild_record, encode(record))
-        else:
-            yield Replace(table.rebuild_record, encode(record), found[1].etag)
-    except (PathExists, PathChanged, PathMissing):
-        raise RebuildRunning(str(table), "begun by another") from None
-    return record
+    return (yield from put_record(table, RebuildStep.DROPPING, found))
 
 
 def advance_rebuild(table: TableName, record: RebuildRecord, step: RebuildStep) -> Steps[RebuildRecord]:
     """The record moved on to `step`. Raises RebuildRunning when another rebuild has moved it meanwhile."""
-    return (yield from _swap(table, record, record.model_copy(update={"step": step})))
+    return (yield from swap_record(table, record, record.model_copy(update={"step": step})))
 
 
 def drop_again(table: TableName, record: RebuildRecord) -> Steps[RebuildRecord]:
     """The record back at its first step, one life on, where what was loaded is beyond repair. Raises as above."""
     again = record.model_copy(update={"step": RebuildStep.DROPPING, "life": record.life + 1})
-    return (yield from _swap(table, record, again))
+    return (yield from swap_record(table, record, again))
 
 
 def drop_table_folder(table: TableName, keep: AttemptFolder | None = None) -> Steps[None]:
@@ -99,18 +116,42 @@ def drop_table_folder(table: TableName, keep: AttemptFolder | None = None) -> St
     yield DeleteTree(table.folder)
 
 
-def _swap(table: TableName, record: RebuildRecord, moved: RebuildRecord) -> Steps[RebuildRecord]:
-    found = yield from _read(table)
-    if found is None or found[0] != record:
-        raise RebuildRunning(str(table), found[0].step.value if found else "unknown")
+def put_record(
+    table: TableName, step: RebuildStep, found: tuple[RebuildRecord, Content] | None
+) -> Steps[RebuildRecord]:
+    """A record of the life after the last, at this step, in the place of `found`. Raises RebuildRunning."""
+    life = yield from _last_life(table, found[0].life if found else 1)
+    record = RebuildRecord(table=str(table), life=life + 1, step=step)
     try:
-        yield Replace(table.rebuild_record, encode(moved), found[1].etag)
+        if found is None:
+            yield Create(table.rebuild_record, encode(record))
+        else:
+            yield Replace(table.rebuild_record, encode(record), found[1].etag)
+    except (PathExists, PathChanged, PathMissing):
+        raise RebuildRunning(str(table), "begun by another") from None
+    return record
+
+
+def swap_record(table: TableName, record: RebuildRecord, moved: RebuildRecord) -> Steps[RebuildRecord]:
+    """`moved` in the place of the record. Raises RebuildRunning when that is not the one that is there."""
+    content = yield from require_record(table, record)
+    try:
+        yield Replace(table.rebuild_record, encode(moved), content.etag)
     except (PathChanged, PathMissing):
         raise RebuildRunning(str(table), "moved by another") from None
     return moved
 
 
-def _read(table: TableName) -> Steps[tuple[RebuildRecord, Content] | None]:
+def require_record(table: TableName, record: RebuildRecord) -> Steps[Content]:
+    """The record as it was read, if it is this one. Raises RebuildRunning when another has moved it meanwhile."""
+    found = yield from read_record(table)
+    if found is None or found[0] != record:
+        raise RebuildRunning(str(table), found[0].step.value if found else "unknown")
+    return found[1]
+
+
+def read_record(table: TableName) -> Steps[tuple[RebuildRecord, Content] | None]:
+    """The record with the bytes and ETag it was read from, or None. Raises ManifestCorrupt."""
     content = yield from read(table.rebuild_record)
     return (decode(RebuildRecord, table.rebuild_record, content.data), content) if content else None
 

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from mirror_assets.errors import UnknownOutcome
-from mirror_assets.landing.errors import ForeignFile, LostRace, ManifestLost, RebuildRunning, StagedFileLost
+from mirror_assets.landing.errors import (
+    ForeignFile,
+    LifeEnded,
+    LostRace,
+    ManifestLost,
+    RebuildRunning,
+    StagedFileLost,
+    TableDropped,
+)
 from mirror_assets.landing.format import Entry, Manifest, decode, encode
 from mirror_assets.landing.names import (
     PROCESSED,
@@ -13,7 +21,7 @@ from mirror_assets.landing.names import (
     history_life,
     landing_number,
 )
-from mirror_assets.landing.rebuild import RebuildStep, read_rebuild
+from mirror_assets.landing.rebuild import RebuildRecord, RebuildStep, read_rebuild, require_alive
 from mirror_assets.landing.state import Standing, put_manifest, read_manifest
 from mirror_assets.landing.steps import Create, DeleteTree, Rename, Steps, head, list_folder, read, receipt_of
 from mirror_assets.storage import PathChanged, PathExists, PathMissing
@@ -28,20 +36,29 @@ def recover(table: TableName, rebuild_life: int | None = None) -> Steps[Standing
     `rebuild_life` lets the rebuild of that life through, once the folder is dropped; everybody else waits until it is
     over. Whatever is there of an earlier life came late and counts for nothing.
 
-    Raises RebuildRunning, ManifestCorrupt, ManifestLost, StagedFileLost, ForeignFile.
+    Raises RebuildRunning, TableDropped, LifeEnded, ManifestCorrupt, ManifestLost, StagedFileLost, ForeignFile.
     """
     rebuild = yield from read_rebuild(table)
-    life = 1
-    if rebuild is not None and rebuild.is_running:
-        if rebuild.life != rebuild_life or rebuild.step is RebuildStep.DROPPING:
-            raise RebuildRunning(str(table), rebuild.step.value)
-        life = rebuild.life
+    life = _first_that_counts(rebuild, rebuild_life)
     standing = yield from read_manifest(table)
     if standing is None or standing.manifest.life < life:
-        standing = yield from _restore(table, life)
+        if standing is not None and rebuild is not None and rebuild.is_drop:
+            raise LifeEnded(str(table), standing.manifest.life)
+        standing = yield from _restore(table, life, rebuild)
     if standing is not None:
         yield from redo(table, standing.manifest)
     return standing
+
+
+def _first_that_counts(rebuild: RebuildRecord | None, rebuild_life: int | None) -> int:
+    """The first life that has not ended. Raises RebuildRunning and TableDropped for those who have to wait."""
+    if rebuild is None or rebuild.step is RebuildStep.FINISHED:
+        return 1
+    if rebuild.step is RebuildStep.REMOVING:
+        raise TableDropped(rebuild.table, rebuild.step.value)
+    if rebuild.is_running and (rebuild.life != rebuild_life or rebuild.step is RebuildStep.DROPPING):
+        raise RebuildRunning(rebuild.table, rebuild.step.value)
+    return rebuild.life
 
 
 def redo(table: TableName, manifest: Manifest) -> Steps[None]:
@@ -53,12 +70,18 @@ def redo(table: TableName, manifest: Manifest) -> Steps[None]:
         yield from _land(table, manifest, entry)
 
 
-def collect(table: TableName, newest: int) -> Steps[None]:
-    """Delete attempts that can't be committed any more: those of generations up to the newest (never by age)."""
-    for info in (yield from list_folder(table.scratch)):
-        folder = AttemptFolder.parse(table, info.name)
-        if folder is not None and folder.generation <= newest:
-            yield DeleteTree(folder.path)
+def collect(table: TableName, manifest: Manifest) -> Steps[None]:
+    """Delete attempts that can't be committed any more: those of generations up to the manifest's (never by age).
+
+    Raises RebuildRunning, TableDropped or LostRace: by those generations another life goes.
+    """
+    found = [AttemptFolder.parse(table, info.name) for info in (yield from list_folder(table.scratch))]
+    ended = [folder for folder in found if folder is not None and folder.generation <= manifest.generation]
+    if ended:
+        # Behind the listing: what another life had staged by then would be in it, and its record is older than that.
+        yield from require_alive(table, manifest.life)
+    for folder in ended:
+        yield DeleteTree(folder.path)
 
 
 def highest_landed(table: TableName) -> Steps[int]:
@@ -86,6 +109,7 @@ def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
             # Somebody moved it, perhaps we did and the reply was lost. Numbers only grow, so a number at or above
             # this one that has landed proves it.
             if (yield from highest_landed(table)) < entry.number:
+                yield from _require_standing(table, manifest)
                 raise StagedFileLost(str(table), entry.staged, entry.number) from None
             return
         except PathExists:
@@ -104,6 +128,14 @@ def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
             return
 
 
+def _require_standing(table: TableName, manifest: Manifest) -> Steps[None]:
+    """Raise what tells that the folder was dropped since the manifest was read: then its files are rightly gone."""
+    yield from require_alive(table, manifest.life)
+    standing = yield from read_manifest(table)
+    if standing is None or standing.manifest.life != manifest.life:
+        raise LostRace(str(table), manifest.slice)
+
+
 def _keep_history(table: TableName, manifest: Manifest) -> Steps[None]:
     """Keep the generation's entries before any of its files lands, so that each landed file can be recognised."""
     path = table.history(manifest.life, manifest.generation)
@@ -115,7 +147,7 @@ def _keep_history(table: TableName, manifest: Manifest) -> Steps[None]:
         return  # written by another publisher from the same manifest: a generation has one
 
 
-def _restore(table: TableName, life: int) -> Steps[Standing | None]:
+def _restore(table: TableName, life: int, rebuild: RebuildRecord | None) -> Steps[Standing | None]:
     """Make a lost manifest again from the newest generation kept since `life`, if what landed agrees with it."""
     # In this order: another publisher keeps a generation before its files land, so what we see landed is kept by now.
     highest = yield from highest_landed(table)
@@ -123,6 +155,7 @@ def _restore(table: TableName, life: int) -> Steps[Standing | None]:
     kept = [info for info in folder if (history_life(info.name) or 0) >= life]
     if not kept:
         if highest:
+            yield from _require_same(table, rebuild)
             why = f"{highest} files have landed and no generation is kept in {table.history_folder}"
             raise ManifestLost(str(table), why)
         return None
@@ -131,9 +164,16 @@ def _restore(table: TableName, life: int) -> Steps[Standing | None]:
         raise LostRace(str(table), "the newest")
     manifest = decode(Manifest, kept[-1].path, content.data)
     if highest >= manifest.next_number:
+        yield from _require_same(table, rebuild)
         raise ManifestLost(str(table), f"file {highest} landed after the newest kept generation")
     try:
         yield from put_manifest(table, manifest, etag=None)
     except PathExists:
         pass  # another publisher restored the same bytes
     return (yield from read_manifest(table))
+
+
+def _require_same(table: TableName, rebuild: RebuildRecord | None) -> Steps[None]:
+    """Raise LostRace if a rebuild or a drop has begun since this record was read: what is missing, it has dropped."""
+    if (yield from read_rebuild(table)) != rebuild:
+        raise LostRace(str(table), "the newest")

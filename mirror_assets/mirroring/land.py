@@ -33,5 +33,5 @@ def land_slice(work: TableWork, key: SliceKey, rebuild_life: int | None = None) 
     record = fitting_slice(work.store, work.name, key, footing)
     published = drive(publish(work.name, record, BLOCKING_CHECKS, rebuild_life), work.store)
     if work.exchange:
-        drive(collect(work.name, published.manifest.generation), work.exchange)
+        drive(collect(work.name, published.manifest), work.exchange)
     return published

@@ -75,7 +75,7 @@ class Search:
             try:
                 if _all_ended_well(minds, world) and (world.stored, world.ever) not in settled:
                     settled.add((world.stored, world.ever))
-                    self._settle(world)
+                    self.settle(world)
                 for action, after in _successors(minds, world):
                     if (after_key := hash(after)) not in seen:
                         seen[after_key] = (key, action)
@@ -84,7 +84,7 @@ class Search:
                 raise Violation("\n".join((*_trace(seen, key), str(broken)))) from None
         return len(seen)
 
-    def _settle(self, world: World) -> None:
+    def settle(self, world: World) -> None:
         """Fail unless recovery, and then every publisher once more, leave just what is expected landed."""
         recovered = _undisturbed(world, lambda _: recover(TABLE, self.rebuild_life))
         self._require_order(recovered.ever)
@@ -165,8 +165,12 @@ def _performed(world: World, request: Request) -> tuple[World, Hashable]:
 
 
 def _with_store(world: World, store: MemoryStore) -> World:
-    """The world with the store after a write. What is new in the table folder has the next number, never an old one."""
-    landing, ever = _landing(store), world.ever
+    """The world with the store after a write. What is new in the table folder has the next number, never an old one.
+
+    A folder that is gone is a table that is dropped: in another one, numbers begin anew.
+    """
+    landing = _landing(store)
+    ever = world.ever if store.folder_identity(TABLE.folder) is not None else ()
     for number, etag in landing:
         if (number, etag) not in world.landing:
             assert number > len(ever), f"number {number} landed a second time"
