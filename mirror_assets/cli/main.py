@@ -42,6 +42,7 @@ def _run(options: argparse.Namespace) -> Exit:
     from mirror_assets.cli import execute, fabric, show
     from mirror_assets.cli.demo import demo
     from mirror_assets.cli.doctor import doctor
+    from mirror_assets.cli.drop import drop
 
     commands = {
         "demo": lambda: demo(options.folder, options.months, options.settings, as_json=options.json),
@@ -53,6 +54,7 @@ def _run(options: argparse.Namespace) -> Exit:
         "plan": lambda: show.plan(options.config, options.table, as_json=options.json),
         "status": lambda: show.status(options.config, options.table, as_json=options.json),
         "reconcile": lambda: show.reconcile(options.config, options.table, as_json=options.json),
+        "drop": lambda: drop(options.config, options.name, yes=options.yes, as_json=options.json),
         "fabric create": lambda: fabric.create(options.config, options.name, as_json=options.json),
         "fabric start": lambda: fabric.start(options.config, replay=options.replay, as_json=options.json),
         "fabric status": lambda: fabric.status(options.config, as_json=options.json),
@@ -82,6 +84,9 @@ def _parser() -> argparse.ArgumentParser:
     _configured(commands, "replicate", "let the local stand-in for Fabric's replicator apply what has landed")
     rebuild = _configured(commands, "rebuild", "drop a table's folder and start it again with a snapshot; resumable")
     rebuild.add_argument("name", metavar="TABLE", help="the table's name in mirror.yaml")
+    drop = _configured(commands, "drop", "delete a table from the landing zone for good, so that the mirror drops it")
+    drop.add_argument("name", metavar="TABLE", help="a table of mirror.yaml, or one that is no longer in it")
+    drop.add_argument("--yes", action="store_true", help="don't ask")
     _fabric(commands)
     return parser
 

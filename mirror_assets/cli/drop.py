@@ -1,0 +1,59 @@
+"""`mirror-assets drop`: deletes a table from the landing zone, after asking. No Dagster job does it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from mirror_assets.automation.waiting import mirror_wait
+from mirror_assets.cli.exit import Exit
+from mirror_assets.cli.output import note, show_json
+from mirror_assets.config import load_config
+from mirror_assets.landing.drop import is_dropped
+from mirror_assets.landing.names import TableName
+from mirror_assets.landing.steps import drive
+from mirror_assets.mirroring.drop import drop_table, require_table
+from mirror_assets.mirroring.mirrors import open_mirror
+from mirror_assets.mirroring.zone import open_zone
+
+
+@dataclass(frozen=True)
+class DropLine:
+    """A drop as the command line shows it; `dropped` is false where there was nothing to drop."""
+
+    table: str
+    dropped: bool
+
+
+def drop(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
+    """Drop the table, from where an earlier drop was interrupted; it asks first, unless that was answered before."""
+    config, table = load_config(path), TableName.parse(name)
+    store = open_zone(config.landing_zone)
+    require_table(config, store, table)
+    there = not drive(is_dropped(table), store)
+    if there and not yes:
+        refused = _ask(table, store.root)
+        if refused is not None:
+            return refused
+    drop_table(store, table, mirror_wait(open_mirror(config, store), table), note)
+    if as_json:
+        show_json([DropLine(str(table), there)])
+    else:
+        note(f"{table}: dropped" if there else f"{table}: there is nothing to drop")
+    if table in config.names:
+        note(f"{table} is still in {config.file}: the next run begins it anew, with a snapshot")
+    return Exit.FINE
+
+
+def _ask(table: TableName, zone: str) -> Exit | None:
+    """The exit code of a drop that is not wanted, or None."""
+    what = f"{table}: its landing files and all that is staged for it are deleted from {zone}; then the mirror drops it"
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        note(f"error: {what}. Next: nobody can be asked here, so add --yes if you mean it.")
+        return Exit.BAD_SETTING
+    note(f"{what}.\nType the table's name to go on:")
+    if sys.stdin.readline().strip() == str(table):
+        return None
+    note("nothing was dropped")
+    return Exit.FAILED
