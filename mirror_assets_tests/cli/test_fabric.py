@@ -11,32 +11,6 @@ from mirror_assets.cli import main
 from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
-from mirror_assets_tests.onelake.server import LoopbackOneLake
-
-FILE = """\
-landing_zone:
-  onelake: {{url: "{url}", credential: client_secret, ca_bundle: ca.pem}}
-mirror:
-  fabric: {{workspace: {workspace}, item: {item}, endpoint: "{endpoint}", credential: client_secret, ca_bundle: ca.pem}}
-tables:
-  shop.orders: {{source: ./lake/orders, keys: [id]}}
-"""
-
-
-@pytest.fixture
-def database(
-    fabric: LoopbackFabric, onelake: LoopbackOneLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> LoopbackDatabase:
-    """A mirrored database that is ready, in the workspace of a new item, and a mirror.yaml for both in the folder."""
-    for name, value in onelake.environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(tmp_path)
-    item = onelake.new_item()
-    fabric.interface.workspace = item.workspace
-    (tmp_path / "ca.pem").write_bytes(onelake.ca.read_bytes() + fabric.ca.read_bytes())
-    text = FILE.format(url=item.url, workspace=item.workspace, item=item.guid, endpoint=fabric.url)
-    (tmp_path / "mirror.yaml").write_text(text, encoding="utf-8")
-    return fabric.interface.add(LoopbackDatabase("sales", id=item.guid))
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:

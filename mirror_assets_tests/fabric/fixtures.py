@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from mirror_assets.fabric.client import FabricClient
+from mirror_assets_tests.fabric.databases import LoopbackDatabase
 from mirror_assets_tests.fabric.loopback import LoopbackFabric
 from mirror_assets_tests.onelake.server import LoopbackOneLake
+
+_SETTINGS = """\
+landing_zone:
+  onelake: {{url: "{url}", credential: client_secret, ca_bundle: ca.pem}}
+mirror:
+  fabric: {{workspace: {workspace}, item: {item}, endpoint: "{endpoint}", credential: client_secret, ca_bundle: ca.pem}}
+tables:
+  shop.orders: {{source: ./lake/orders, keys: [id]}}
+"""
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +42,19 @@ def fabric(fabric_server: LoopbackFabric) -> LoopbackFabric:
 def client(fabric: LoopbackFabric, onelake: LoopbackOneLake) -> FabricClient:
     """The product's client of that workspace, with azure-identity's real credential."""
     return FabricClient(fabric.place, onelake.credential())
+
+
+@pytest.fixture
+def database(
+    fabric: LoopbackFabric, onelake: LoopbackOneLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> LoopbackDatabase:
+    """A mirrored database that is ready, in the workspace of a new item, and a mirror.yaml for both in the folder."""
+    for name, value in onelake.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    item = onelake.new_item()
+    fabric.interface.workspace = item.workspace
+    (tmp_path / "ca.pem").write_bytes(onelake.ca.read_bytes() + fabric.ca.read_bytes())
+    text = _SETTINGS.format(url=item.url, workspace=item.workspace, item=item.guid, endpoint=fabric.url)
+    (tmp_path / "mirror.yaml").write_text(text, encoding="utf-8")
+    return fabric.interface.add(LoopbackDatabase("sales", id=item.guid))

@@ -1,0 +1,109 @@
+"""Reconciling, rebuilding and dropping a table whose mirror is asked through Fabric's interface.
+
+Behind the loopback, the stand-in plays Fabric: it replicates when it is asked, and tells what Fabric tells.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from mirror_assets.automation.waiting import mirror_wait
+from mirror_assets.config import ConfigInvalid
+from mirror_assets.config.load import parse_config
+from mirror_assets.fabric.client import FabricClient
+from mirror_assets.fabric.mirror import FabricMirror
+from mirror_assets.mirroring.compare import reconcile_table
+from mirror_assets.mirroring.drop import drop_table
+from mirror_assets.mirroring.errors import MirrorFailed
+from mirror_assets.mirroring.rebuild import rebuild_table
+from mirror_assets.mirroring.work import TableWork
+from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets_tests.fabric.databases import LoopbackDatabase, replicating, told_table
+from mirror_assets_tests.fabric.loopback import LoopbackFabric
+from mirror_assets_tests.lab import TABLE, Lab
+
+SYNCED = "2026-11-21T05:07:11Z"
+
+
+@pytest.fixture
+def database(fabric: LoopbackFabric) -> LoopbackDatabase:
+    """A mirrored database that has no table yet."""
+    return fabric.interface.add(LoopbackDatabase("sales", state="Running"))
+
+
+def asked(lab: Lab, client: FabricClient, database: LoopbackDatabase) -> FabricMirror:
+    """The mirror of the lab's landing zone; Spark finds its tables where the stand-in puts them."""
+    return FabricMirror(client, UUID(database.id), lab.store, str(lab.root / "mirror"))
+
+
+def test_reconcile_waits_for_every_file_and_then_compares(
+    mirrored: Lab, client: FabricClient, database: LoopbackDatabase
+) -> None:
+    mirror, manifest = asked(mirrored, client, database), mirrored.work.manifest()
+    assert manifest is not None
+    assert reconcile_table(mirrored.work, mirror).state is ReconcileState.PENDING
+    told = told_table("shop", "orders", processedRows=manifest.landed_rows, lastSyncDateTime=SYNCED)
+    database.tables = lambda: [told]
+    assert len(mirrored.files) == 3
+    assert reconcile_table(mirrored.work, mirror).state is ReconcileState.PENDING, "all rows, but files are left"
+    database.tables = replicating(mirrored.replicator)
+    result = reconcile_table(mirrored.work, mirror)
+    assert (result.state, result.version, result.source_rows) == (ReconcileState.EQUAL, 5, 10)
+
+
+def test_a_table_that_fabric_has_stopped_waits_for_a_person(
+    mirrored: Lab, client: FabricClient, database: LoopbackDatabase
+) -> None:
+    error = {"errorCode": "SchemaMergeFailure", "message": "column amount"}
+    database.tables = lambda: [told_table("shop", "orders", "Failed", error=error)]
+    result = reconcile_table(mirrored.work, asked(mirrored, client, database))
+    assert (result.state, result.reason) == (ReconcileState.STOPPED, "column amount")
+
+
+def test_a_rebuild_waits_until_fabric_has_dropped_the_table_and_has_it_again(
+    mirrored: Lab, client: FabricClient, database: LoopbackDatabase
+) -> None:
+    database.tables = replicating(mirrored.replicator)
+    mirror = asked(mirrored, client, database)
+    assert mirror.table(TABLE) is not None
+    told: list[str] = []
+    published = rebuild_table(mirrored.work, mirror_wait(mirror, TABLE), told.append)
+    assert published.manifest.life == 2
+    assert told[-1].endswith("waiting for the table to come back")
+    assert reconcile_table(mirrored.work, mirror).state is ReconcileState.EQUAL
+
+
+def test_a_rebuild_of_a_table_that_fabric_fails_says_why(
+    mirrored: Lab, client: FabricClient, database: LoopbackDatabase
+) -> None:
+    answers = [[], [told_table("shop", "orders", "Failed", error={"errorCode": "X", "message": "bad file"})]]
+    database.tables = lambda: answers.pop(0)
+    with pytest.raises(MirrorFailed, match="bad file"):
+        rebuild_table(mirrored.work, mirror_wait(asked(mirrored, client, database), TABLE), lambda _: None)
+
+
+def test_a_drop_waits_until_fabric_has_dropped_the_table(
+    mirrored: Lab, client: FabricClient, database: LoopbackDatabase
+) -> None:
+    database.tables = replicating(mirrored.replicator)
+    mirror = asked(mirrored, client, database)
+    assert mirror.table(TABLE) is not None
+    drop_table(mirrored.store, TABLE, mirror_wait(mirror, TABLE), lambda _: None)
+    assert mirror.status() == ()
+
+
+def test_spark_is_not_sent_without_an_identity(
+    mirrored: Lab, client: FabricClient, database: LoopbackDatabase, fabric: LoopbackFabric
+) -> None:
+    ids = f"workspace: {fabric.interface.workspace}, item: {database.id}"
+    text = (
+        f"landing_zone: {{onelake: {{{ids}}}}}\nmirror:\n  fabric: {{{ids}, credential: default}}\n"
+        f"tables: {{{TABLE}: {{source: '{mirrored.uri}', keys: [id]}}}}\n"
+    )
+    config = parse_config(text.encode(), mirrored.config_file, {})
+    work = TableWork(config, config.table(TABLE), mirrored.work.log, mirrored.store, lambda: mirrored.spark)
+    database.tables = replicating(mirrored.replicator)
+    with pytest.raises(ConfigInvalid, match=r":3: mirror\.fabric\.credential: Spark can't read the mirror"):
+        reconcile_table(work, asked(mirrored, client, database))
