@@ -11,7 +11,7 @@ from mirror_assets.landing.errors import LostRace, ManifestCorrupt, RebuildRunni
 from mirror_assets.landing.format import decode, encode
 from mirror_assets.landing.names import AttemptFolder, TableName, history_life
 from mirror_assets.landing.state import read_manifest
-from mirror_assets.landing.steps import Create, DeleteTree, Replace, Steps, list_folder, read
+from mirror_assets.landing.steps import Create, DeleteTree, Replace, Steps, identity_of, list_folder, read
 from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing
 
 
@@ -108,12 +108,19 @@ def drop_again(table: TableName, record: RebuildRecord) -> Steps[RebuildRecord]:
 def drop_table_folder(table: TableName, keep: AttemptFolder | None = None) -> Steps[None]:
     """Delete what is staged but for `keep`, then the table folder: what is left of the ended life can't land any more.
 
-    `keep` is the snapshot of the life that begins.
+    `keep` is the snapshot of the life that begins. Raises RebuildRunning when another has dropped the folder meanwhile.
     """
-    for info in (yield from list_folder(table.scratch)):
+    staged = yield from list_folder(table.scratch)
+    identity = yield from identity_of(table.folder)
+    # Behind both: while this is still to be done, no folder is a new life's. So none is deleted, however late.
+    record = yield from read_rebuild(table)
+    if record is None or record.step is not RebuildStep.DROPPING:
+        raise RebuildRunning(str(table), record.step.value if record else "unknown")
+    for info in staged:
         if keep is None or info.path != keep.path:
             yield DeleteTree(info.path)
-    yield DeleteTree(table.folder)
+    if identity is not None:
+        yield DeleteTree(table.folder, identity)
 
 
 def put_record(

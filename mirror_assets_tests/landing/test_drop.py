@@ -26,7 +26,7 @@ from mirror_assets.landing.rebuild import (
 )
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import Footing
-from mirror_assets.landing.steps import Create, DeleteTree, Steps, drive
+from mirror_assets.landing.steps import Create, DeleteTree, Steps, drive, list_folder
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets_tests import figures
 from mirror_assets_tests.landing.faults import points, run_with
@@ -408,7 +408,8 @@ def nothing(*_: object) -> Steps[None]:
 
 def folder_first(table: TableName, _record: RebuildRecord) -> Steps[None]:
     yield DeleteTree(table.folder)
-    yield from drop_table_folder(table)
+    for info in (yield from list_folder(table.scratch)):
+        yield DeleteTree(info.path)
 
 
 def any_life(*_: object) -> int:

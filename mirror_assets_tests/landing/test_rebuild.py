@@ -20,7 +20,7 @@ from mirror_assets.landing.rebuild import (
 )
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import Footing
-from mirror_assets.landing.steps import drive
+from mirror_assets.landing.steps import DeleteTree, drive
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, hex_id, manifest_of, stage
 from mirror_assets_tests.landing.zone import landed
@@ -94,6 +94,23 @@ def test_what_cannot_be_mended_is_dropped_again_under_another_life(store: LocalS
     record = loading(store)
     again = drive(drop_again(TABLE, record), store)
     assert (again.life, again.step) == (record.life + 1, RebuildStep.DROPPING)
+
+
+def test_a_rebuild_that_was_stalled_drops_no_folder_of_the_life_that_another_has_begun(store: LocalStore) -> None:
+    begun_life(store)
+    record = drive(begin_rebuild(TABLE), store)
+    stalled = drop_table_folder(TABLE)
+    late = next(stalled)
+    while not (isinstance(late, DeleteTree) and late.folder == TABLE.folder):
+        late = stalled.send(late.perform(store))
+    drive(drop_table_folder(TABLE), store)
+    loaded = drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), store)
+    land(store, stage(store, SECOND_LIFE, last=9), rebuild_life=2)
+    late.perform(store)
+    assert landed(store) == [(1, (9, 0))]
+    with pytest.raises(RebuildRunning, match="loading"):
+        drive(drop_table_folder(TABLE), store)
+    finish(store, loaded)
 
 
 @pytest.mark.parametrize("late", ["history", "manifest", "both"])
