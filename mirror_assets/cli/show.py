@@ -16,6 +16,7 @@ from mirror_assets.config import Config, TableSettings, load_config
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.session import open_session
 from mirror_assets.errors import MirrorError
+from mirror_assets.landing.folders import table_names
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.mirroring.lag import table_lag
@@ -26,6 +27,7 @@ from mirror_assets.mirroring.work import TableWork
 from mirror_assets.mirroring.zone import open_exchange, open_zone, session_settings
 from mirror_assets.monitoring import Mirror, MonitoredTable
 from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
+from mirror_assets.storage import Store
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,8 @@ def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
     """Show what is covered, landed and applied."""
     config = load_config(path)
     lines, errors = list[StatusLine](), list[MirrorError]()
-    mirrored = _mirrored(open_mirror(config, open_zone(config.landing_zone)), errors)
+    store = open_zone(config.landing_zone)
+    mirrored = _mirrored(open_mirror(config, store), errors)
     for work in _works(config, tables):
         try:
             lines.append(_status(work, mirrored))
@@ -128,6 +131,8 @@ def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
         ]
         columns = ("table", "source", "covered", "lag seconds", "landed file", "applied file", "state", "message")
         show_records("Status", columns, rows)
+    if not tables:
+        _tell_orphans(config, store)
     return _told(errors)
 
 
@@ -169,6 +174,13 @@ def _show_reconciliations(results: Sequence[Reconciliation]) -> None:
         for text in (result.reason, *map(shown, result.samples)):
             if text:
                 note(f"{result.table}: {text}")
+
+
+def _tell_orphans(config: Config, store: Store) -> None:
+    """Tell of tables that are no longer in mirror.yaml: they keep their folders until somebody drops them."""
+    for name in table_names(store):
+        if name not in config.names:
+            note(f"{name} has a folder in the landing zone and is not in {config.file}: `mirror-assets drop {name}`")
 
 
 def _told(errors: Sequence[MirrorError]) -> Exit:

@@ -87,6 +87,16 @@ def test_a_table_that_is_still_configured_is_named_so(
     assert zone.list(TABLE.folder) == []
 
 
+def test_status_tells_of_orphans(zone: LocalStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The source of the other table is not there: that keeps nobody from being told."""
+    assert zone.list(TABLE.folder)
+    main(["status"])
+    assert "`mirror-assets drop shop.orders`" in capsys.readouterr().err
+    (tmp_path / "mirror.yaml").write_text(SETTINGS.format(table="shop.orders"))
+    main(["status"])
+    assert "drop" not in capsys.readouterr().err
+
+
 def test_a_run_after_it_begins_another_life_with_a_snapshot(mirrored: Lab) -> None:
     config = ["--config", str(mirrored.config_file)]
     mirrored.replicator.poll()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from mirror_assets.cli import main
 from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table
@@ -82,6 +84,29 @@ def test_status_shows_the_states_of_tables(database: LoopbackDatabase, capsys: p
         ("shop.bad", "Failed", "type changed"),
         ("shop.orders", "Replicating", None),
     ]
+
+
+def test_replicate_only_asks(database: LoopbackDatabase, capsys: pytest.CaptureFixture[str]) -> None:
+    database.tables = lambda: [told_table("shop", "orders", processedRows=12)]
+    assert main(["replicate"]) == 0
+    shown = capsys.readouterr().out
+    assert all(text in shown for text in ("shop.orders", "Replicating", "12"))
+
+
+def test_status_goes_on_where_fabric_does_not_tell(
+    database: LoopbackDatabase, fabric: LoopbackFabric, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders = pa.table({"id": pa.array([1, 2], pa.int64())})
+    write_deltalake(str(tmp_path / "lake" / "orders"), orders, configuration={"delta.enableChangeDataFeed": "true"})
+    database.tables = lambda: [told_table("shop", "orders", "Snapshotting")]
+    assert main(["status", "--json"]) == 0
+    line = told(capsys)
+    assert (line["state"], line["applied"], line["tip"]) == ("Snapshotting", None, 0)
+    fabric.faults.append(Fault("getTablesMirroringStatus", Answer.refusal(403, "InsufficientPrivileges")))
+    assert main(["status", "--json"]) == 2
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)[0]["state"] == "unknown"
+    assert "InsufficientPrivileges" in shown.err
 
 
 def test_a_denied_question_exits_with_2(

@@ -1,0 +1,46 @@
+"""A drop as tests run it, and tables to drop."""
+
+from __future__ import annotations
+
+from mirror_assets.landing.drop import begin_drop, end_drop, remove_table
+from mirror_assets.landing.format import Manifest, SliceRecord
+from mirror_assets.landing.publish import Outcome, publish
+from mirror_assets.landing.rebuild import RebuildRecord, first_life
+from mirror_assets.landing.state import Footing
+from mirror_assets.landing.steps import Steps, drive
+from mirror_assets.storage import Store
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, hex_id, manifest_of, stage
+
+NEW_SLICE = 20
+
+
+def drop() -> Steps[RebuildRecord]:
+    """A drop from its beginning, or from where an earlier one was killed."""
+    record = yield from begin_drop(TABLE)
+    yield from remove_table(TABLE, record)
+    return (yield from end_drop(TABLE, record))
+
+
+def land(store: Store, record: SliceRecord, rebuild_life: int | None = None) -> Outcome:
+    """Publish the slice; how it ended."""
+    return drive(publish(TABLE, record, CHECKS, rebuild_life), store).outcome
+
+
+def mirrored(store: Store, slices: int = 2) -> Manifest:
+    """The manifest of a table with some slices landed, and another staged."""
+    for last in range(slices):
+        land(store, stage(store, footing_of(store), last))
+    stage(store, footing_of(store), last=slices, attempt="ahead")
+    manifest = manifest_of(store)
+    assert manifest is not None
+    return manifest
+
+
+def new_life(store: Store, last: int = NEW_SLICE) -> SliceRecord:
+    """A staged snapshot of the life that begins now."""
+    return stage(store, Footing(drive(first_life(TABLE), store), hex_id("new"), 1, 1, -1), last, attempt="new")
+
+
+def nothing_left(store: Store) -> bool:
+    """Whether folder and staged attempts are gone."""
+    return not (store.list(TABLE.folder) or store.list(TABLE.scratch))

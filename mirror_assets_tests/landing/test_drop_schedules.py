@@ -1,0 +1,286 @@
+"""Every schedule of a drop and whoever else is alive: publishers, a first load, a rebuild, and a run after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pytest
+
+from mirror_assets.errors import MirrorError
+from mirror_assets.landing.errors import LifeEnded
+from mirror_assets.landing.format import MarkerCounts, SliceRecord, StagedPart, encode
+from mirror_assets.landing.metadata import metadata_bytes
+from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName
+from mirror_assets.landing.publish import publish
+from mirror_assets.landing.rebuild import (
+    RebuildRecord,
+    RebuildStep,
+    advance_rebuild,
+    begin_rebuild,
+    drop_table_folder,
+    first_life,
+    read_rebuild,
+)
+from mirror_assets.landing.recover import recover
+from mirror_assets.landing.state import Footing
+from mirror_assets.landing.steps import Create, DeleteTree, Steps, drive, list_folder
+from mirror_assets.storage import Store
+from mirror_assets_tests import figures
+from mirror_assets_tests.landing.drops import NEW_SLICE, drop, mirrored, nothing_left
+from mirror_assets_tests.landing.minds import Start
+from mirror_assets_tests.landing.schedules import Search, Violation, World
+from mirror_assets_tests.landing.staging import (
+    CHECKS,
+    KEYS,
+    TABLE,
+    content_of,
+    footing_of,
+    hex_id,
+    manifest_of,
+    new_record,
+    part_bytes,
+    receipt_for,
+    stage,
+    with_verdicts,
+)
+from mirror_assets_tests.landing.zone import LIMIT, landed
+from mirror_assets_tests.storage.memory import MemoryStore
+
+
+def publisher(record: SliceRecord) -> Start:
+    """Somebody who publishes a slice of the life that a drop ends."""
+
+    def start(_life: int) -> Steps[None]:
+        try:
+            yield from publish(TABLE, record, CHECKS)
+        except LifeEnded:
+            return  # it was started again, and finds what it had left behind itself: a rebuild clears that
+
+    return start
+
+
+def staged(life: int, attempt: str) -> Steps[SliceRecord]:
+    """A snapshot of this life, staged by requests."""
+    footing = Footing(life, hex_id(f"life {life} {attempt}"), 1, 1, -1)
+    key, name = SliceKey(life, 0, NEW_SLICE), hex_id(f"{attempt} {life}")
+    data = part_bytes(receipt_for(footing, key, name), 0)
+    path = AttemptFolder(TABLE, 1, name).part("part-00000.parquet")
+    etag: str = yield Create(path, data)
+    part = StagedPart(
+        name="part-00000.parquet", etag=etag, bytes=len(data), sha256=None, markers=MarkerCounts(inserts=1, deletes=1)
+    )
+    return with_verdicts(new_record(footing, key, name, (part,)))
+
+
+def newcomer(started: int) -> Steps[None]:
+    """A run of the table, as `mirror-assets run` does it: a new life with a snapshot, where there is none."""
+    try:
+        if (yield from recover(TABLE)) is None:
+            life = yield from first_life(TABLE)
+            record = yield from staged(life, f"new {started}")
+            yield from publish(TABLE, record, CHECKS)
+    except LifeEnded:
+        yield from rebuild(f"new {started}")
+
+
+def rebuild(attempt: str) -> Steps[None]:
+    """A rebuild, without the waits for the mirror."""
+    record = yield from begin_rebuild(TABLE)
+    snapshot = yield from staged(record.life, f"re {attempt}")
+    if record.step is RebuildStep.DROPPING:
+        yield from drop_table_folder(TABLE, snapshot.folder)
+        record = yield from advance_rebuild(TABLE, record, RebuildStep.LOADING)
+    if (yield from recover(TABLE, record.life)) is None:
+        yield from publish(TABLE, snapshot, CHECKS, record.life)
+    yield from advance_rebuild(TABLE, record, RebuildStep.FINISHED)
+
+
+def alone(steps: Steps[object], store: Store) -> None:
+    """Run the steps undisturbed: then there is no reason to fail."""
+    try:
+        drive(steps, store)
+    except MirrorError as error:
+        raise AssertionError(f"ended with {error!r}") from error
+
+
+def dropper(_started: int) -> Steps[None]:
+    yield from drop()
+
+
+@dataclass(frozen=True)
+class Dropping(Search):
+    """A search that ends well if a drop that is run again ends, and a run after it lands just one new snapshot."""
+
+    def settle(self, world: World) -> None:
+        store = world.store.clone()
+        record = drive(read_rebuild(TABLE), store)
+        if record is None or record.step is not RebuildStep.DROPPED:
+            alone(drop(), store)
+            assert nothing_left(store), "something is left"
+        self._require_new(store, "what a drop has left")
+        alone(newcomer(98), store)
+        alone(newcomer(99), store)
+        self._require_new(store, "what landed after the drop")
+        assert len(landed(store)) == 1
+        alone(drop(), store)
+        assert nothing_left(store), "a second drop has left something"
+
+    def _require_new(self, store: MemoryStore, what: str) -> None:
+        manifest = manifest_of(store)
+        for number, content in landed(store):
+            assert (number, content) == (1, (NEW_SLICE, 0)), f"{what}: {number}, {content}"
+            receipt = store.read(TABLE.landing_file(number), LIMIT).data
+            assert manifest is not None
+            assert content_of(receipt) == (NEW_SLICE, 0)
+
+
+def search(zone: MemoryStore, *publishers: Start) -> Dropping:
+    return Dropping(zone, publishers, contents={}, expected=())
+
+
+def beside_a_publisher(parts: int) -> Dropping:
+    """A drop while the next slice is on its way."""
+    zone = MemoryStore()
+    mirrored(zone, slices=1)
+    return search(zone, publisher(stage(zone, footing_of(zone), 8, parts, "a")), dropper)
+
+
+def beside_a_first_load(parts: int) -> Dropping:
+    """A drop while the first slice of the table is on its way, which finds no manifest to tell it of the drop."""
+    zone = MemoryStore()
+    return search(zone, publisher(stage(zone, footing_of(zone), 7, parts, "a")), dropper)
+
+
+def drop_and_run(started: int) -> Steps[None]:
+    """A drop, and a run that begins the table anew when it is done."""
+    yield from drop()
+    yield from newcomer(started)
+
+
+def with_a_run_after(case: Callable[[int], Dropping], parts: int = 1) -> Dropping:
+    """The same, where the table is begun anew while the publisher is still at its slice."""
+    found = case(parts)
+    return replace(found, publishers=(found.publishers[0], drop_and_run))
+
+
+def with_a_run_beside(case: Callable[[int], Dropping]) -> Dropping:
+    """The same, where a third party begins the table anew as soon as it may."""
+    found = case(1)
+    return replace(found, publishers=(*found.publishers, newcomer))
+
+
+def beside_a_rebuild() -> Dropping:
+    zone = MemoryStore()
+    mirrored(zone, slices=1)
+    return search(zone, lambda started: rebuild(f"r {started}"), dropper)
+
+
+def of_what_has_just_landed() -> Dropping:
+    """A first load that is dropped when it has landed, while a run has seen no manifest yet."""
+    zone = MemoryStore()
+    record = stage(zone, footing_of(zone), 7)
+
+    def land_and_drop(_started: int) -> Steps[None]:
+        yield from publish(TABLE, record, CHECKS)
+        yield from drop()
+
+    return search(zone, newcomer, land_and_drop)
+
+
+def late_requests(*publishers: Start) -> Dropping:
+    """A drop while requests of a first load arrive late, whose sender is dead."""
+    zone = MemoryStore()
+    ended = mirrored(zone, slices=1)
+    late = (
+        Create(TABLE.metadata, metadata_bytes(KEYS)),
+        Create(TABLE.manifest, encode(ended)),
+        Create(TABLE.history(1, 1), encode(ended)),
+    )
+    return replace(search(zone, *publishers), flying=frozenset(late))
+
+
+Case = tuple[Callable[[], Dropping], int, int]
+CASES: dict[str, Case] = {
+    "a slice": (partial(beside_a_publisher, 2), 0, 0),
+    "a slice, a crash": (partial(beside_a_publisher, 1), 0, 1),
+    "a slice, an answer lost or a request late": (partial(beside_a_publisher, 1), 1, 0),
+    "a first load": (partial(beside_a_first_load, 2), 0, 0),
+    "a first load, a crash": (partial(beside_a_first_load, 1), 0, 1),
+    "a first load, an answer lost or a request late": (partial(beside_a_first_load, 1), 1, 0),
+    "a slice, and a run after it": (partial(with_a_run_after, beside_a_publisher), 0, 0),
+    "a first load, and a run after it": (partial(with_a_run_after, beside_a_first_load), 0, 0),
+    "what has just landed, and a run": (of_what_has_just_landed, 0, 0),
+    "a rebuild": (beside_a_rebuild, 0, 0),
+    "a rebuild, a crash": (beside_a_rebuild, 0, 1),
+    "late requests of a first load, and a run after it": (partial(late_requests, drop_and_run), 0, 0),
+}
+LARGER: dict[str, Case] = {
+    "a slice, a run after it, a crash": (partial(with_a_run_after, beside_a_publisher), 0, 1),
+    "a slice, and a run beside it": (partial(with_a_run_beside, beside_a_publisher), 0, 0),
+    "late requests of a first load, and a run beside it": (partial(late_requests, dropper, newcomer), 0, 0),
+}
+
+
+def searched(name: str, case: Callable[[], Dropping], losses: int, crashes: int) -> int:
+    """How many worlds there are; at least as many as make a search."""
+    worlds = replace(case(), losses=losses, crashes=crashes).run()
+    figures.report("every schedule of a drop", "states", worlds, name)
+    return worlds
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_schedule_of_a_drop_leaves_nothing_of_the_dropped_life(name: str) -> None:
+    assert searched(name, *CASES[name]) > 1_000, "a search that has become trivial"
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", LARGER)
+def test_more_schedules_of_a_drop(name: str) -> None:
+    assert searched(name, *LARGER[name]) > 100_000, "a search that has become trivial"
+
+
+def nothing(*_: object) -> Steps[None]:
+    """Steps left out."""
+    yield from ()
+
+
+def folder_first(table: TableName, _record: RebuildRecord) -> Steps[None]:
+    yield DeleteTree(table.folder)
+    for info in (yield from list_folder(table.scratch)):
+        yield DeleteTree(info.path)
+
+
+def any_life(*_: object) -> int:
+    return 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "mutant", "case", "broken"),
+    [
+        (
+            "mirror_assets_tests.landing.drops.remove_table",
+            folder_first,
+            "a slice",
+            "something is left|gap before|a drop has left",
+        ),
+        ("mirror_assets.landing.recover.require_alive", nothing, "a slice, and a run after it", "StagedFileLost"),
+        ("mirror_assets.landing.recover._require_standing", nothing, "a slice", "StagedFileLost"),
+        (
+            "mirror_assets.landing.recover._first_that_counts",
+            any_life,
+            "a first load, and a run after it",
+            "TableDropped",
+        ),
+        ("mirror_assets.landing.recover._require_same", nothing, "what has just landed, and a run", "ManifestLost"),
+    ],
+)
+def test_a_drop_without_a_rule_breaks(
+    monkeypatch: pytest.MonkeyPatch, rule: str, mutant: object, case: str, broken: str
+) -> None:
+    sound, losses, crashes = CASES[case]
+    prepared = replace(sound(), losses=losses, crashes=crashes)
+    monkeypatch.setattr(rule, mutant)
+    with pytest.raises(Violation, match=broken):
+        prepared.run()
