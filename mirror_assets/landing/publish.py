@@ -17,7 +17,7 @@ from mirror_assets.landing.format import Entry, Manifest, SliceKind, SliceRecord
 from mirror_assets.landing.metadata import ensure_metadata
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import require_alive
-from mirror_assets.landing.recover import collect, recover, redo
+from mirror_assets.landing.recover import collect, list_attempts, recover, redo
 from mirror_assets.landing.state import Standing, put_manifest, read_manifest
 from mirror_assets.landing.steps import Steps, list_folder
 from mirror_assets.storage import PathChanged, PathExists, PathMissing
@@ -49,9 +49,10 @@ def publish(
     SliceNotChecked, SliceNotStaged (staged for another generation), LostRace, TableDropped (staged before that), and
     what recovery raises.
     """
+    attempts = yield from list_attempts(table)
     standing = yield from recover(table, rebuild_life)
     if standing is not None:
-        yield from collect(table, standing.manifest)
+        yield from collect(attempts, standing.manifest)
     else:
         yield from require_alive(table, record.life)
     done = _covered_before(record, standing)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mirror_assets.errors import UnknownOutcome
 from mirror_assets.landing.errors import (
     ForeignFile,
@@ -70,18 +72,21 @@ def redo(table: TableName, manifest: Manifest) -> Steps[None]:
         yield from _land(table, manifest, entry)
 
 
-def collect(table: TableName, manifest: Manifest) -> Steps[None]:
+def list_attempts(table: TableName) -> Steps[list[AttemptFolder]]:
+    """Every staged attempt, complete or not."""
+    found = [AttemptFolder.parse(table, info.name) for info in (yield from list_folder(table.scratch))]
+    return [folder for folder in found if folder is not None]
+
+
+def collect(attempts: Sequence[AttemptFolder], manifest: Manifest) -> Steps[None]:
     """Delete attempts that can't be committed any more: those of generations up to the manifest's (never by age).
 
-    Raises RebuildRunning, TableDropped or LostRace: by those generations another life goes.
+    They are listed before the manifest and the rebuild record are read: what another life has staged by then has its
+    record, too, and recovery refuses. Later ones would be judged by the generations of a life that is not theirs.
     """
-    found = [AttemptFolder.parse(table, info.name) for info in (yield from list_folder(table.scratch))]
-    ended = [folder for folder in found if folder is not None and folder.generation <= manifest.generation]
-    if ended:
-        # Behind the listing: what another life had staged by then would be in it, and its record is older than that.
-        yield from require_alive(table, manifest.life)
-    for folder in ended:
-        yield DeleteTree(folder.path)
+    for folder in attempts:
+        if folder.generation <= manifest.generation:
+            yield DeleteTree(folder.path)
 
 
 def highest_landed(table: TableName) -> Steps[int]:

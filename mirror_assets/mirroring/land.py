@@ -8,7 +8,7 @@ from mirror_assets.landing.errors import SliceMissing
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.parts import fitting_slice
 from mirror_assets.landing.publish import Outcome, Published, publish
-from mirror_assets.landing.recover import collect, recover
+from mirror_assets.landing.recover import collect, list_attempts, recover
 from mirror_assets.landing.state import next_footing
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.judge import BLOCKING_CHECKS
@@ -33,5 +33,6 @@ def land_slice(work: TableWork, key: SliceKey, rebuild_life: int | None = None) 
     record = fitting_slice(work.store, work.name, key, footing)
     published = drive(publish(work.name, record, BLOCKING_CHECKS, rebuild_life), work.store)
     if work.exchange:
-        drive(collect(work.name, published.manifest), work.exchange)
+        attempts = drive(list_attempts(work.name), work.exchange)
+        drive(collect(attempts, published.manifest), work.exchange)
     return published

@@ -10,7 +10,7 @@ import pytest
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import LifeEnded
-from mirror_assets.landing.format import MarkerCounts, SliceRecord, StagedPart, encode
+from mirror_assets.landing.format import Manifest, MarkerCounts, SliceRecord, StagedPart, encode
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName
 from mirror_assets.landing.publish import publish
@@ -23,7 +23,7 @@ from mirror_assets.landing.rebuild import (
     first_life,
     read_rebuild,
 )
-from mirror_assets.landing.recover import recover
+from mirror_assets.landing.recover import collect, list_attempts, recover
 from mirror_assets.landing.state import Footing
 from mirror_assets.landing.steps import Create, DeleteTree, Steps, drive, list_folder
 from mirror_assets.storage import Store
@@ -252,6 +252,11 @@ def folder_first(table: TableName, _record: RebuildRecord) -> Steps[None]:
         yield DeleteTree(info.path)
 
 
+def collect_late(_attempts: object, manifest: Manifest) -> Steps[None]:
+    """Judges what is listed behind the record."""
+    yield from collect((yield from list_attempts(TABLE)), manifest)
+
+
 def any_life(*_: object) -> int:
     return 1
 
@@ -265,7 +270,7 @@ def any_life(*_: object) -> int:
             "a slice",
             "something is left|gap before|a drop has left",
         ),
-        ("mirror_assets.landing.recover.require_alive", nothing, "a slice, and a run after it", "StagedFileLost"),
+        ("mirror_assets.landing.publish.collect", collect_late, "a slice, and a run after it", "StagedFileLost"),
         ("mirror_assets.landing.recover._require_standing", nothing, "a slice", "StagedFileLost"),
         (
             "mirror_assets.landing.recover._first_that_counts",
