@@ -33,6 +33,8 @@ class ErrorCode(str, Enum):
     OUTCOME_UNKNOWN = "outcome_unknown"
     FILE_SYSTEM_UNFIT = "file_system_unfit"
     CREDENTIAL_INCOMPLETE = "credential_incomplete"
+    CREDENTIAL_UNFIT = "credential_unfit"
+    CERTIFICATE_REFUSED = "certificate_refused"
     TOKEN_REFUSED = "token_refused"  # noqa: S105 a code
     ITEM_MISSING = "item_missing"
     STORE_THROTTLED = "store_throttled"

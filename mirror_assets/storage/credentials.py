@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
@@ -15,7 +16,7 @@ from azure.identity import (
     WorkloadIdentityCredential,
 )
 
-from mirror_assets.storage.errors import CredentialIncomplete
+from mirror_assets.storage.errors import CertificateRefused, CredentialIncomplete, CredentialUnfit
 
 TENANT, CLIENT, SECRET = "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"
 AUTHORITY, TOKEN_FILE = "AZURE_AUTHORITY_HOST", "AZURE_FEDERATED_TOKEN_FILE"
@@ -41,10 +42,29 @@ class CredentialKind(str, Enum):
 def credential_of(
     kind: CredentialKind, ca_bundle: Path | None = None, environment: Mapping[str, str] = os.environ
 ) -> TokenCredential:
-    """The credential; it asks for a token when one is needed. Raises CredentialIncomplete."""
+    """The credential; it asks for a token when one is needed.
+
+    Raises CredentialIncomplete, CredentialUnfit, and CertificateRefused for a `ca_bundle` that can't be read.
+    """
     missing = tuple(name for name in kind.variables if not environment.get(name))
     if missing:
         raise CredentialIncomplete(kind.value, missing)
+    if ca_bundle:
+        _require_certificates(ca_bundle)
+    try:
+        return _made(kind, ca_bundle, environment)
+    except ValueError as error:
+        raise CredentialUnfit(kind.value, str(error)) from error
+
+
+def _require_certificates(bundle: Path) -> None:
+    try:
+        ssl.create_default_context(cafile=bundle)
+    except OSError as error:
+        raise CertificateRefused(str(bundle), f"no authority can be read from it ({error.strerror})") from error
+
+
+def _made(kind: CredentialKind, ca_bundle: Path | None, environment: Mapping[str, str]) -> TokenCredential:
     if kind is CredentialKind.MANAGED_IDENTITY:
         return ManagedIdentityCredential(client_id=environment.get(CLIENT))
     verify = {"connection_verify": str(ca_bundle)} if ca_bundle else {}

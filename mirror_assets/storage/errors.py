@@ -126,6 +126,32 @@ class CredentialIncomplete(SettingError):
         )
 
 
+class CredentialUnfit(SettingError):
+    """What the environment says about the credential can't be right."""
+
+    code = ErrorCode.CREDENTIAL_UNFIT
+
+    def __init__(self, kind: str, why: str) -> None:
+        self.kind = kind
+        super().__init__(
+            f"credential {kind} can't be used: {why}",
+            "correct the AZURE_ variables in the environment, or choose another credential.",
+        )
+
+
+class CertificateRefused(SettingError):
+    """A server's certificate is not signed by anybody whom we trust, or nobody can tell whom we trust."""
+
+    code = ErrorCode.CERTIFICATE_REFUSED
+
+    def __init__(self, where: str, why: str) -> None:
+        self.where = where
+        super().__init__(
+            f"the certificate of {where} is refused: {why}.",
+            "set ca_bundle to a PEM file with the authority that signed it; verification can't be switched off.",
+        )
+
+
 class TokenRefused(SettingError):
     """No token could be had, or the store did not take it."""
 
@@ -179,11 +205,14 @@ class StoreRefused(StopError):
 
 
 class ApiVersionRefused(SettingError):
-    """The SDK does not speak this version of the storage interface."""
+    """The SDK or OneLake does not speak this version of the storage interface."""
 
     code = ErrorCode.API_VERSION_REFUSED
 
     def __init__(self, version: str, why: str) -> None:
         self.version = version
         first_line = why.partition("\n")[0]
-        super().__init__(f"api_version {version!r} can't be used: {first_line}.", "leave the setting out.")
+        super().__init__(
+            f"api_version {version!r} can't be used: {first_line}.",
+            "leave landing_zone.onelake.api_version out, or set it to one that both know, such as 2021-06-08.",
+        )

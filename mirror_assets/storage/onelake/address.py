@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 ENDPOINT = "https://onelake.dfs.fabric.microsoft.com"
 LANDING_ZONE = "Files/LandingZone"
@@ -28,8 +28,8 @@ class OneLakeAddress:
             if not _GUID.fullmatch(text):
                 raise ValueError(f"expected the {what}'s GUID in small letters, got {text!r}")
         parts = urlsplit(self.endpoint)
-        if parts.scheme != "https" or not _HOST.fullmatch(parts.netloc) or parts.path.strip("/"):
-            raise ValueError(f"expected an endpoint such as {ENDPOINT}, got {self.endpoint!r}")
+        if parts.scheme != "https" or not _HOST.fullmatch(parts.netloc) or self.endpoint != f"https://{parts.netloc}":
+            raise ValueError(f"expected an endpoint such as {ENDPOINT}, got {_shown(parts)!r}")
 
     @classmethod
     def parse(cls, url: str) -> OneLakeAddress:
@@ -38,12 +38,12 @@ class OneLakeAddress:
         Raises ValueError for any other text.
         """
         parts = urlsplit(url.strip())
-        segments = [unquote(segment) for segment in parts.path.split("/") if segment]
-        if parts.scheme != "https" or parts.query or parts.fragment or len(segments) < 2:
-            raise ValueError(f"expected the landing zone's URL as the portal shows it, got {url!r}")
+        segments = [segment for segment in parts.path.split("/") if segment]
+        if parts.scheme != "https" or parts.query or parts.fragment or "@" in parts.netloc or len(segments) < 2:
+            raise ValueError(f"expected the landing zone's URL as the portal shows it, got {_shown(parts)!r}")
         workspace, item, *folder = segments
         if "/".join(folder) != LANDING_ZONE:
-            raise ValueError(f"expected a URL that ends with /{LANDING_ZONE}, got {url!r}")
+            raise ValueError(f"expected a URL that ends with /{LANDING_ZONE}, got {_shown(parts)!r}")
         return cls(workspace.lower(), item.lower(), f"https://{parts.netloc}")
 
     def below(self, path: str) -> OneLakeAddress:
@@ -77,3 +77,8 @@ class OneLakeAddress:
     def relative(self, found: str) -> str:
         """The path below the folder of a name in a listing."""
         return found.removeprefix(f"{self.item}/{self.folder}/")
+
+
+def _shown(url: SplitResult) -> str:
+    """The URL without what may be secret in it: a user before the host, a signature behind the path."""
+    return url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -13,11 +15,17 @@ from azure.core.exceptions import (
     ServiceRequestError,
     ServiceResponseError,
 )
+from azure.identity import CredentialUnavailableError
 
 _THROTTLED = frozenset({429, 430})
 _AGAIN = frozenset({408, 500, 502, 503, 504, *_THROTTLED})
 _NO_SUCH_ITEM = frozenset({"FilesystemNotFound", "ContainerNotFound", "ItemNotFound", "WorkspaceNotFound"})
 _CAPACITY = ("capacity", "paused", "throttl")
+_CODE = re.compile(r"[A-Za-z0-9]{1,60}")
+_NO_ANSWER = (ServiceRequestError, ServiceResponseError, IncompleteReadError)
+# How msal writes that the authority itself failed; azure-identity keeps neither status nor code.
+_AUTHORITY_FAILED = re.compile(r"HTTP (Error|status): (408|429|5[0-9]{2})|temporarily_unavailable")
+_UNTRUSTED = re.compile(r"certificate verify failed: ([^(\n]{1,200})")
 _LONGEST_TEXT = 200
 
 
@@ -30,6 +38,9 @@ class Meaning(str, Enum):
     CONDITION = "condition not met"
     NO_ITEM = "no such item"
     NO_TOKEN = "no token"  # noqa: S105 a meaning
+    TOKEN_LATER = "no token for now"  # noqa: S105 a meaning
+    UNTRUSTED = "certificate not trusted"
+    VERSION = "version not spoken"
     DENIED = "denied"
     THROTTLED = "throttled"
     PASSING = "passing"
@@ -47,29 +58,60 @@ class Answer:
     @property
     def is_passing(self) -> bool:
         """Whether the same request may succeed later."""
-        return self.meaning in (Meaning.THROTTLED, Meaning.PASSING)
+        return self.meaning in (Meaning.THROTTLED, Meaning.PASSING, Meaning.TOKEN_LATER)
 
     @property
     def may_have_worked(self) -> bool:
-        """Whether the request may have taken effect all the same; a throttled one was never begun."""
+        """Whether the request may have taken effect all the same; one throttled or without a token was never begun."""
         return self.meaning is Meaning.PASSING
 
 
-def answer_of(error: AzureError) -> Answer:
-    """What an SDK's error says."""
+def answer_of(error: Exception) -> Answer:
+    """What an SDK's error says; whatever is no error of Azure's comes from an answer that the SDK could not read."""
+    if not isinstance(error, AzureError):
+        return Answer(Meaning.PASSING, f"an answer that can't be read ({type(error).__name__})")
+    untrusted = _UNTRUSTED.search(str(error))
+    if untrusted:
+        return Answer(Meaning.UNTRUSTED, untrusted[1].strip(" ."))
     if isinstance(error, ClientAuthenticationError):
-        return Answer(Meaning.NO_TOKEN, _code(error) or _first_line(error))
-    if isinstance(error, ServiceRequestError | ServiceResponseError | IncompleteReadError):
-        return Answer(Meaning.PASSING, f"no answer ({type(error).__name__})")
-    if not isinstance(error, HttpResponseError) or error.status_code is None:
-        return Answer(Meaning.PASSING, type(error).__name__)
-    return Answer(_meaning(error.status_code, _code(error)), f"{error.status_code} {_code(error)}", _retry_after(error))
+        return Answer(_token_meaning(error), _code(error) or _first_line(error))
+    if isinstance(error, HttpResponseError) and error.status_code is not None:
+        return _answered(error, error.status_code)
+    return Answer(Meaning.PASSING, f"no answer ({type(error).__name__})")
+
+
+def _answered(error: HttpResponseError, status: int) -> Answer:
+    """What the service itself said."""
+    code = _code(error)
+    meaning = Meaning.VERSION if status == 400 and _names_version(error, code) else _meaning(status, code)
+    return Answer(meaning, f"{status} {code}".strip(), _retry_after(error))
+
+
+def _token_meaning(error: ClientAuthenticationError) -> Meaning:
+    """Whether the authority, or the store, refused; or the authority could not be asked."""
+    if error.response is not None or isinstance(error, CredentialUnavailableError):
+        return Meaning.NO_TOKEN
+    failed = any(isinstance(cause, _NO_ANSWER) or _AUTHORITY_FAILED.search(str(cause)) for cause in _causes(error))
+    return Meaning.TOKEN_LATER if failed else Meaning.NO_TOKEN
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it comes from."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _names_version(error: HttpResponseError, code: str) -> bool:
+    """Whether the service does not speak the x-ms-version that we sent; the blob half says so in the text."""
+    return code == "UnsupportedRestVersion" or (code == "InvalidHeaderValue" and "x-ms-version" in str(error))
 
 
 def _meaning(status: int, code: str) -> Meaning:
     if status in _THROTTLED or (status in (403, 503) and any(word in code.lower() for word in _CAPACITY)):
         return Meaning.THROTTLED
-    if status in _AGAIN:
+    if status in _AGAIN or (status == 409 and code.endswith("BeingDeleted")):
         return Meaning.PASSING
     if code in _NO_SUCH_ITEM:
         return Meaning.NO_ITEM
@@ -80,20 +122,24 @@ def _meaning(status: int, code: str) -> Meaning:
 
 
 def _code(error: HttpResponseError) -> str:
-    """The service's error code: the SDK's blob half keeps it apart, the other half leaves it in the headers."""
+    """The service's error code: the SDK's blob half keeps it apart, the other half leaves it in the headers.
+
+    Empty for a text that is no code: what is shown to people and kept must not be the server's to choose.
+    """
     known = getattr(error, "error_code", None)
-    if known:
-        return str(getattr(known, "value", known))
     headers = getattr(error.response, "headers", None) or {}
-    return str(headers.get("x-ms-error-code", ""))
+    text = str(getattr(known, "value", known) or headers.get("x-ms-error-code", ""))
+    return text if _CODE.fullmatch(text) else ""
 
 
 def _retry_after(error: HttpResponseError) -> float | None:
     headers = getattr(error.response, "headers", None) or {}
-    try:
-        return max(0.0, float(headers.get("Retry-After", "")))
-    except ValueError:
-        return None
+    for name, seconds in (("Retry-After", 1.0), ("x-ms-retry-after-ms", 0.001)):
+        try:
+            return max(0.0, float(headers[name]) * seconds)
+        except (KeyError, ValueError):
+            continue
+    return None
 
 
 def _first_line(error: AzureError) -> str:

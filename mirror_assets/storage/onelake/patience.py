@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+_DOUBLINGS = 30  # more would be too large a number, and no longest pause is that long
+
 
 @dataclass(frozen=True)
 class Patience:
@@ -24,6 +26,28 @@ class Patience:
 
     def pause(self, attempt: int, asked: float | None) -> float:
         """Seconds to wait after the failed attempt, counted from 0; `asked` is the service's Retry-After."""
-        doubled: float = min(self.longest_pause, self.first_pause * 2**attempt)
+        doubled: float = min(self.longest_pause, self.first_pause * 2 ** min(attempt, _DOUBLINGS))
         jittered = doubled * (0.5 + self.jitter() / 2)
         return jittered if asked is None else asked + jittered * 0.1
+
+
+class Waiting:
+    """The waiting for one request, from its first try on."""
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience, self._began = patience, patience.clock()
+        self._attempts, self._slept = 0, 0.0
+
+    @property
+    def seconds(self) -> float:
+        """How long it has lasted: at least the pauses, should the clock jump back."""
+        return max(self._patience.clock() - self._began, self._slept)
+
+    def goes_on(self, asked: float | None) -> bool:
+        """Wait before another try; False, without waiting, if that would pass the limit."""
+        pause = self._patience.pause(self._attempts, asked)
+        if self.seconds + pause > self._patience.limit_seconds:
+            return False
+        self._patience.sleep(pause)
+        self._attempts, self._slept = self._attempts + 1, self._slept + pause
+        return True

@@ -13,6 +13,8 @@ from typing import TypeVar
 from azure.core.exceptions import AzureError
 
 from mirror_assets.storage.errors import (
+    ApiVersionRefused,
+    CertificateRefused,
     ItemMissing,
     PathChanged,
     PathExists,
@@ -25,17 +27,19 @@ from mirror_assets.storage.errors import (
     TokenRefused,
 )
 from mirror_assets.storage.onelake.answers import Answer, Meaning, answer_of
-from mirror_assets.storage.onelake.patience import Patience
+from mirror_assets.storage.onelake.patience import Patience, Waiting
 
 _Reply = TypeVar("_Reply")
+# What the SDK raises, beside its own errors, over an answer that it does not expect.
+_UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
 _CONFLICTS = (Meaning.MISSING, Meaning.EXISTS, Meaning.CONDITION, Meaning.SOURCE_CHANGED)
 
 
 class Requests:
     """Requests to one landing zone."""
 
-    def __init__(self, root: str, patience: Patience) -> None:
-        self._root, self._patience = root, patience
+    def __init__(self, root: str, patience: Patience, api_version: str = "") -> None:
+        self._root, self._patience, self._api_version = root, patience, api_version
 
     def read(self, path: str, call: Callable[[], _Reply]) -> _Reply:
         """The answer to a request that changes nothing, or that can be repeated at will."""
@@ -46,30 +50,26 @@ class Requests:
         return self._ask(path, call, repeatable=False)
 
     def _ask(self, path: str, call: Callable[[], _Reply], *, repeatable: bool) -> _Reply:
-        began, attempt, unsure = self._patience.clock(), 0, False
+        waiting, unsure = Waiting(self._patience), False
         while True:
             try:
                 return call()
-            except AzureError as error:
+            except (AzureError, *_UNREADABLE) as error:
                 answer, cause = answer_of(error), error
             if unsure and answer.meaning in _CONFLICTS:
                 raise RequestUnknown(path, f"asked again, it was answered {answer.code}") from cause
             if not answer.is_passing:
                 raise self._refusal(path, answer) from cause
             unsure = unsure or (answer.may_have_worked and not repeatable)
-            pause = self._patience.pause(attempt, answer.retry_after)
-            waited = self._patience.clock() - began
-            if waited + pause > self._patience.limit_seconds:
-                raise self._given_up(path, answer, waited, unsure=unsure) from cause
-            self._patience.sleep(pause)
-            attempt += 1
+            if not waiting.goes_on(answer.retry_after):
+                raise self._given_up(path, answer, waiting.seconds, unsure=unsure) from cause
 
     def _refusal(self, path: str, answer: Answer) -> Exception:
-        if answer.meaning is Meaning.NO_ITEM:
-            return ItemMissing(self._root, answer.code)
-        if answer.meaning is Meaning.NO_TOKEN:
-            return TokenRefused(self._root, answer.code)
         errors = {
+            Meaning.NO_ITEM: ItemMissing(self._root, answer.code),
+            Meaning.NO_TOKEN: TokenRefused(self._root, answer.code),
+            Meaning.UNTRUSTED: CertificateRefused(self._root, answer.code),
+            Meaning.VERSION: ApiVersionRefused(self._api_version, answer.code),
             Meaning.MISSING: PathMissing(path),
             Meaning.EXISTS: PathExists(path),
             Meaning.CONDITION: PathChanged(path, "the one asked for"),
@@ -84,4 +84,5 @@ class Requests:
             return RequestUnknown(path, f"{answer.code}, again and again for {waited:.0f} s")
         if answer.meaning is Meaning.THROTTLED:
             return StoreThrottled(path, answer.code, waited)
-        return StoreUnavailable(path, f"{answer.code}, again and again for {waited:.0f} s")
+        what = "no token: " if answer.meaning is Meaning.TOKEN_LATER else ""
+        return StoreUnavailable(path, f"{what}{answer.code}, again and again for {waited:.0f} s")

@@ -52,7 +52,7 @@ class OneLakeStore:
     def __init__(self, clients: Clients, patience: Patience | None = None) -> None:
         """Use the clients of the folder; nothing is asked yet."""
         self._clients, self._address = clients, clients.address
-        self._requests = Requests(self.root, patience or Patience())
+        self._requests = Requests(self.root, patience or Patience(), clients.files.api_version)
 
     @property
     def root(self) -> str:
@@ -142,7 +142,7 @@ class OneLakeStore:
                 ),
             )
         except (PathMissing, PathChanged, PathExists) as error:
-            raise self._why_not_renamed(source, target, etag) from error
+            raise self._why_not_renamed(source, target, etag, error) from error
 
     def delete(self, path: str) -> None:
         """Delete a file; a missing one is fine."""
@@ -170,8 +170,8 @@ class OneLakeStore:
         """Make the folder; one that is there already stays as it is."""
         client = self._clients.folder(checked(path))
         try:
-            self._requests.write(path, lambda: client.create_directory(match_condition=MatchConditions.IfMissing))
-        except (PathExists, PathChanged, RequestUnknown):
+            self._requests.read(path, lambda: client.create_directory(match_condition=MatchConditions.IfMissing))
+        except (PathExists, PathChanged):
             return
 
     def seal(self, listed: FileInfo) -> FileInfo:
@@ -187,19 +187,39 @@ class OneLakeStore:
         return FileInfo(path, size, self._upload_chunks(source, path, size))
 
     def _upload_chunks(self, source: Path, path: str, size: int) -> str:
-        """The ETag. Chunks are put at positions, so that each can be sent again; a name is written by one attempt."""
+        """The ETag. Chunks are put at positions, so that each can be sent again.
+
+        What ends the file is on condition of the ETag that it began with: repeated or late, it changes nothing.
+        """
         client = self._clients.file(checked(path))
-        try:
-            self._requests.write(path, lambda: client.create_file(match_condition=MatchConditions.IfMissing))
-        except RequestUnknown:
-            pass  # the name is this attempt's alone, so the file that is there is the one that we asked for
-        except PathChanged as error:
-            raise PathExists(path) from error
+        empty = self._new_file(client, path)
         with source.open("rb") as file:
             for offset in range(0, size, _CHUNK):
                 self._append(client, path, file.read(_CHUNK), offset)
-        flushed = self._requests.read(path, lambda: client.flush_data(size, close=True))
-        return bare(flushed["etag"])
+        end = partial(client.flush_data, size, close=True, match_condition=MatchConditions.IfNotModified)
+        try:
+            return bare(self._requests.write(path, partial(end, etag=_quoted(empty)))["etag"])
+        except RequestUnknown:
+            return self._etag_of(path, size)
+
+    def _new_file(self, client: DataLakeFileClient, path: str) -> str:
+        """The ETag of a new, empty file."""
+        create = partial(client.create_file, match_condition=MatchConditions.IfMissing)
+        try:
+            return bare(str(self._requests.write(path, create)["etag"]))
+        except RequestUnknown:
+            return self._etag_of(path, 0)
+        except PathChanged as error:
+            raise PathExists(path) from error
+        except PathMissing as error:
+            raise self._no_zone() from error
+
+    def _etag_of(self, path: str, size: int) -> str:
+        """The ETag of a file of which only this attempt knows the name, if it is as long as it is to be by now."""
+        info = self.head(path)
+        if info is None or info.size != size:
+            raise RequestUnknown(path, "its reply was lost, and it is not done") from None
+        return info.etag
 
     def _append(self, client: DataLakeFileClient, path: str, chunk: bytes, offset: int) -> None:
         self._requests.read(path, lambda: client.append_data(chunk, offset, len(chunk), validate_content=True))
@@ -220,7 +240,7 @@ class OneLakeStore:
         except PathChanged as error:
             raise (PathExists(path) if etag is None else self._why_not_replaced(path, etag)) from error
         except PathMissing as error:
-            raise (ItemMissing(self.root, "no landing zone there") if etag is None else error) from error
+            raise (self._no_zone() if etag is None else error) from error
         return bare(written["etag"])
 
     def _folder(self, folder: str) -> BlobProperties | None:
@@ -231,6 +251,10 @@ class OneLakeStore:
             return None
         return found if _FOLDER_MARK in (found.metadata or {}) else None
 
+    def _no_zone(self) -> ItemMissing:
+        """What it means that a new file has nowhere to be: missing folders are made."""
+        return ItemMissing(self.root, "no landing zone there")
+
     def _ours(self, path: str, data: bytes) -> str:
         """The ETag of a write whose reply was lost, if the file holds what we wrote. Raises RequestUnknown."""
         try:
@@ -238,21 +262,25 @@ class OneLakeStore:
         except (PathMissing, FileTooLarge):
             found = None
         if found is None or found.data != data:
-            raise RequestUnknown(path, "its reply was lost, and another content is there") from None
+            raise RequestUnknown(path, "its reply was lost, and what was written is not there") from None
         return found.etag
 
     def _why_not_replaced(self, path: str, etag: str) -> Exception:
         info = self.head(path)
         return PathMissing(path) if info is None else PathChanged(path, etag, info.etag)
 
-    def _why_not_renamed(self, source: str, target: str, etag: str) -> Exception:
+    def _why_not_renamed(self, source: str, target: str, etag: str, refusal: Exception) -> Exception:
         """Which condition failed, or what is missing: OneLake's answers don't say so for sure."""
         info = self.head(source)
         if info is None:
             return PathMissing(source)
         if info.etag != etag:
             return PathChanged(source, etag, info.etag)
-        return PathMissing(target) if self.head(target) is None else PathExists(target)
+        if self.head(target) is not None:
+            return PathExists(target)
+        if isinstance(refusal, PathMissing):
+            return PathMissing(target)  # the folder above it
+        return RequestUnknown(target, "it was refused, and nothing is in its way by now")
 
     def _beginning(self, path: str, limit: int) -> Range:
         """The file's first bytes, at most `limit` of them."""

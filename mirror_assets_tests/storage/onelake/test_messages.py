@@ -1,0 +1,139 @@
+"""What OneLake's refusals, and Entra's, tell people to do."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.errors import MirrorError, RetryError, SettingError
+from mirror_assets.storage.errors import (
+    ApiVersionRefused,
+    ItemMissing,
+    StoreDenied,
+    StoreThrottled,
+    StoreUnavailable,
+    TokenRefused,
+)
+from mirror_assets.storage.onelake.address import OneLakeAddress
+from mirror_assets.storage.onelake.clients import open_clients
+from mirror_assets.storage.onelake.store import OneLakeStore
+from mirror_assets_tests.onelake import Drop, Fault, LoopbackItem, LoopbackOneLake, Moment, Operation, Reply
+from mirror_assets_tests.onelake.stores import loopback_store
+from mirror_assets_tests.storage.onelake.wire import Clock, store_over
+from mirror_assets_tests.storage.onelake.wire import Reply as WireReply
+
+NOBODY = "00000000-0000-0000-0000-000000000000"
+
+
+@pytest.fixture
+def item(onelake: LoopbackOneLake) -> LoopbackItem:
+    return onelake.new_item()
+
+
+@pytest.fixture
+def store(onelake: LoopbackOneLake, item: LoopbackItem) -> OneLakeStore:
+    return loopback_store(onelake, item, Clock().patience(limit_seconds=60.0))
+
+
+def said(error: MirrorError, family: type[MirrorError], *words: str) -> None:
+    """Fail unless the error is of the family, and its message has the words."""
+    assert isinstance(error, family)
+    for word in words:
+        assert word in str(error)
+
+
+@pytest.mark.parametrize("wrong", ["workspace", "item"])
+def test_a_wrong_guid(onelake: LoopbackOneLake, item: LoopbackItem, wrong: str, tmp_path: Path) -> None:
+    address = dataclasses.replace(OneLakeAddress.parse(item.url), **{wrong: NOBODY})
+    store = OneLakeStore(open_clients(address, onelake.credential(), ca_bundle=onelake.ca), Clock().patience())
+    with pytest.raises(ItemMissing) as error:
+        store.create("file", b"data")
+    said(error.value, SettingError, NOBODY, "copy the landing zone's URL", "both GUIDs")
+    (tmp_path / "large").write_bytes(b"x" * ((8 << 20) + 1))
+    with pytest.raises(ItemMissing):
+        store.upload(tmp_path / "large", "file")
+
+
+@pytest.mark.parametrize("reply", [Reply(429, "CapacityLimitExceeded", {"Retry-After": "9"}), Reply(430, "Throttled")])
+def test_an_overloaded_capacity(onelake: LoopbackOneLake, store: OneLakeStore, reply: Reply) -> None:
+    onelake.faults.add(Fault(reply, times=99))
+    with pytest.raises(StoreThrottled) as error:
+        store.create("file", b"data")
+    said(error.value, RetryError, reply.code, "paused or overloaded", "nothing was lost")
+
+
+def test_a_paused_capacity(onelake: LoopbackOneLake, store: OneLakeStore) -> None:
+    onelake.faults.add(Fault(Reply(403, "CapacityNotActive"), times=99))
+    with pytest.raises(StoreThrottled) as error:
+        store.list("")
+    said(error.value, RetryError, "CapacityNotActive", "see in the portal whether the capacity is paused")
+
+
+def test_a_missing_permission(onelake: LoopbackOneLake, store: OneLakeStore) -> None:
+    onelake.faults.add(Fault(Reply(403, "AuthorizationPermissionMismatch"), times=99))
+    with pytest.raises(StoreDenied) as error:
+        store.create("folder/file", b"data")
+    said(error.value, SettingError, f"{store.root}/folder/file", "AuthorizationPermissionMismatch", "grant read and")
+
+
+def test_a_wrong_secret(onelake: LoopbackOneLake, item: LoopbackItem) -> None:
+    credential = onelake.credential(secret="planted-secret")  # noqa: S106 a wrong one
+    clients = open_clients(OneLakeAddress.parse(item.url), credential, ca_bundle=onelake.ca)
+    with pytest.raises(TokenRefused) as error:
+        OneLakeStore(clients, Clock().patience()).head("file")
+    said(error.value, SettingError, "AADSTS7000215", "check the credential")
+    assert "planted" not in str(error.value)
+
+
+def test_tokens_that_are_not_taken(onelake: LoopbackOneLake, store: OneLakeStore) -> None:
+    onelake.faults.add(Fault(Reply(401, "InvalidAuthenticationInfo"), times=99))
+    with pytest.raises(TokenRefused) as error:
+        store.head("file")
+    said(error.value, SettingError, "InvalidAuthenticationInfo", "check the credential, the tenant")
+
+
+def test_an_authority_that_does_not_answer_is_asked_again(
+    onelake: LoopbackOneLake, store: OneLakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("azure.core.pipeline.transport._base.HttpTransport.sleep", lambda *_: None)
+    asked_by_identity = 4
+    onelake.faults.add(Fault(Drop(Moment.BEFORE), on=Operation.TOKEN, times=asked_by_identity))
+    assert store.head("file") is None
+    onelake.entra.forget_tokens()
+
+
+def test_an_authority_that_is_down_is_no_wrong_setting(
+    onelake: LoopbackOneLake, store: OneLakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("azure.core.pipeline.transport._base.HttpTransport.sleep", lambda *_: None)
+    onelake.faults.add(Fault(Reply(503, "ServerBusy"), on=Operation.TOKEN, times=999))
+    with pytest.raises(StoreUnavailable) as error:
+        store.create("file", b"data")
+    said(error.value, RetryError, "no token", "run again")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        WireReply(400, {"x-ms-error-code": "UnsupportedRestVersion"}),
+        WireReply(
+            400,
+            {"x-ms-error-code": "InvalidHeaderValue", "Content-Type": "application/xml"},
+            b"<Error><Code>InvalidHeaderValue</Code><Message>The value for one of the HTTP headers is not in the "
+            b"correct format.</Message><HeaderName>x-ms-version</HeaderName></Error>",
+        ),
+    ],
+    ids=["files", "blobs"],
+)
+def test_a_version_that_onelake_does_not_speak(reply: WireReply) -> None:
+    with pytest.raises(ApiVersionRefused) as error:
+        store_over(lambda _: reply).read("file", 10)
+    said(error.value, SettingError, "api_version", "such as 2021-06-08")
+
+
+def test_a_version_that_the_sdk_does_not_speak(onelake: LoopbackOneLake, item: LoopbackItem) -> None:
+    with pytest.raises(ApiVersionRefused, match="1999-01-01"):
+        open_clients(OneLakeAddress.parse(item.url), onelake.credential(), "1999-01-01", onelake.ca)
+    open_clients(OneLakeAddress.parse(item.url), onelake.credential(), "2021-06-08", onelake.ca)

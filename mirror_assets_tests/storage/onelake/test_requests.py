@@ -1,0 +1,150 @@
+"""What is asked again, what is believed, and when nobody can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from azure.core.exceptions import ServiceResponseError
+
+from mirror_assets.errors import MirrorError
+from mirror_assets.storage import PathChanged, PathExists, PathMissing
+from mirror_assets.storage.errors import (
+    ItemMissing,
+    RequestUnknown,
+    StoreDenied,
+    StoreRefused,
+    StoreThrottled,
+    StoreUnavailable,
+    TokenRefused,
+)
+from mirror_assets.storage.onelake.requests import Requests
+from mirror_assets_tests.storage.onelake.wire import Clock, refused
+
+BUSY = (503, "ServerBusy")
+THROTTLED = (429, "TooManyRequests")
+DONE = (200, "")
+CONFLICTS = [
+    ((404, "PathNotFound"), PathMissing),
+    ((409, "PathAlreadyExists"), PathExists),
+    ((412, "ConditionNotMet"), PathChanged),
+    ((412, "SourceConditionNotMet"), PathChanged),
+]
+
+
+class Service:
+    """Answers one request after another as it was told, and no more after that."""
+
+    def __init__(self, *answers: tuple[int, str] | Exception, clock: Clock | None = None) -> None:
+        self._answers = iter(answers)
+        self.clock = clock or Clock()
+        self.asked = 0
+
+    def __call__(self) -> str:
+        self.asked += 1
+        answer = next(self._answers)
+        if isinstance(answer, Exception):
+            raise answer
+        if answer[0] >= 300:
+            raise refused(*answer)
+        return "done"
+
+    def read(self) -> str:
+        return Requests("root", self.clock.patience()).read("file", self)
+
+    def write(self) -> str:
+        return Requests("root", self.clock.patience()).write("file", self)
+
+
+Ask = Callable[[Service], str]
+
+
+@pytest.mark.parametrize("ask", [Service.read, Service.write])
+@pytest.mark.parametrize("first", [BUSY, THROTTLED, (408, ""), (500, ""), ServiceResponseError("aborted"), TypeError()])
+def test_what_may_pass_is_asked_again(ask: Ask, first: tuple[int, str] | Exception) -> None:
+    service = Service(first, first, DONE)
+    assert ask(service) == "done"
+    assert service.asked == 3
+    assert len(service.clock.slept) == 2
+
+
+@pytest.mark.parametrize("ask", [Service.read, Service.write])
+@pytest.mark.parametrize(("answer", "error"), CONFLICTS)
+def test_a_conflict_at_the_first_try_is_an_answer(ask: Ask, answer: tuple[int, str], error: type[MirrorError]) -> None:
+    service = Service(answer)
+    with pytest.raises(error):
+        ask(service)
+    assert service.asked == 1
+
+
+@pytest.mark.parametrize("lost", [BUSY, (408, ""), (500, ""), ServiceResponseError("aborted"), TypeError()])
+@pytest.mark.parametrize(("answer", "error"), CONFLICTS)
+def test_a_conflict_behind_a_lost_reply_may_be_with_ourselves(
+    lost: tuple[int, str] | Exception, answer: tuple[int, str], error: type[MirrorError]
+) -> None:
+    with pytest.raises(RequestUnknown):
+        Service(lost, answer).write()
+    with pytest.raises(RequestUnknown):
+        Service(lost, THROTTLED, answer).write()
+    with pytest.raises(error):
+        Service(lost, answer).read()
+
+
+@pytest.mark.parametrize(("answer", "error"), CONFLICTS)
+def test_a_conflict_behind_a_refusal_to_begin_is_an_answer(answer: tuple[int, str], error: type[MirrorError]) -> None:
+    with pytest.raises(error):
+        Service(THROTTLED, (403, "CapacityLimitExceeded"), answer).write()
+
+
+def without_end(*answers: tuple[int, str]) -> Service:
+    return Service(*answers * 1_000)
+
+
+def test_a_write_that_may_have_worked_ends_unknown_whatever_came_last() -> None:
+    for service in (without_end(BUSY), without_end(THROTTLED, BUSY)):
+        with pytest.raises(RequestUnknown):
+            service.write()
+
+
+def test_a_write_that_was_never_begun_ends_as_throttled() -> None:
+    service = without_end(THROTTLED)
+    with pytest.raises(StoreThrottled, match="paused or overloaded"):
+        service.write()
+
+
+def test_a_read_ends_as_unavailable() -> None:
+    with pytest.raises(StoreUnavailable, match=r"again and again for 1[0-9][0-9] s"):
+        without_end(BUSY).read()
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "words"),
+    [
+        ((404, "FilesystemNotFound"), ItemMissing, "copy the landing zone's URL"),
+        ((401, "InvalidAuthenticationInfo"), TokenRefused, "check the credential"),
+        ((403, "AuthorizationPermissionMismatch"), StoreDenied, "grant read and write"),
+        ((400, "UnsupportedHeader"), StoreRefused, "doctor"),
+    ],
+)
+def test_what_will_not_pass_says_at_once_what_to_do(
+    answer: tuple[int, str], error: type[MirrorError], words: str
+) -> None:
+    service = Service(answer)
+    with pytest.raises(error, match=words):
+        service.write()
+    assert service.asked == 1
+
+
+def test_retry_after_is_obeyed() -> None:
+    clock = Clock()
+    refusal = refused(429, "", {"Retry-After": "30"})
+    assert Service(refusal, refusal, DONE, clock=clock).write() == "done"
+    assert all(30 <= pause <= 32 for pause in clock.slept)
+
+
+def test_a_pause_longer_than_the_limit_is_not_begun() -> None:
+    clock = Clock()
+    refusal = refused(429, "", {"Retry-After": "3600"})
+    with pytest.raises(StoreThrottled):
+        Service(refusal, clock=clock).write()
+    assert clock.slept == []
