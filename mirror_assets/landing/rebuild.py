@@ -8,16 +8,17 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from mirror_assets.landing.errors import LostRace, ManifestCorrupt, RebuildRunning, TableDropped
-from mirror_assets.landing.format import decode, encode
+from mirror_assets.landing.format import SliceRecord, decode, encode
 from mirror_assets.landing.names import AttemptFolder, TableName, history_life
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import Create, DeleteTree, Replace, Steps, identity_of, list_folder, read
-from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing
+from mirror_assets.storage import Content, FileInfo, PathChanged, PathExists, PathMissing
 
 
 class RebuildStep(str, Enum):
     """How far a rebuild is; the order is Microsoft's (reference `landing-zone` §4.35). Below it, how far a drop is."""
 
+    STAGING = "staging the snapshot"
     DROPPING = "dropping the table folder"
     LOADING = "loading the snapshot"
     RETURNING = "waiting for the table to come back"
@@ -45,6 +46,11 @@ class RebuildRecord(BaseModel):
     def is_running(self) -> bool:
         """Whether publishers have to wait."""
         return self.step not in (RebuildStep.FINISHED, RebuildStep.DROPPED)
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether the table folder is dropped, so that the rebuild's own snapshot may land."""
+        return self.step in (RebuildStep.LOADING, RebuildStep.RETURNING)
 
     @property
     def is_drop(self) -> bool:
@@ -91,7 +97,7 @@ def begin_rebuild(table: TableName) -> Steps[RebuildRecord]:
         raise TableDropped(str(table), found[0].step.value)
     if found is not None and found[0].is_running:
         return found[0]
-    return (yield from put_record(table, RebuildStep.DROPPING, found))
+    return (yield from put_record(table, RebuildStep.STAGING, found))
 
 
 def advance_rebuild(table: TableName, record: RebuildRecord, step: RebuildStep) -> Steps[RebuildRecord]:
@@ -101,26 +107,37 @@ def advance_rebuild(table: TableName, record: RebuildRecord, step: RebuildStep) 
 
 def drop_again(table: TableName, record: RebuildRecord) -> Steps[RebuildRecord]:
     """The record back at its first step, one life on, where what was loaded is beyond repair. Raises as above."""
-    again = record.model_copy(update={"step": RebuildStep.DROPPING, "life": record.life + 1})
+    again = record.model_copy(update={"step": RebuildStep.STAGING, "life": record.life + 1})
     return (yield from swap_record(table, record, again))
 
 
-def drop_table_folder(table: TableName, keep: AttemptFolder | None = None) -> Steps[None]:
-    """Delete what is staged but for `keep`, then the table folder: what is left of the ended life can't land any more.
+def drop_table_folder(table: TableName, record: RebuildRecord) -> Steps[None]:
+    """Delete what is staged of ended lives, then the table folder, so that nothing of them can land any more.
 
-    `keep` is the snapshot of the life that begins. Raises RebuildRunning when another has dropped the folder meanwhile.
+    Raises RebuildRunning when the record is another one by now.
     """
     staged = yield from list_folder(table.scratch)
     identity = yield from identity_of(table.folder)
-    # Behind both: while this is still to be done, no folder is a new life's. So none is deleted, however late.
-    record = yield from read_rebuild(table)
-    if record is None or record.step is not RebuildStep.DROPPING:
-        raise RebuildRunning(str(table), record.step.value if record else "unknown")
+    # Looked at before the record: while that is ours, nothing is a new life's but its snapshots. So whoever is slow, or
+    # whose requests arrive late, deletes nothing that lives.
+    yield from require_record(table, record)
     for info in staged:
-        if keep is None or info.path != keep.path:
+        if not (yield from _may_be_snapshot(table, info, record)):
             yield DeleteTree(info.path)
     if identity is not None:
         yield DeleteTree(table.folder, identity)
+
+
+def _may_be_snapshot(table: TableName, staged: FileInfo, record: RebuildRecord) -> Steps[bool]:
+    """Whether it may be a snapshot for the life that begins, ours or another's: the first generation, maybe unfinished.
+
+    What was never finished was never committed either, so it can't land.
+    """
+    folder = AttemptFolder.parse(table, staged.name)
+    if folder is None or folder.generation != 1:
+        return False
+    content = yield from read(folder.record)
+    return content is None or decode(SliceRecord, folder.record, content.data).life >= record.life
 
 
 def put_record(

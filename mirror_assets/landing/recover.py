@@ -58,7 +58,7 @@ def _first_that_counts(rebuild: RebuildRecord | None, rebuild_life: int | None) 
         return 1
     if rebuild.step is RebuildStep.REMOVING:
         raise TableDropped(rebuild.table, rebuild.step.value)
-    if rebuild.is_running and (rebuild.life != rebuild_life or rebuild.step is RebuildStep.DROPPING):
+    if rebuild.is_running and (rebuild.life != rebuild_life or not rebuild.is_loading):
         raise RebuildRunning(rebuild.table, rebuild.step.value)
     return rebuild.life
 

@@ -65,9 +65,12 @@ def rebuild_table(work: TableWork, wait: MirrorWait, report: Callable[[str], Non
     """
     check_source(work.config, work.table, work.log.state())
     record, staged = drive(begin_rebuild(work.name), work.store), None
-    if record.step is RebuildStep.DROPPING:
+    if record.step is RebuildStep.STAGING:
         staged = _stage_or_call_off(work, record, report)
-        record = _drop(work, record, staged, wait, report)
+        record = drive(advance_rebuild(work.name, record, RebuildStep.DROPPING), work.store)
+    if record.step is RebuildStep.DROPPING:
+        staged = staged or _stage(work, record, report)
+        record = _drop(work, record, wait, report)
     published = _load(work, record, staged, report)
     if record.step is RebuildStep.LOADING:
         record = drive(advance_rebuild(work.name, record, RebuildStep.RETURNING), work.store)
@@ -87,18 +90,16 @@ def _stage_or_call_off(work: TableWork, record: RebuildRecord, report: Callable[
 
 def _stage(work: TableWork, record: RebuildRecord, report: Callable[[str], None]) -> SliceRecord:
     """The snapshot of the new life, staged and passed by its checks. Raises ChecksFailed."""
-    report(f"{work.name}: staging the snapshot")
+    report(f"{work.name}: {RebuildStep.STAGING.value}")
     planned, footing = plan_snapshot(work, record.life)
     staged, findings = judge_slice(work, stage_slice(work, planned, footing))
     require_passed(work, staged, findings)
     return staged
 
 
-def _drop(
-    work: TableWork, record: RebuildRecord, staged: SliceRecord, wait: MirrorWait, report: Callable[[str], None]
-) -> RebuildRecord:
+def _drop(work: TableWork, record: RebuildRecord, wait: MirrorWait, report: Callable[[str], None]) -> RebuildRecord:
     report(f"{work.name}: {record.step.value}")
-    drive(drop_table_folder(work.name, staged.folder), work.store)
+    drive(drop_table_folder(work.name, record), work.store)
     wait.until(wait.dropped, f"{work.name} to be dropped from the mirror")
     return drive(advance_rebuild(work.name, record, RebuildStep.LOADING), work.store)
 

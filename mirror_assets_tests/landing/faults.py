@@ -72,6 +72,6 @@ def points(requests: int) -> Iterator[Point]:
     return (Point(at, fault) for at in range(requests) for fault in Fault)
 
 
-def shown(request: Request) -> str:
+def shown(request: object) -> str:
     """The request in a line: its kind and its texts, without the data."""
     return " ".join((type(request).__name__, *(value for value in vars(request).values() if isinstance(value, str))))

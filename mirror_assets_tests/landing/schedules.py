@@ -1,4 +1,4 @@
-"""Every schedule of a few publishers, a consumer and a bad network, over a store in memory.
+"""Every schedule of a few publishers, the service and a bad network, over a store in memory.
 
 A publisher is a pure function of the answers it got, so a world is the store plus what each publisher was answered. The
 search goes breadth first and visits each world once; the worlds it counts are facts, not samples.
@@ -7,22 +7,26 @@ search goes breadth first and visits each world once; the worlds it counts are f
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.errors import SliceMissing
-from mirror_assets.landing.names import landing_number
 from mirror_assets.landing.recover import recover
-from mirror_assets.landing.state import read_manifest
-from mirror_assets.landing.steps import Request, drive
+from mirror_assets.landing.steps import Steps
 from mirror_assets.storage.errors import RequestUnknown
 from mirror_assets_tests.landing.faults import WRITES, shown
 from mirror_assets_tests.landing.minds import Ended, Minds, Raised, Start
+from mirror_assets_tests.landing.service import Remove, Service, keeps_the_last
 from mirror_assets_tests.landing.staging import TABLE
+from mirror_assets_tests.landing.zones import Action, History, Zones
 from mirror_assets_tests.storage.memory import MemoryStore
 
 _TRY_AGAIN = (RetryError, UnknownOutcome, SliceMissing)
+# A publisher that is started when all have ended; each start counts, because an attempt id is used once.
+_AFTERWARDS = 9
+_UNKNOWN = Raised("no answer", RequestUnknown("the file", "no answer"))
 
 
 class Violation(AssertionError):
@@ -30,165 +34,189 @@ class Violation(AssertionError):
 
 
 @dataclass(frozen=True)
-class World:
-    """The store with a hash of it, what stands in the table folder, and all else that decides what can happen next.
+class Case:
+    """Where the zone stands, who publishes, what must land, and what may go wrong on the way.
 
-    `ever` is the ETag of each file that ever landed, by number - 1; `flying` are requests that may still arrive.
+    In the end one of the `histories` has landed, whole; one of `ended` may have begun before its life was ended. Beside
+    "try again", publishers may end with `refusals`; then the next run need not complete, but still may do no wrong. The
+    next run finds no manifest if it is `manifest_lost`. `next_runs` may say who runs next, and fail for what is left.
     """
 
-    store: MemoryStore = field(compare=False)
-    stored: int
-    landing: tuple[tuple[int, str], ...] = field(compare=False)
+    zone: MemoryStore
+    publishers: tuple[Start, ...]
+    histories: tuple[History, ...]
+    ended: tuple[History, ...] = ()
+    flying: tuple[Action, ...] = ()
+    losses: int = 0
+    crashes: int = 0
+    service: Service = keeps_the_last
+    refusals: tuple[type[MirrorError], ...] = ()
+    manifest_lost: bool = False
+    next_runs: Callable[[MemoryStore], None] | None = None
+
+
+class World(NamedTuple):
+    """The zone's state, what each publisher was told so far, requests that may still arrive, and faults left."""
+
+    zone: int
     minds: tuple[int, ...]
-    ever: tuple[str, ...]
-    flying: frozenset[Request]
+    flying: tuple[int, ...]
     losses: int
     crashes: int
 
 
-@dataclass(frozen=True)
-class Search:
-    """What to search: where the zone stands, who publishes, what must land in which order, and what may go wrong."""
+class Step(NamedTuple):
+    """A publisher's next request, and what an undisturbed answer leads to."""
 
-    zone: MemoryStore
-    publishers: tuple[Start, ...]
-    contents: Mapping[str, object]
-    expected: tuple[object, ...]
-    flying: frozenset[Request] = frozenset()
-    losses: int = 0
-    crashes: int = 0
-    rebuild_life: int | None = None
+    action: Action
+    answer: Hashable
+    zone: int
+    mind: int
+
+
+class Move(NamedTuple):
+    """What leads from one world to the next."""
+
+    who: str
+    action: Action
+    how: Hashable = None
+
+    def __str__(self) -> str:
+        how = f"-> {self.how.text}" if isinstance(self.how, Raised) else self.how if isinstance(self.how, str) else ""
+        return f"{self.who}: {shown(self.action)} {how}".rstrip()
+
+
+class Search:
+    """The worlds that a case can reach."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._allowed = (*_TRY_AGAIN, *case.refusals)
+        self._minds = Minds((*case.publishers, _recovery))
+        self._zones = Zones(case.histories + case.ended)
+        self._steps: dict[tuple[int, int], Step | None] = {}
+        self._services: dict[int, tuple[tuple[Move, int], ...]] = {}
+        self._actions: list[Action] = []
+        self._settled: set[tuple[int, tuple[int, ...]]] = set()
+        self._afterwards: list[Move] = []
 
     def run(self) -> int:
         """How many worlds there are. Raises Violation at the first that breaks a rule."""
-        minds = Minds(self.publishers)
-        landing = _landing(self.zone)
-        ever = tuple(etag for _, etag in landing)
-        started = tuple(minds.born(publisher, 0) for publisher in range(len(self.publishers)))
-        stored = hash(self.zone.fingerprint())
-        first = World(self.zone.clone(), stored, landing, started, ever, self.flying, self.losses, self.crashes)
-        seen: dict[int, tuple[int, str]] = {hash(first): (0, "")}
-        queue, settled = deque([first]), set[tuple[int, tuple[str, ...]]]()
+        first = self._first()
+        seen: dict[World, World | None] = {first: None}
+        queue = deque([first])
         while queue:
             world = queue.popleft()
-            key = hash(world)
             try:
-                if _all_ended_well(minds, world) and (world.stored, world.ever) not in settled:
-                    settled.add((world.stored, world.ever))
-                    self.settle(world)
-                for action, after in _successors(minds, world):
-                    if (after_key := hash(after)) not in seen:
-                        seen[after_key] = (key, action)
+                self._afterwards.clear()
+                self._settle(world.zone, world.flying)
+                self._afterwards.clear()
+                for _, after in self._moves(world):
+                    if after not in seen:
+                        seen[after] = world
                         queue.append(after)
             except AssertionError as broken:
-                raise Violation("\n".join((*_trace(seen, key), str(broken)))) from None
+                schedule = (*self._trace(seen, world), *map(str, self._afterwards))
+                raise Violation("\n".join((*schedule, str(broken)))) from None
         return len(seen)
 
-    def settle(self, world: World) -> None:
-        """Fail unless recovery, and then every publisher once more, leave just what is expected landed."""
-        recovered = _undisturbed(world, lambda _: recover(TABLE, self.rebuild_life))
-        self._require_order(recovered.ever)
-        for start in self.publishers:
-            recovered = _undisturbed(recovered, start)
-        self._require_order(recovered.ever)
-        assert len(recovered.ever) == len(self.expected), "not all has landed in the end"
+    def _first(self) -> World:
+        minds = tuple(self._minds.born(publisher, 0) for publisher in range(len(self._case.publishers)))
+        flying = tuple(self._sent(action) for action in self._case.flying)
+        return World(self._zones.first(self._case.zone), minds, flying, self._case.losses, self._case.crashes)
 
-    def _require_order(self, ever: tuple[str, ...]) -> None:
-        found = tuple(self.contents[etag] for etag in ever)
-        assert found == self.expected[: len(found)], f"landed {found}"
+    def _moves(self, world: World) -> Iterator[tuple[Move, World]]:
+        zone, minds, flying, losses, crashes = world
+        for move, after in self._service(zone):
+            yield move, World(after, minds, flying, losses, crashes)
+        for late in flying:
+            action, rest = self._actions[late], tuple(other for other in flying if other != late)
+            after, _ = self._zones.after(zone, action)
+            yield Move("late", action), World(after, minds, rest, losses, crashes)
+        for publisher, mind in enumerate(minds):
+            step = self._step(zone, mind)
+            if step is not None:
+                yield from self._ways(world, publisher, step)
 
+    def _ways(self, world: World, publisher: int, step: Step) -> Iterator[tuple[Move, World]]:
+        """How the publisher's next request may go."""
+        zone, minds, flying, losses, crashes = world
+        who, action, mind = "ABC"[publisher], step.action, minds[publisher]
 
-def _undisturbed(world: World, start: Start) -> World:
-    """The world after these steps ran alone."""
-    store = world.store.clone()
-    try:
-        drive(start(99), store)
-    except _TRY_AGAIN:
-        pass  # it was covered by another, or its parts were collected: what landed is what counts
-    standing, after = drive(read_manifest(TABLE), store), _with_store(world, store)
-    assert standing is None or len(after.ever) == standing.manifest.next_number - 1, "committed, and not landed"
-    return after
+        def told(new: int) -> tuple[int, ...]:
+            return (*minds[:publisher], new, *minds[publisher + 1 :])
 
+        yield Move(who, action, step.answer), World(step.zone, told(step.mind), flying, losses, crashes)
+        if losses and isinstance(action, WRITES):
+            unknown = told(self._minds.after(mind, _UNKNOWN))
+            delayed = tuple(sorted((*flying, self._sent(action))))
+            yield Move(who, action, "done, but no answer"), World(step.zone, unknown, flying, losses - 1, crashes)
+            yield Move(who, action, "delayed, no answer"), World(zone, unknown, delayed, losses - 1, crashes)
+            again = World(step.zone, told(step.mind), delayed, losses - 1, crashes)
+            yield Move(who, action, "done, and repeated late"), again
+        if crashes:
+            reborn = told(self._minds.reborn(mind))
+            yield Move(who, action, "crashes before it"), World(zone, reborn, flying, losses, crashes - 1)
 
-def _trace(seen: dict[int, tuple[int, str]], key: int) -> list[str]:
-    actions: list[str] = []
-    while seen[key][1]:
-        key, action = seen[key]
-        actions.append(action)
-    return actions[::-1]
+    def _step(self, zone: int, mind: int) -> Step | None:
+        """What the publisher does next, or None when it has ended. Fails if it ended with a refusal that it may not."""
+        if (zone, mind) in self._steps:
+            return self._steps[zone, mind]
+        wanted, step = self._minds.wants(mind), None
+        if isinstance(wanted, Ended):
+            assert wanted.error is None or isinstance(wanted.error, self._allowed), f"ended with {wanted.error!r}"
+        else:
+            after, answer = self._zones.after(zone, wanted)
+            step = Step(wanted, answer, after, self._minds.after(mind, answer))
+        self._steps[zone, mind] = step
+        return step
 
+    def _service(self, zone: int) -> tuple[tuple[Move, int], ...]:
+        if zone not in self._services:
+            actions = self._case.service(self._zones[zone].visible)
+            self._services[zone] = tuple(
+                (Move("service", action), self._zones.after(zone, action)[0]) for action in actions
+            )
+        return self._services[zone]
 
-def _successors(minds: Minds, world: World) -> Iterator[tuple[str, World]]:
-    if len(world.landing) > 1:
-        store, number = world.store.clone(), world.landing[0][0]
-        store.delete(TABLE.landing_file(number))
-        yield f"the service removes {number}", _with_store(world, store)
-    for delayed in world.flying:
-        late, _ = _performed(replace(world, flying=world.flying - {delayed}), delayed)
-        yield f"late: {shown(delayed)}", late
-    for publisher, mind in enumerate(world.minds):
-        request = minds.wants(mind)
-        if not isinstance(request, Ended):
-            for action, after in _moves(minds, world, publisher, request):
-                yield f"{'ABC'[publisher]}: {shown(request)} {action}", after
+    def _sent(self, action: Action) -> int:
+        if action not in self._actions:
+            self._actions.append(action)
+        return self._actions.index(action)
 
+    def _settle(self, zone: int, flying: tuple[int, ...]) -> None:
+        """Fail unless, if everybody died now, the next runs would leave just what is expected, come late what may."""
+        if (zone, flying) in self._settled:
+            return
+        self._settled.add((zone, flying))
+        if self._case.next_runs is not None:
+            self._case.next_runs(self._zones[zone].store.clone())
+            return
+        found = self._zones.after(zone, Remove(TABLE.manifest))[0] if self._case.manifest_lost else zone
+        end = self._alone(found, len(self._case.publishers))
+        for publisher in range(len(self._case.publishers)):
+            end = self._alone(end, publisher)
+        landed = self._zones[end].landed
+        assert self._case.refusals or landed in self._case.histories, f"in the end only {landed} has landed"
+        for late in flying:
+            after, _ = self._zones.after(end, self._actions[late])
+            self._settle(after, tuple(other for other in flying if other != late))
 
-def _moves(minds: Minds, world: World, publisher: int, request: Request) -> Iterator[tuple[str, World]]:
-    def told(world: World, answer: Hashable) -> World:
-        mind = minds.after(world.minds[publisher], answer)
-        return replace(world, minds=(*world.minds[:publisher], mind, *world.minds[publisher + 1 :]))
+    def _alone(self, zone: int, publisher: int) -> int:
+        """The zone after the publisher was started anew and nobody disturbed it."""
+        mind = self._minds.born(publisher, _AFTERWARDS)
+        while (step := self._step(zone, mind)) is not None:
+            self._afterwards.append(Move("afterwards", step.action, step.answer))
+            zone, mind = step.zone, step.mind
+        return zone
 
-    after, answer = _performed(world, request)
-    yield f"-> {answer.text if isinstance(answer, Raised) else 'ok'}"[:60], told(after, answer)
-    if world.losses and isinstance(request, WRITES):
-        unknown = Raised("no answer", RequestUnknown(shown(request), "no answer"))
-        yield "done, but no answer", told(replace(after, losses=world.losses - 1), unknown)
-        delayed = replace(world, losses=world.losses - 1, flying=world.flying | {request})
-        yield "delayed, no answer", told(delayed, unknown)
-    if world.crashes:
-        reborn = minds.reborn(world.minds[publisher])
-        crashed = (*world.minds[:publisher], reborn, *world.minds[publisher + 1 :])
-        yield "crashes before it", replace(world, minds=crashed, crashes=world.crashes - 1)
-
-
-def _performed(world: World, request: Request) -> tuple[World, Hashable]:
-    """The world after the request took effect, and its answer."""
-    writes = isinstance(request, WRITES)
-    store = world.store.clone() if writes else world.store
-    try:
-        reply: object = request.perform(store)
-    except MirrorError as error:
-        return world, Raised(f"{type(error).__name__}: {error.what}", error)
-    answer = tuple(reply) if isinstance(reply, list) else reply
-    assert isinstance(answer, Hashable)
-    return _with_store(world, store) if writes else world, answer
-
-
-def _with_store(world: World, store: MemoryStore) -> World:
-    """The world with the store after a write. What is new in the table folder has the next number, never an old one.
-
-    A folder that is gone is a table that is dropped: in another one, numbers begin anew.
-    """
-    landing = _landing(store)
-    ever = world.ever if store.folder_identity(TABLE.folder) is not None else ()
-    for number, etag in landing:
-        if (number, etag) not in world.landing:
-            assert number > len(ever), f"number {number} landed a second time"
-            assert number == len(ever) + 1, f"gap before number {number}"
-            ever = (*ever, etag)
-    return replace(world, store=store, stored=hash(store.fingerprint()), landing=landing, ever=ever)
-
-
-def _landing(store: MemoryStore) -> tuple[tuple[int, str], ...]:
-    """Number and ETag of the files in the table folder; an ETag tells where the file was staged."""
-    found = ((landing_number(info.name), info.etag) for info in store.list(TABLE.folder))
-    return tuple((number, etag) for number, etag in found if number)
+    def _trace(self, seen: dict[World, World | None], world: World) -> list[str]:
+        moves: list[str] = []
+        while (before := seen[world]) is not None:
+            moves.append(next(str(move) for move, after in self._moves(before) if after == world))
+            world = before
+        return moves[::-1]
 
 
-def _all_ended_well(minds: Minds, world: World) -> bool:
-    """Whether all publishers have ended. Fails if one ended with anything but "try again"."""
-    endings = [minds.wants(mind) for mind in world.minds]
-    for ending in endings:
-        if isinstance(ending, Ended) and ending.error is not None:
-            assert isinstance(ending.error, _TRY_AGAIN), f"ended with {ending.error!r}"
-    return all(isinstance(ending, Ended) for ending in endings)
+def _recovery(_life: int) -> Steps[object]:
+    return recover(TABLE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import io
 import json
 from typing import Final
@@ -21,11 +22,11 @@ from mirror_assets.landing.format import (
     SliceRecord,
     StagedPart,
     Verdict,
+    encode,
 )
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName
-from mirror_assets.landing.parts import sha256, write_record
 from mirror_assets.landing.state import Footing, next_footing, read_manifest
-from mirror_assets.landing.steps import drive
+from mirror_assets.landing.steps import Create, Steps, drive
 from mirror_assets.markers import ROW_MARKER
 from mirror_assets.storage import Store
 
@@ -109,21 +110,24 @@ def with_verdicts(record: SliceRecord, *, passed: bool = True) -> SliceRecord:
     return record.model_copy(update={"verdicts": verdicts})
 
 
-def stage(store: Store, footing: Footing, last: int, parts: int = 1, attempt: str = "one") -> SliceRecord:
+def staging(footing: Footing, last: int, parts: int = 1, attempt: str = "one") -> Steps[SliceRecord]:
     """The record of a staged slice that goes on where `footing` stands, with passed verdicts."""
     key, name = SliceKey(footing.life, footing.covered + 1, last), hex_id(attempt)
     folder = AttemptFolder(TABLE, footing.generation, name)
     staged = []
     for index in range(parts):
-        data = part_bytes(receipt_for(footing, key, name), index)
-        part, path = f"part-{index:05d}.parquet", folder.part(f"part-{index:05d}.parquet")
-        etag = store.create(path, data)
-        markers = MarkerCounts(inserts=1, deletes=1)
-        digest = sha256(store, path)
+        data, part = part_bytes(receipt_for(footing, key, name), index), f"part-{index:05d}.parquet"
+        etag: str = yield Create(folder.part(part), data)
+        digest, markers = hashlib.sha256(data).hexdigest(), MarkerCounts(inserts=1, deletes=1)
         staged.append(StagedPart(name=part, etag=etag, bytes=len(data), sha256=digest, markers=markers))
     record = with_verdicts(new_record(footing, key, name, tuple(staged)))
-    write_record(store, record)
+    yield Create(folder.record, encode(record))
     return record
+
+
+def stage(store: Store, footing: Footing, last: int, parts: int = 1, attempt: str = "one") -> SliceRecord:
+    """The same, done."""
+    return drive(staging(footing, last, parts, attempt), store)
 
 
 def manifest_of(store: Store) -> Manifest | None:

@@ -73,12 +73,16 @@ def test_what_was_staged_for_the_dropped_life_is_refused(store: LocalStore) -> N
     assert store.list(TABLE.folder) == []
 
 
-@pytest.mark.parametrize("step", [RebuildStep.DROPPING, RebuildStep.LOADING, RebuildStep.RETURNING])
+@pytest.mark.parametrize(
+    "step", [RebuildStep.STAGING, RebuildStep.DROPPING, RebuildStep.LOADING, RebuildStep.RETURNING]
+)
 def test_a_drop_takes_over_from_a_rebuild(store: LocalStore, step: RebuildStep) -> None:
     mirrored(store)
     rebuild = drive(begin_rebuild(TABLE), store)
-    if step is not RebuildStep.DROPPING:
-        drive(drop_table_folder(TABLE), store)
+    if step is not RebuildStep.STAGING:
+        rebuild = drive(advance_rebuild(TABLE, rebuild, RebuildStep.DROPPING), store)
+    if step not in (RebuildStep.STAGING, RebuildStep.DROPPING):
+        drive(drop_table_folder(TABLE, rebuild), store)
         rebuild = drive(advance_rebuild(TABLE, rebuild, step), store)
     dropped = drive(drop(), store)
     assert dropped.life > rebuild.life

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import LifeEnded
-from mirror_assets.landing.format import Manifest, MarkerCounts, SliceRecord, StagedPart, encode
+from mirror_assets.landing.format import Manifest, SliceRecord, encode
 from mirror_assets.landing.metadata import metadata_bytes
-from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName
+from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.rebuild import (
     RebuildRecord,
@@ -30,7 +30,7 @@ from mirror_assets.storage import Store
 from mirror_assets_tests import figures
 from mirror_assets_tests.landing.drops import NEW_SLICE, drop, mirrored, nothing_left
 from mirror_assets_tests.landing.minds import Start
-from mirror_assets_tests.landing.schedules import Search, Violation, World
+from mirror_assets_tests.landing.schedules import Case, Search, Violation
 from mirror_assets_tests.landing.staging import (
     CHECKS,
     KEYS,
@@ -39,14 +39,14 @@ from mirror_assets_tests.landing.staging import (
     footing_of,
     hex_id,
     manifest_of,
-    new_record,
-    part_bytes,
-    receipt_for,
     stage,
-    with_verdicts,
+    staging,
 )
 from mirror_assets_tests.landing.zone import LIMIT, landed
 from mirror_assets_tests.storage.memory import MemoryStore
+
+# What may land, in this order, in one life or another of these cases.
+HISTORIES = (((0, 0), (8, 0), (8, 1)), ((7, 0), (7, 1)), ((NEW_SLICE, 0),))
 
 
 def publisher(record: SliceRecord) -> Start:
@@ -64,14 +64,7 @@ def publisher(record: SliceRecord) -> Start:
 def staged(life: int, attempt: str) -> Steps[SliceRecord]:
     """A snapshot of this life, staged by requests."""
     footing = Footing(life, hex_id(f"life {life} {attempt}"), 1, 1, -1)
-    key, name = SliceKey(life, 0, NEW_SLICE), hex_id(f"{attempt} {life}")
-    data = part_bytes(receipt_for(footing, key, name), 0)
-    path = AttemptFolder(TABLE, 1, name).part("part-00000.parquet")
-    etag: str = yield Create(path, data)
-    part = StagedPart(
-        name="part-00000.parquet", etag=etag, bytes=len(data), sha256=None, markers=MarkerCounts(inserts=1, deletes=1)
-    )
-    return with_verdicts(new_record(footing, key, name, (part,)))
+    return (yield from staging(footing, NEW_SLICE, 1, f"{attempt} {life}"))
 
 
 def newcomer(started: int) -> Steps[None]:
@@ -89,8 +82,10 @@ def rebuild(attempt: str) -> Steps[None]:
     """A rebuild, without the waits for the mirror."""
     record = yield from begin_rebuild(TABLE)
     snapshot = yield from staged(record.life, f"re {attempt}")
+    if record.step is RebuildStep.STAGING:
+        record = yield from advance_rebuild(TABLE, record, RebuildStep.DROPPING)
     if record.step is RebuildStep.DROPPING:
-        yield from drop_table_folder(TABLE, snapshot.folder)
+        yield from drop_table_folder(TABLE, record)
         record = yield from advance_rebuild(TABLE, record, RebuildStep.LOADING)
     if (yield from recover(TABLE, record.life)) is None:
         yield from publish(TABLE, snapshot, CHECKS, record.life)
@@ -109,45 +104,42 @@ def dropper(_started: int) -> Steps[None]:
     yield from drop()
 
 
-@dataclass(frozen=True)
-class Dropping(Search):
-    """A search that ends well if a drop that is run again ends, and a run after it lands just one new snapshot."""
-
-    def settle(self, world: World) -> None:
-        store = world.store.clone()
-        record = drive(read_rebuild(TABLE), store)
-        if record is None or record.step is not RebuildStep.DROPPED:
-            alone(drop(), store)
-            assert nothing_left(store), "something is left"
-        self._require_new(store, "what a drop has left")
-        alone(newcomer(98), store)
-        alone(newcomer(99), store)
-        self._require_new(store, "what landed after the drop")
-        assert len(landed(store)) == 1
+def require_ending(store: MemoryStore) -> None:
+    """Fail unless a drop that is run again ends, and a run after it lands just one new snapshot."""
+    record = drive(read_rebuild(TABLE), store)
+    if record is None or record.step is not RebuildStep.DROPPED:
         alone(drop(), store)
-        assert nothing_left(store), "a second drop has left something"
-
-    def _require_new(self, store: MemoryStore, what: str) -> None:
-        manifest = manifest_of(store)
-        for number, content in landed(store):
-            assert (number, content) == (1, (NEW_SLICE, 0)), f"{what}: {number}, {content}"
-            receipt = store.read(TABLE.landing_file(number), LIMIT).data
-            assert manifest is not None
-            assert content_of(receipt) == (NEW_SLICE, 0)
-
-
-def search(zone: MemoryStore, *publishers: Start) -> Dropping:
-    return Dropping(zone, publishers, contents={}, expected=())
+        assert nothing_left(store), "something is left"
+    require_new(store, "what a drop has left")
+    alone(newcomer(98), store)
+    alone(newcomer(99), store)
+    require_new(store, "what landed after the drop")
+    assert len(landed(store)) == 1
+    alone(drop(), store)
+    assert nothing_left(store), "a second drop has left something"
 
 
-def beside_a_publisher(parts: int) -> Dropping:
+def require_new(store: MemoryStore, what: str) -> None:
+    manifest = manifest_of(store)
+    for number, content in landed(store):
+        assert (number, content) == (1, (NEW_SLICE, 0)), f"{what}: {number}, {content}"
+        receipt = store.read(TABLE.landing_file(number), LIMIT).data
+        assert manifest is not None
+        assert content_of(receipt) == (NEW_SLICE, 0)
+
+
+def search(zone: MemoryStore, *publishers: Start) -> Case:
+    return Case(zone, publishers, histories=HISTORIES, next_runs=require_ending)
+
+
+def beside_a_publisher(parts: int) -> Case:
     """A drop while the next slice is on its way."""
     zone = MemoryStore()
     mirrored(zone, slices=1)
     return search(zone, publisher(stage(zone, footing_of(zone), 8, parts, "a")), dropper)
 
 
-def beside_a_first_load(parts: int) -> Dropping:
+def beside_a_first_load(parts: int) -> Case:
     """A drop while the first slice of the table is on its way, which finds no manifest to tell it of the drop."""
     zone = MemoryStore()
     return search(zone, publisher(stage(zone, footing_of(zone), 7, parts, "a")), dropper)
@@ -159,25 +151,25 @@ def drop_and_run(started: int) -> Steps[None]:
     yield from newcomer(started)
 
 
-def with_a_run_after(case: Callable[[int], Dropping], parts: int = 1) -> Dropping:
+def with_a_run_after(case: Callable[[int], Case], parts: int = 1) -> Case:
     """The same, where the table is begun anew while the publisher is still at its slice."""
     found = case(parts)
     return replace(found, publishers=(found.publishers[0], drop_and_run))
 
 
-def with_a_run_beside(case: Callable[[int], Dropping]) -> Dropping:
+def with_a_run_beside(case: Callable[[int], Case]) -> Case:
     """The same, where a third party begins the table anew as soon as it may."""
     found = case(1)
     return replace(found, publishers=(*found.publishers, newcomer))
 
 
-def beside_a_rebuild() -> Dropping:
+def beside_a_rebuild() -> Case:
     zone = MemoryStore()
     mirrored(zone, slices=1)
     return search(zone, lambda started: rebuild(f"r {started}"), dropper)
 
 
-def of_what_has_just_landed() -> Dropping:
+def of_what_has_just_landed() -> Case:
     """A first load that is dropped when it has landed, while a run has seen no manifest yet."""
     zone = MemoryStore()
     record = stage(zone, footing_of(zone), 7)
@@ -189,7 +181,7 @@ def of_what_has_just_landed() -> Dropping:
     return search(zone, newcomer, land_and_drop)
 
 
-def late_requests(*publishers: Start) -> Dropping:
+def late_requests(*publishers: Start) -> Case:
     """A drop while requests of a first load arrive late, whose sender is dead."""
     zone = MemoryStore()
     ended = mirrored(zone, slices=1)
@@ -198,11 +190,11 @@ def late_requests(*publishers: Start) -> Dropping:
         Create(TABLE.manifest, encode(ended)),
         Create(TABLE.history(1, 1), encode(ended)),
     )
-    return replace(search(zone, *publishers), flying=frozenset(late))
+    return replace(search(zone, *publishers), flying=late)
 
 
-Case = tuple[Callable[[], Dropping], int, int]
-CASES: dict[str, Case] = {
+Bounded = tuple[Callable[[], Case], int, int]
+CASES: dict[str, Bounded] = {
     "a slice": (partial(beside_a_publisher, 2), 0, 0),
     "a slice, a crash": (partial(beside_a_publisher, 1), 0, 1),
     "a slice, an answer lost or a request late": (partial(beside_a_publisher, 1), 1, 0),
@@ -216,16 +208,16 @@ CASES: dict[str, Case] = {
     "a rebuild, a crash": (beside_a_rebuild, 0, 1),
     "late requests of a first load, and a run after it": (partial(late_requests, drop_and_run), 0, 0),
 }
-LARGER: dict[str, Case] = {
+LARGER: dict[str, Bounded] = {
     "a slice, a run after it, a crash": (partial(with_a_run_after, beside_a_publisher), 0, 1),
     "a slice, and a run beside it": (partial(with_a_run_beside, beside_a_publisher), 0, 0),
     "late requests of a first load, and a run beside it": (partial(late_requests, dropper, newcomer), 0, 0),
 }
 
 
-def searched(name: str, case: Callable[[], Dropping], losses: int, crashes: int) -> int:
+def searched(name: str, case: Callable[[], Case], losses: int, crashes: int) -> int:
     """How many worlds there are; at least as many as make a search."""
-    worlds = replace(case(), losses=losses, crashes=crashes).run()
+    worlds = Search(replace(case(), losses=losses, crashes=crashes)).run()
     figures.report("every schedule of a drop", "states", worlds, name)
     return worlds
 
@@ -288,4 +280,4 @@ def test_a_drop_without_a_rule_breaks(
     prepared = replace(sound(), losses=losses, crashes=crashes)
     monkeypatch.setattr(rule, mutant)
     with pytest.raises(Violation, match=broken):
-        prepared.run()
+        Search(prepared).run()

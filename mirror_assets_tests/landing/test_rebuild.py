@@ -7,6 +7,7 @@ import pytest
 from mirror_assets.landing.errors import MetadataDiffers, RebuildRunning
 from mirror_assets.landing.format import Manifest, SliceRecord, encode
 from mirror_assets.landing.metadata import metadata_bytes
+from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.publish import Outcome, publish
 from mirror_assets.landing.rebuild import (
     RebuildRecord,
@@ -22,6 +23,7 @@ from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import Footing
 from mirror_assets.landing.steps import DeleteTree, drive
 from mirror_assets.storage import LocalStore, Store
+from mirror_assets_tests.landing.lives import dropping, loading
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, hex_id, manifest_of, stage
 from mirror_assets_tests.landing.zone import landed
 
@@ -40,13 +42,6 @@ def begun_life(store: Store, last: int = 7) -> Manifest:
     return manifest
 
 
-def loading(store: Store) -> RebuildRecord:
-    """A rebuild whose table folder is dropped."""
-    record = drive(begin_rebuild(TABLE), store)
-    drive(drop_table_folder(TABLE), store)
-    return drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), store)
-
-
 def finish(store: Store, record: RebuildRecord) -> None:
     drive(advance_rebuild(TABLE, record, RebuildStep.FINISHED), store)
 
@@ -54,7 +49,7 @@ def finish(store: Store, record: RebuildRecord) -> None:
 def test_a_rebuild_under_way_is_continued(store: LocalStore) -> None:
     begun_life(store)
     record = drive(begin_rebuild(TABLE), store)
-    assert (record.life, record.step) == (2, RebuildStep.DROPPING)
+    assert (record.life, record.step) == (2, RebuildStep.STAGING)
     moved = drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), store)
     assert drive(begin_rebuild(TABLE), store) == moved == drive(read_rebuild(TABLE), store)
 
@@ -62,18 +57,18 @@ def test_a_rebuild_under_way_is_continued(store: LocalStore) -> None:
 def test_each_rebuild_begins_a_life_of_its_own_even_when_the_folder_is_lost(store: LocalStore) -> None:
     assert drive(first_life(TABLE), store) == 1
     begun_life(store)
-    first = loading(store)
+    first = drive(loading(TABLE), store)
     assert drive(first_life(TABLE), store) == first.life == 2
     finish(store, first)
     assert drive(first_life(TABLE), store) == 3
-    second = loading(store)
+    second = drive(loading(TABLE), store)
     assert second.life == 3
     finish(store, second)
 
 
 def test_a_manifest_that_cannot_be_read_does_not_hide_its_life(store: LocalStore) -> None:
     begun_life(store)
-    finish(store, loading(store))
+    finish(store, drive(loading(TABLE), store))
     land(store, stage(store, Footing(3, hex_id("third"), 1, 1, -1), last=9))
     store.local_path(TABLE.manifest).write_bytes(b"{")
     store.delete(TABLE.rebuild_record)
@@ -81,7 +76,7 @@ def test_a_manifest_that_cannot_be_read_does_not_hide_its_life(store: LocalStore
 
 
 def test_only_one_of_two_rebuilds_moves_the_record(store: LocalStore) -> None:
-    record = loading(store)
+    record = drive(loading(TABLE), store)
     drive(advance_rebuild(TABLE, record, RebuildStep.RETURNING), store)
     for stale in (RebuildStep.RETURNING, RebuildStep.FINISHED):
         with pytest.raises(RebuildRunning, match="waiting for the table"):
@@ -91,32 +86,60 @@ def test_only_one_of_two_rebuilds_moves_the_record(store: LocalStore) -> None:
 
 
 def test_what_cannot_be_mended_is_dropped_again_under_another_life(store: LocalStore) -> None:
-    record = loading(store)
+    record = drive(loading(TABLE), store)
     again = drive(drop_again(TABLE, record), store)
-    assert (again.life, again.step) == (record.life + 1, RebuildStep.DROPPING)
+    assert (again.life, again.step) == (record.life + 1, RebuildStep.STAGING)
+
+
+def test_a_drop_takes_all_that_was_staged_of_ended_lives_and_leaves_snapshots_for_the_next(store: LocalStore) -> None:
+    begun_life(store)
+    unfinished = AttemptFolder(TABLE, 1, hex_id("unfinished"))
+    store.create(unfinished.part("part-00000.parquet"), b"Spark is still writing")
+    staged = stage(store, SECOND_LIFE, last=9, attempt="snapshot")
+    for folder in (stage(store, footing_of(store), last=8).folder.path, f"{TABLE.scratch}/junk"):
+        store.create(f"{folder}/anything", b"")
+    drive(drop_table_folder(TABLE, drive(dropping(TABLE), store)), store)
+    assert {info.path for info in store.list(TABLE.scratch)} == {unfinished.path, staged.folder.path}
+    assert store.folder_identity(TABLE.folder) is None
+
+
+def test_a_rebuild_that_was_overtaken_drops_nothing(store: LocalStore) -> None:
+    """Two rebuild the table; one stages for so long that the other is through."""
+    begun_life(store)
+    stale = drive(dropping(TABLE), store)
+    drive(drop_table_folder(TABLE, stale), store)
+    moved = drive(advance_rebuild(TABLE, stale, RebuildStep.LOADING), store)
+    land(store, stage(store, SECOND_LIFE, last=9), rebuild_life=2)
+    ahead = stage(store, footing_of(store), last=10)
+    for record in (moved, moved.model_copy(update={"step": RebuildStep.FINISHED})):
+        with pytest.raises(RebuildRunning):
+            drive(drop_table_folder(TABLE, stale), store)
+        store.replace(TABLE.rebuild_record, encode(record), store.read(TABLE.rebuild_record, 1 << 20).etag)
+    assert landed(store) == [(1, (9, 0))]
+    assert store.head(ahead.folder.record) is not None
 
 
 def test_a_rebuild_that_was_stalled_drops_no_folder_of_the_life_that_another_has_begun(store: LocalStore) -> None:
     begun_life(store)
-    record = drive(begin_rebuild(TABLE), store)
-    stalled = drop_table_folder(TABLE)
+    record = drive(dropping(TABLE), store)
+    stalled = drop_table_folder(TABLE, record)
     late = next(stalled)
     while not (isinstance(late, DeleteTree) and late.folder == TABLE.folder):
         late = stalled.send(late.perform(store))
-    drive(drop_table_folder(TABLE), store)
+    drive(drop_table_folder(TABLE, record), store)
     loaded = drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), store)
     land(store, stage(store, SECOND_LIFE, last=9), rebuild_life=2)
     late.perform(store)
     assert landed(store) == [(1, (9, 0))]
     with pytest.raises(RebuildRunning, match="loading"):
-        drive(drop_table_folder(TABLE), store)
+        drive(drop_table_folder(TABLE, record), store)
     finish(store, loaded)
 
 
 @pytest.mark.parametrize("late", ["history", "manifest", "both"])
 def test_control_files_of_the_ended_life_that_come_late_count_for_nothing(store: LocalStore, late: str) -> None:
     ended = begun_life(store)
-    loading(store)
+    drive(loading(TABLE), store)
     if late != "manifest":
         store.create(TABLE.history(1, 1), encode(ended))
     if late != "history":
@@ -131,7 +154,7 @@ def test_control_files_of_the_ended_life_that_come_late_count_for_nothing(store:
 
 def test_a_lost_manifest_of_the_new_life_is_not_made_from_the_old_one(store: LocalStore) -> None:
     ended = begun_life(store)
-    record = loading(store)
+    record = drive(loading(TABLE), store)
     land(store, stage(store, SECOND_LIFE, last=9), rebuild_life=2)
     finish(store, record)
     store.create(TABLE.history(1, 99), encode(ended))
@@ -143,7 +166,7 @@ def test_a_lost_manifest_of_the_new_life_is_not_made_from_the_old_one(store: Loc
 
 def test_declared_keys_that_come_late_are_an_error_and_not_overwritten(store: LocalStore) -> None:
     begun_life(store)
-    loading(store)
+    drive(loading(TABLE), store)
     store.create(TABLE.metadata, metadata_bytes(["other"]))
     with pytest.raises(MetadataDiffers):
         land(store, stage(store, SECOND_LIFE, last=9), rebuild_life=2)

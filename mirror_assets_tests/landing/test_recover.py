@@ -205,9 +205,13 @@ def test_rebuild_lets_only_itself_through(store: LocalStore) -> None:
     land_next(store, last=7)
     record = drive(begin_rebuild(TABLE), store)
     for life in (None, 1, 2, 3):
+        with pytest.raises(RebuildRunning, match="staging"):
+            drive(recover(TABLE, life), store)
+    record = drive(advance_rebuild(TABLE, record, RebuildStep.DROPPING), store)
+    for life in (None, 1, 2, 3):
         with pytest.raises(RebuildRunning, match="dropping"):
             drive(recover(TABLE, life), store)
-    drive(drop_table_folder(TABLE), store)
+    drive(drop_table_folder(TABLE, record), store)
     record = drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), store)
     for life in (None, 1, 3):
         with pytest.raises(RebuildRunning, match="loading"):

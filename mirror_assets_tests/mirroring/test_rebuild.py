@@ -10,8 +10,6 @@ from mirror_assets.landing.publish import Outcome
 from mirror_assets.landing.rebuild import (
     RebuildStep,
     advance_rebuild,
-    begin_rebuild,
-    drop_table_folder,
     read_rebuild,
 )
 from mirror_assets.landing.steps import drive
@@ -21,6 +19,7 @@ from mirror_assets.mirroring.land import land_slice
 from mirror_assets.mirroring.rebuild import rebuild_table
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, key
+from mirror_assets_tests.landing.lives import dropping, loading
 
 
 def _rebuild(lab: Lab) -> Outcome:
@@ -29,9 +28,7 @@ def _rebuild(lab: Lab) -> Outcome:
 
 def _dropped(lab: Lab) -> None:
     """A rebuild that was killed when its table folder was gone."""
-    record = drive(begin_rebuild(TABLE), lab.store)
-    drive(drop_table_folder(TABLE), lab.store)
-    drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), lab.store)
+    drive(loading(TABLE), lab.store)
 
 
 def _require_new_life(lab: Lab, life: int) -> None:
@@ -96,3 +93,18 @@ def test_nothing_is_dropped_for_a_snapshot_that_cannot_land(mirrored: Lab) -> No
     mirrored.sql("DELETE FROM {t} WHERE name = 'twice'")
     assert _rebuild(mirrored) is Outcome.LANDED
     _require_new_life(mirrored, life=3)
+
+
+def test_a_rebuild_that_drops_is_not_called_off(mirrored: Lab) -> None:
+    """Another may be at it: without the record, publishers would begin before the mirror has dropped the table."""
+    drive(dropping(TABLE), mirrored.store)
+    mirrored.sql("INSERT INTO {t} VALUES (1, 'twice', 1)")
+    with pytest.raises(ChecksFailed):
+        _rebuild(mirrored)
+    record = drive(read_rebuild(TABLE), mirrored.store)
+    assert record is not None
+    assert record.step is RebuildStep.DROPPING
+    assert len(mirrored.files) == 3
+    mirrored.sql("DELETE FROM {t} WHERE name = 'twice'")
+    assert _rebuild(mirrored) is Outcome.LANDED
+    _require_new_life(mirrored, life=2)

@@ -1,0 +1,34 @@
+"""Each rule of the protocol is needed: without it some schedule breaks, and with it the same case holds."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import pytest
+
+from mirror_assets_tests import figures
+from mirror_assets_tests.landing.mutants import MUTANTS, Mutant
+from mirror_assets_tests.landing.schedules import Case, Search, Violation
+from mirror_assets_tests.storage.memory import MemoryStore
+
+
+@functools.cache
+def worlds_of(case: Callable[[MemoryStore], Case]) -> int:
+    """The case as it is holds; how many worlds that took."""
+    return Search(case(MemoryStore())).run()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=str)
+def test_without_the_rule_a_schedule_breaks(
+    mutant: Mutant, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
+) -> None:
+    assert worlds_of(mutant.sound or mutant.case) > 50
+    case = mutant.case(mutant.store())
+    if mutant.patch:
+        monkeypatch.setattr(*mutant.patch)
+    with pytest.raises(Violation, match=mutant.broken) as schedule:
+        Search(case).run()
+    record_property("schedule", f"{mutant.story}\n{schedule.value}")
+    figures.report("mutants", "caught", 1)
+    figures.report("mutants", "steps", len(str(schedule.value).splitlines()) - 1, case=mutant.rule)
