@@ -1,0 +1,92 @@
+"""The watch itself: it is content with what the protocol does, and says what is wrong with anything else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.landing.names import PROCESSED
+from mirror_assets.landing.publish import publish
+from mirror_assets.landing.steps import drive
+from mirror_assets.storage import LocalStore
+from mirror_assets_tests.histories.watch import Watch
+from mirror_assets_tests.landing.lives import loading
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, stage
+
+
+class Watched:
+    """Two slices of two files, landed and looked at; the first two files have been moved on."""
+
+    def __init__(self, root: Path) -> None:
+        self.store = LocalStore(root)
+        self.watch = Watch(self.store, TABLE)
+        for last in (7, 8):
+            drive(publish(TABLE, stage(self.store, footing_of(self.store), last, parts=2), CHECKS), self.store)
+            self.watch.look()
+        self.path(1, PROCESSED).parent.mkdir()
+        for number in (1, 2):
+            self.path(number).rename(self.path(number, PROCESSED))
+
+    def path(self, number: int, folder: str = "") -> Path:
+        """Where a landing file is, or was."""
+        path = self.store.local_path(TABLE.landing_file(number))
+        return path.parent / folder / path.name
+
+
+@pytest.fixture
+def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    return Watched(tmp_path)
+
+
+def test_files_that_move_on_and_another_life_are_fine(watched: Watched) -> None:
+    watched.watch.look()
+    drive(loading(TABLE), watched.store)
+    watched.watch.look()
+    assert watched.watch.landed == 4
+
+
+def _land_again(watched: Watched) -> None:
+    shutil.copy(watched.path(1, PROCESSED), watched.path(1))
+
+
+def _leave_a_gap(watched: Watched) -> None:
+    shutil.copy(watched.path(4), watched.path(6))
+
+
+def _change(watched: Watched) -> None:
+    watched.path(4).write_bytes(watched.path(3).read_bytes())
+
+
+def _cut(watched: Watched) -> None:
+    watched.path(5).write_bytes(watched.path(4).read_bytes()[:-9])
+
+
+def _copy(watched: Watched) -> None:
+    shutil.copy(watched.path(4), watched.path(5))
+
+
+def _reuse(watched: Watched) -> None:
+    watched.path(1, PROCESSED).unlink()
+    shutil.copy(watched.path(4), watched.path(1))
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (_land_again, "number 1 landed twice"),
+        (_leave_a_gap, "gap before number 6"),
+        (_change, "number 4 landed twice, or was changed"),
+        (_cut, "number 5 is partial"),
+        (_copy, "number 5 is not among what its generation committed"),
+        (_reuse, "number 1 landed twice, or was changed"),
+    ],
+)
+def test_anything_else_is_named(watched: Watched, damage: Callable[[Watched], None], said: str) -> None:
+    damage(watched)
+    with pytest.raises(AssertionError, match=said):
+        watched.watch.look()
