@@ -18,6 +18,7 @@ from mirror_assets.audit.staged import (
     schema_compatibility,
 )
 from mirror_assets.delta.schema import parse_schema
+from mirror_assets.delta.spark_errors import SparkFailed
 from mirror_assets.landing.format import SliceKind, SliceRecord, Verdict
 from mirror_assets.landing.parts import add_verdicts, fetch_parts
 from mirror_assets.mirroring.columns import landed_columns
@@ -54,7 +55,7 @@ def staged_findings(work: TableWork, record: SliceRecord) -> tuple[Finding, ...]
         if work.exchange:
             fetch_parts(work.store, work.exchange, record)
         return (unchanged, *_column_findings(work, staged))
-    except (pa.ArrowException, OSError, PathMissing):
+    except (pa.ArrowException, OSError, PathMissing, SparkFailed):
         if unchanged.passed:
             raise
         return (unchanged, *_not_run(unchanged, BLOCKING_CHECKS))
