@@ -302,3 +302,21 @@ def test_every_type_lands_as_the_table_says() -> None:
                     landing_type(field)
             else:
                 assert landing_type(field) == samples.get(_codes(landed)[0], _codes(landed)[0])
+
+
+def test_every_failure_point_is_told_and_names_tests_that_exist() -> None:
+    rows = _table(_DOCS / "exactly-once.md", "What fails, and what happens")
+    assert [number for number, *_ in rows] == [str(number) for number in range(1, 39)]
+    for number, _, _, shown_by in rows:
+        named = _codes(shown_by)
+        assert any("::" in name for name in named), number
+        for path, _, test in (name.partition("::") for name in named if "/" in name):
+            text = (_ROOT / "mirror_assets_tests" / path).read_text(encoding="utf-8")
+            assert f"def {test}(" in text, f"{number}: {path} has no {test}"
+
+
+def test_the_proofs_name_files_that_exist() -> None:
+    section = (_DOCS / "exactly-once.md").read_text(encoding="utf-8").partition("## The proofs\n")[2]
+    paths = [code for code in _codes(section.partition("\n## ")[0]) if code.endswith(".py")]
+    assert paths
+    assert [path for path in paths if not (_ROOT / "mirror_assets_tests" / path).is_file()] == []
