@@ -137,7 +137,10 @@ def _may_be_snapshot(table: TableName, staged: FileInfo, record: RebuildRecord) 
     if folder is None or folder.generation != 1:
         return False
     content = yield from read(folder.record)
-    return content is None or decode(SliceRecord, folder.record, content.data).life >= record.life
+    try:
+        return content is None or decode(SliceRecord, folder.record, content.data).life >= record.life
+    except ManifestCorrupt:
+        return False
 
 
 def put_record(

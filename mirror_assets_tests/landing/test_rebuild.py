@@ -96,6 +96,7 @@ def test_a_drop_takes_all_that_was_staged_of_ended_lives_and_leaves_snapshots_fo
     unfinished = AttemptFolder(TABLE, 1, hex_id("unfinished"))
     store.create(unfinished.part("part-00000.parquet"), b"Spark is still writing")
     staged = stage(store, SECOND_LIFE, last=9, attempt="snapshot")
+    store.create(AttemptFolder(TABLE, 1, hex_id("spoilt")).record, b"{")
     for folder in (stage(store, footing_of(store), last=8).folder.path, f"{TABLE.scratch}/junk"):
         store.create(f"{folder}/anything", b"")
     drive(drop_table_folder(TABLE, drive(dropping(TABLE), store)), store)
