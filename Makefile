@@ -8,9 +8,10 @@ DEMO_CONFIG := $(CURDIR)/.demo/mirror.yaml
 MIRROR_CONFIG ?= $(DEMO_CONFIG)
 IN_HOME := DAGSTER_HOME=$(CURDIR)/.dagster
 HOME_SETTINGS := .dagster/dagster.yaml
+KILLS ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev onelake test soak check bench bench-onelake java
+.PHONY: help demo dev onelake test soak kills check bench bench-onelake java
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
@@ -31,6 +32,9 @@ test: java $(INSTALLED) ## run the tests; ARGS="-k name" picks some
 
 soak: java $(INSTALLED) ## run the proofs with larger bounds, many minutes long
 	$(BIN)/pytest -m soak --timeout 0 $(ARGS)
+
+kills: java $(INSTALLED) ## kill -9 a `mirror-assets run` KILLS times, then run it to the end and compare; ARGS="--where upload"
+	@$(BIN)/python -m mirror_assets_tests.kills --kills $(KILLS) $(ARGS)
 
 check: $(INSTALLED) ## lint, format, types and import borders
 	$(BIN)/ruff check .

@@ -1,0 +1,108 @@
+"""Whoever is killed, wherever: everything lands once, and a control shows that this could fail."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from random import Random
+
+import pytest
+
+from mirror_assets.landing.names import landing_name
+from mirror_assets_tests import figures
+from mirror_assets_tests.kills.__main__ import tell
+from mirror_assets_tests.kills.field import Field, Where
+from mirror_assets_tests.kills.on_disk import OnDisk
+from mirror_assets_tests.kills.points import Point, named
+from mirror_assets_tests.kills.series import Series
+from mirror_assets_tests.kills.verdict import judge
+from mirror_assets_tests.lab import TABLE
+from mirror_assets_tests.onelake import LoopbackOneLake
+
+pytestmark = pytest.mark.timeout(0)  # each run has a limit of its own
+_PROOF = "kill -9 of mirror-assets run"
+_SOAK_KILLS = int(os.environ.get("KILLS", "200"))
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """The kills of one landing zone: at named points, then at random moments of this seed."""
+
+    where: Where
+    points: tuple[Point, ...]
+    random: int
+    seed: int = 4
+
+    def __str__(self) -> str:
+        return f"{self.where}, {len(self.points)} points, {self.random} random"
+
+
+def few(where: Where, random: int, *points: str) -> Campaign:
+    return Campaign(where, tuple(map(named, points)), random)
+
+
+SHORT = (
+    few(
+        Where.DISK,
+        3,
+        "while Spark encodes",
+        "manifest swapped",
+        "between renames",
+        "last rename done, not yet seen to be",
+        "in collection",
+    ),
+    few(Where.UPLOAD, 0, "manifest's swap on its way", "first rename done"),
+    few(Where.DIRECT, 0, "while Spark moves a part"),
+)
+LONG = (
+    Campaign(Where.DISK, Where.DISK.points, _SOAK_KILLS * 6 // 10),
+    Campaign(Where.UPLOAD, Where.UPLOAD.points, _SOAK_KILLS * 2 // 10),
+    Campaign(Where.DIRECT, Where.DIRECT.points, _SOAK_KILLS * 2 // 10),
+)
+
+
+@pytest.mark.parametrize("campaign", [*SHORT, *(pytest.param(long, marks=pytest.mark.soak) for long in LONG)], ids=str)
+def test_everything_lands_once_whenever_runs_are_killed(
+    campaign: Campaign, field: Field, onelake: LoopbackOneLake
+) -> None:
+    with field.opened(f"{campaign.where.value}-{campaign.random}", campaign.where, onelake) as place:
+        series = Series(place, Random(campaign.seed), tell, field.pace)
+        series.kill_at(campaign.points)
+        series.kill_at_random(campaign.random)
+        verdict = series.finish()
+    for figure, amount in (
+        ("kills", series.kills),
+        ("at named points", len(campaign.points)),
+        ("times two publishers", series.together),
+        ("late requests", series.late),
+        ("landing files", verdict.files),
+        ("rows", verdict.rows),
+        ("exactly once", int(not verdict.problems)),
+    ):
+        figures.report(_PROOF, figure, amount, case=str(campaign.where))
+    assert verdict.problems == ()
+
+
+def test_a_run_that_does_not_redo_is_caught(field: Field) -> None:
+    with field.opened("control", Where.DISK) as place:
+        assert isinstance(place, OnDisk)
+        series = Series(place, Random(0), tell)
+        series.kill_at([named("manifest swapped")])
+        assert place.start("control", without="redo").end().code == 0
+        found = judge(place).problems
+        assert any("were committed and have not landed" in problem for problem in found), found
+        series.attack(None)
+        assert judge(place).problems == ()
+        _land_again(place, 3)
+        twice = " ".join(judge(place).problems)
+        assert "changes too many" in twice
+        assert "mirror and source differ" in twice
+    figures.report(_PROOF, "controls caught", 2, case="controls")
+
+
+def _land_again(place: OnDisk, number: int) -> None:
+    """As a publisher would that numbers by the highest file it sees, and takes a lost reply for a failure."""
+    folder = place.ground.root / "landing" / TABLE.folder
+    copy = folder / "_copy"
+    copy.write_bytes((folder / landing_name(number)).read_bytes())
+    copy.rename(folder / landing_name(number + 1))
