@@ -9,6 +9,7 @@ MIRROR_CONFIG ?= $(DEMO_CONFIG)
 IN_HOME := DAGSTER_HOME=$(CURDIR)/.dagster
 HOME_SETTINGS := .dagster/dagster.yaml
 KILLS ?= 20
+SEED ?= $(shell date +%s)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo dev onelake test soak kills check bench bench-onelake java
@@ -30,8 +31,8 @@ onelake: java $(INSTALLED) ## a OneLake on this machine to try things on; ARGS="
 test: java $(INSTALLED) ## run the tests; ARGS="-k name" picks some
 	$(BIN)/pytest $(ARGS)
 
-soak: java $(INSTALLED) ## run the proofs with larger bounds, many minutes long
-	$(BIN)/pytest -m soak --timeout 0 $(ARGS)
+soak: java $(INSTALLED) ## run the proofs with larger bounds, hours long; SEED=n draws the same histories again
+	$(BIN)/pytest -m soak --timeout 0 --hypothesis-seed $(SEED) $(ARGS)
 
 kills: java $(INSTALLED) ## kill -9 a `mirror-assets run` KILLS times, then run it to the end and compare; ARGS="--where upload"
 	@$(BIN)/python -m mirror_assets_tests.kills --kills $(KILLS) $(ARGS)
