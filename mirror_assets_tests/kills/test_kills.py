@@ -19,7 +19,8 @@ from mirror_assets_tests.kills.verdict import judge
 from mirror_assets_tests.lab import TABLE
 from mirror_assets_tests.onelake import LoopbackOneLake
 
-pytestmark = pytest.mark.timeout(0)  # each run has a limit of its own
+# Each run has a limit of its own; together they take minutes, so they run with `make soak` and `make kills`.
+pytestmark = [pytest.mark.timeout(0), pytest.mark.soak]
 _PROOF = "kill -9 of mirror-assets run"
 _SOAK_KILLS = int(os.environ.get("KILLS", "200"))
 
