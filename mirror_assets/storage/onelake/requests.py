@@ -36,10 +36,11 @@ _CONFLICTS = (Meaning.MISSING, Meaning.EXISTS, Meaning.CONDITION, Meaning.SOURCE
 
 
 class Requests:
-    """Requests to one landing zone."""
+    """Requests to one landing zone, which is at `root`."""
 
     def __init__(self, root: str, patience: Patience, api_version: str = "") -> None:
-        self._root, self._patience, self._api_version = root, patience, api_version
+        self.root = root
+        self._patience, self._api_version = patience, api_version
 
     def read(self, path: str, call: Callable[[], _Reply]) -> _Reply:
         """The answer to a request that changes nothing, or that can be repeated at will."""
@@ -66,15 +67,15 @@ class Requests:
 
     def _refusal(self, path: str, answer: Answer) -> Exception:
         errors = {
-            Meaning.NO_ITEM: ItemMissing(self._root, answer.code),
-            Meaning.NO_TOKEN: TokenRefused(self._root, answer.code),
-            Meaning.UNTRUSTED: CertificateRefused(self._root, answer.code),
+            Meaning.NO_ITEM: ItemMissing(self.root, answer.code),
+            Meaning.NO_TOKEN: TokenRefused(self.root, answer.code),
+            Meaning.UNTRUSTED: CertificateRefused(self.root, answer.code),
             Meaning.VERSION: ApiVersionRefused(self._api_version, answer.code),
             Meaning.MISSING: PathMissing(path),
             Meaning.EXISTS: PathExists(path),
             Meaning.CONDITION: PathChanged(path, "the one asked for"),
             Meaning.SOURCE_CHANGED: PathChanged(path, "the one asked for"),
-            Meaning.DENIED: StoreDenied(f"{self._root}/{path}", answer.code),
+            Meaning.DENIED: StoreDenied(f"{self.root}/{path}", answer.code),
         }
         return errors.get(answer.meaning) or StoreRefused(path, answer.code)
 

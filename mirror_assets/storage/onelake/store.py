@@ -8,7 +8,6 @@ from typing import BinaryIO, cast
 
 from azure.core import MatchConditions
 from azure.storage.blob import BlobProperties
-from azure.storage.filedatalake import DataLakeFileClient
 
 from mirror_assets.storage.errors import (
     FileTooLarge,
@@ -19,26 +18,17 @@ from mirror_assets.storage.errors import (
     RequestUnknown,
     StoreUnavailable,
 )
+from mirror_assets.storage.onelake.chunks import ChunkedUpload
 from mirror_assets.storage.onelake.clients import SMALL, Clients
+from mirror_assets.storage.onelake.etags import bare, quoted
 from mirror_assets.storage.onelake.patience import Patience
 from mirror_assets.storage.onelake.reader import Range, RangeReader
 from mirror_assets.storage.onelake.requests import Requests
 from mirror_assets.storage.paths import checked
 from mirror_assets.storage.store import Content, FileInfo
 
-# Up to here a file is one request that takes effect whole; above, it is written chunk by chunk, and memory is bounded.
-_WHOLE = 8 << 20
-_CHUNK = 16 << 20
+_WHOLE = 8 << 20  # up to here a file is one request that takes effect whole; above, it is written chunk by chunk
 _FOLDER_MARK = "hdi_isfolder"
-
-
-def bare(etag: str | None) -> str:
-    """An ETag without quotes: listings give it so, single files with them."""
-    return (etag or "").strip('"')
-
-
-def _quoted(etag: str) -> str:
-    return f'"{etag}"'
 
 
 def _born(folder: BlobProperties) -> str:
@@ -137,7 +127,7 @@ class OneLakeStore:
                 lambda: client.rename_file(
                     new_name,
                     match_condition=MatchConditions.IfMissing,
-                    source_etag=_quoted(etag),
+                    source_etag=quoted(etag),
                     source_match_condition=MatchConditions.IfNotModified,
                 ),
             )
@@ -156,7 +146,7 @@ class OneLakeStore:
         """Delete a folder and all that is in it; with an `identity`, on condition of the ETag that it names."""
         delete = self._clients.folder(checked(folder)).delete_directory
         etag, _, born = (identity or "").partition("-")
-        delete_it = partial(delete, etag=_quoted(etag), match_condition=MatchConditions.IfNotModified)
+        delete_it = partial(delete, etag=quoted(etag), match_condition=MatchConditions.IfNotModified)
         try:
             self._requests.read(folder, delete_it if identity else delete)
         except PathMissing:
@@ -184,45 +174,8 @@ class OneLakeStore:
         size = source.stat().st_size
         if size <= _WHOLE:
             return FileInfo(path, size, self.create(path, source.read_bytes()))
-        return FileInfo(path, size, self._upload_chunks(source, path, size))
-
-    def _upload_chunks(self, source: Path, path: str, size: int) -> str:
-        """The ETag. Chunks are put at positions, so that each can be sent again.
-
-        What ends the file is on condition of the ETag that it began with: repeated or late, it changes nothing.
-        """
-        client = self._clients.file(checked(path))
-        empty = self._new_file(client, path)
-        with source.open("rb") as file:
-            for offset in range(0, size, _CHUNK):
-                self._append(client, path, file.read(_CHUNK), offset)
-        end = partial(client.flush_data, size, close=True, match_condition=MatchConditions.IfNotModified)
-        try:
-            return bare(self._requests.write(path, partial(end, etag=_quoted(empty)))["etag"])
-        except RequestUnknown:
-            return self._etag_of(path, size)
-
-    def _new_file(self, client: DataLakeFileClient, path: str) -> str:
-        """The ETag of a new, empty file."""
-        create = partial(client.create_file, match_condition=MatchConditions.IfMissing)
-        try:
-            return bare(str(self._requests.write(path, create)["etag"]))
-        except RequestUnknown:
-            return self._etag_of(path, 0)
-        except PathChanged as error:
-            raise PathExists(path) from error
-        except PathMissing as error:
-            raise self._no_zone() from error
-
-    def _etag_of(self, path: str, size: int) -> str:
-        """The ETag of a file of which only this attempt knows the name, if it is as long as it is to be by now."""
-        info = self.head(path)
-        if info is None or info.size != size:
-            raise RequestUnknown(path, "its reply was lost, and it is not done") from None
-        return info.etag
-
-    def _append(self, client: DataLakeFileClient, path: str, chunk: bytes, offset: int) -> None:
-        self._requests.read(path, lambda: client.append_data(chunk, offset, len(chunk), validate_content=True))
+        upload = ChunkedUpload(self._requests, self._clients.file(checked(path)), path)
+        return FileInfo(path, size, upload.run(source, size))
 
     def _put(self, path: str, data: bytes, etag: str | None) -> str:
         """Put the whole file: where there is none, or in the place of the one with the ETag."""
@@ -236,11 +189,11 @@ class OneLakeStore:
             match_condition=MatchConditions.IfMissing if etag is None else MatchConditions.IfNotModified,
         )
         try:
-            written = self._requests.write(path, put if etag is None else partial(put, etag=_quoted(etag)))
+            written = self._requests.write(path, put if etag is None else partial(put, etag=quoted(etag)))
         except PathChanged as error:
             raise (PathExists(path) if etag is None else self._why_not_replaced(path, etag)) from error
         except PathMissing as error:
-            raise (self._no_zone() if etag is None else error) from error
+            raise (ItemMissing(self.root, "no landing zone there") if etag is None else error) from error
         return bare(written["etag"])
 
     def _folder(self, folder: str) -> BlobProperties | None:
@@ -250,10 +203,6 @@ class OneLakeStore:
         except PathMissing:
             return None
         return found if _FOLDER_MARK in (found.metadata or {}) else None
-
-    def _no_zone(self) -> ItemMissing:
-        """What it means that a new file has nowhere to be: missing folders are made."""
-        return ItemMissing(self.root, "no landing zone there")
 
     def _ours(self, path: str, data: bytes) -> str:
         """The ETag of a write whose reply was lost, if the file holds what we wrote. Raises RequestUnknown."""
@@ -301,7 +250,7 @@ class OneLakeStore:
 
         def ask() -> bytes:
             return client.download_blob(
-                offset, length, etag=_quoted(of.etag), match_condition=MatchConditions.IfNotModified
+                offset, length, etag=quoted(of.etag), match_condition=MatchConditions.IfNotModified
             ).readall()
 
         return self._requests.read(path, ask)
