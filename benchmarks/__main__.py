@@ -25,9 +25,10 @@ from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.columns import landed_columns
+from mirror_assets.mirroring.encode import feed_slice
 from mirror_assets.mirroring.planning import plan_key, plan_table
 from mirror_assets.mirroring.run import mirror_slice
-from mirror_assets.mirroring.stage import feed_slice, stage_slice
+from mirror_assets.mirroring.stage import stage_slice
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.mirroring.zone import open_zone
 
@@ -68,7 +69,7 @@ class Bench:
         """The physical plan of the encoder."""
         work = self._work("begun")
         (planned,) = plan_table(work).slices
-        feed = feed_slice(work.table, planned, landed_columns(planned.schema))
+        feed = feed_slice(work.table, planned, landed_columns(work.table, planned.schema))
         frame = landing_rows(read_changes(self._spark, self._uri, feed.first, feed.last), feed, {})
         text: str = frame._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001 there is no public way
         return "\n".join(f"{line[:_PLAN_WIDTH]}…" for line in text.splitlines() if line.strip())

@@ -6,6 +6,8 @@ from enum import IntEnum
 from typing import Final
 
 ROW_MARKER: Final = "__rowMarker__"
+# The key column of a mirror whose source has no key: the id that row tracking gives each row.
+ROW_ID: Final = "_row_id"
 
 # Nested values land as JSON text (seed `000`). NULL fields are left out, so that a field added later changes no text
 # of rows that nobody touched; NULL entries of maps and arrays stay.

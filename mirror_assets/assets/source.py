@@ -21,7 +21,7 @@ def source_asset(table: TableSettings) -> dg.AssetSpec:
         partitions_def=slices_of(table.name),
         group_name=group_name(table.name),
         kinds={"deltalake"},
-        description=f"Delta table at {table.source}, key {', '.join(table.keys)}.",
+        description=f"Delta table at {table.source}, key {', '.join(table.mirror_keys)}.",
         metadata={"dagster/uri": table.source},
     )
 

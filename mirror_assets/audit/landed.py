@@ -129,7 +129,7 @@ def _generation_problems(folder: _Folder) -> list[str]:
             problems.append(
                 f"generation {after.generation} starts at file {after.first_number}, not {before.next_number}"
             )
-        elif after.kind is SliceKind.CHANGES and _first_version(after) != before.covered + 1:
+        elif after.kind is not SliceKind.SNAPSHOT and _first_version(after) != before.covered + 1:
             problems.append(f"slice {after.slice} does not follow version {before.covered}")
     newest = folder.generations[-1]
     if folder.manifest != newest:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from mirror_assets.audit.finding import Finding
 from mirror_assets.audit.staged import StagedSlice
 from mirror_assets.delta.columns import LandedColumn, landed_value, quoted
-from mirror_assets.delta.reader import CHANGE_TYPE, COMMIT_VERSION, read_changes
+from mirror_assets.delta.reader import COMMIT_VERSION, is_new_row, read_changes
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import ROW_MARKER, Marker
@@ -58,7 +58,7 @@ def _aliases(staged: StagedSlice) -> list[str]:
 
 def key_uniqueness(staged: StagedSlice, repeated: pa.Table, feed: Feed) -> Finding:
     """At most one change per key and commit; a key can't have more rows than the slice has commits with data."""
-    allowed = 1 if staged.record.kind is SliceKind.SNAPSHOT else feed.data_commits
+    allowed = feed.data_commits if staged.record.kind is SliceKind.CHANGES else 1
     twice = repeated.filter(pc.field("rows") > allowed)
     problems = [
         f"key {_shown(staged, row)} has {row['rows']} rows in {allowed} commit{'s' if allowed > 1 else ''}"
@@ -75,7 +75,7 @@ def row_order(spark: Callable[[], SparkSession], staged: StagedSlice, repeated: 
     A session starts only when a key is repeated: the order of different keys is free. Raises SparkFailed and its like.
     """
     figures: dict[str, int | float | str] = {"keys_compared": len(repeated)}
-    if not len(repeated) or staged.record.kind is SliceKind.SNAPSHOT:
+    if not len(repeated) or staged.record.kind is not SliceKind.CHANGES:
         return Finding("row_order", (), figures)
     with spark_errors(f"the feed of {feed.uri}"):
         wrong = _differences(spark(), staged, repeated, feed).limit(_SAMPLES).collect()
@@ -122,7 +122,7 @@ def _found(spark: SparkSession, staged: StagedSlice, feed: Feed) -> DataFrame:
 def _expected(spark: SparkSession, staged: StagedSlice, feed: Feed) -> DataFrame:
     """One row per key and commit of the feed: the marker and values that must have landed."""
     key = staged.record.key
-    is_new = F.col(CHANGE_TYPE).isin("insert", "update_postimage")
+    is_new = is_new_row()
     new_hash = F.when(is_new, F.xxhash64(*(landed_value(column) for column in feed.columns)))
     grouped = (
         read_changes(spark, feed.uri, key.first, key.last, feed.vector_versions)

@@ -31,7 +31,7 @@ def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
     )
     def metadata(landing_zone: LandingZone) -> dg.AssetCheckResult:
         with checking():
-            return check_result(zone, metadata_unchanged(landing_zone.store(), table.name, table.keys))
+            return check_result(zone, metadata_unchanged(landing_zone.store(), table.name, table.mirror_keys))
 
     @dg.asset_check(asset=zone, name="lag", description="How long the oldest uncovered commit has waited.")
     def lag(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:

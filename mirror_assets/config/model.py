@@ -30,6 +30,7 @@ from mirror_assets.config.values import (
     Text,
 )
 from mirror_assets.landing.names import TableName
+from mirror_assets.markers import ROW_ID
 
 _DEFAULT_MIRROR = "./mirror"
 _MIRROR_PATH = (_DEFAULT_MIRROR, "mirror", "path")
@@ -103,7 +104,10 @@ class TableDefaults(Part):
     """Settings that every table has unless it sets its own."""
 
     keys: Keys = Field(default=(), description="Columns that identify a row; needed for `changes: feed`.")
-    changes: HowChanges = Field(default=Changes.FEED, description="How changes are found: by the change data feed.")
+    changes: HowChanges = Field(
+        default=Changes.FEED, description="How changes are found: by the change data feed, or by row tracking."
+    )
+    compact: bool = Field(default=False, description="Land one net change per key and slice, not one per commit.")
     start: HowToStart = Field(default=Start.SNAPSHOT, description="What a new mirror starts with: the whole table.")
     on_break: OnBreak = Field(
         default=OnBreak.REBUILD, description="Rebuild by itself, or hold for approval, when the source breaks."
@@ -123,6 +127,21 @@ class TableSettings(TableConfig):
     """One table's effective settings: its own over the defaults."""
 
     name: TableName = Field(description="The table's name in the mirror.")
+
+    @property
+    def is_keyless(self) -> bool:
+        """Whether the mirror's key is the row id, for want of another."""
+        return not self.keys and self.changes is Changes.ROW_TRACKING
+
+    @property
+    def mirror_keys(self) -> tuple[str, ...]:
+        """The mirror's key columns."""
+        return (ROW_ID,) if self.is_keyless else self.keys
+
+    @property
+    def is_net(self) -> bool:
+        """Whether a slice has one net change per key, and not one per commit."""
+        return self.compact or self.changes is Changes.ROW_TRACKING
 
 
 class SparkConfig(Part):

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from mirror_assets.config.errors import Problem
 from mirror_assets.config.messages import did_you_mean
 from mirror_assets.config.model import TableSettings
-from mirror_assets.markers import ROW_MARKER
+from mirror_assets.config.values import Changes
+from mirror_assets.markers import ROW_ID, ROW_MARKER
 
 _UNFIT_KEYS = {
     "float": "floating-point numbers have no exact equality",
@@ -20,6 +21,8 @@ _UNFIT_KEYS = {
     "variant": "variants can't be compared in Fabric",
     "void": "it holds nothing but NULL",
 }
+# With a feed, Delta itself refuses such columns.
+_FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 _TYPE_NAME = re.compile(r"\w+")
 
 
@@ -35,7 +38,7 @@ def source_problems(table: TableSettings, columns: Sequence[SourceColumn]) -> tu
     """What has to be mended in mirror.yaml or in the source; `Config.invalid` gives the problems their lines."""
     path = f"tables.{table.name}"
     keys = (Problem(f"{path}.keys", message) for message in _unfit_keys(table, columns))
-    reserved = (Problem(f"{path}.source", message) for message in _reserved(columns))
+    reserved = (Problem(f"{path}.source", message) for message in _reserved(table, columns))
     return (*keys, *reserved)
 
 
@@ -51,7 +54,12 @@ def _unfit_keys(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterat
             yield f"{key!r} is {types[key]} and can't be a key: {why}"
 
 
-def _reserved(columns: Sequence[SourceColumn]) -> Iterator[str]:
+def _reserved(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterator[str]:
+    uses = {ROW_MARKER.lower(): "of the landing file's row marker"}
+    if table.changes is Changes.ROW_TRACKING:
+        uses |= dict.fromkeys(_FEED_COLUMNS, "that the change reader needs")
+    if table.is_keyless:
+        uses[ROW_ID] = "of the mirror's key, the row id"
     for column in columns:
-        if column.name.lower() == ROW_MARKER.lower():
-            yield f"the source's column {column.name!r} has the name of the landing file's row marker; rename it"
+        if use := uses.get(column.name.lower()):
+            yield f"the source's column {column.name!r} has the name {use}; rename it"

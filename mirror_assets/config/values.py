@@ -23,6 +23,7 @@ class Changes(str, Enum):
     """How changes of a table are found."""
 
     FEED = "feed"
+    ROW_TRACKING = "row_tracking"
 
 
 class Start(str, Enum):
@@ -104,8 +105,8 @@ def local_source(value: object) -> object:
 
 
 def _changes(value: object) -> object:
-    if value in ("row_tracking", "append_only"):
-        raise ValueError(f"this version mirrors `feed` only; `{value}` is coming")
+    if value == "append_only":
+        raise ValueError(f"this version has `feed` and `row_tracking`; `{value}` is coming")
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column
@@ -9,15 +10,22 @@ from pyspark.sql import functions as F
 
 from mirror_assets.markers import JSON_OPTIONS
 
+# Where Delta tells a row's id, for a table with row tracking.
+ROW_ID_OF_FILE = "_metadata.row_id"
+
 
 @dataclass(frozen=True)
 class LandedColumn:
-    """One landed column: its name, its landing type as Spark spells it, and what the source has under it."""
+    """One landed column: its name, its landing type as Spark spells it, and what the source has under it.
+
+    `is_row_id`: the source has no such column; it is the id that row tracking gives each row.
+    """
 
     name: str
     type: str
     nested: bool = False
     nullable: bool = True
+    is_row_id: bool = False
 
 
 def quoted(name: str) -> str:
@@ -37,3 +45,29 @@ def optional(value: Column, column: LandedColumn) -> Column:
     The condition is always true; Spark just can't know, and a constant would be optimised away with the nullability.
     """
     return value if column.nullable else F.when(F.monotonically_increasing_id() >= 0, value)
+
+
+def described(columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> list[Column]:
+    """The landed columns in order; the first carries the receipt into every file's footer."""
+    first, *rest = columns
+    carrier = optional(F.col(quoted(first.name)), first).alias(first.name, metadata=dict(footer))
+    return [carrier, *(optional(F.col(quoted(column.name)), column).alias(column.name) for column in rest)]
+
+
+def values_where(condition: Column, columns: Sequence[LandedColumn], keys: Iterable[str]) -> list[Column]:
+    """The landed values where the condition holds, and everywhere those of the keys: what a shuffle has to carry."""
+    always = set(keys)
+    return [
+        landed_value(column).alias(column.name)
+        if column.name in always
+        else F.when(condition, landed_value(column)).alias(column.name)
+        for column in columns
+    ]
+
+
+def unused_prefix(columns: Sequence[LandedColumn]) -> str:
+    """What no column's name begins with, for columns of an encoder's own; Spark compares names without case."""
+    taken, mark = {column.name.lower() for column in columns}, "__"
+    while any(name.startswith(mark) for name in taken):
+        mark += "_"
+    return mark

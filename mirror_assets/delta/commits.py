@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mirror_assets.delta.actions import CommitFile, Metadata, Protocol
-from mirror_assets.delta.rows import FooterRows, count_rows, paired, unpaired, yields_nothing
+from mirror_assets.delta.rows import FooterRows, changed_rows, count_rows, paired, unpaired, yields_nothing
 
 
 @dataclass(frozen=True)
@@ -13,8 +13,9 @@ class Commit:
     """One commit of a source.
 
     `rows` is what the change feed yields for it, `rows_exact` whether that is known or estimated, `bytes` what must be
-    read for it. `deletion_vectors`: rows come from comparing two vectors of one file, which costs the feed's reader a
-    scan per commit. `metadata` and `protocol` are what the commit sets, or None.
+    read for it; `changed_rows` are the old and new rows of what it changed. `deletion_vectors`: rows come from
+    comparing two vectors of one file, which costs the feed's reader a scan per commit. `metadata` and `protocol` are
+    what the commit sets, or None.
     """
 
     version: int
@@ -23,6 +24,7 @@ class Commit:
     changes_data: bool
     rows: int = 0
     rows_exact: bool = True
+    changed_rows: int = 0
     bytes: int = 0
     has_cdc: bool = False
     deletion_vectors: bool = False
@@ -41,6 +43,7 @@ def describe(file: CommitFile, modified_ms: int, footer_rows: FooterRows) -> Com
         changes_data=changes,
         rows=rows.rows,
         rows_exact=rows.exact,
+        changed_rows=rows.rows if file.change_files else changed_rows(file, footer_rows),
         bytes=_bytes(file) if changes else 0,
         has_cdc=bool(file.change_files),
         deletion_vectors=changes and not file.change_files and bool(paired(file)),

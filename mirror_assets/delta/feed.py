@@ -13,13 +13,12 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import LandedColumn, landed_value, optional, quoted
-from mirror_assets.delta.reader import CHANGE_TYPE, COMMIT_VERSION, read_changes
+from mirror_assets.delta.columns import LandedColumn, described, quoted, unused_prefix, values_where
+from mirror_assets.delta.reader import CHANGE_TYPE, COMMIT_VERSION, is_new_row, read_changes
+from mirror_assets.delta.repeats import repeated_key_samples
 from mirror_assets.delta.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.delta.write import write_parts
 from mirror_assets.markers import ROW_MARKER, Marker
-
-_SAMPLES = 5
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,7 @@ class _Names:
     @classmethod
     def beside(cls, columns: Sequence[LandedColumn]) -> _Names:
         """Names that differ from all of these, which Spark compares without case."""
-        taken = {column.name.lower() for column in columns}
-        mark = "__"
-        while any(name.startswith(mark) for name in taken):
-            mark += "_"
+        mark = unused_prefix(columns)
         return cls(f"{mark}part", f"{mark}is_new", f"{mark}previous", f"{mark}next")
 
 
@@ -89,7 +85,7 @@ def encode_changes(
         frame = landing_rows(changes.observe(read, *_change_counts()), slice_, footer, paired)
         write_parts(frame, folder, compression)
         if paired.get["duplicates"]:
-            raise DuplicateKey(slice_.table, paired.get["duplicates"], _duplicate_samples(changes, slice_))
+            raise DuplicateKey(slice_.table, paired.get["duplicates"], repeated_key_samples(changes, slice_.keys))
         return dict(read.get)
 
 
@@ -108,19 +104,13 @@ def landing_rows(
     if paired is not None:
         pairs = pairs.observe(paired, F.count_if(F.col(ours.previous) == F.col(ours.is_new)).alias("duplicates"))
     kept = pairs.where(F.col(ours.is_new) | F.col(ours.next).isNull())
-    return kept.select(*_described(slice_.columns, footer), _marker(ours).alias(ROW_MARKER))
+    return kept.select(*described(slice_.columns, footer), _marker(ours).alias(ROW_MARKER))
 
 
 def _slim(changes: DataFrame, slice_: FeedSlice, ours: _Names) -> DataFrame:
     """What goes through the shuffle: old rows carry only their keys, for a DELETE needs no more."""
-    is_new = F.col(CHANGE_TYPE).isin("insert", "update_postimage")
-    keys = set(slice_.keys)
-    values = [
-        landed_value(column).alias(column.name)
-        if column.name in keys
-        else F.when(is_new, landed_value(column)).alias(column.name)
-        for column in slice_.columns
-    ]
+    is_new = is_new_row()
+    values = values_where(is_new, slice_.columns, slice_.keys)
     return changes.select(_part_of(slice_).alias(ours.part), F.col(COMMIT_VERSION), is_new.alias(ours.is_new), *values)
 
 
@@ -146,29 +136,6 @@ def _marker(ours: _Names) -> Column:
     return F.when(F.col(ours.is_new), update).otherwise(int(Marker.DELETE)).cast("int")
 
 
-def _described(columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> list[Column]:
-    """The columns in order; the first carries the receipt into every file's footer."""
-    first, *rest = columns
-    described = optional(F.col(quoted(first.name)), first).alias(first.name, metadata=dict(footer))
-    return [described, *(optional(F.col(quoted(c.name)), c).alias(c.name) for c in rest)]
-
-
 def _change_counts() -> list[Column]:
     kinds = ("insert", "update_preimage", "update_postimage", "delete")
     return [F.count_if(F.col(CHANGE_TYPE) == kind).alias(kind) for kind in kinds]
-
-
-def _duplicate_samples(changes: DataFrame, slice_: FeedSlice) -> tuple[str, ...]:
-    """Sample keys with two old or two new rows in one commit, as readable text."""
-    is_new = F.col(CHANGE_TYPE).isin("insert", "update_postimage")
-    keys = [F.col(quoted(key)).alias(f"key{index}") for index, key in enumerate(slice_.keys)]
-    rows = (
-        changes.select(F.col(COMMIT_VERSION).alias("version"), is_new.alias("is_new"), *keys)
-        .groupBy("version", "is_new", *(f"key{index}" for index in range(len(keys))))
-        .agg(F.count(F.lit(1)).alias("rows"))
-        .where("rows > 1")
-        .limit(_SAMPLES)
-        .collect()
-    )
-    shown = [[f"{key}={row[f'key{index}']!r}" for index, key in enumerate(slice_.keys)] for row in rows]
-    return tuple(f"{', '.join(key)} at version {row['version']}" for key, row in zip(shown, rows, strict=True))

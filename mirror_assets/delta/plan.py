@@ -28,6 +28,9 @@ __all__ = [
 ]
 
 
+_BRING_BACK = ("RESTORE", "CLONE")
+
+
 @dataclass(frozen=True)
 class PlanRequest:
     """What a plan is made of.
@@ -37,7 +40,7 @@ class PlanRequest:
     says of `covered` now, is the landed one: else they may be another table's from the first on.
     `boundaries` are last versions of slices that are registered already; cutting there again keeps their keys.
     `columns` are those that are mirrored (None: all): what happens to others is no break. `feed` and `row_tracking` say
-    which property of the source the mirror rests on.
+    which property of the source the mirror rests on. `net`: a slice has one change per key, wherever its commits are.
     """
 
     covered: int
@@ -54,6 +57,7 @@ class PlanRequest:
     columns: tuple[str, ...] | None = None
     feed: bool = True
     row_tracking: bool = False
+    net: bool = False
     covered_table_id: str | None = None
 
 
@@ -62,7 +66,8 @@ class PlannedSlice:
     """One slice: commits `first` to `last` of one schema, and where their rows go.
 
     `spreads` has an entry for every commit that changes data; `parts` is 0 when none does. `vector_versions` are the
-    commits whose rows come from comparing deletion vectors. A snapshot slice has `first` 0 and the whole table.
+    commits whose rows come from comparing deletion vectors; `restores`: one of them is a RESTORE, which brings old rows
+    back. A snapshot slice has `first` 0 and the whole table.
     """
 
     life: int
@@ -79,6 +84,7 @@ class PlannedSlice:
     parts: int
     rows_exact: bool = True
     vector_versions: tuple[int, ...] = ()
+    restores: bool = False
 
     @cached_property
     def schema(self) -> Schema:
@@ -160,7 +166,7 @@ def _walk(request: PlanRequest) -> _Walk:
 
 
 def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) -> PlannedSlice:
-    spreads = spread_commits(commits, request.target_rows)
+    spreads = _spreads(request, commits)
     return PlannedSlice(
         life=request.life,
         first=commits[0].version,
@@ -176,7 +182,17 @@ def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) 
         parts=max((spread.first_part + spread.parts for spread in spreads), default=0),
         rows_exact=all(commit.rows_exact for commit in commits),
         vector_versions=tuple(commit.version for commit in commits if commit.deletion_vectors),
+        restores=any(commit.operation in _BRING_BACK for commit in commits),
     )
+
+
+def _spreads(request: PlanRequest, commits: Sequence[Commit]) -> tuple[CommitSpread, ...]:
+    """Where each commit's rows go; net changes of all commits go everywhere."""
+    if not request.net:
+        return spread_commits(commits, request.target_rows)
+    changing = [commit for commit in commits if commit.changes_data]
+    parts = parts_for(sum(commit.rows for commit in changing), request.target_rows)
+    return tuple(CommitSpread(commit.version, 0, parts) for commit in changing)
 
 
 def _went_back(request: PlanRequest) -> Break:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from functools import reduce
 from importlib.metadata import version
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 CHANGE_TYPE = "_change_type"
 COMMIT_VERSION = "_commit_version"
@@ -20,6 +21,11 @@ _PROVED_VERSIONS = frozenset({"4.4.0"})
 
 # Delta compares the deletion vectors of each commit in a scan of its own; many in one read take far longer than a few.
 _VECTORS_AT_ONCE = 8
+
+
+def is_new_row() -> Column:
+    """Whether a row of a feed is what a key has after its commit, and not what it had before."""
+    return F.col(CHANGE_TYPE).isin("insert", "update_postimage")
 
 
 def read_changes(

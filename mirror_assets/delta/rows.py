@@ -56,6 +56,13 @@ def count_rows(commit: CommitFile, footer_rows: FooterRows) -> RowCount:
     return _from_data_files(commit, footer_rows)
 
 
+def changed_rows(commit: CommitFile, footer_rows: FooterRows) -> int:
+    """Old and new rows of what the commit changed, where it tells; it may rewrite many more."""
+    rewrites = ("DELETE", "UPDATE", "MERGE")
+    told = _told(_CHANGE_METRICS[commit.operation], commit) if commit.operation in rewrites else None
+    return (told or count_rows(commit, footer_rows)).rows
+
+
 def paired(commit: CommitFile) -> tuple[tuple[FileAction, FileAction], ...]:
     """Files that the commit removes and adds again with another deletion vector: (removed, added)."""
     removed = {action.path: action for action in commit.removed}

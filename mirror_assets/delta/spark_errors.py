@@ -32,6 +32,20 @@ class DuplicateKey(StopError):
         )
 
 
+class RowIdsUnfit(RebuildError):
+    """Rows appear whose commit versions say that they were there before."""
+
+    code = ErrorCode.ROW_IDS_UNFIT
+
+    def __init__(self, table: str, rows: int) -> None:
+        self.table, self.rows = table, rows
+        super().__init__(
+            f"{table}: {rows} rows have come whose row commit versions are older than what has landed, and no RESTORE "
+            "explains them; nothing of the slice was published.",
+            f"run `mirror-assets rebuild {table}`.",
+        )
+
+
 class DataFileMissing(RebuildError):
     """A file that the log names is gone, by VACUUM or by hand."""
 

@@ -43,6 +43,9 @@ class SliceKind(str, Enum):
 
     SNAPSHOT = "snapshot"
     CHANGES = "changes"
+    """A change per key and commit."""
+    NET = "net"
+    """One net change per key."""
 
 
 class _Record(pydantic.BaseModel):

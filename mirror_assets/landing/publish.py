@@ -95,7 +95,7 @@ def _require_fit(record: SliceRecord, standing: Standing | None) -> None:
         if record.key.first > manifest.covered + 1:
             raise SliceMissing(table, key, manifest.covered + 1)
         fits = (
-            record.kind is SliceKind.CHANGES
+            record.kind is not SliceKind.SNAPSHOT
             and record.incarnation == manifest.incarnation
             and record.life == manifest.life
             and record.generation == manifest.generation + 1

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from mirror_assets.config import TableSettings
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.schema import Schema, landing_type
+from mirror_assets.markers import ROW_ID
+
+_ROW_ID = LandedColumn(ROW_ID, "bigint", nullable=False, is_row_id=True)
 
 
-def landed_columns(schema: Schema) -> tuple[LandedColumn, ...]:
-    """The landed columns, in source order. Raises ColumnUnfit for a type that can't land."""
-    return tuple(
+def landed_columns(table: TableSettings, schema: Schema) -> tuple[LandedColumn, ...]:
+    """The landed columns, in source order, behind the row id where that is the key.
+
+    Raises ColumnUnfit for a type that can't land.
+    """
+    columns = tuple(
         LandedColumn(
             field.name,
             landing_type(field),
@@ -17,3 +24,4 @@ def landed_columns(schema: Schema) -> tuple[LandedColumn, ...]:
         )
         for field in schema.fields
     )
+    return (_ROW_ID, *columns) if table.is_keyless else columns

@@ -63,7 +63,7 @@ def staged_findings(work: TableWork, record: SliceRecord) -> tuple[Finding, ...]
 
 def _column_findings(work: TableWork, staged: StagedSlice) -> tuple[Finding, ...]:
     """Columns first: the other checks need them. A snapshot slice begins a life, in which nothing has landed yet."""
-    manifest = work.manifest() if staged.record.kind is SliceKind.CHANGES else None
+    manifest = work.manifest() if staged.record.kind is not SliceKind.SNAPSHOT else None
     landed = manifest.columns if manifest else ()
     schema, presence = schema_compatibility(staged, landed), key_presence(staged)
     wrong = next((finding for finding in (schema, presence) if not finding.passed), None)
@@ -93,7 +93,7 @@ def _feed(work: TableWork, record: SliceRecord, *, repeats: bool) -> Feed:
     commits = work.log.commits(key.first, key.last) if asked else ()
     return Feed(
         work.table.source,
-        landed_columns(parse_schema(record.source_schema)),
+        landed_columns(work.table, parse_schema(record.source_schema)),
         data_commits=sum(commit.changes_data for commit in commits),
         vector_versions=tuple(commit.version for commit in commits if commit.deletion_vectors),
     )

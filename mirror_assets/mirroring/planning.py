@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from mirror_assets.config import Changes
+from mirror_assets.delta.commits import Commit
 from mirror_assets.delta.errors import LogGap
 from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.plan import Break, Limits, Plan, PlannedSlice, PlanRequest, plan_slices, snapshot_slice
+from mirror_assets.delta.plan import (
+    Break,
+    BreakKind,
+    Limits,
+    Plan,
+    PlannedSlice,
+    PlanRequest,
+    plan_slices,
+    snapshot_slice,
+)
 from mirror_assets.delta.state import SourceState
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey
@@ -101,22 +112,44 @@ def _changes(
 ) -> Plan:
     """Slices of the commits after `before`, up to `last` or the tip."""
     end = tip.version if last is None else min(last, tip.version)
+    tracked = work.table.changes is Changes.ROW_TRACKING
+    if tracked and (stop := _untracked(work.log, before)):
+        return Plan((), stop)
     return plan_slices(
         PlanRequest(
             covered=before.covered,
             life=life,
             tip=end,
             tip_table_id=tip.table_id,
-            commits=work.log.commits(before.covered + 1, end),
+            commits=_commits(work, before.covered + 1, end),
             schema_string=before.schema_string,
             table_id=before.table_id,
-            keys=tuple(work.table.keys),
+            keys=work.table.mirror_keys,
             limits=limits,
             target_rows=work.table.files.target_rows,
             boundaries=boundaries,
+            feed=not tracked,
+            row_tracking=tracked,
+            net=work.table.is_net,
             covered_table_id=_id_at(work.log, before) if tip.table_id != before.table_id else before.table_id,
         )
     )
+
+
+def _commits(work: TableWork, first: int, last: int) -> tuple[Commit, ...]:
+    """The commits; by row tracking, rows that were only rewritten don't land."""
+    commits = work.log.commits(first, last)
+    if work.table.changes is not Changes.ROW_TRACKING:
+        return commits
+    return tuple(replace(commit, rows=commit.changed_rows) for commit in commits)
+
+
+def _untracked(log: SourceLog, before: Before) -> Break | None:
+    """The break where rows had no ids yet at the covered version. Raises LogGap when that can't be read any more."""
+    if log.state(before.covered).metadata.row_tracking:
+        return None
+    message = f"row tracking was off at version {before.covered}, which has landed"
+    return Break(before.covered, BreakKind.ROW_TRACKING_DISABLED, message)
 
 
 def _id_at(log: SourceLog, before: Before) -> str | None:

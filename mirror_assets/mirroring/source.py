@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.config import Config, SourceColumn, TableSettings, source_problems
+from mirror_assets.config import Changes, Config, SourceColumn, TableSettings, source_problems
 from mirror_assets.delta.state import SourceState, source_columns
 from mirror_assets.errors import ErrorCode, SettingError
 
@@ -21,11 +21,27 @@ class FeedOff(SettingError):
         )
 
 
+class RowTrackingOff(SettingError):
+    """The source gives its rows no ids."""
+
+    code = ErrorCode.ROW_TRACKING_DISABLED
+
+    def __init__(self, table: str, uri: str) -> None:
+        self.table, self.uri = table, uri
+        super().__init__(
+            f"{table}: row tracking of {uri} is off, so its changes can't be told from its files.",
+            f"run `ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableRowTracking = true)` (a writer feature: "
+            "older writers can't write the table afterwards, every reader can read it), then run again.",
+        )
+
+
 def check_source(config: Config, table: TableSettings, state: SourceState) -> None:
-    """Raises ConfigInvalid with the lines of settings that don't fit the source, and FeedOff."""
+    """Raises ConfigInvalid with the lines of settings that don't fit the source, FeedOff and RowTrackingOff."""
     columns = tuple(SourceColumn(name, type_) for name, type_ in source_columns(state))
     problems = source_problems(table, columns)
     if problems:
         raise config.invalid(problems)
-    if not state.feed_enabled:
+    if table.changes is Changes.FEED and not state.feed_enabled:
         raise FeedOff(str(table.name), table.source)
+    if table.changes is Changes.ROW_TRACKING and not state.metadata.row_tracking:
+        raise RowTrackingOff(str(table.name), table.source)

@@ -5,18 +5,15 @@ from __future__ import annotations
 import secrets
 import time
 
-from mirror_assets.config import TableSettings
 from mirror_assets.delta.columns import LandedColumn
-from mirror_assets.delta.feed import FeedSlice, encode_changes
 from mirror_assets.delta.plan import PlannedSlice
-from mirror_assets.delta.snapshot import SnapshotSlice, encode_snapshot
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.format import ChangeCounts, Column, Receipt, SliceKind, SliceRecord, StagedPart
+from mirror_assets.landing.format import ChangeCounts, Column, Receipt, SliceRecord, StagedPart
 from mirror_assets.landing.names import AttemptFolder, SliceKey, attempt_id
 from mirror_assets.landing.parts import clear_refused, take_parts, upload_parts, write_record
-from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.landing.state import Footing
 from mirror_assets.mirroring.columns import landed_columns
+from mirror_assets.mirroring.encode import encode_slice, slice_kind
 from mirror_assets.mirroring.work import TableWork
 
 
@@ -38,13 +35,13 @@ def stage_slice(work: TableWork, planned: PlannedSlice, footing: Footing) -> Sli
 
 
 def _stage(work: TableWork, planned: PlannedSlice, footing: Footing, folder: AttemptFolder) -> SliceRecord:
-    columns = landed_columns(planned.schema)
+    columns = landed_columns(work.table, planned.schema)
     receipt = _receipt(planned, footing, folder.attempt)
     read, parts = _encode(work, planned, columns, folder, receipt) if planned.parts else (ChangeCounts(), ())
     record = SliceRecord(
         table=str(work.name),
         slice=str(slice_key(planned)),
-        kind=SliceKind.SNAPSHOT if planned.is_snapshot else SliceKind.CHANGES,
+        kind=slice_kind(work.table, planned),
         life=planned.life,
         generation=footing.generation,
         attempt=folder.attempt,
@@ -52,7 +49,7 @@ def _stage(work: TableWork, planned: PlannedSlice, footing: Footing, folder: Att
         first_number=footing.first_number,
         source_table_id=planned.table_id,
         source_schema=planned.schema_string,
-        keys=tuple(work.table.keys),
+        keys=work.table.mirror_keys,
         columns=tuple(Column(name=column.name, type=column.type) for column in columns),
         first_commit_ms=planned.first_commit_ms,
         last_commit_ms=planned.last_commit_ms,
@@ -83,29 +80,6 @@ def _encode(
     work: TableWork, planned: PlannedSlice, columns: tuple[LandedColumn, ...], folder: AttemptFolder, receipt: Receipt
 ) -> tuple[ChangeCounts, tuple[StagedPart, ...]]:
     """Rows read by change type, and the parts in order."""
-    target = work.staging.spark_path(folder.parts)
-    compression = work.table.files.compression.value
-    footer = receipt_metadata(receipt)
-    if planned.is_snapshot:
-        snapshot = SnapshotSlice(work.table.source, planned.last, columns, planned.parts)
-        read = ChangeCounts(insert=encode_snapshot(work.spark(), snapshot, target, compression, footer))
-    else:
-        feed = feed_slice(work.table, planned, columns)
-        read = ChangeCounts(**encode_changes(work.spark(), feed, target, compression, footer))
+    read = encode_slice(work, planned, columns, work.staging.spark_path(folder.parts), receipt)
     parts = take_parts(work.staging, folder)
     return read, upload_parts(work.exchange, work.store, folder, parts) if work.exchange else parts
-
-
-def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> FeedSlice:
-    """What the encoder needs to know of a planned slice."""
-    return FeedSlice(
-        table=str(table.name),
-        uri=table.source,
-        first=planned.first,
-        last=planned.last,
-        keys=tuple(table.keys),
-        columns=columns,
-        spreads=planned.spreads,
-        parts=planned.parts,
-        vector_versions=planned.vector_versions,
-    )

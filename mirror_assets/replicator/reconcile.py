@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.markers import JSON_OPTIONS
+from mirror_assets.markers import JSON_OPTIONS, ROW_ID
 from mirror_assets.replicator.errors import CoveredVersionGone, MirrorUnreadable, SourceUnreadable, first_line
 from mirror_assets.replicator.reconciliation import (
     DifferenceSample,
@@ -112,7 +112,7 @@ def _judged(request: ReconcileRequest, sides: _Sides, source: _Fingerprint, mirr
 
 def _sides(spark: SparkSession, request: ReconcileRequest) -> _Sides:
     with _source_errors(request):
-        source = spark.read.format("delta").option("versionAsOf", request.version).load(request.source)
+        source = _source(spark, request)
     with _mirror_errors(request):
         mirror = spark.read.format("delta").load(request.mirror)
     have = {field.name: field for field in source.schema.fields}
@@ -128,6 +128,13 @@ def _sides(spark: SparkSession, request: ReconcileRequest) -> _Sides:
         unfit=_unfit(source, [name for name, _ in wanted if name not in names], mirrored),
         ignored=tuple(name for name in mirrored if name not in dict(wanted)),
     )
+
+
+def _source(spark: SparkSession, request: ReconcileRequest) -> DataFrame:
+    """The source, with the ids of its rows where they are the mirror's key."""
+    source = spark.read.format("delta").option("versionAsOf", request.version).load(request.source)
+    keyless = request.keys == (ROW_ID,) and ROW_ID not in source.columns
+    return source.withColumn(ROW_ID, F.col("_metadata.row_id")) if keyless else source
 
 
 def _unfit(source: DataFrame, unlike: Sequence[str], mirrored: Mapping[str, str]) -> tuple[str, ...]:

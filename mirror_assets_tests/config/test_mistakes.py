@@ -31,11 +31,10 @@ def mistakes(text: str) -> list[str]:
 
 
 TABLE_MISTAKES = [
-    ("compact: true", "compact: unknown setting; it is one of: keys, changes, start, on_break, slices, files, lag, source"),
+    ("history: true", "history: unknown setting; it is one of: keys, changes, compact, start, on_break, slices, files, lag, source"),
     ("onbreak: hold", "onbreak: unknown setting; did you mean 'on_break'?"),
-    ("changes: row_tracking", "changes: this version mirrors `feed` only; `row_tracking` is coming"),
-    ("changes: append_only", "changes: this version mirrors `feed` only; `append_only` is coming"),
-    ("changes: cdc", "changes: expected 'feed', got 'cdc'"),
+    ("changes: append_only", "changes: this version has `feed` and `row_tracking`; `append_only` is coming"),
+    ("changes: cdc", "changes: expected 'feed' or 'row_tracking', got 'cdc'"),
     ("on_break: stop", "on_break: expected 'rebuild' or 'hold', got 'stop'"),
     ("on_break:", "on_break: expected 'rebuild' or 'hold', got nothing"),
     ("slices:", "slices: expected settings below it (name: value), got nothing"),
@@ -62,8 +61,8 @@ def test_mistakes_in_a_table(line: str, mistake: str) -> None:
 
 
 KEYS_NEEDED = (
-    "`changes: feed` needs `keys`, the columns that identify a row; the ways for tables without keys, "
-    "`changes: row_tracking` and `changes: append_only`, are coming"
+    "`changes: feed` needs `keys`, the columns that identify a row; a table without keys can be mirrored with "
+    "`changes: row_tracking`"
 )
 REPLACED = [
     ("    keys: [tailnum]\n", "", f"4: tables.planes.keys: {KEYS_NEEDED}"),
@@ -109,8 +108,7 @@ ELSEWHERE = [
     ("partner: {name: ''}", "partner.name: it must not be empty"),
     ("partner: {source_version: 4.2}", "partner.source_version: expected text (quotes make it text), got 4.2"),
     ("mirror:", "mirror: expected settings below it (name: value), got nothing"),
-    ("defaults: {source: x}", "defaults.source: unknown setting; it is one of: keys, changes, start, on_break, slices, files, lag"),
-    ("defaults: {changes: row_tracking}", "defaults.changes: this version mirrors `feed` only; `row_tracking` is coming"),
+    ("defaults: {source: x}", "defaults.source: unknown setting; it is one of: keys, changes, compact, start, on_break, slices, files, lag"),
     ("spark: {settings: {sql.x: 1}}", "spark.settings.sql.x: names of Spark settings start with `spark.`; Spark ignores others"),
     ("spark: {settings: {spark.x: [1]}}", "spark.settings.spark.x: expected text (quotes make it text), got a list"),
     ("spark: {settings: {spark.x: }}", "spark.settings.spark.x: expected text (quotes make it text), got nothing"),

@@ -1,0 +1,136 @@
+"""Changes between two versions by row tracking: from the files that only one of them has (reference `delta` §3).
+
+A row keeps its id through rewrites, and its commit version until it changes: a row that both versions have with the
+same commit version is unchanged. RESTORE sets commit versions back, so a later one alone does not tell what changed.
+Delta's own reader opens the files: deletion vectors, column mapping and partition values are its business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from py4j.java_gateway import JavaObject
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from mirror_assets.delta.columns import ROW_ID_OF_FILE, LandedColumn, quoted, unused_prefix
+from mirror_assets.delta.reader import CHANGE_TYPE, COMMIT_VERSION
+
+_COMMIT = "_metadata.row_commit_version"
+_VECTOR = ("storageType", "pathOrInlineDv", "offset")
+
+
+@dataclass(frozen=True)
+class TrackedRange:
+    """The changes behind version `before` up to `last` of the table at `uri`; `restored`: one commit is a RESTORE."""
+
+    uri: str
+    before: int
+    last: int
+    restored: bool
+
+
+@dataclass(frozen=True)
+class TrackedNames:
+    """Names of what is told of a row beside its columns: its id, its commit version, and whether it came bare."""
+
+    row_id: str
+    commit: str
+    bare: str
+
+    @classmethod
+    def beside(cls, columns: Sequence[LandedColumn]) -> TrackedNames:
+        """Names that differ from all of these."""
+        mark = unused_prefix(columns)
+        return cls(f"{mark}row_id", f"{mark}row_commit_version", f"{mark}bare")
+
+
+def read_tracked(
+    spark: SparkSession, range_: TrackedRange, columns: Sequence[LandedColumn], keys: Sequence[str]
+) -> DataFrame:
+    """Old and new rows of the differing files in a feed's shape, with their `TrackedNames`; old ones have only `keys`.
+
+    New rows that can't have changed are bare: they have only `keys`, too. Raises what Spark raises when a version can't
+    be read any more.
+    """
+    names = TrackedNames.beside(columns)
+    before, last = (_snapshot(spark, range_.uri, version) for version in (range_.before, range_.last))
+    old, new = before.rows(before.not_in(last)), last.rows(last.not_in(before))
+    bare = F.lit(col=False) if range_.restored else F.col(_COMMIT) <= range_.before
+    old_rows = _rows(old, _absent(new, columns, keys), names, "delete", range_.before, F.lit(col=True))
+    new_rows = _rows(new, _unless(bare, columns, keys), names, "insert", range_.last, bare)
+    return old_rows.union(new_rows)
+
+
+def _rows(
+    frame: DataFrame, values: Sequence[Column], names: TrackedNames, change: str, version: int, bare: Column
+) -> DataFrame:
+    return frame.select(
+        *values,
+        F.lit(change).alias(CHANGE_TYPE),
+        F.lit(version).cast("bigint").alias(COMMIT_VERSION),
+        F.col(ROW_ID_OF_FILE).alias(names.row_id),
+        F.col(_COMMIT).alias(names.commit),
+        bare.alias(names.bare),
+    )
+
+
+def _absent(new: DataFrame, columns: Sequence[LandedColumn], keys: Sequence[str]) -> list[Column]:
+    """The keys, and NULL for every other column of the new rows."""
+    return [
+        _source(column)
+        if column.name in keys
+        else F.lit(None).cast(new.schema[column.name].dataType).alias(column.name)
+        for column in columns
+    ]
+
+
+def _null(frame: DataFrame, name: str) -> Column:
+    return F.lit(None).cast(frame.schema[name].dataType).alias(name)
+
+
+def _unless(bare: Column, columns: Sequence[LandedColumn], keys: Sequence[str]) -> list[Column]:
+    return [
+        _source(column) if column.name in keys else F.when(~bare, _source(column)).alias(column.name)
+        for column in columns
+    ]
+
+
+def _source(column: LandedColumn) -> Column:
+    """The source's column, or the row id where that is a column of the mirror."""
+    return F.col(ROW_ID_OF_FILE if column.is_row_id else quoted(column.name)).alias(column.name)
+
+
+@dataclass(frozen=True)
+class _Snapshot:
+    """A version of a table, as Delta's own classes hold it."""
+
+    spark: SparkSession
+    log: JavaObject
+    java: JavaObject
+
+    def not_in(self, other: _Snapshot) -> list[str]:
+        """Paths of its files that the other version has not; with another deletion vector, a file is another."""
+        paths = self._files().subtract(other._files()).select("path").collect()
+        return [row["path"] for row in paths]
+
+    def rows(self, paths: Sequence[str]) -> DataFrame:
+        """The live rows of these files."""
+        jvm = self.spark._jvm  # noqa: SLF001 the only way to Delta's own reader
+        chosen = self.java.allFiles().filter(F.col("path").isin(*paths)._jc).collectAsList()  # noqa: SLF001 as above
+        actions = jvm.scala.jdk.javaapi.CollectionConverters.asScala(chosen).toSeq()
+        none = jvm.scala.Option.empty()
+        frame = self.log.createDataFrame(self.java, actions, False, none)  # noqa: FBT003 py4j knows no keywords
+        return DataFrame(frame, self.spark)
+
+    def _files(self) -> DataFrame:
+        frame = DataFrame(self.java.allFiles().toDF(), self.spark)
+        return frame.select("path", *(F.col(f"deletionVector.{name}").alias(name) for name in _VECTOR))
+
+
+def _snapshot(spark: SparkSession, uri: str, version: int) -> _Snapshot:
+    jvm = spark._jvm  # noqa: SLF001 the only way to Delta's own reader
+    none = jvm.scala.Option.empty()
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, uri)  # noqa: SLF001
+    return _Snapshot(spark, log, log.getSnapshotAt(version, none, none, none, False))  # noqa: FBT003 as above

@@ -1,0 +1,73 @@
+"""From a planned slice to the encoder that its table's settings ask for."""
+
+from __future__ import annotations
+
+from mirror_assets.config import Changes, TableSettings
+from mirror_assets.delta.columns import LandedColumn
+from mirror_assets.delta.feed import FeedSlice, encode_changes
+from mirror_assets.delta.net import NetSlice, encode_net
+from mirror_assets.delta.plan import PlannedSlice
+from mirror_assets.delta.reader import read_changes
+from mirror_assets.delta.row_tracking import TrackedNames, TrackedRange, read_tracked
+from mirror_assets.delta.snapshot import SnapshotSlice, encode_snapshot
+from mirror_assets.delta.spark_errors import spark_errors
+from mirror_assets.landing.format import ChangeCounts, Receipt, SliceKind
+from mirror_assets.landing.receipt import receipt_metadata
+from mirror_assets.mirroring.work import TableWork
+
+
+def slice_kind(table: TableSettings, planned: PlannedSlice) -> SliceKind:
+    """What the slice will carry."""
+    if planned.is_snapshot:
+        return SliceKind.SNAPSHOT
+    return SliceKind.NET if table.is_net else SliceKind.CHANGES
+
+
+def encode_slice(
+    work: TableWork, planned: PlannedSlice, columns: tuple[LandedColumn, ...], folder: str, receipt: Receipt
+) -> ChangeCounts:
+    """Write the slice's parts into `folder`; the rows that were read, by change type. Raises what encoders raise."""
+    compression, footer = work.table.files.compression.value, receipt_metadata(receipt)
+    kind = slice_kind(work.table, planned)
+    if kind is SliceKind.SNAPSHOT:
+        snapshot = SnapshotSlice(work.table.source, planned.last, columns, planned.parts)
+        return ChangeCounts(insert=encode_snapshot(work.spark(), snapshot, folder, compression, footer))
+    if kind is SliceKind.NET:
+        return ChangeCounts(**_encode_net(work, planned, columns, folder, compression, footer))
+    feed = feed_slice(work.table, planned, columns)
+    return ChangeCounts(**encode_changes(work.spark(), feed, folder, compression, footer))
+
+
+def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> FeedSlice:
+    """What the encoder needs to know of a planned slice."""
+    return FeedSlice(
+        table=str(table.name),
+        uri=table.source,
+        first=planned.first,
+        last=planned.last,
+        keys=tuple(table.keys),
+        columns=columns,
+        spreads=planned.spreads,
+        parts=planned.parts,
+        vector_versions=planned.vector_versions,
+    )
+
+
+def _encode_net(
+    work: TableWork,
+    planned: PlannedSlice,
+    columns: tuple[LandedColumn, ...],
+    folder: str,
+    compression: str,
+    footer: dict[str, str],
+) -> dict[str, int]:
+    table, keys, spark = str(work.table.name), work.table.mirror_keys, work.spark()
+    with spark_errors(work.table.source):
+        if work.table.changes is Changes.ROW_TRACKING:
+            range_ = TrackedRange(work.table.source, planned.first - 1, planned.last, planned.restores)
+            changes, names = read_tracked(spark, range_, columns, keys), TrackedNames.beside(columns)
+            net = NetSlice(table, keys, columns, planned.parts, (names.row_id, names.commit), names.bare)
+        else:
+            changes = read_changes(spark, work.table.source, planned.first, planned.last, planned.vector_versions)
+            net = NetSlice(table, keys, columns, planned.parts)
+    return encode_net(changes, net, folder, compression, footer)
