@@ -53,6 +53,8 @@ class ErrorCode(str, Enum):
     DATA_FILE_MISSING = "data_file_missing"
     DUPLICATE_KEY = "duplicate_key"
     SPARK_FAILED = "spark_failed"
+    SESSION_UNFIT = "session_unfit"
+    ROWS_CHANGED = "rows_changed"
     SOURCE_UNAVAILABLE = "source_unavailable"
     # landing zone
     NAME_REFUSED = "name_refused"

@@ -77,24 +77,26 @@ def file_continuity(store: Store, table: TableName, applied: int | None) -> Find
 
 
 def metadata_unchanged(store: Store, table: TableName, keys: Sequence[str]) -> Finding:
-    """`_metadata.json` declares the keys of mirror.yaml and of the manifest: declared keys can't change."""
+    """`_metadata.json` declares the keys of mirror.yaml and of the manifest: declared keys can't change.
+
+    Where none were declared, those of mirror.yaml are with the next slice that lands.
+    """
     standing = drive(read_manifest(table), store)
     if standing is None:
         return Finding("metadata_unchanged")
     content = store.read(table.metadata, _CONTROL_FILE_LIMIT) if store.head(table.metadata) else None
     found = declared_keys(content.data) if content else None
-    problems = []
+    first, problems = standing.manifest.keys, []
+    added = tuple(keys) if not first else ()
     if content is None:
         problems.append(f"{table.metadata} is missing")
     elif found is None:
         problems.append(f"{table.metadata} has no readable keyColumns")
-    elif found != standing.manifest.keys:
-        problems.append(
-            f"{table.metadata} declares {list(found)}, and {list(standing.manifest.keys)} was declared first"
-        )
-    if tuple(keys) != standing.manifest.keys:
-        problems.append(f"mirror.yaml has keys {list(keys)}, and {list(standing.manifest.keys)} was declared first")
-    return Finding("metadata_unchanged", tuple(problems), {"keys": ", ".join(standing.manifest.keys)})
+    elif found not in (first, added):
+        problems.append(f"{table.metadata} declares {list(found)}, and {list(first)} was declared first")
+    if tuple(keys) not in (first, added):
+        problems.append(f"mirror.yaml has keys {list(keys)}, and {list(first)} was declared first")
+    return Finding("metadata_unchanged", tuple(problems), {"keys": ", ".join(first)})
 
 
 def _read_folder(store: Store, table: TableName) -> _Folder:
@@ -129,7 +131,7 @@ def _generation_problems(folder: _Folder) -> list[str]:
             problems.append(
                 f"generation {after.generation} starts at file {after.first_number}, not {before.next_number}"
             )
-        elif after.kind is SliceKind.CHANGES and _first_version(after) != before.covered + 1:
+        elif after.kind is not SliceKind.SNAPSHOT and _first_version(after) != before.covered + 1:
             problems.append(f"slice {after.slice} does not follow version {before.covered}")
     newest = folder.generations[-1]
     if folder.manifest != newest:

@@ -103,7 +103,7 @@ class TableDefaults(Part):
     """Settings that every table has unless it sets its own."""
 
     keys: Keys = Field(default=(), description="Columns that identify a row; needed for `changes: feed`.")
-    changes: HowChanges = Field(default=Changes.FEED, description="How changes are found: by the change data feed.")
+    changes: HowChanges = Field(default=Changes.FEED, description="How changes are found.")
     start: HowToStart = Field(default=Start.SNAPSHOT, description="What a new mirror starts with: the whole table.")
     on_break: OnBreak = Field(
         default=OnBreak.REBUILD, description="Rebuild by itself, or hold for approval, when the source breaks."

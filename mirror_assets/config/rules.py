@@ -16,8 +16,8 @@ from mirror_assets.landing.names import TableName
 
 _SECRET_WORD = re.compile(r"password|secret|(^|[.\-_])(key|token)($|[.\-_])", re.IGNORECASE)
 _KEYS_NEEDED = (
-    "`changes: feed` needs `keys`, the columns that identify a row; the ways for tables without keys, "
-    "`changes: row_tracking` and `changes: append_only`, are coming"
+    "`changes: feed` needs `keys`, the columns that identify a row; a table that rows are only ever appended to needs "
+    "none with `changes: append_only`"
 )
 
 

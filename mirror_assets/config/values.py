@@ -23,6 +23,7 @@ class Changes(str, Enum):
     """How changes of a table are found."""
 
     FEED = "feed"
+    APPEND_ONLY = "append_only"
 
 
 class Start(str, Enum):
@@ -104,8 +105,8 @@ def local_source(value: object) -> object:
 
 
 def _changes(value: object) -> object:
-    if value in ("row_tracking", "append_only"):
-        raise ValueError(f"this version mirrors `feed` only; `{value}` is coming")
+    if value == "row_tracking":
+        raise ValueError(f"this version mirrors `feed` and `append_only`; `{value}` is coming")
     return value
 
 

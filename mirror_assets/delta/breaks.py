@@ -24,6 +24,7 @@ class BreakKind(str, Enum):
     RENAMED_COLUMN = "renamed_column"
     CHANGED_TYPE = "changed_type"
     DROPPED_COLUMN = "dropped_column"
+    ROWS_CHANGED = "rows_changed"
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,14 @@ class Break:
 
 @dataclass(frozen=True)
 class Needs:
-    """What the mirror of a table rests on: its keys, the columns it takes (None: all), and the table's properties."""
+    """What the mirror of a table rests on: its keys, the columns it takes (None: all), and what the table must stay."""
 
     table_id: str
     keys: tuple[str, ...]
     columns: tuple[str, ...] | None = None
     feed: bool = True
     row_tracking: bool = False
+    append_only: bool = False
 
 
 _BY_CHANGE = {
@@ -54,8 +56,16 @@ _BY_CHANGE = {
 
 
 def find_break(before: Schema, commit: Commit, metadata: Metadata, after: Schema, needs: Needs) -> Break | None:
-    """The break that the commit's new metadata makes, or None when the mirror can go on."""
-    return _of_table(commit, metadata, needs) or _of_schema(before, commit, after, needs)
+    """The break that a commit with new metadata makes, or None when the mirror can go on."""
+    return _of_table(commit, metadata, needs) or find_rewrite(commit, needs) or _of_schema(before, commit, after, needs)
+
+
+def find_rewrite(commit: Commit, needs: Needs) -> Break | None:
+    """The break that changed or removed rows are to a mirror of appends only, or None."""
+    if not (needs.append_only and commit.rewrites):
+        return None
+    message = f"{_done_by(commit)} changes or removes rows"
+    return Break(commit.version, BreakKind.ROWS_CHANGED, message)
 
 
 def _of_table(commit: Commit, metadata: Metadata, needs: Needs) -> Break | None:

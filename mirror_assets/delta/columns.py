@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column
@@ -37,3 +38,10 @@ def optional(value: Column, column: LandedColumn) -> Column:
     The condition is always true; Spark just can't know, and a constant would be optimised away with the nullability.
     """
     return value if column.nullable else F.when(F.monotonically_increasing_id() >= 0, value)
+
+
+def landed_row(columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> list[Column]:
+    """The columns of an inserted row, in order; the first carries the receipt into every file's footer."""
+    first, *rest = columns
+    landed = [optional(landed_value(first), first).alias(first.name, metadata=dict(footer))]
+    return landed + [optional(landed_value(column), column).alias(column.name) for column in rest]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from mirror_assets.delta.breaks import Break, BreakKind, Needs, find_break
+from mirror_assets.delta.breaks import Break, BreakKind, Needs, find_break, find_rewrite
 from mirror_assets.delta.commits import Commit
 from mirror_assets.delta.cut import CommitSpread, Limits, cut_commits, parts_for, spread_commits
 from mirror_assets.delta.schema import Schema, canonical, parse_schema
@@ -37,7 +37,7 @@ class PlanRequest:
     says of `covered` now, is the landed one: else they may be another table's from the first on.
     `boundaries` are last versions of slices that are registered already; cutting there again keeps their keys.
     `columns` are those that are mirrored (None: all): what happens to others is no break. `feed` and `row_tracking` say
-    which property of the source the mirror rests on.
+    which property of the source the mirror rests on; `append_only`, that rows are only ever added to it.
     """
 
     covered: int
@@ -54,6 +54,7 @@ class PlanRequest:
     columns: tuple[str, ...] | None = None
     feed: bool = True
     row_tracking: bool = False
+    append_only: bool = False
     covered_table_id: str | None = None
 
 
@@ -141,26 +142,44 @@ def snapshot_slice(state: SourceState, life: int, target_rows: int) -> PlannedSl
 
 
 def _walk(request: PlanRequest) -> _Walk:
-    needs = Needs(request.table_id, request.keys, request.columns, request.feed, request.row_tracking)
+    needs = _needs(request)
     text = canonical(request.schema_string)
     schema = parse_schema(text)
     schemas: dict[int, str] = {}
     cuts: set[int] = set()
     for index, commit in enumerate(request.commits):
-        if commit.metadata is not None:
-            after = parse_schema(commit.metadata.schema_string)
+        after = parse_schema(commit.metadata.schema_string) if commit.metadata else schema
+        if commit.metadata is None:
+            stop = find_rewrite(commit, needs)
+        else:
             stop = find_break(schema, commit, commit.metadata, after, needs)
-            if stop is not None:
-                return _Walk(request.commits[:index], schemas, frozenset(cuts), stop)
-            if after != schema:
-                cuts.add(commit.version - 1)
-            schema, text = after, commit.metadata.schema_string
-        schemas[commit.version] = text
+            text = commit.metadata.schema_string
+        if stop is not None:
+            return _Walk(request.commits[:index], schemas, frozenset(cuts), stop)
+        if after != schema:
+            cuts.add(commit.version - 1)
+        schema, schemas[commit.version] = after, text
     return _Walk(request.commits, schemas, frozenset(cuts), None)
 
 
+def _needs(request: PlanRequest) -> Needs:
+    return Needs(
+        request.table_id, request.keys, request.columns, request.feed, request.row_tracking, request.append_only
+    )
+
+
+def _spreads(request: PlanRequest, commits: Sequence[Commit]) -> tuple[CommitSpread, ...]:
+    """Where rows go. Appended ones need no order, so all commits share as few parts as hold them."""
+    if not request.append_only:
+        return spread_commits(commits, request.target_rows)
+    rows = sum(commit.rows for commit in commits)
+    changing = any(commit.changes_data for commit in commits)
+    parts = parts_for(rows, request.target_rows)
+    return (CommitSpread(commits[-1].version, 0, parts),) if changing else ()
+
+
 def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) -> PlannedSlice:
-    spreads = spread_commits(commits, request.target_rows)
+    spreads = _spreads(request, commits)
     return PlannedSlice(
         life=request.life,
         first=commits[0].version,

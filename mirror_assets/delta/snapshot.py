@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import LandedColumn, landed_value, optional
+from mirror_assets.delta.columns import LandedColumn, landed_row
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.delta.write import write_parts
 
@@ -40,7 +40,4 @@ def encode_snapshot(
 def snapshot_rows(spark: SparkSession, slice_: SnapshotSlice, footer: Mapping[str, str]) -> DataFrame:
     """The landed rows; fewer partitions than the scan has are merged without a shuffle."""
     source = spark.read.format("delta").option("versionAsOf", slice_.version).load(slice_.uri)
-    first, *rest = slice_.columns
-    columns = [optional(landed_value(first), first).alias(first.name, metadata=dict(footer))]
-    columns += [optional(landed_value(column), column).alias(column.name) for column in rest]
-    return source.select(*columns).coalesce(slice_.parts)
+    return source.select(*landed_row(slice_.columns, footer)).coalesce(slice_.parts)

@@ -43,6 +43,12 @@ class SliceKind(str, Enum):
 
     SNAPSHOT = "snapshot"
     CHANGES = "changes"
+    APPENDS = "appends"
+
+    @property
+    def has_markers(self) -> bool:
+        """Whether its rows say what they do; else all are inserts, without a marker column."""
+        return self is SliceKind.CHANGES
 
 
 class _Record(pydantic.BaseModel):

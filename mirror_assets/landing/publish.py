@@ -62,7 +62,7 @@ def publish(
     _require_verdicts(record, checks)
     manifest = _manifest(record, standing)
     yield from _require_parts(record, manifest)
-    yield from ensure_metadata(table, record.keys)
+    yield from ensure_metadata(table, record.keys, standing.manifest.keys if standing else ())
     yield from _commit(table, manifest, standing)
     yield from redo(table, manifest)
     return Published(Outcome.LANDED, manifest, manifest.entries)
@@ -95,7 +95,7 @@ def _require_fit(record: SliceRecord, standing: Standing | None) -> None:
         if record.key.first > manifest.covered + 1:
             raise SliceMissing(table, key, manifest.covered + 1)
         fits = (
-            record.kind is SliceKind.CHANGES
+            record.kind is not SliceKind.SNAPSHOT
             and record.incarnation == manifest.incarnation
             and record.life == manifest.life
             and record.generation == manifest.generation + 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from mirror_assets.errors import ErrorCode, RebuildError, RetryError, StopError
-from mirror_assets.landing.names import SliceKey
+from mirror_assets.delta.errors import RowsChanged
+from mirror_assets.delta.plan import Break, BreakKind
+from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, StopError
+from mirror_assets.landing.names import SliceKey, TableName
 
 
 class MirrorSlow(RetryError):
@@ -85,3 +87,10 @@ class Unexpected(StopError):
             f"{table}: unexpected {type(error).__name__}: {first_line}.",
             "run again; if it stays, report it with Spark's messages. Nothing of the slice was published by halves.",
         )
+
+
+def stop_error(table: TableName, stop: Break) -> MirrorError:
+    """The error that says what stops a table's plan, and whether a rebuild may follow by itself."""
+    if stop.kind is BreakKind.ROWS_CHANGED:
+        return RowsChanged(str(table), stop.version, stop.message)
+    return SourceBroke(str(table), stop.version, stop.message)

@@ -63,7 +63,7 @@ def staged_findings(work: TableWork, record: SliceRecord) -> tuple[Finding, ...]
 
 def _column_findings(work: TableWork, staged: StagedSlice) -> tuple[Finding, ...]:
     """Columns first: the other checks need them. A snapshot slice begins a life, in which nothing has landed yet."""
-    manifest = work.manifest() if staged.record.kind is SliceKind.CHANGES else None
+    manifest = work.manifest() if staged.record.kind is not SliceKind.SNAPSHOT else None
     landed = manifest.columns if manifest else ()
     schema, presence = schema_compatibility(staged, landed), key_presence(staged)
     wrong = next((finding for finding in (schema, presence) if not finding.passed), None)
@@ -89,7 +89,7 @@ def _not_run(because: Finding, checks: Iterable[str]) -> tuple[Finding, ...]:
 def _feed(work: TableWork, record: SliceRecord, *, repeats: bool) -> Feed:
     """Where the feed is read again; the log is asked only when a key is repeated."""
     key = record.key
-    asked = repeats and record.kind is SliceKind.CHANGES
+    asked = repeats and record.kind.has_markers
     commits = work.log.commits(key.first, key.last) if asked else ()
     return Feed(
         work.table.source,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
+from mirror_assets.config import Changes
 from mirror_assets.delta.errors import LogGap
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.plan import Break, Limits, Plan, PlannedSlice, PlanRequest, plan_slices, snapshot_slice
@@ -14,7 +15,7 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import first_life
 from mirror_assets.landing.state import Footing, next_footing
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.errors import SliceUnfit, SourceBroke
+from mirror_assets.mirroring.errors import SliceUnfit, stop_error
 from mirror_assets.mirroring.source import check_source
 from mirror_assets.mirroring.work import TableWork
 
@@ -62,13 +63,13 @@ def plan_table(work: TableWork, boundaries: frozenset[int] = frozenset()) -> Tab
 def plan_key(work: TableWork, key: SliceKey, before: Before | None) -> PlannedSlice:
     """The slice that a partition key names, without what is covered before it; None before means nothing is.
 
-    Raises SourceBroke when a break lies in the key's range, SliceUnfit when its schema changes within.
+    Raises what a break in the key's range means (`stop_error`), and SliceUnfit when its schema changes within.
     """
     if before is None:
         return _snapshot(work, work.log.state(key.last), key.life)[0]
     plan = _changes(work, before, key.life, work.log.state(), _NO_LIMITS, frozenset(), key.last)
     if plan.stop is not None:
-        raise SourceBroke(str(work.name), plan.stop.version, plan.stop.message)
+        raise stop_error(work.name, plan.stop)
     if len(plan.slices) != 1:
         raise SliceUnfit(str(work.name), str(key), plan.slices[1].first)
     return plan.slices[0]
@@ -111,6 +112,8 @@ def _changes(
             schema_string=before.schema_string,
             table_id=before.table_id,
             keys=tuple(work.table.keys),
+            feed=work.table.changes is Changes.FEED,
+            append_only=work.table.changes is Changes.APPEND_ONLY,
             limits=limits,
             target_rows=work.table.files.target_rows,
             boundaries=boundaries,

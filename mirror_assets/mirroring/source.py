@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.config import Config, SourceColumn, TableSettings, source_problems
+from mirror_assets.config import Changes, Config, SourceColumn, TableSettings, source_problems
 from mirror_assets.delta.state import SourceState, source_columns
 from mirror_assets.errors import ErrorCode, SettingError
 
@@ -27,5 +27,5 @@ def check_source(config: Config, table: TableSettings, state: SourceState) -> No
     problems = source_problems(table, columns)
     if problems:
         raise config.invalid(problems)
-    if not state.feed_enabled:
+    if table.changes is Changes.FEED and not state.feed_enabled:
         raise FeedOff(str(table.name), table.source)

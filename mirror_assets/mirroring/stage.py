@@ -5,7 +5,8 @@ from __future__ import annotations
 import secrets
 import time
 
-from mirror_assets.config import TableSettings
+from mirror_assets.config import Changes, TableSettings
+from mirror_assets.delta.append import AppendSlice, encode_appends
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.feed import FeedSlice, encode_changes
 from mirror_assets.delta.plan import PlannedSlice
@@ -44,7 +45,7 @@ def _stage(work: TableWork, planned: PlannedSlice, footing: Footing, folder: Att
     record = SliceRecord(
         table=str(work.name),
         slice=str(slice_key(planned)),
-        kind=SliceKind.SNAPSHOT if planned.is_snapshot else SliceKind.CHANGES,
+        kind=_kind(work.table, planned),
         life=planned.life,
         generation=footing.generation,
         attempt=folder.attempt,
@@ -61,6 +62,12 @@ def _stage(work: TableWork, planned: PlannedSlice, footing: Footing, folder: Att
     )
     write_record(work.store, record)
     return record
+
+
+def _kind(table: TableSettings, planned: PlannedSlice) -> SliceKind:
+    if planned.is_snapshot:
+        return SliceKind.SNAPSHOT
+    return SliceKind.APPENDS if table.changes is Changes.APPEND_ONLY else SliceKind.CHANGES
 
 
 def slice_key(planned: PlannedSlice) -> SliceKey:
@@ -89,6 +96,9 @@ def _encode(
     if planned.is_snapshot:
         snapshot = SnapshotSlice(work.table.source, planned.last, columns, planned.parts)
         read = ChangeCounts(insert=encode_snapshot(work.spark(), snapshot, target, compression, footer))
+    elif work.table.changes is Changes.APPEND_ONLY:
+        added = append_slice(work.table, planned, columns)
+        read = ChangeCounts(insert=encode_appends(work.spark(), added, target, compression, footer))
     else:
         feed = feed_slice(work.table, planned, columns)
         read = ChangeCounts(**encode_changes(work.spark(), feed, target, compression, footer))
@@ -109,3 +119,8 @@ def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[Lande
         parts=planned.parts,
         vector_versions=planned.vector_versions,
     )
+
+
+def append_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> AppendSlice:
+    """The same for appended rows."""
+    return AppendSlice(str(table.name), table.source, planned.first, planned.last, columns, planned.parts)

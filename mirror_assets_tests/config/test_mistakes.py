@@ -33,9 +33,8 @@ def mistakes(text: str) -> list[str]:
 TABLE_MISTAKES = [
     ("compact: true", "compact: unknown setting; it is one of: keys, changes, start, on_break, slices, files, lag, source"),
     ("onbreak: hold", "onbreak: unknown setting; did you mean 'on_break'?"),
-    ("changes: row_tracking", "changes: this version mirrors `feed` only; `row_tracking` is coming"),
-    ("changes: append_only", "changes: this version mirrors `feed` only; `append_only` is coming"),
-    ("changes: cdc", "changes: expected 'feed', got 'cdc'"),
+    ("changes: row_tracking", "changes: this version mirrors `feed` and `append_only`; `row_tracking` is coming"),
+    ("changes: cdc", "changes: expected 'feed' or 'append_only', got 'cdc'"),
     ("on_break: stop", "on_break: expected 'rebuild' or 'hold', got 'stop'"),
     ("on_break:", "on_break: expected 'rebuild' or 'hold', got nothing"),
     ("slices:", "slices: expected settings below it (name: value), got nothing"),
@@ -62,8 +61,8 @@ def test_mistakes_in_a_table(line: str, mistake: str) -> None:
 
 
 KEYS_NEEDED = (
-    "`changes: feed` needs `keys`, the columns that identify a row; the ways for tables without keys, "
-    "`changes: row_tracking` and `changes: append_only`, are coming"
+    "`changes: feed` needs `keys`, the columns that identify a row; a table that rows are only ever appended to needs "
+    "none with `changes: append_only`"
 )
 REPLACED = [
     ("    keys: [tailnum]\n", "", f"4: tables.planes.keys: {KEYS_NEEDED}"),
@@ -110,7 +109,7 @@ ELSEWHERE = [
     ("partner: {source_version: 4.2}", "partner.source_version: expected text (quotes make it text), got 4.2"),
     ("mirror:", "mirror: expected settings below it (name: value), got nothing"),
     ("defaults: {source: x}", "defaults.source: unknown setting; it is one of: keys, changes, start, on_break, slices, files, lag"),
-    ("defaults: {changes: row_tracking}", "defaults.changes: this version mirrors `feed` only; `row_tracking` is coming"),
+    ("defaults: {changes: row_tracking}", "defaults.changes: this version mirrors `feed` and `append_only`; `row_tracking` is coming"),
     ("spark: {settings: {sql.x: 1}}", "spark.settings.sql.x: names of Spark settings start with `spark.`; Spark ignores others"),
     ("spark: {settings: {spark.x: [1]}}", "spark.settings.spark.x: expected text (quotes make it text), got a list"),
     ("spark: {settings: {spark.x: }}", "spark.settings.spark.x: expected text (quotes make it text), got nothing"),
@@ -147,6 +146,11 @@ def test_two_tables_in_one_folder() -> None:
 def test_an_empty_list_of_keys_overrides_the_defaults() -> None:
     text = BASE.replace("[tailnum]", "[]") + "defaults: {keys: [id]}\n"
     assert mistakes(text) == [f"mirror.yaml:6: tables.planes.keys: {KEYS_NEEDED}"]
+
+
+def test_a_table_that_is_only_appended_to_needs_no_keys() -> None:
+    text = BASE.replace("keys: [tailnum]", "changes: append_only")
+    assert parse_config(text.encode(), Path("/etc/mirror.yaml"), {}).table("planes").keys == ()
 
 
 @pytest.mark.parametrize("tables", ["tables: {}", "tables:"])
