@@ -50,6 +50,7 @@ class ErrorCode(str, Enum):
     FEED_DISABLED = "feed_disabled"
     LOG_GAP = "log_gap"
     SOURCE_BREAK = "source_break"
+    COLUMNS_CHANGED = "columns_changed"
     DATA_FILE_MISSING = "data_file_missing"
     DUPLICATE_KEY = "duplicate_key"
     SPARK_FAILED = "spark_failed"

@@ -116,14 +116,19 @@ def _marker_problems(staged: StagedSlice, path: str, file: pq.ParquetFile) -> li
     return [f"{path}: {ROW_MARKER} is {markers[rows[0]].as_py()} in row {rows[0]}"] if rows else []
 
 
-def schema_compatibility(staged: StagedSlice, landed: tuple[Column, ...]) -> Finding:
-    """Every part has exactly the slice's columns, with their types, and no type differs from what has landed before."""
+def schema_compatibility(staged: StagedSlice, landed: tuple[Column, ...], dropped: tuple[str, ...] = ()) -> Finding:
+    """Every part has exactly the slice's columns, with their types; none has landed with another type, or was dropped.
+
+    A dropped column that came back would stand beside its old values in rows that nobody has touched since.
+    """
     known = {column.name: column.type for column in landed}
     problems = [
         f"column {column.name!r} is {column.type}, and {known[column.name]} has landed before"
         for column in staged.record.columns
         if known.get(column.name, column.type) != column.type
     ]
+    names = {column.name for column in staged.record.columns}
+    problems += [f"column {name!r} was dropped, and the mirror has its old values" for name in dropped if name in names]
     for path in staged.paths:
         with staged.open(path) as file:
             problems += _schema_problems(staged, path, file)

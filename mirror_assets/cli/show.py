@@ -19,6 +19,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.landing.folders import table_names
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.compare import reconcile_table
+from mirror_assets.mirroring.errors import stop_error
 from mirror_assets.mirroring.lag import table_lag
 from mirror_assets.mirroring.mirrors import open_mirror
 from mirror_assets.mirroring.planning import plan_table
@@ -82,7 +83,7 @@ def plan(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
             for one in planned.slices
         ]
         if planned.stop:
-            note(f"{work.name}: stops before version {planned.stop.version}: {planned.stop.message}")
+            note(stop_error(work.name, planned.stop).what)
     if as_json:
         show_json(lines)
     else:

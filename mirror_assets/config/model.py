@@ -14,6 +14,7 @@ from mirror_assets.config.origin import Origin
 from mirror_assets.config.values import (
     Bytes,
     Changes,
+    Columns,
     Compression,
     Count,
     Folder,
@@ -21,6 +22,7 @@ from mirror_assets.config.values import (
     HowToStart,
     Keys,
     OnBreak,
+    OnDropColumn,
     Seconds,
     SparkName,
     SparkValue,
@@ -103,10 +105,14 @@ class TableDefaults(Part):
     """Settings that every table has unless it sets its own."""
 
     keys: Keys = Field(default=(), description="Columns that identify a row; needed for `changes: feed`.")
+    columns: Columns | None = Field(default=None, description="Columns to mirror beside the keys; null: all.")
     changes: HowChanges = Field(default=Changes.FEED, description="How changes are found.")
     start: HowToStart = Field(default=Start.SNAPSHOT, description="What a new mirror starts with: the whole table.")
     on_break: OnBreak = Field(
         default=OnBreak.REBUILD, description="Rebuild by itself, or hold for approval, when the source breaks."
+    )
+    on_drop_column: OnDropColumn = Field(
+        default=OnDropColumn.KEEP, description="Keep a dropped column, NULL from then on, or rebuild without it."
     )
     slices: SliceLimits = Field(default_factory=SliceLimits, description="How commits are cut into slices.")
     files: FileSettings = Field(default_factory=FileSettings, description="How landing files are written.")
@@ -123,6 +129,10 @@ class TableSettings(TableConfig):
     """One table's effective settings: its own over the defaults."""
 
     name: TableName = Field(description="The table's name in the mirror.")
+
+    def mirrors(self, column: str) -> bool:
+        """Whether the column is mirrored: it is chosen, or a key."""
+        return self.columns is None or column in self.columns or column in self.keys
 
 
 class SparkConfig(Part):

@@ -35,8 +35,17 @@ def source_problems(table: TableSettings, columns: Sequence[SourceColumn]) -> tu
     """What has to be mended in mirror.yaml or in the source; `Config.invalid` gives the problems their lines."""
     path = f"tables.{table.name}"
     keys = (Problem(f"{path}.keys", message) for message in _unfit_keys(table, columns))
-    reserved = (Problem(f"{path}.source", message) for message in _reserved(columns))
-    return (*keys, *reserved)
+    reserved = (Problem(f"{path}.source", message) for message in _reserved(table, columns))
+    return (*keys, *missing_columns(table, [column.name for column in columns]), *reserved)
+
+
+def missing_columns(table: TableSettings, known: Sequence[str]) -> tuple[Problem, ...]:
+    """The chosen columns that are none of the known ones."""
+    return tuple(
+        Problem(f"tables.{table.name}.columns.{index}", f"the source has no column {name!r}{did_you_mean(name, known)}")
+        for index, name in enumerate(table.columns or ())
+        if name not in known
+    )
 
 
 def _unfit_keys(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterator[str]:
@@ -51,7 +60,7 @@ def _unfit_keys(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterat
             yield f"{key!r} is {types[key]} and can't be a key: {why}"
 
 
-def _reserved(columns: Sequence[SourceColumn]) -> Iterator[str]:
+def _reserved(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterator[str]:
     for column in columns:
-        if column.name.lower() == ROW_MARKER.lower():
+        if column.name.lower() == ROW_MARKER.lower() and table.mirrors(column.name):
             yield f"the source's column {column.name!r} has the name of the landing file's row marker; rename it"

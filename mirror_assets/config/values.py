@@ -39,6 +39,13 @@ class OnBreak(str, Enum):
     HOLD = "hold"
 
 
+class OnDropColumn(str, Enum):
+    """What happens when a mirrored column is dropped."""
+
+    KEEP = "keep"
+    REBUILD = "rebuild"
+
+
 class Compression(str, Enum):
     """Compression of landing files."""
 
@@ -154,6 +161,7 @@ Text = Annotated[str, Field(min_length=1)]
 Folder = Annotated[Path, BeforeValidator(_folder)]
 TableSource = Annotated[str, BeforeValidator(_source)]
 Keys = Annotated[tuple[Text, ...], AfterValidator(_distinct)]
+Columns = Annotated[tuple[Text, ...], Field(min_length=1), AfterValidator(_distinct)]
 HowChanges = Annotated[Changes, BeforeValidator(_changes)]
 HowToStart = Annotated[Start, BeforeValidator(_start)]
 TableKey = Annotated[str, AfterValidator(_table_key)]

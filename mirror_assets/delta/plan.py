@@ -6,10 +6,10 @@ A pure function of the log and the settings: the same input gives the same plan,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from mirror_assets.delta.breaks import Break, BreakKind, Needs, find_break, find_rewrite
+from mirror_assets.delta.breaks import Break, BreakKind, Needs, dropped_columns, find_break, find_rewrite, is_beside
 from mirror_assets.delta.commits import Commit
 from mirror_assets.delta.cut import CommitSpread, Limits, cut_commits, parts_for, spread_commits
 from mirror_assets.delta.schema import Schema, canonical, parse_schema
@@ -37,7 +37,8 @@ class PlanRequest:
     says of `covered` now, is the landed one: else they may be another table's from the first on.
     `boundaries` are last versions of slices that are registered already; cutting there again keeps their keys.
     `columns` are those that are mirrored (None: all): what happens to others is no break. `feed` and `row_tracking` say
-    which property of the source the mirror rests on; `append_only`, that rows are only ever added to it.
+    which property of the source the mirror rests on; `append_only`, that rows are only ever added to it. `dropped` are
+    columns that the mirror has kept; with `keep_dropped` it keeps those that are dropped now, too.
     """
 
     covered: int
@@ -55,6 +56,8 @@ class PlanRequest:
     feed: bool = True
     row_tracking: bool = False
     append_only: bool = False
+    dropped: frozenset[str] = frozenset()
+    keep_dropped: bool = False
     covered_table_id: str | None = None
 
 
@@ -156,15 +159,23 @@ def _walk(request: PlanRequest) -> _Walk:
             text = commit.metadata.schema_string
         if stop is not None:
             return _Walk(request.commits[:index], schemas, frozenset(cuts), stop)
-        if after != schema:
+        if not is_beside(schema, after, needs):
             cuts.add(commit.version - 1)
+            needs = replace(needs, dropped=needs.dropped | dropped_columns(schema, after, needs))
         schema, schemas[commit.version] = after, text
     return _Walk(request.commits, schemas, frozenset(cuts), None)
 
 
 def _needs(request: PlanRequest) -> Needs:
     return Needs(
-        request.table_id, request.keys, request.columns, request.feed, request.row_tracking, request.append_only
+        table_id=request.table_id,
+        keys=request.keys,
+        columns=request.columns,
+        feed=request.feed,
+        row_tracking=request.row_tracking,
+        append_only=request.append_only,
+        dropped=request.dropped,
+        keep_dropped=request.keep_dropped,
     )
 
 

@@ -199,6 +199,7 @@ class Manifest(_Record):
     source_schema: str
     keys: tuple[str, ...]
     columns: tuple[Column, ...]
+    dropped: tuple[str, ...] = ()
     generation: Annotated[int, Field(ge=1)]
     attempt: str
     slice: SliceText
@@ -209,6 +210,11 @@ class Manifest(_Record):
     next_number: Annotated[int, Field(ge=1)]
     landed_rows: Count = 0
     entries: tuple[Entry, ...]
+
+    @property
+    def live_columns(self) -> tuple[Column, ...]:
+        """The columns that the newest slice has; the mirror keeps the dropped ones, too."""
+        return tuple(column for column in self.columns if column.name not in self.dropped)
 
     @property
     def receipt(self) -> Receipt:

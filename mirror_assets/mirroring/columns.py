@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.schema import Schema, landing_type
 
 
-def landed_columns(schema: Schema) -> tuple[LandedColumn, ...]:
-    """The landed columns, in source order. Raises ColumnUnfit for a type that can't land."""
+def landed_columns(schema: Schema, wanted: Callable[[str], bool] = lambda _: True) -> tuple[LandedColumn, ...]:
+    """The landed ones of the columns, in source order. Raises ColumnUnfit for a type that can't land."""
     return tuple(
         LandedColumn(
             field.name,
@@ -16,4 +18,5 @@ def landed_columns(schema: Schema) -> tuple[LandedColumn, ...]:
             nullable=field.nullable,
         )
         for field in schema.fields
+        if wanted(field.name)
     )

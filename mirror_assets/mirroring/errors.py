@@ -35,6 +35,19 @@ class SourceBroke(RebuildError):
         )
 
 
+class ColumnsChanged(RebuildError):
+    """The columns that mirror.yaml chooses are not those with which the mirror began."""
+
+    code = ErrorCode.COLUMNS_CHANGED
+
+    def __init__(self, table: str, why: str) -> None:
+        self.table, self.why = table, why
+        super().__init__(
+            f"{table}: what mirror.yaml asks for can't follow what has landed: {why}.",
+            f"run `mirror-assets rebuild {table}`, set on_break: rebuild, or set `columns` back.",
+        )
+
+
 class SliceUnfit(StopError):
     """The range that a partition key names can't be mirrored as one slice."""
 
@@ -93,4 +106,6 @@ def stop_error(table: TableName, stop: Break) -> MirrorError:
     """The error that says what stops a table's plan, and whether a rebuild may follow by itself."""
     if stop.kind is BreakKind.ROWS_CHANGED:
         return RowsChanged(str(table), stop.version, stop.message)
+    if stop.kind is BreakKind.COLUMNS_CHANGED:
+        return ColumnsChanged(str(table), stop.message)
     return SourceBroke(str(table), stop.version, stop.message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
-from mirror_assets.config import Changes
+from mirror_assets.config import Changes, OnDropColumn
 from mirror_assets.delta.errors import LogGap
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.plan import Break, Limits, Plan, PlannedSlice, PlanRequest, plan_slices, snapshot_slice
@@ -15,8 +15,10 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import first_life
 from mirror_assets.landing.state import Footing, next_footing
 from mirror_assets.landing.steps import drive
+from mirror_assets.mirroring.before import Before
+from mirror_assets.mirroring.chosen import chosen_columns
 from mirror_assets.mirroring.errors import SliceUnfit, stop_error
-from mirror_assets.mirroring.source import check_source
+from mirror_assets.mirroring.source import check_columns, check_source
 from mirror_assets.mirroring.work import TableWork
 
 # The range of a slice that is asked for by its key is given: no limit may cut it again.
@@ -34,15 +36,6 @@ class TablePlan:
     stop: Break | None
 
 
-@dataclass(frozen=True)
-class Before:
-    """What a slice of changes follows: the version covered, and the source's schema and id there."""
-
-    covered: int
-    schema_string: str
-    table_id: str
-
-
 def plan_table(work: TableWork, boundaries: frozenset[int] = frozenset()) -> TablePlan:
     """The plan of the table: a pure function of its log, its manifest and its settings.
 
@@ -53,7 +46,8 @@ def plan_table(work: TableWork, boundaries: frozenset[int] = frozenset()) -> Tab
     if manifest is None:
         planned, footing = _snapshot(work, state, drive(first_life(work.name), work.store))
         return TablePlan(state, None, footing, (planned,), None)
-    before = Before(manifest.covered, manifest.source_schema, manifest.source_table_id)
+    before = Before.landed(manifest)
+    check_columns(work.config, work.table, state, [column.name for column in manifest.columns])
     limits = work.table.slices
     cuts = Limits(limits.max_commits, limits.max_rows, limits.max_bytes)
     plan = _changes(work, before, manifest.life, state, cuts, boundaries)
@@ -101,6 +95,9 @@ def _changes(
     last: int | None = None,
 ) -> Plan:
     """Slices of the commits after `before`, up to `last` or the tip."""
+    chosen = chosen_columns(work.table, before)
+    if chosen.stop is not None:
+        return Plan((), chosen.stop)
     end = tip.version if last is None else min(last, tip.version)
     return plan_slices(
         PlanRequest(
@@ -112,6 +109,9 @@ def _changes(
             schema_string=before.schema_string,
             table_id=before.table_id,
             keys=tuple(work.table.keys),
+            columns=work.table.columns,
+            dropped=chosen.dropped,
+            keep_dropped=work.table.on_drop_column is OnDropColumn.KEEP,
             feed=work.table.changes is Changes.FEED,
             append_only=work.table.changes is Changes.APPEND_ONLY,
             limits=limits,

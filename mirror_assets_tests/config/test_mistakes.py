@@ -31,10 +31,14 @@ def mistakes(text: str) -> list[str]:
 
 
 TABLE_MISTAKES = [
-    ("compact: true", "compact: unknown setting; it is one of: keys, changes, start, on_break, slices, files, lag, source"),
+    ("compact: true", "compact: unknown setting; it is one of: keys, columns, changes, start, on_break, on_drop_column, slices, files, lag, source"),
     ("onbreak: hold", "onbreak: unknown setting; did you mean 'on_break'?"),
     ("changes: row_tracking", "changes: this version mirrors `feed` and `append_only`; `row_tracking` is coming"),
     ("changes: cdc", "changes: expected 'feed' or 'append_only', got 'cdc'"),
+    ("columns: []", "columns: it must not be empty"),
+    ("columns: id", "columns: expected a list, like [one, two], got 'id'"),
+    ("columns: [a, A]", "columns: 'A' and 'a' are the same column"),
+    ("on_drop_column: hold", "on_drop_column: expected 'keep' or 'rebuild', got 'hold'"),
     ("on_break: stop", "on_break: expected 'rebuild' or 'hold', got 'stop'"),
     ("on_break:", "on_break: expected 'rebuild' or 'hold', got nothing"),
     ("slices:", "slices: expected settings below it (name: value), got nothing"),
@@ -108,7 +112,7 @@ ELSEWHERE = [
     ("partner: {name: ''}", "partner.name: it must not be empty"),
     ("partner: {source_version: 4.2}", "partner.source_version: expected text (quotes make it text), got 4.2"),
     ("mirror:", "mirror: expected settings below it (name: value), got nothing"),
-    ("defaults: {source: x}", "defaults.source: unknown setting; it is one of: keys, changes, start, on_break, slices, files, lag"),
+    ("defaults: {source: x}", "defaults.source: unknown setting; it is one of: keys, columns, changes, start, on_break, on_drop_column, slices, files, lag"),
     ("defaults: {changes: row_tracking}", "defaults.changes: this version mirrors `feed` and `append_only`; `row_tracking` is coming"),
     ("spark: {settings: {sql.x: 1}}", "spark.settings.sql.x: names of Spark settings start with `spark.`; Spark ignores others"),
     ("spark: {settings: {spark.x: [1]}}", "spark.settings.spark.x: expected text (quotes make it text), got a list"),
