@@ -87,14 +87,14 @@ def metadata_unchanged(store: Store, table: TableName, keys: Sequence[str]) -> F
     content = store.read(table.metadata, _CONTROL_FILE_LIMIT) if store.head(table.metadata) else None
     found = declared_keys(content.data) if content else None
     first, problems = standing.manifest.keys, []
-    added = tuple(keys) if not first else ()
+    allowed = {first} if first else {first, tuple(keys)}
     if content is None:
         problems.append(f"{table.metadata} is missing")
     elif found is None:
         problems.append(f"{table.metadata} has no readable keyColumns")
-    elif found not in (first, added):
+    elif found not in allowed:
         problems.append(f"{table.metadata} declares {list(found)}, and {list(first)} was declared first")
-    if tuple(keys) not in (first, added):
+    if tuple(keys) not in allowed:
         problems.append(f"mirror.yaml has keys {list(keys)}, and {list(first)} was declared first")
     return Finding("metadata_unchanged", tuple(problems), {"keys": ", ".join(first)})
 

@@ -45,7 +45,7 @@ def _manifest(lab: Lab) -> Manifest:
 
 
 def _landed(lab: Lab) -> list[str]:
-    return pq.read_schema(lab.folder / lab.files[-1]).names
+    return list(pq.read_schema(lab.folder / lab.files[-1]).names)
 
 
 def _mirror(lab: Lab) -> dict[object, dict[str, object]]:
