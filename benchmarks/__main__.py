@@ -69,7 +69,7 @@ class Bench:
         """The physical plan of the encoder."""
         work = self._work("begun")
         (planned,) = plan_table(work).slices
-        feed = feed_slice(work.table, planned, landed_columns(work.table, planned.schema))
+        feed = feed_slice(work.table, planned, landed_columns(planned.schema))
         frame = landing_rows(read_changes(self._spark, self._uri, feed.first, feed.last), feed, {})
         text: str = frame._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001 there is no public way
         return "\n".join(f"{line[:_PLAN_WIDTH]}…" for line in text.splitlines() if line.strip())

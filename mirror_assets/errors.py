@@ -51,10 +51,13 @@ class ErrorCode(str, Enum):
     ROW_TRACKING_DISABLED = "row_tracking_disabled"
     LOG_GAP = "log_gap"
     SOURCE_BREAK = "source_break"
+    COLUMNS_CHANGED = "columns_changed"
     DATA_FILE_MISSING = "data_file_missing"
     ROW_IDS_UNFIT = "row_ids_unfit"
     DUPLICATE_KEY = "duplicate_key"
     SPARK_FAILED = "spark_failed"
+    SESSION_UNFIT = "session_unfit"
+    ROWS_CHANGED = "rows_changed"
     SOURCE_UNAVAILABLE = "source_unavailable"
     # landing zone
     NAME_REFUSED = "name_refused"

@@ -21,9 +21,13 @@ def source_asset(table: TableSettings) -> dg.AssetSpec:
         partitions_def=slices_of(table.name),
         group_name=group_name(table.name),
         kinds={"deltalake"},
-        description=f"Delta table at {table.source}, key {', '.join(table.mirror_keys)}.",
+        description=f"Delta table at {table.source}, {_keys(table)}.",
         metadata={"dagster/uri": table.source},
     )
+
+
+def _keys(table: TableSettings) -> str:
+    return f"key {', '.join(table.mirror_keys)}" if table.mirror_keys else "without keys"
 
 
 def source_observation(table: TableName, state: SourceState, planned: PlannedSlice) -> dg.AssetObservation:

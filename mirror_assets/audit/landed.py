@@ -77,24 +77,26 @@ def file_continuity(store: Store, table: TableName, applied: int | None) -> Find
 
 
 def metadata_unchanged(store: Store, table: TableName, keys: Sequence[str]) -> Finding:
-    """`_metadata.json` declares the keys of mirror.yaml and of the manifest: declared keys can't change."""
+    """`_metadata.json` declares the keys of mirror.yaml and of the manifest: declared keys can't change.
+
+    Where none were declared, those of mirror.yaml are with the next slice that lands.
+    """
     standing = drive(read_manifest(table), store)
     if standing is None:
         return Finding("metadata_unchanged")
     content = store.read(table.metadata, _CONTROL_FILE_LIMIT) if store.head(table.metadata) else None
     found = declared_keys(content.data) if content else None
-    problems = []
+    first, problems = standing.manifest.keys, []
+    allowed = {first} if first else {first, tuple(keys)}
     if content is None:
         problems.append(f"{table.metadata} is missing")
     elif found is None:
         problems.append(f"{table.metadata} has no readable keyColumns")
-    elif found != standing.manifest.keys:
-        problems.append(
-            f"{table.metadata} declares {list(found)}, and {list(standing.manifest.keys)} was declared first"
-        )
-    if tuple(keys) != standing.manifest.keys:
-        problems.append(f"mirror.yaml has keys {list(keys)}, and {list(standing.manifest.keys)} was declared first")
-    return Finding("metadata_unchanged", tuple(problems), {"keys": ", ".join(standing.manifest.keys)})
+    elif found not in allowed:
+        problems.append(f"{table.metadata} declares {list(found)}, and {list(first)} was declared first")
+    if tuple(keys) not in allowed:
+        problems.append(f"mirror.yaml has keys {list(keys)}, and {list(first)} was declared first")
+    return Finding("metadata_unchanged", tuple(problems), {"keys": ", ".join(first)})
 
 
 def _read_folder(store: Store, table: TableName) -> _Folder:

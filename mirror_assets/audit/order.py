@@ -41,7 +41,7 @@ def repeated_keys(staged: StagedSlice) -> pa.Table:
     """The keys that occur in more than one row of the slice's parts: columns `key0` …, and `rows`, their number."""
     keys = _aliases(staged)
     tables = []
-    for path in staged.paths:
+    for path in staged.paths if keys else ():
         with staged.open(path) as file:
             tables.append(file.read(list(staged.record.keys)).select(list(staged.record.keys)).rename_columns(keys))
     if not tables:
@@ -57,11 +57,14 @@ def _aliases(staged: StagedSlice) -> list[str]:
 
 
 def key_uniqueness(staged: StagedSlice, repeated: pa.Table, feed: Feed) -> Finding:
-    """At most one change per key and commit; a key can't have more rows than the slice has commits with data."""
+    """At most one change per key and commit; a key can't have more rows than the slice has commits with data.
+
+    A key that is inserted again has two rows, be it in another commit. Without keys, nothing can be repeated.
+    """
     allowed = feed.data_commits if staged.record.kind is SliceKind.CHANGES else 1
     twice = repeated.filter(pc.field("rows") > allowed)
     problems = [
-        f"key {_shown(staged, row)} has {row['rows']} rows in {allowed} commit{'s' if allowed > 1 else ''}"
+        f"key {_shown(staged, row)} has {row['rows']} rows {_where(staged, allowed)}"
         for row in twice.slice(0, _SAMPLES).to_pylist()
     ]
     if len(twice) > _SAMPLES:
@@ -86,6 +89,12 @@ def row_order(spark: Callable[[], SparkSession], staged: StagedSlice, repeated: 
         for row in wrong
     )
     return Finding("row_order", problems, figures)
+
+
+def _where(staged: StagedSlice, commits: int) -> str:
+    if staged.record.kind is SliceKind.APPENDS:
+        return "that were appended"
+    return f"in {commits} commit{'s' if commits > 1 else ''}"
 
 
 def _differences(spark: SparkSession, staged: StagedSlice, repeated: pa.Table, feed: Feed) -> DataFrame:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from mirror_assets.audit.finding import Finding
 from mirror_assets.audit.types import arrow_type
-from mirror_assets.landing.format import Column, SliceKind, SliceRecord
+from mirror_assets.landing.format import Column, SliceRecord
 from mirror_assets.landing.parts import count_markers
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.storage import Store
@@ -91,7 +91,7 @@ def _null_rows(file: pq.ParquetFile, name: str) -> str:
 
 
 def marker_values(staged: StagedSlice) -> Finding:
-    """A changes slice has `__rowMarker__` as its last column, int32, in {0, 1, 2, 4}; a snapshot slice has none."""
+    """A changes slice has `__rowMarker__` as its last column, int32, in {0, 1, 2, 4}; one of only inserts has none."""
     problems = []
     for part, path in zip(staged.record.parts, staged.paths, strict=True):
         with staged.open(path) as file:
@@ -103,8 +103,9 @@ def marker_values(staged: StagedSlice) -> Finding:
 
 def _marker_problems(staged: StagedSlice, path: str, file: pq.ParquetFile) -> list[str]:
     names = file.schema_arrow.names
-    if staged.record.kind is SliceKind.SNAPSHOT:
-        return [f"{path}: a snapshot slice must have no {ROW_MARKER}"] if ROW_MARKER in names else []
+    kind = staged.record.kind
+    if not kind.has_markers:
+        return [f"{path}: a slice of {kind.value} must have no {ROW_MARKER}"] if ROW_MARKER in names else []
     if names[-1] != ROW_MARKER or names.count(ROW_MARKER) != 1:
         return [f"{path}: {ROW_MARKER} is not its last column"]
     if file.schema_arrow.field(ROW_MARKER).type != pa.int32():
@@ -115,14 +116,19 @@ def _marker_problems(staged: StagedSlice, path: str, file: pq.ParquetFile) -> li
     return [f"{path}: {ROW_MARKER} is {markers[rows[0]].as_py()} in row {rows[0]}"] if rows else []
 
 
-def schema_compatibility(staged: StagedSlice, landed: tuple[Column, ...]) -> Finding:
-    """Every part has exactly the slice's columns, with their types, and no type differs from what has landed before."""
+def schema_compatibility(staged: StagedSlice, landed: tuple[Column, ...], dropped: tuple[str, ...] = ()) -> Finding:
+    """Every part has exactly the slice's columns, with their types; none has landed with another type, or was dropped.
+
+    A dropped column that came back would stand beside its old values in rows that nobody has touched since.
+    """
     known = {column.name: column.type for column in landed}
     problems = [
         f"column {column.name!r} is {column.type}, and {known[column.name]} has landed before"
         for column in staged.record.columns
         if known.get(column.name, column.type) != column.type
     ]
+    names = {column.name for column in staged.record.columns}
+    problems += [f"column {name!r} was dropped, and the mirror has its old values" for name in dropped if name in names]
     for path in staged.paths:
         with staged.open(path) as file:
             problems += _schema_problems(staged, path, file)

@@ -30,6 +30,7 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
+from mirror_assets.mirroring.errors import stop_error
 from mirror_assets.mirroring.mirrors import stand_in
 from mirror_assets.mirroring.planning import TablePlan, plan_table
 from mirror_assets.mirroring.stage import slice_key
@@ -170,7 +171,7 @@ def _pending(instance: dg.DagsterInstance, work: TableWork, failures: Failures) 
     if plan.slices:
         return _request(instance, work, plan, failures)
     if plan.stop is not None:
-        return _rebuild(work, plan.stop.message)
+        raise stop_error(work.name, plan.stop)
     return dg.SkipReason(f"{work.name}: version {plan.state.version} is covered")
 
 

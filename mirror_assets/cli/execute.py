@@ -24,6 +24,8 @@ from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.jobs import execute, failures
 from mirror_assets.cli.output import note, show_json, show_records
 from mirror_assets.config import Config, load_config
+from mirror_assets.mirroring.orphans import find_orphans
+from mirror_assets.mirroring.zone import open_zone
 from mirror_assets.monitoring import MonitoredTable, TableState
 
 
@@ -65,14 +67,25 @@ def mirror(config: Config, tables: Sequence[str] = ()) -> list[TableReport]:
 
 def check(path: Path | None, *, as_json: bool) -> Exit:
     """Run every asset check on what is there now; it fails when one fails with severity ERROR."""
-    result = execute(load_config(path), ALL_CHECKS)
-    lines, broken = check_lines(result), failures(result)
+    config = load_config(path)
+    result = execute(config, ALL_CHECKS)
+    lines, broken = [*check_lines(result), *orphan_lines(config)], failures(result)
     if as_json:
         show_json(lines)
     else:
         _show_checks(lines)
     _tell([f"{failed.step}: {failed.text}" for failed in broken])
     return Exit.FAILED if broken or any(line.is_error for line in lines) else Exit.FINE
+
+
+def orphan_lines(config: Config) -> list[CheckLine]:
+    """Tables that mirror.yaml no longer names, as warnings: they have no asset that a check could be of."""
+    warning = dg.AssetCheckSeverity.WARN.value
+    orphans = find_orphans(open_zone(config.landing_zone), config.names)
+    return [
+        CheckLine(asset=f"landing_zone/{x.name}", check="orphans", passed=False, severity=warning, message=x.message)
+        for x in orphans
+    ]
 
 
 def check_lines(result: dg.ExecuteInProcessResult) -> list[CheckLine]:

@@ -16,11 +16,12 @@ from mirror_assets.config import Config, TableSettings, load_config
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.session import open_session
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.folders import table_names
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.compare import reconcile_table
+from mirror_assets.mirroring.errors import stop_error
 from mirror_assets.mirroring.lag import table_lag
 from mirror_assets.mirroring.mirrors import open_mirror
+from mirror_assets.mirroring.orphans import find_orphans
 from mirror_assets.mirroring.planning import plan_table
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
@@ -82,7 +83,7 @@ def plan(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
             for one in planned.slices
         ]
         if planned.stop:
-            note(f"{work.name}: stops before version {planned.stop.version}: {planned.stop.message}")
+            note(stop_error(work.name, planned.stop).what)
     if as_json:
         show_json(lines)
     else:
@@ -132,7 +133,7 @@ def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
         columns = ("table", "source", "covered", "lag seconds", "landed file", "applied file", "state", "message")
         show_records("Status", columns, rows)
     if not tables:
-        _tell_orphans(config, store)
+        _tell_orphans(config, store, errors)
     return _told(errors)
 
 
@@ -171,16 +172,20 @@ def _show_reconciliations(results: Sequence[Reconciliation]) -> None:
     columns = ("table", "version", "source rows", "mirror rows", "result", "columns that differ")
     show_records("Reconciled", columns, rows)
     for result in results:
-        for text in (result.reason, *map(shown, result.samples)):
+        kept = ", ".join(result.ignored_columns)
+        only = f"not compared, because only the mirror has them: {kept}" if kept else ""
+        for text in (result.reason, only, *map(shown, result.samples)):
             if text:
                 note(f"{result.table}: {text}")
 
 
-def _tell_orphans(config: Config, store: Store) -> None:
+def _tell_orphans(config: Config, store: Store, errors: list[MirrorError]) -> None:
     """Tell of tables that are no longer in mirror.yaml: they keep their folders until somebody drops them."""
-    for name in table_names(store):
-        if name not in config.names:
-            note(f"{name} has a folder in the landing zone and is not in {config.file}: `mirror-assets drop {name}`")
+    try:
+        for orphan in find_orphans(store, config.names):
+            note(orphan.message)
+    except MirrorError as error:
+        errors.append(error)
 
 
 def _told(errors: Sequence[MirrorError]) -> Exit:

@@ -17,8 +17,8 @@ from mirror_assets.config.model import (
     TableSettings,
 )
 from mirror_assets.config.onelake import OneLakeConfig, Staging
-from mirror_assets.config.source import SourceColumn, source_problems
-from mirror_assets.config.values import Changes, Compression, OnBreak, Start
+from mirror_assets.config.source import SourceColumn, missing_columns, source_problems
+from mirror_assets.config.values import Changes, Compression, OnBreak, OnDropColumn, Start
 from mirror_assets.config.workspace import load_workspace
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "LandingZoneConfig",
     "MirrorConfig",
     "OnBreak",
+    "OnDropColumn",
     "OneLakeConfig",
     "PartnerConfig",
     "Problem",
@@ -51,5 +52,6 @@ __all__ = [
     "config_file",
     "load_config",
     "load_workspace",
+    "missing_columns",
     "source_problems",
 ]

@@ -14,13 +14,14 @@ from mirror_assets.config.origin import Origin
 from mirror_assets.config.values import (
     Bytes,
     Changes,
+    Columns,
     Compression,
     Count,
     Folder,
-    HowChanges,
     HowToStart,
     Keys,
     OnBreak,
+    OnDropColumn,
     Seconds,
     SparkName,
     SparkValue,
@@ -104,13 +105,15 @@ class TableDefaults(Part):
     """Settings that every table has unless it sets its own."""
 
     keys: Keys = Field(default=(), description="Columns that identify a row; needed for `changes: feed`.")
-    changes: HowChanges = Field(
-        default=Changes.FEED, description="How changes are found: by the change data feed, or by row tracking."
-    )
+    columns: Columns | None = Field(default=None, description="Columns to mirror beside the keys; null: all.")
+    changes: Changes = Field(default=Changes.FEED, description="How changes are found.")
     compact: bool = Field(default=False, description="Land one net change per key and slice, not one per commit.")
     start: HowToStart = Field(default=Start.SNAPSHOT, description="What a new mirror starts with: the whole table.")
     on_break: OnBreak = Field(
         default=OnBreak.REBUILD, description="Rebuild by itself, or hold for approval, when the source breaks."
+    )
+    on_drop_column: OnDropColumn = Field(
+        default=OnDropColumn.KEEP, description="Keep a dropped column, NULL from then on, or rebuild without it."
     )
     slices: SliceLimits = Field(default_factory=SliceLimits, description="How commits are cut into slices.")
     files: FileSettings = Field(default_factory=FileSettings, description="How landing files are written.")
@@ -140,8 +143,12 @@ class TableSettings(TableConfig):
 
     @property
     def is_net(self) -> bool:
-        """Whether a slice has one net change per key, and not one per commit."""
-        return self.compact or self.changes is Changes.ROW_TRACKING
+        """Whether a slice of changes has one net change per key, and not one per commit."""
+        return self.changes is Changes.ROW_TRACKING or (self.compact and self.changes is Changes.FEED)
+
+    def mirrors(self, column: str) -> bool:
+        """Whether the column is mirrored: it is chosen, or a key."""
+        return self.columns is None or column in self.columns or column in self.keys
 
 
 class SparkConfig(Part):

@@ -16,8 +16,8 @@ from mirror_assets.landing.names import TableName
 
 _SECRET_WORD = re.compile(r"password|secret|(^|[.\-_])(key|token)($|[.\-_])", re.IGNORECASE)
 _KEYS_NEEDED = (
-    "`changes: feed` needs `keys`, the columns that identify a row; a table without keys can be mirrored with "
-    "`changes: row_tracking`"
+    "`changes: feed` needs `keys`, the columns that identify a row; `changes: row_tracking` can do without, and so can "
+    "`changes: append_only`, for a table that rows are only ever appended to"
 )
 
 

@@ -39,7 +39,16 @@ def source_problems(table: TableSettings, columns: Sequence[SourceColumn]) -> tu
     path = f"tables.{table.name}"
     keys = (Problem(f"{path}.keys", message) for message in _unfit_keys(table, columns))
     reserved = (Problem(f"{path}.source", message) for message in _reserved(table, columns))
-    return (*keys, *reserved)
+    return (*keys, *missing_columns(table, [column.name for column in columns]), *reserved)
+
+
+def missing_columns(table: TableSettings, known: Sequence[str]) -> tuple[Problem, ...]:
+    """The chosen columns that are none of the known ones."""
+    return tuple(
+        Problem(f"tables.{table.name}.columns.{index}", f"the source has no column {name!r}{did_you_mean(name, known)}")
+        for index, name in enumerate(table.columns or ())
+        if name not in known
+    )
 
 
 def _unfit_keys(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterator[str]:
@@ -61,5 +70,6 @@ def _reserved(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterator
     if table.is_keyless:
         uses[ROW_ID] = "of the mirror's key, the row id"
     for column in columns:
-        if use := uses.get(column.name.lower()):
+        use = uses.get(column.name.lower())
+        if use and table.mirrors(column.name):
             yield f"the source's column {column.name!r} has the name {use}; rename it"

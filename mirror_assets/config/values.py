@@ -24,6 +24,7 @@ class Changes(str, Enum):
 
     FEED = "feed"
     ROW_TRACKING = "row_tracking"
+    APPEND_ONLY = "append_only"
 
 
 class Start(str, Enum):
@@ -37,6 +38,13 @@ class OnBreak(str, Enum):
 
     REBUILD = "rebuild"
     HOLD = "hold"
+
+
+class OnDropColumn(str, Enum):
+    """What happens when a mirrored column is dropped."""
+
+    KEEP = "keep"
+    REBUILD = "rebuild"
 
 
 class Compression(str, Enum):
@@ -104,12 +112,6 @@ def local_source(value: object) -> object:
     return unquote(parts.path)
 
 
-def _changes(value: object) -> object:
-    if value == "append_only":
-        raise ValueError(f"this version has `feed` and `row_tracking`; `{value}` is coming")
-    return value
-
-
 def _start(value: object) -> object:
     if value == "latest" or isinstance(value, dict):
         raise ValueError("this version starts with `snapshot` only; other starts are coming")
@@ -154,7 +156,7 @@ Text = Annotated[str, Field(min_length=1)]
 Folder = Annotated[Path, BeforeValidator(_folder)]
 TableSource = Annotated[str, BeforeValidator(_source)]
 Keys = Annotated[tuple[Text, ...], AfterValidator(_distinct)]
-HowChanges = Annotated[Changes, BeforeValidator(_changes)]
+Columns = Annotated[tuple[Text, ...], Field(min_length=1), AfterValidator(_distinct)]
 HowToStart = Annotated[Start, BeforeValidator(_start)]
 TableKey = Annotated[str, AfterValidator(_table_key)]
 SparkName = Annotated[str, AfterValidator(_spark_name)]

@@ -54,6 +54,16 @@ def described(columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> lis
     return [carrier, *(optional(F.col(quoted(column.name)), column).alias(column.name) for column in rest)]
 
 
+def inserted_row(columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> list[Column]:
+    """The landed columns of a row as its source has it; the first carries the receipt into every file's footer."""
+    values = [F.col(ROW_ID_OF_FILE) if column.is_row_id else landed_value(column) for column in columns]
+    metadata = [dict(footer), *([{}] * (len(columns) - 1))]
+    return [
+        optional(value, column).alias(column.name, metadata=notes)
+        for value, column, notes in zip(values, columns, metadata, strict=True)
+    ]
+
+
 def values_where(condition: Column, columns: Sequence[LandedColumn], keys: Iterable[str]) -> list[Column]:
     """The landed values where the condition holds, and everywhere those of the keys: what a shuffle has to carry."""
     always = set(keys)

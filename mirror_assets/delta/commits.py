@@ -14,8 +14,9 @@ class Commit:
 
     `rows` is what the change feed yields for it, `rows_exact` whether that is known or estimated, `bytes` what must be
     read for it; `changed_rows` are the old and new rows of what it changed. `deletion_vectors`: rows come from
-    comparing two vectors of one file, which costs the feed's reader a scan per commit. `metadata` and `protocol` are
-    what the commit sets, or None.
+    comparing two vectors of one file, which costs the feed's reader a scan per commit. `rewrites`: rows that were there
+    before are changed, removed or at least moved to other files. `metadata` and `protocol` are what the commit sets, or
+    None.
     """
 
     version: int
@@ -28,6 +29,7 @@ class Commit:
     bytes: int = 0
     has_cdc: bool = False
     deletion_vectors: bool = False
+    rewrites: bool = False
     metadata: Metadata | None = None
     protocol: Protocol | None = None
 
@@ -47,6 +49,7 @@ def describe(file: CommitFile, modified_ms: int, footer_rows: FooterRows) -> Com
         bytes=_bytes(file) if changes else 0,
         has_cdc=bool(file.change_files),
         deletion_vectors=changes and not file.change_files and bool(paired(file)),
+        rewrites=changes and bool(file.removed or file.change_files),
         metadata=file.metadata,
         protocol=file.protocol,
     )

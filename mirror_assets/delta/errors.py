@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError
+from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError, StopError
 
 
 class SourceNotDelta(SettingError):
@@ -94,4 +94,18 @@ class ColumnUnfit(SettingError):
         super().__init__(
             f"column `{column}` has type {column_type}, which a landing file can't hold.",
             "cast it at the source, or leave the table out of mirror.yaml.",
+        )
+
+
+class RowsChanged(StopError):
+    """A commit changes or removes rows of a table that is mirrored as one that is only ever appended to."""
+
+    code = ErrorCode.ROWS_CHANGED
+
+    def __init__(self, table: str, version: int, why: str) -> None:
+        self.table, self.version, self.why = table, version, why
+        super().__init__(
+            f"{table}: `changes: append_only` goes no further: {why}.",
+            f"run `mirror-assets rebuild {table}`, which starts again with a snapshot behind it; or, if the source's "
+            "change data feed was on by then, set `changes: feed` with `keys`, which mirrors such commits, too.",
         )

@@ -6,10 +6,10 @@ A pure function of the log and the settings: the same input gives the same plan,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from mirror_assets.delta.breaks import Break, BreakKind, Needs, find_break
+from mirror_assets.delta.breaks import Break, BreakKind, Needs, dropped_columns, find_break, find_rewrite, is_beside
 from mirror_assets.delta.commits import Commit
 from mirror_assets.delta.cut import CommitSpread, Limits, cut_commits, parts_for, spread_commits
 from mirror_assets.delta.schema import Schema, canonical, parse_schema
@@ -40,7 +40,9 @@ class PlanRequest:
     says of `covered` now, is the landed one: else they may be another table's from the first on.
     `boundaries` are last versions of slices that are registered already; cutting there again keeps their keys.
     `columns` are those that are mirrored (None: all): what happens to others is no break. `feed` and `row_tracking` say
-    which property of the source the mirror rests on. `net`: a slice has one change per key, wherever its commits are.
+    which property of the source the mirror rests on; `append_only`, that rows are only ever added to it. `net`: a slice
+    has one change per key, wherever its commits are. `dropped` are columns that the mirror has kept; with
+    `keep_dropped` it keeps those that are dropped now, too.
     """
 
     covered: int
@@ -58,6 +60,9 @@ class PlanRequest:
     feed: bool = True
     row_tracking: bool = False
     net: bool = False
+    append_only: bool = False
+    dropped: frozenset[str] = frozenset()
+    keep_dropped: bool = False
     covered_table_id: str | None = None
 
 
@@ -147,22 +152,48 @@ def snapshot_slice(state: SourceState, life: int, target_rows: int) -> PlannedSl
 
 
 def _walk(request: PlanRequest) -> _Walk:
-    needs = Needs(request.table_id, request.keys, request.columns, request.feed, request.row_tracking)
+    needs = _needs(request)
     text = canonical(request.schema_string)
     schema = parse_schema(text)
     schemas: dict[int, str] = {}
     cuts: set[int] = set()
     for index, commit in enumerate(request.commits):
-        if commit.metadata is not None:
-            after = parse_schema(commit.metadata.schema_string)
+        after = parse_schema(commit.metadata.schema_string) if commit.metadata else schema
+        if commit.metadata is None:
+            stop = find_rewrite(commit, needs)
+        else:
             stop = find_break(schema, commit, commit.metadata, after, needs)
-            if stop is not None:
-                return _Walk(request.commits[:index], schemas, frozenset(cuts), stop)
-            if after != schema:
-                cuts.add(commit.version - 1)
-            schema, text = after, commit.metadata.schema_string
-        schemas[commit.version] = text
+            text = commit.metadata.schema_string
+        if stop is not None:
+            return _Walk(request.commits[:index], schemas, frozenset(cuts), stop)
+        if not is_beside(schema, after, needs):
+            cuts.add(commit.version - 1)
+            needs = replace(needs, dropped=needs.dropped | dropped_columns(schema, after, needs))
+        schema, schemas[commit.version] = after, text
     return _Walk(request.commits, schemas, frozenset(cuts), None)
+
+
+def _needs(request: PlanRequest) -> Needs:
+    return Needs(
+        table_id=request.table_id,
+        keys=request.keys,
+        columns=request.columns,
+        feed=request.feed,
+        row_tracking=request.row_tracking,
+        append_only=request.append_only,
+        dropped=request.dropped,
+        keep_dropped=request.keep_dropped,
+    )
+
+
+def _spreads(request: PlanRequest, commits: Sequence[Commit]) -> tuple[CommitSpread, ...]:
+    """Where rows go. Appended rows and net changes need no order, so all commits share as few parts as hold them."""
+    if not (request.append_only or request.net):
+        return spread_commits(commits, request.target_rows)
+    rows = sum(commit.rows for commit in commits)
+    changing = any(commit.changes_data for commit in commits)
+    parts = parts_for(rows, request.target_rows)
+    return (CommitSpread(commits[-1].version, 0, parts),) if changing else ()
 
 
 def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) -> PlannedSlice:
@@ -184,15 +215,6 @@ def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) 
         vector_versions=tuple(commit.version for commit in commits if commit.deletion_vectors),
         restores=any(commit.operation in _BRING_BACK for commit in commits),
     )
-
-
-def _spreads(request: PlanRequest, commits: Sequence[Commit]) -> tuple[CommitSpread, ...]:
-    """Where each commit's rows go; net changes of all commits go everywhere."""
-    if not request.net:
-        return spread_commits(commits, request.target_rows)
-    changing = [commit for commit in commits if commit.changes_data]
-    parts = parts_for(sum(commit.rows for commit in changing), request.target_rows)
-    return tuple(CommitSpread(commit.version, 0, parts) for commit in changing)
 
 
 def _went_back(request: PlanRequest) -> Break:

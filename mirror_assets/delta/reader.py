@@ -14,6 +14,8 @@ from importlib.metadata import version
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from mirror_assets.delta.spark_errors import SessionUnfit
+
 CHANGE_TYPE = "_change_type"
 COMMIT_VERSION = "_commit_version"
 
@@ -35,7 +37,7 @@ def read_changes(
 
     `vector_versions` are the commits whose rows come from comparing deletion vectors: few of them are read at a time.
     """
-    if version("delta-spark") in _PROVED_VERSIONS and hasattr(spark, "_jsparkSession"):
+    if _has_own_reader(spark):
         ranges = sub_ranges(first, last, vector_versions)
         return reduce(DataFrame.union, (_vectorised(spark, uri, begin, end, last) for begin, end in ranges))
     return read_changes_public(spark, uri, first, last)
@@ -45,6 +47,27 @@ def sub_ranges(first: int, last: int, vector_versions: Sequence[int]) -> list[tu
     """`first` to `last` in ranges with a few commits of deletion vectors each."""
     ends = [version - 1 for version in sorted(vector_versions)[_VECTORS_AT_ONCE::_VECTORS_AT_ONCE]]
     return list(zip([first, *(end + 1 for end in ends)], [*ends, last], strict=True))
+
+
+def read_appends(spark: SparkSession, uri: str, first: int, last: int) -> DataFrame:
+    """The rows of files that commits `first` to `last` add, as inserts, and of those that they remove, as deletes.
+
+    It needs no change data feed, and ignores one. Delta has no public reader for it: raises SessionUnfit where the
+    private one can't be used.
+    """
+    require_own_reader(spark, "`changes: append_only`")
+    return _vectorised(spark, uri, first, last, last, coarse=True)
+
+
+def require_own_reader(spark: SparkSession, purpose: str) -> None:
+    """Raise SessionUnfit where Delta's private reader, which the purpose needs, can't be used."""
+    if not _has_own_reader(spark):
+        raise SessionUnfit(purpose, sorted(_PROVED_VERSIONS))
+
+
+def _has_own_reader(spark: SparkSession) -> bool:
+    """Whether the session is a classic one with a Delta version on which its private reader was proved."""
+    return version("delta-spark") in _PROVED_VERSIONS and hasattr(spark, "_jsparkSession")
 
 
 def read_changes_public(spark: SparkSession, uri: str, first: int, last: int) -> DataFrame:
@@ -58,7 +81,9 @@ def read_changes_public(spark: SparkSession, uri: str, first: int, last: int) ->
     )
 
 
-def _vectorised(spark: SparkSession, uri: str, first: int, last: int, schema_of: int) -> DataFrame:
+def _vectorised(
+    spark: SparkSession, uri: str, first: int, last: int, schema_of: int, *, coarse: bool = False
+) -> DataFrame:
     jvm = spark._jvm  # noqa: SLF001 the only way to Delta's own reader
     none = jvm.scala.Option.empty()
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, uri)  # noqa: SLF001
@@ -71,7 +96,7 @@ def _vectorised(spark: SparkSession, uri: str, first: int, last: int, schema_of:
         spark._jsparkSession,  # noqa: SLF001
         none,
         jvm.scala.Option.apply(snapshot),
-        False,  # noqa: FBT003 not the coarse feed of tables without one
+        coarse,  # from added and removed files alone, for tables without a feed
         none,
     )
     return DataFrame(frame, spark)

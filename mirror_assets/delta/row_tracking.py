@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.delta.columns import ROW_ID_OF_FILE, LandedColumn, quoted, unused_prefix
-from mirror_assets.delta.reader import CHANGE_TYPE, COMMIT_VERSION
+from mirror_assets.delta.reader import CHANGE_TYPE, COMMIT_VERSION, require_own_reader
 
 _COMMIT = "_metadata.row_commit_version"
 _VECTOR = ("storageType", "pathOrInlineDv", "offset")
@@ -51,9 +51,10 @@ def read_tracked(
 ) -> DataFrame:
     """Old and new rows of the differing files in a feed's shape, with their `TrackedNames`; old ones have only `keys`.
 
-    New rows that can't have changed are bare: they have only `keys`, too. Raises what Spark raises when a version can't
-    be read any more.
+    New rows that can't have changed are bare: they have only `keys`, too. Raises SessionUnfit, and what Spark raises
+    when a version can't be read any more.
     """
+    require_own_reader(spark, "`changes: row_tracking`")
     names = TrackedNames.beside(columns)
     before, last = (_snapshot(spark, range_.uri, version) for version in (range_.before, range_.last))
     old, new = before.rows(before.not_in(last)), last.rows(last.not_in(before))

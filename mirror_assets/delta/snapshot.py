@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import ROW_ID_OF_FILE, LandedColumn, described, landed_value
+from mirror_assets.delta.columns import LandedColumn, inserted_row
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.delta.write import write_parts
 
@@ -40,9 +40,4 @@ def encode_snapshot(
 def snapshot_rows(spark: SparkSession, slice_: SnapshotSlice, footer: Mapping[str, str]) -> DataFrame:
     """The landed rows; fewer partitions than the scan has are merged without a shuffle."""
     source = spark.read.format("delta").option("versionAsOf", slice_.version).load(slice_.uri)
-    landed = source.select(*(_value(column).alias(column.name) for column in slice_.columns))
-    return landed.select(*described(slice_.columns, footer)).coalesce(slice_.parts)
-
-
-def _value(column: LandedColumn) -> Column:
-    return F.col(ROW_ID_OF_FILE) if column.is_row_id else landed_value(column)
+    return source.select(*inserted_row(slice_.columns, footer)).coalesce(slice_.parts)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, StopError
+from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
 
 _MISSING_FILE = re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST|PATH_NOT_FOUND|FileNotFoundException")
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
@@ -67,6 +67,18 @@ class SparkOutOfSpace(RetryError):
     def __init__(self, folder: str) -> None:
         self.folder = folder
         super().__init__(f"no space left while Spark was at {folder}.", "free space and run again; nothing was lost.")
+
+
+class SessionUnfit(SettingError):
+    """The Spark session has no way to read what is asked for."""
+
+    code = ErrorCode.SESSION_UNFIT
+
+    def __init__(self, what: str, versions: Sequence[str]) -> None:
+        super().__init__(
+            f"{what} reads through Delta's own classes, which this Spark session does not offer.",
+            f"use a classic session, not Spark Connect, with delta-spark {' or '.join(versions)}.",
+        )
 
 
 class SparkFailed(StopError):

@@ -1,8 +1,8 @@
-"""Which tables a landing zone has a folder of, from listings alone."""
+"""Which tables a landing zone tells of, from listings alone."""
 
 from __future__ import annotations
 
-from mirror_assets.landing.names import TableName, folder_to_table, is_schema_folder
+from mirror_assets.landing.names import REBUILDS, TableName, folder_to_table, is_schema_folder, record_to_table
 from mirror_assets.storage import Store
 
 
@@ -13,3 +13,9 @@ def table_names(store: Store) -> tuple[TableName, ...]:
     for schema in filter(is_schema_folder, folders):
         paths += [info.path for info in store.list(schema) if info.is_folder]
     return tuple(sorted(name for name in map(folder_to_table, paths) if name))
+
+
+def rebuilt_names(store: Store) -> tuple[TableName, ...]:
+    """The tables with a rebuild record, be it finished or not, by name."""
+    names = (record_to_table(info.name) for info in store.list(REBUILDS) if not info.is_folder)
+    return tuple(sorted(name for name in names if name))

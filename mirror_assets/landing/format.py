@@ -46,6 +46,13 @@ class SliceKind(str, Enum):
     """A change per key and commit."""
     NET = "net"
     """One net change per key."""
+    APPENDS = "appends"
+    """New rows only."""
+
+    @property
+    def has_markers(self) -> bool:
+        """Whether its rows say what they do; else all are inserts, without a marker column."""
+        return self in (SliceKind.CHANGES, SliceKind.NET)
 
 
 class _Record(pydantic.BaseModel):
@@ -196,6 +203,7 @@ class Manifest(_Record):
     source_schema: str
     keys: tuple[str, ...]
     columns: tuple[Column, ...]
+    dropped: tuple[str, ...] = ()
     generation: Annotated[int, Field(ge=1)]
     attempt: str
     slice: SliceText
@@ -206,6 +214,11 @@ class Manifest(_Record):
     next_number: Annotated[int, Field(ge=1)]
     landed_rows: Count = 0
     entries: tuple[Entry, ...]
+
+    @property
+    def live_columns(self) -> tuple[Column, ...]:
+        """The columns that the newest slice has; the mirror keeps the dropped ones, too."""
+        return tuple(column for column in self.columns if column.name not in self.dropped)
 
     @property
     def receipt(self) -> Receipt:

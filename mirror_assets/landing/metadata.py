@@ -7,28 +7,29 @@ from collections.abc import Mapping, Sequence
 
 from mirror_assets.landing.errors import MetadataDiffers, TableDropped
 from mirror_assets.landing.names import PARTNER_EVENTS, TableName
-from mirror_assets.landing.steps import Create, Steps, read
-from mirror_assets.storage import PathExists
+from mirror_assets.landing.steps import Create, Replace, Steps, read
+from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing
 
 
 def metadata_bytes(keys: Sequence[str]) -> bytes:
-    """`_metadata.json` that declares these key columns."""
-    return json.dumps({"keyColumns": list(keys)}, ensure_ascii=False).encode()
+    """`_metadata.json` that declares these key columns, or none."""
+    return _text({}, keys)
 
 
 def declared_keys(data: bytes) -> tuple[str, ...] | None:
     """The key columns that a `_metadata.json` declares; None when it isn't one that we could have written."""
-    try:
-        keys = json.loads(data)["keyColumns"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
+    document = _document(data)
+    keys = document.get("keyColumns", []) if document is not None else None
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
         return None
     return tuple(keys)
 
 
-def ensure_metadata(table: TableName, keys: Sequence[str]) -> Steps[None]:
+def ensure_metadata(table: TableName, keys: Sequence[str], landed: Sequence[str] = ()) -> Steps[None]:
     """Declare the key columns before any data lands; put-if-absent, read back, compare.
+
+    Where none were declared, they may be added later (reference `landing-zone` §4.2), by compare-and-swap; but not in
+    the place of those that the manifest says have been there (`landed`): somebody else took them away.
 
     Raises MetadataDiffers, and TableDropped when what was just put there is gone.
     """
@@ -41,10 +42,40 @@ def ensure_metadata(table: TableName, keys: Sequence[str]) -> Steps[None]:
         content = yield from read(table.metadata)
         if content is None:
             raise TableDropped(str(table), "while its keys were declared")
+    if keys and not landed and declared_keys(content.data) == ():
+        content = yield from _add_keys(table, keys, content)
     found = declared_keys(content.data)
     if found != tuple(keys):
         shown = "no readable keyColumns" if found is None else f"keyColumns {list(found)}"
         raise MetadataDiffers(str(table), table.metadata, shown, str(list(keys)))
+
+
+def _add_keys(table: TableName, keys: Sequence[str], content: Content) -> Steps[Content]:
+    """What `_metadata.json` is afterwards; other settings in it stay.
+
+    A request that comes late does no harm: it is refused unless the file is still the one without keys.
+    """
+    try:
+        yield Replace(table.metadata, _text(_document(content.data) or {}, keys), content.etag)
+    except (PathChanged, PathMissing):
+        pass  # another publisher was here, or a drop: what is there now decides
+    found = yield from read(table.metadata)
+    if found is None:
+        raise TableDropped(str(table), "while its keys were declared")
+    return found
+
+
+def _document(data: bytes) -> dict[str, object] | None:
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _text(document: Mapping[str, object], keys: Sequence[str]) -> bytes:
+    declared = {"keyColumns": list(keys)} if keys else {}
+    return json.dumps({**document, **declared}, ensure_ascii=False).encode()
 
 
 def ensure_partner_events(name: str, source_info: Mapping[str, str]) -> Steps[None]:

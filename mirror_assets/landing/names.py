@@ -122,6 +122,14 @@ def folder_to_table(folder: str) -> TableName | None:
     return name if name.folder == folder else None
 
 
+def record_to_table(name: str) -> TableName | None:
+    """The table whose rebuild record has this file name, or None for any other file."""
+    try:
+        return TableName.parse(name.removesuffix(".json")) if name.endswith(".json") else None
+    except NameRefused:
+        return None
+
+
 def is_schema_folder(name: str) -> bool:
     """Whether a folder at the root holds a schema's tables."""
     return name.endswith(_SCHEMA_SUFFIX) and not name.startswith("_")

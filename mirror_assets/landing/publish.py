@@ -62,7 +62,7 @@ def publish(
     _require_verdicts(record, checks)
     manifest = _manifest(record, standing)
     yield from _require_parts(record, manifest)
-    yield from ensure_metadata(table, record.keys)
+    yield from ensure_metadata(table, record.keys, standing.manifest.keys if standing else ())
     yield from _commit(table, manifest, standing)
     yield from redo(table, manifest)
     return Published(Outcome.LANDED, manifest, manifest.entries)
@@ -137,15 +137,16 @@ def _manifest(record: SliceRecord, standing: Standing | None) -> Manifest:
         )
         for index, part in enumerate(record.parts)
     )
-    known = standing.manifest.columns if standing else ()
     names = {column.name for column in record.columns}
+    dropped = tuple(column for column in (standing.manifest.columns if standing else ()) if column.name not in names)
     return Manifest(
         incarnation=record.incarnation,
         life=record.life,
         source_table_id=record.source_table_id,
         source_schema=record.source_schema,
         keys=record.keys,
-        columns=record.columns + tuple(column for column in known if column.name not in names),
+        columns=record.columns + dropped,
+        dropped=tuple(column.name for column in dropped),
         generation=record.generation,
         attempt=record.attempt,
         slice=record.slice,

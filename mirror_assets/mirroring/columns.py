@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mirror_assets.config import TableSettings
+from collections.abc import Callable
+
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.schema import Schema, landing_type
 from mirror_assets.markers import ROW_ID
@@ -10,8 +11,10 @@ from mirror_assets.markers import ROW_ID
 _ROW_ID = LandedColumn(ROW_ID, "bigint", nullable=False, is_row_id=True)
 
 
-def landed_columns(table: TableSettings, schema: Schema) -> tuple[LandedColumn, ...]:
-    """The landed columns, in source order, behind the row id where that is the key.
+def landed_columns(
+    schema: Schema, wanted: Callable[[str], bool] = lambda _: True, *, keyless: bool = False
+) -> tuple[LandedColumn, ...]:
+    """The landed ones of the columns, in source order; where there is no key, behind the row id.
 
     Raises ColumnUnfit for a type that can't land.
     """
@@ -23,5 +26,6 @@ def landed_columns(table: TableSettings, schema: Schema) -> tuple[LandedColumn, 
             nullable=field.nullable,
         )
         for field in schema.fields
+        if wanted(field.name)
     )
-    return (_ROW_ID, *columns) if table.is_keyless else columns
+    return (_ROW_ID, *columns) if keyless else columns

@@ -39,7 +39,7 @@ def reconcile_table(work: TableWork, mirror: Mirror) -> Reconciliation:
         source=work.table.source,
         version=manifest.covered,
         keys=manifest.keys,
-        columns=tuple((column.name, column.type) for column in manifest.columns),
+        columns=tuple((column.name, column.type) for column in manifest.live_columns),
         mirror=status.location,
         applied_number=last,
         last_landed_number=last,

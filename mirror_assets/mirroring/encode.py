@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mirror_assets.config import Changes, TableSettings
+from mirror_assets.delta.append import AppendSlice, encode_appends
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.feed import FeedSlice, encode_changes
 from mirror_assets.delta.net import NetSlice, encode_net
@@ -20,6 +21,8 @@ def slice_kind(table: TableSettings, planned: PlannedSlice) -> SliceKind:
     """What the slice will carry."""
     if planned.is_snapshot:
         return SliceKind.SNAPSHOT
+    if table.changes is Changes.APPEND_ONLY:
+        return SliceKind.APPENDS
     return SliceKind.NET if table.is_net else SliceKind.CHANGES
 
 
@@ -32,6 +35,9 @@ def encode_slice(
     if kind is SliceKind.SNAPSHOT:
         snapshot = SnapshotSlice(work.table.source, planned.last, columns, planned.parts)
         return ChangeCounts(insert=encode_snapshot(work.spark(), snapshot, folder, compression, footer))
+    if kind is SliceKind.APPENDS:
+        added = append_slice(work.table, planned, columns)
+        return ChangeCounts(insert=encode_appends(work.spark(), added, folder, compression, footer))
     if kind is SliceKind.NET:
         return ChangeCounts(**_encode_net(work, planned, columns, folder, compression, footer))
     feed = feed_slice(work.table, planned, columns)
@@ -51,6 +57,11 @@ def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[Lande
         parts=planned.parts,
         vector_versions=planned.vector_versions,
     )
+
+
+def append_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> AppendSlice:
+    """The same for appended rows."""
+    return AppendSlice(str(table.name), table.source, planned.first, planned.last, columns, planned.parts)
 
 
 def _encode_net(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from mirror_assets.errors import ErrorCode, RebuildError, RetryError, StopError
-from mirror_assets.landing.names import SliceKey
+from mirror_assets.delta.errors import RowsChanged
+from mirror_assets.delta.plan import Break, BreakKind
+from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, StopError
+from mirror_assets.landing.names import SliceKey, TableName
 
 
 class MirrorSlow(RetryError):
@@ -30,6 +32,19 @@ class SourceBroke(RebuildError):
         super().__init__(
             f"{table}: version {version} of the source can't follow what has landed: {why}.",
             f"run `mirror-assets rebuild {table}`, or set on_break: rebuild.",
+        )
+
+
+class ColumnsChanged(RebuildError):
+    """The columns that mirror.yaml chooses are not those with which the mirror began."""
+
+    code = ErrorCode.COLUMNS_CHANGED
+
+    def __init__(self, table: str, why: str) -> None:
+        self.table, self.why = table, why
+        super().__init__(
+            f"{table}: what mirror.yaml asks for can't follow what has landed: {why}.",
+            f"run `mirror-assets rebuild {table}`, set on_break: rebuild, or set `columns` back.",
         )
 
 
@@ -85,3 +100,12 @@ class Unexpected(StopError):
             f"{table}: unexpected {type(error).__name__}: {first_line}.",
             "run again; if it stays, report it with Spark's messages. Nothing of the slice was published by halves.",
         )
+
+
+def stop_error(table: TableName, stop: Break) -> MirrorError:
+    """The error that says what stops a table's plan, and whether a rebuild may follow by itself."""
+    if stop.kind is BreakKind.ROWS_CHANGED:
+        return RowsChanged(str(table), stop.version, stop.message)
+    if stop.kind is BreakKind.COLUMNS_CHANGED:
+        return ColumnsChanged(str(table), stop.message)
+    return SourceBroke(str(table), stop.version, stop.message)

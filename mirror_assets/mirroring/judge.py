@@ -64,8 +64,8 @@ def staged_findings(work: TableWork, record: SliceRecord) -> tuple[Finding, ...]
 def _column_findings(work: TableWork, staged: StagedSlice) -> tuple[Finding, ...]:
     """Columns first: the other checks need them. A snapshot slice begins a life, in which nothing has landed yet."""
     manifest = work.manifest() if staged.record.kind is not SliceKind.SNAPSHOT else None
-    landed = manifest.columns if manifest else ()
-    schema, presence = schema_compatibility(staged, landed), key_presence(staged)
+    landed, dropped = (manifest.columns, manifest.dropped) if manifest else ((), ())
+    schema, presence = schema_compatibility(staged, landed, dropped), key_presence(staged)
     wrong = next((finding for finding in (schema, presence) if not finding.passed), None)
     rows = _not_run(wrong, _ROW_CHECKS) if wrong else _row_findings(work, staged)
     return (schema, presence, *rows)
@@ -88,12 +88,12 @@ def _not_run(because: Finding, checks: Iterable[str]) -> tuple[Finding, ...]:
 
 def _feed(work: TableWork, record: SliceRecord, *, repeats: bool) -> Feed:
     """Where the feed is read again; the log is asked only when a key is repeated."""
-    key = record.key
-    asked = repeats and record.kind is SliceKind.CHANGES
+    key, names = record.key, {column.name for column in record.columns}
+    asked = repeats and record.kind.has_markers
     commits = work.log.commits(key.first, key.last) if asked else ()
     return Feed(
         work.table.source,
-        landed_columns(work.table, parse_schema(record.source_schema)),
+        landed_columns(parse_schema(record.source_schema), names.__contains__, keyless=work.table.is_keyless),
         data_commits=sum(commit.changes_data for commit in commits),
         vector_versions=tuple(commit.version for commit in commits if commit.deletion_vectors),
     )

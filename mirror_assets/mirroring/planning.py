@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, replace
 
-from mirror_assets.config import Changes
+from mirror_assets.config import Changes, OnDropColumn
 from mirror_assets.delta.commits import Commit
 from mirror_assets.delta.errors import LogGap
 from mirror_assets.delta.log import SourceLog
@@ -25,8 +25,10 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import first_life
 from mirror_assets.landing.state import Footing, next_footing
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.errors import SliceUnfit, SourceBroke
-from mirror_assets.mirroring.source import check_source
+from mirror_assets.mirroring.before import Before
+from mirror_assets.mirroring.chosen import chosen_columns
+from mirror_assets.mirroring.errors import SliceUnfit, stop_error
+from mirror_assets.mirroring.source import check_columns, check_source
 from mirror_assets.mirroring.work import TableWork
 
 # The range of a slice that is asked for by its key is given: no limit may cut it again.
@@ -44,15 +46,6 @@ class TablePlan:
     stop: Break | None
 
 
-@dataclass(frozen=True)
-class Before:
-    """What a slice of changes follows: the version covered, and the source's schema and id there."""
-
-    covered: int
-    schema_string: str
-    table_id: str
-
-
 def plan_table(work: TableWork, boundaries: frozenset[int] = frozenset()) -> TablePlan:
     """The plan of the table: a pure function of its log, its manifest and its settings.
 
@@ -63,7 +56,8 @@ def plan_table(work: TableWork, boundaries: frozenset[int] = frozenset()) -> Tab
     if manifest is None:
         planned, footing = _snapshot(work, state, drive(first_life(work.name), work.store))
         return TablePlan(state, None, footing, (planned,), None)
-    before = Before(manifest.covered, manifest.source_schema, manifest.source_table_id)
+    before = Before.landed(manifest)
+    check_columns(work.config, work.table, state, [column.name for column in manifest.columns])
     limits = work.table.slices
     cuts = Limits(limits.max_commits, limits.max_rows, limits.max_bytes)
     plan = _changes(work, before, manifest.life, state, cuts, boundaries)
@@ -73,13 +67,13 @@ def plan_table(work: TableWork, boundaries: frozenset[int] = frozenset()) -> Tab
 def plan_key(work: TableWork, key: SliceKey, before: Before | None) -> PlannedSlice:
     """The slice that a partition key names, without what is covered before it; None before means nothing is.
 
-    Raises SourceBroke when a break lies in the key's range, SliceUnfit when its schema changes within.
+    Raises what a break in the key's range means (`stop_error`), and SliceUnfit when its schema changes within.
     """
     if before is None:
         return _snapshot(work, work.log.state(key.last), key.life)[0]
     plan = _changes(work, before, key.life, work.log.state(), _NO_LIMITS, frozenset(), key.last)
     if plan.stop is not None:
-        raise SourceBroke(str(work.name), plan.stop.version, plan.stop.message)
+        raise stop_error(work.name, plan.stop)
     if len(plan.slices) != 1:
         raise SliceUnfit(str(work.name), str(key), plan.slices[1].first)
     return plan.slices[0]
@@ -111,6 +105,9 @@ def _changes(
     last: int | None = None,
 ) -> Plan:
     """Slices of the commits after `before`, up to `last` or the tip."""
+    chosen = chosen_columns(work.table, before)
+    if chosen.stop is not None:
+        return Plan((), chosen.stop)
     end = tip.version if last is None else min(last, tip.version)
     tracked = work.table.changes is Changes.ROW_TRACKING
     if tracked and (stop := _untracked(work.log, before)):
@@ -125,12 +122,16 @@ def _changes(
             schema_string=before.schema_string,
             table_id=before.table_id,
             keys=work.table.mirror_keys,
+            columns=work.table.columns,
+            dropped=chosen.dropped,
+            keep_dropped=work.table.on_drop_column is OnDropColumn.KEEP,
+            feed=work.table.changes is Changes.FEED,
+            row_tracking=tracked,
+            append_only=work.table.changes is Changes.APPEND_ONLY,
+            net=work.table.is_net,
             limits=limits,
             target_rows=work.table.files.target_rows,
             boundaries=boundaries,
-            feed=not tracked,
-            row_tracking=tracked,
-            net=work.table.is_net,
             covered_table_id=_id_at(work.log, before) if tip.table_id != before.table_id else before.table_id,
         )
     )

@@ -14,7 +14,8 @@ from mirror_assets.landing.parts import best_attempt, staged_slices, stands_on
 from mirror_assets.landing.rebuild import first_life
 from mirror_assets.landing.state import next_footing
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.planning import Before, plan_key
+from mirror_assets.mirroring.before import Before
+from mirror_assets.mirroring.planning import plan_key
 from mirror_assets.mirroring.stage import stage_slice
 from mirror_assets.mirroring.work import TableWork
 
@@ -27,7 +28,7 @@ def stage_keys(work: TableWork, keys: Sequence[SliceKey]) -> Iterator[SliceRecor
     """
     manifest = work.manifest()
     footing = next_footing(manifest, life=drive(first_life(work.name), work.store), incarnation=uuid.uuid4().hex)
-    before = Before(manifest.covered, manifest.source_schema, manifest.source_table_id) if manifest else None
+    before = Before.landed(manifest) if manifest else None
     for key in keys:
         if is_done(manifest, key) or key.last <= footing.covered:
             yield None
@@ -36,7 +37,7 @@ def stage_keys(work: TableWork, keys: Sequence[SliceKey]) -> Iterator[SliceRecor
             raise SliceMissing(str(work.name), str(key), footing.covered + 1)
         record = stage_slice(work, plan_key(work, key, before), footing)
         footing = footing.after(covered=key.last, files=len(record.parts))
-        before = Before(key.last, record.source_schema, record.source_table_id)
+        before = Before.staged(record, before)
         yield record
 
 

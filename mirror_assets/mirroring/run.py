@@ -19,7 +19,7 @@ from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import Footing, next_footing
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.errors import SourceBroke
+from mirror_assets.mirroring.errors import stop_error
 from mirror_assets.mirroring.judge import judge_slice, require_passed
 from mirror_assets.mirroring.land import land_slice
 from mirror_assets.mirroring.planning import plan_table
@@ -43,8 +43,8 @@ class MirroredSlice:
 def mirror_table(work: TableWork, wait: MirrorWait, report: Callable[[str], None]) -> Iterator[MirroredSlice]:
     """Each slice as it has landed, until the source's tip is covered; what was interrupted is ended first.
 
-    Raises SourceBroke at a break with `on_break: hold`, ChecksFailed, and what staging and landing raise; the slices
-    before have landed then. Where another run is ahead, it plans again.
+    Raises SourceBroke at a break with `on_break: hold`, RowsChanged, ChecksFailed, and what staging and landing raise;
+    the slices before have landed then. Where another run is ahead, it plans again.
     """
     running = drive(read_rebuild(work.name), work.store)
     if running is not None and running.is_running:
@@ -57,7 +57,7 @@ def mirror_table(work: TableWork, wait: MirrorWait, report: Callable[[str], None
                 report(f"{work.name}: slice {slice_key(planned)}, {planned.rows} rows in {planned.parts} parts")
                 yield mirror_slice(work, plan.state, planned)
             if plan.stop is not None:
-                raise SourceBroke(str(work.name), plan.stop.version, plan.stop.message)
+                raise stop_error(work.name, plan.stop)
             if not plan.slices:
                 return
         except LostRace as error:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mirror_assets.config import Changes, Config, SourceColumn, TableSettings, source_problems
+from collections.abc import Sequence
+
+from mirror_assets.config import Changes, Config, SourceColumn, TableSettings, missing_columns, source_problems
 from mirror_assets.delta.state import SourceState, source_columns
 from mirror_assets.errors import ErrorCode, SettingError
 
@@ -45,3 +47,10 @@ def check_source(config: Config, table: TableSettings, state: SourceState) -> No
         raise FeedOff(str(table.name), table.source)
     if table.changes is Changes.ROW_TRACKING and not state.metadata.row_tracking:
         raise RowTrackingOff(str(table.name), table.source)
+
+
+def check_columns(config: Config, table: TableSettings, state: SourceState, landed: Sequence[str]) -> None:
+    """Raises ConfigInvalid with the lines of chosen columns that neither the source has nor the mirror ever had."""
+    problems = missing_columns(table, [*(name for name, _ in source_columns(state)), *landed])
+    if problems:
+        raise config.invalid(problems)

@@ -35,7 +35,7 @@ def stage_slice(work: TableWork, planned: PlannedSlice, footing: Footing) -> Sli
 
 
 def _stage(work: TableWork, planned: PlannedSlice, footing: Footing, folder: AttemptFolder) -> SliceRecord:
-    columns = landed_columns(work.table, planned.schema)
+    columns = landed_columns(planned.schema, work.table.mirrors, keyless=work.table.is_keyless)
     receipt = _receipt(planned, footing, folder.attempt)
     read, parts = _encode(work, planned, columns, folder, receipt) if planned.parts else (ChangeCounts(), ())
     record = SliceRecord(

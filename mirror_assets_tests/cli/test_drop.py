@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.cli import main
+from mirror_assets.cli.execute import orphan_lines
+from mirror_assets.config import load_config
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.replicator import LocalReplicator
@@ -92,6 +94,8 @@ def test_status_tells_of_orphans(zone: LocalStore, tmp_path: Path, capsys: pytes
     assert zone.list(TABLE.folder)
     main(["status"])
     assert "`mirror-assets drop shop.orders`" in capsys.readouterr().err
+    (line,) = orphan_lines(load_config())
+    assert (line.asset, line.check, line.is_error) == ("landing_zone/shop.orders", "orphans", False)
     (tmp_path / "mirror.yaml").write_text(SETTINGS.format(table="shop.orders"))
     main(["status"])
     assert "drop" not in capsys.readouterr().err

@@ -31,10 +31,13 @@ def mistakes(text: str) -> list[str]:
 
 
 TABLE_MISTAKES = [
-    ("history: true", "history: unknown setting; it is one of: keys, changes, compact, start, on_break, slices, files, lag, source"),
+    ("history: true", "history: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, slices, files, lag, source"),
     ("onbreak: hold", "onbreak: unknown setting; did you mean 'on_break'?"),
-    ("changes: append_only", "changes: this version has `feed` and `row_tracking`; `append_only` is coming"),
-    ("changes: cdc", "changes: expected 'feed' or 'row_tracking', got 'cdc'"),
+    ("changes: cdc", "changes: expected 'feed', 'row_tracking' or 'append_only', got 'cdc'"),
+    ("columns: []", "columns: it must not be empty"),
+    ("columns: id", "columns: expected a list, like [one, two], got 'id'"),
+    ("columns: [a, A]", "columns: 'A' and 'a' are the same column"),
+    ("on_drop_column: hold", "on_drop_column: expected 'keep' or 'rebuild', got 'hold'"),
     ("on_break: stop", "on_break: expected 'rebuild' or 'hold', got 'stop'"),
     ("on_break:", "on_break: expected 'rebuild' or 'hold', got nothing"),
     ("slices:", "slices: expected settings below it (name: value), got nothing"),
@@ -61,8 +64,8 @@ def test_mistakes_in_a_table(line: str, mistake: str) -> None:
 
 
 KEYS_NEEDED = (
-    "`changes: feed` needs `keys`, the columns that identify a row; a table without keys can be mirrored with "
-    "`changes: row_tracking`"
+    "`changes: feed` needs `keys`, the columns that identify a row; `changes: row_tracking` can do without, and so can "
+    "`changes: append_only`, for a table that rows are only ever appended to"
 )
 REPLACED = [
     ("    keys: [tailnum]\n", "", f"4: tables.planes.keys: {KEYS_NEEDED}"),
@@ -108,7 +111,7 @@ ELSEWHERE = [
     ("partner: {name: ''}", "partner.name: it must not be empty"),
     ("partner: {source_version: 4.2}", "partner.source_version: expected text (quotes make it text), got 4.2"),
     ("mirror:", "mirror: expected settings below it (name: value), got nothing"),
-    ("defaults: {source: x}", "defaults.source: unknown setting; it is one of: keys, changes, compact, start, on_break, slices, files, lag"),
+    ("defaults: {source: x}", "defaults.source: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, slices, files, lag"),
     ("spark: {settings: {sql.x: 1}}", "spark.settings.sql.x: names of Spark settings start with `spark.`; Spark ignores others"),
     ("spark: {settings: {spark.x: [1]}}", "spark.settings.spark.x: expected text (quotes make it text), got a list"),
     ("spark: {settings: {spark.x: }}", "spark.settings.spark.x: expected text (quotes make it text), got nothing"),
@@ -145,6 +148,11 @@ def test_two_tables_in_one_folder() -> None:
 def test_an_empty_list_of_keys_overrides_the_defaults() -> None:
     text = BASE.replace("[tailnum]", "[]") + "defaults: {keys: [id]}\n"
     assert mistakes(text) == [f"mirror.yaml:6: tables.planes.keys: {KEYS_NEEDED}"]
+
+
+def test_a_table_that_is_only_appended_to_needs_no_keys() -> None:
+    text = BASE.replace("keys: [tailnum]", "changes: append_only")
+    assert parse_config(text.encode(), Path("/etc/mirror.yaml"), {}).table("planes").keys == ()
 
 
 @pytest.mark.parametrize("tables", ["tables: {}", "tables:"])

@@ -54,6 +54,13 @@ def test_a_key_like_no_column_gets_the_list() -> None:
     assert problem.message == "the source has no column 'zzz'; it is one of: tailnum, year"
 
 
+def test_chosen_columns_must_be_there_and_others_may_have_any_name() -> None:
+    chosen = settings("tailnum").model_copy(update={"columns": ("year", "Price", "tailnum")})
+    (problem,) = source_problems(chosen, (*COLUMNS, SourceColumn("__rowMarker__", "int")))
+    assert problem.path == "tables.nycflights.planes.columns.1"
+    assert problem.message == "the source has no column 'Price'; did you mean 'price'?"
+
+
 @pytest.mark.parametrize("name", ["__rowMarker__", "__ROWMARKER__"])
 def test_the_row_markers_name_is_taken(name: str) -> None:
     (problem,) = source_problems(settings("tailnum"), (*COLUMNS, SourceColumn(name, "int")))

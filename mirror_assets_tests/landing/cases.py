@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mirror_assets.errors import MirrorError
+from mirror_assets.landing.errors import MetadataDiffers
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.publish import publish
@@ -14,6 +15,7 @@ from mirror_assets_tests.landing.minds import Start
 from mirror_assets_tests.landing.schedules import Case
 from mirror_assets_tests.landing.staging import (
     CHECKS,
+    KEYS,
     TABLE,
     footing_of,
     hex_id,
@@ -85,6 +87,17 @@ def following(zone: MemoryStore, parts: int = 1, publishers: int = 2) -> Case:
     landed, footing = started(zone), footing_of(zone)
     attempts = [stage(zone, footing, 8, parts, attempt) for attempt in "abc"[:publishers]]
     return Case(zone, tuple(publisher(attempt) for attempt in attempts), (history(landed, attempts[0]),))
+
+
+def keyed(zone: MemoryStore, keys: tuple[tuple[str, ...], ...] = (KEYS, KEYS)) -> Case:
+    """A table without keys, and publishers who know of these by now; who knows of others is refused."""
+    landed = stage(zone, footing_of(zone), last=7).model_copy(update={"keys": ()})
+    drive(publish(TABLE, landed, CHECKS), zone)
+    staged = [stage(zone, footing_of(zone), 8, attempt=attempt) for attempt in "abc"[: len(keys)]]
+    attempts = [record.model_copy(update={"keys": own}) for record, own in zip(staged, keys, strict=True)]
+    refusals = () if len(set(keys)) == 1 else (MetadataDiffers,)
+    histories = (history(landed, attempts[0]),)
+    return Case(zone, tuple(publisher(attempt) for attempt in attempts), histories, refusals=refusals)
 
 
 def stalled(zone: MemoryStore, parts: int = 1) -> Case:

@@ -13,7 +13,7 @@ from mirror_assets.landing.rebuild import RebuildRecord
 from mirror_assets.landing.state import Standing, read_manifest
 from mirror_assets.landing.steps import Create, DeleteTree, Replace, Steps, identity_of, list_folder
 from mirror_assets.storage import PathChanged, PathExists, Store
-from mirror_assets_tests.landing.cases import chained, first, following, restaged, run, runs
+from mirror_assets_tests.landing.cases import chained, first, following, keyed, restaged, run, runs
 from mirror_assets_tests.landing.damage import foreign_file, lost_part, manifest_lost, rewritten_part, unchecked_part
 from mirror_assets_tests.landing.rebuild_cases import (
     rebuilt,
@@ -57,6 +57,14 @@ class CarelessTarget(MemoryStore):
         if self.head(source):
             self.delete(target)
         super().rename(source, target, etag)
+
+
+class CarelessReplace(Replace):
+    """It replaces whatever is there."""
+
+    def perform(self, store: Store) -> str:
+        head = store.head(self.path)
+        return store.replace(self.path, self.data, head.etag if head else self.etag)
 
 
 def nothing(*_: object) -> Steps[None]:
@@ -190,6 +198,13 @@ MUTANTS = (
         same_id,
         "StagedFileLost",
         sound=runs,
+    ),
+    Mutant(
+        "keys are added by compare-and-swap",
+        "A declares the keys; B, which has seen none declared, declares others in their place",
+        partial(keyed, keys=(("id",), ("other",))),
+        "declared keys were changed",
+        patch=patch("metadata.Replace", CarelessReplace),
     ),
     Mutant(
         "a refused commit is read back",

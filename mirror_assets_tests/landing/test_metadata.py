@@ -1,4 +1,4 @@
-"""`_metadata.json` and `_partnerEvents.json`: made once, compared, never changed."""
+"""`_metadata.json` and `_partnerEvents.json`: made once, compared, never changed; keys may be added where none were."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ def test_other_settings_beside_the_keys_are_left_alone(store: LocalStore) -> Non
     "data",
     [
         b"",
-        b"{}",
         b"[]",
         b"{",
         b"\xff",
@@ -91,8 +90,50 @@ def test_keys_round_trip(keys: Sequence[str]) -> None:
 
 
 @given(st.binary(max_size=40))
-def test_any_bytes_declare_keys_or_none(data: bytes) -> None:
-    assert declared_keys(data) is None
+def test_any_bytes_declare_no_keys(data: bytes) -> None:
+    assert not declared_keys(data)
+
+
+def test_a_table_without_keys_declares_none(store: LocalStore) -> None:
+    drive(ensure_metadata(TABLE, []), store)
+    drive(ensure_metadata(TABLE, []), store)
+    assert json.loads(store.read(TABLE.metadata, LIMIT).data) == {}
+
+
+@pytest.mark.parametrize("data", [b"{}", b'{"keyColumns": []}', b'{"fileDetectionStrategy": "SequentialFileName"}'])
+def test_keys_are_added_beside_what_is_there(store: LocalStore, data: bytes) -> None:
+    store.create(TABLE.metadata, data)
+    drive(ensure_metadata(TABLE, ["id"]), store)
+    assert json.loads(store.read(TABLE.metadata, LIMIT).data) == json.loads(data) | {"keyColumns": ["id"]}
+
+
+def test_keys_that_were_taken_away_are_not_put_back(store: LocalStore) -> None:
+    store.create(TABLE.metadata, b"{}")
+    with pytest.raises(MetadataDiffers):
+        drive(ensure_metadata(TABLE, ["id"], landed=["id"]), store)
+    with pytest.raises(MetadataDiffers):
+        drive(ensure_metadata(TABLE, ["other"], landed=["id"]), store)
+    assert store.read(TABLE.metadata, LIMIT).data == b"{}"
+
+
+@pytest.mark.parametrize(("theirs", "refused"), [(["id"], False), (["other"], True)])
+def test_of_two_who_add_keys_one_declares_them(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch, theirs: list[str], *, refused: bool
+) -> None:
+    drive(ensure_metadata(TABLE, []), store)
+    replace = store.replace
+
+    def be_late(path: str, data: bytes, etag: str) -> str:
+        replace(path, metadata_bytes(theirs), etag)
+        return replace(path, data, etag)
+
+    monkeypatch.setattr(store, "replace", be_late)
+    if refused:
+        with pytest.raises(MetadataDiffers, match="other"):
+            drive(ensure_metadata(TABLE, ["id"]), store)
+    else:
+        drive(ensure_metadata(TABLE, ["id"]), store)
+    assert declared_keys(store.read(TABLE.metadata, LIMIT).data) == tuple(theirs)
 
 
 def test_partner_events_name_the_publisher(store: LocalStore) -> None:

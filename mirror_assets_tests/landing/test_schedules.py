@@ -12,7 +12,17 @@ import pytest
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import StagedFileLost
 from mirror_assets_tests import figures
-from mirror_assets_tests.landing.cases import chained, cut_twice, doubled, first, following, restaged, runs, stalled
+from mirror_assets_tests.landing.cases import (
+    chained,
+    cut_twice,
+    doubled,
+    first,
+    following,
+    keyed,
+    restaged,
+    runs,
+    stalled,
+)
 from mirror_assets_tests.landing.damage import (
     foreign_file,
     lost_part,
@@ -70,6 +80,8 @@ CI = (
     Bounds("next slice, three publishers", THREE, 200_000),
     Bounds("next slice, even the last file put aside", following, 20_000, losses=1, service=puts_all_aside),
     Bounds("next slice, even the last file removed", following, 5_000, 0, 1, takes_all, (StagedFileLost,)),
+    Bounds("keys are added", keyed, 5_000, losses=1),
+    Bounds("keys are added, and one knows of none", partial(keyed, keys=(("id",), ())), 5_000, losses=1),
     Bounds("one is overtaken by two slices", stalled, 5_000),
     Bounds("two slices, one publisher each", partial(chained, parts=2), 10_000),
     Bounds("two slices, one publisher each", chained, 10_000, losses=1),

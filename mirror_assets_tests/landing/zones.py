@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mirror_assets.errors import MirrorError
+from mirror_assets.landing.metadata import declared_keys
 from mirror_assets.landing.names import SliceKey, landing_number
 from mirror_assets.landing.rebuild import RebuildStep, read_rebuild
 from mirror_assets.landing.receipt import parse_receipt
@@ -94,6 +95,7 @@ class Zones:
         folder, visible = store.folder_identity(TABLE.folder), _visible(store)
         same = folder == before.folder
         assert same or _is_ended(before.store), "a table folder was dropped whose life had not ended"
+        assert not same or _keys(before.store) in (None, (), _keys(store)), "declared keys were changed"
         landed = before.landed if same else ()
         for number, etag in visible.items():
             known = before.visible.get(number) if same else None
@@ -124,6 +126,11 @@ class Zones:
 def _visible(store: MemoryStore) -> dict[int, str]:
     numbers = ((landing_number(info.name), info.etag) for info in store.list(TABLE.folder))
     return {number: etag for number, etag in numbers if number}
+
+
+def _keys(store: MemoryStore) -> tuple[str, ...] | None:
+    """The declared keys; None where there is no declaration."""
+    return declared_keys(store.read(TABLE.metadata, 1 << 20).data) if store.head(TABLE.metadata) else None
 
 
 def _content(store: MemoryStore, number: int) -> Part | None:

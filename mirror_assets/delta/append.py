@@ -1,0 +1,54 @@
+"""Encodes appended rows: all inserts, without a marker column (Fabric's fast path), a key or a shuffle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from mirror_assets.delta.columns import LandedColumn, inserted_row
+from mirror_assets.delta.errors import RowsChanged
+from mirror_assets.delta.reader import CHANGE_TYPE, read_appends
+from mirror_assets.delta.spark_errors import spark_errors
+from mirror_assets.delta.write import write_parts
+
+
+@dataclass(frozen=True)
+class AppendSlice:
+    """What to encode: the rows that commits `first` to `last` of the table at `uri` add, in at most `parts` files."""
+
+    table: str
+    uri: str
+    first: int
+    last: int
+    columns: tuple[LandedColumn, ...]
+    parts: int
+
+
+def encode_appends(
+    spark: SparkSession, slice_: AppendSlice, folder: str, compression: str, footer: Mapping[str, str]
+) -> int:
+    """Write the added rows into `folder`; the number of rows.
+
+    Raises RowsChanged when a commit turns out to remove rows, SessionUnfit, DataFileMissing, SparkOutOfSpace and
+    SparkFailed.
+    """
+    counts = Observation()
+    with spark_errors(folder):
+        changes = read_appends(spark, slice_.uri, slice_.first, slice_.last).observe(
+            counts,
+            F.count(F.lit(1)).alias("rows"),
+            F.count_if(F.col(CHANGE_TYPE) != "insert").alias("removed"),
+        )
+        write_parts(appended_rows(changes, slice_, footer), folder, compression)
+        if counts.get["removed"]:
+            why = f"{counts.get['removed']} rows are removed in versions {slice_.first} to {slice_.last}"
+            raise RowsChanged(slice_.table, slice_.first, why)
+        return int(counts.get["rows"])
+
+
+def appended_rows(changes: DataFrame, slice_: AppendSlice, footer: Mapping[str, str]) -> DataFrame:
+    """The landed rows; their order is free, so fewer partitions than the scan has are merged without a shuffle."""
+    return changes.select(*inserted_row(slice_.columns, footer)).coalesce(slice_.parts)

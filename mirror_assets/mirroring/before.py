@@ -1,0 +1,39 @@
+"""What a slice of changes follows: one that has landed, or one that is staged ahead of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mirror_assets.landing.format import Manifest, SliceRecord
+
+
+@dataclass(frozen=True)
+class Before:
+    """The version covered, and the source's schema and id there.
+
+    `columns` are those that land by then; `dropped`, those that the mirror has from earlier slices of its life.
+    """
+
+    covered: int
+    schema_string: str
+    table_id: str
+    columns: frozenset[str]
+    dropped: frozenset[str] = frozenset()
+
+    @classmethod
+    def landed(cls, manifest: Manifest) -> Before:
+        """What has landed."""
+        return cls(
+            covered=manifest.covered,
+            schema_string=manifest.source_schema,
+            table_id=manifest.source_table_id,
+            columns=frozenset(column.name for column in manifest.live_columns),
+            dropped=frozenset(manifest.dropped),
+        )
+
+    @classmethod
+    def staged(cls, record: SliceRecord, before: Before | None) -> Before:
+        """What will have landed when the staged slice has, behind `before`."""
+        columns = frozenset(column.name for column in record.columns)
+        known = before.columns | before.dropped if before else frozenset()
+        return cls(record.key.last, record.source_schema, record.source_table_id, columns, known - columns)
