@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from mirror_assets.config.errors import Problem
 from mirror_assets.config.messages import did_you_mean
 from mirror_assets.config.model import TableSettings
+from mirror_assets.config.values import Changes
 from mirror_assets.markers import ROW_MARKER
 
 _UNFIT_KEYS = {
@@ -20,6 +21,7 @@ _UNFIT_KEYS = {
     "variant": "variants can't be compared in Fabric",
     "void": "it holds nothing but NULL",
 }
+_FEED_COLUMNS = frozenset(("_change_type", "_commit_version", "_commit_timestamp"))
 _TYPE_NAME = re.compile(r"\w+")
 
 
@@ -35,8 +37,9 @@ def source_problems(table: TableSettings, columns: Sequence[SourceColumn]) -> tu
     """What has to be mended in mirror.yaml or in the source; `Config.invalid` gives the problems their lines."""
     path = f"tables.{table.name}"
     keys = (Problem(f"{path}.keys", message) for message in _unfit_keys(table, columns))
-    reserved = (Problem(f"{path}.source", message) for message in _reserved(columns))
-    return (*keys, *reserved)
+    reserved = (Problem(f"{path}.source", message) for message in _reserved(table, columns))
+    twins = (Problem(f"{path}.source", message) for message in _twins(columns))
+    return (*keys, *reserved, *twins)
 
 
 def _unfit_keys(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterator[str]:
@@ -51,7 +54,17 @@ def _unfit_keys(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterat
             yield f"{key!r} is {types[key]} and can't be a key: {why}"
 
 
-def _reserved(columns: Sequence[SourceColumn]) -> Iterator[str]:
+def _reserved(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterator[str]:
     for column in columns:
         if column.name.lower() == ROW_MARKER.lower():
             yield f"the source's column {column.name!r} has the name of the landing file's row marker; rename it"
+        if table.changes is Changes.FEED and column.name.lower() in _FEED_COLUMNS:
+            yield f"the source's column {column.name!r} has the name of a column of Delta's change data feed; rename it"
+
+
+def _twins(columns: Sequence[SourceColumn]) -> Iterator[str]:
+    first: dict[str, str] = {}
+    for column in columns:
+        other = first.setdefault(column.name.lower(), column.name)
+        if other != column.name:
+            yield f"the source's columns {other!r} and {column.name!r} differ only by case; rename one of them"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from mirror_assets.markers import JSON_OPTIONS
+from mirror_assets.json_text import json_text
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def landed_value(column: LandedColumn) -> Column:
-    """The column's value as it lands: nested values as JSON text, everything else as the landing type."""
+def landed_value(column: LandedColumn, rows: DataFrame) -> Column:
+    """The column's value of `rows` as it lands: nested values as JSON text, everything else as the landing type."""
     value = F.col(quoted(column.name))
-    return F.to_json(value, dict(JSON_OPTIONS)) if column.nested else value
+    return json_text(value, rows.schema[column.name].dataType) if column.nested else value
 
 
 def optional(value: Column, column: LandedColumn) -> Column:

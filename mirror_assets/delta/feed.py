@@ -116,9 +116,9 @@ def _slim(changes: DataFrame, slice_: FeedSlice, ours: _Names) -> DataFrame:
     is_new = F.col(CHANGE_TYPE).isin("insert", "update_postimage")
     keys = set(slice_.keys)
     values = [
-        landed_value(column).alias(column.name)
+        landed_value(column, changes).alias(column.name)
         if column.name in keys
-        else F.when(is_new, landed_value(column)).alias(column.name)
+        else F.when(is_new, landed_value(column, changes)).alias(column.name)
         for column in slice_.columns
     ]
     return changes.select(_part_of(slice_).alias(ours.part), F.col(COMMIT_VERSION), is_new.alias(ours.is_new), *values)

@@ -41,6 +41,6 @@ def snapshot_rows(spark: SparkSession, slice_: SnapshotSlice, footer: Mapping[st
     """The landed rows; fewer partitions than the scan has are merged without a shuffle."""
     source = spark.read.format("delta").option("versionAsOf", slice_.version).load(slice_.uri)
     first, *rest = slice_.columns
-    columns = [optional(landed_value(first), first).alias(first.name, metadata=dict(footer))]
-    columns += [optional(landed_value(column), column).alias(column.name) for column in rest]
+    columns = [optional(landed_value(first, source), first).alias(first.name, metadata=dict(footer))]
+    columns += [optional(landed_value(column, source), column).alias(column.name) for column in rest]
     return source.select(*columns).coalesce(slice_.parts)

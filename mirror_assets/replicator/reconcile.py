@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.markers import JSON_OPTIONS
+from mirror_assets.json_text import json_text
 from mirror_assets.replicator.errors import CoveredVersionGone, MirrorUnreadable, SourceUnreadable, first_line
 from mirror_assets.replicator.reconciliation import (
     DifferenceSample,
@@ -149,7 +149,7 @@ def _landed(field: StructField, kind: str) -> Column:
     """The source's column as it lands: nested as JSON text, anything else in its landing type."""
     value = F.col(_quoted(field.name))
     if isinstance(field.dataType, _NESTED):
-        return F.to_json(value, dict(JSON_OPTIONS))
+        return json_text(value, field.dataType)
     return value if field.dataType.simpleString() == kind else value.try_cast(kind)
 
 
