@@ -1,0 +1,32 @@
+"""Operations that a mirror can't follow: each is a break, found in the log before Spark reads anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mirror_assets.delta.log import SourceLog
+from mirror_assets_tests.operations.breaks import BY_RUST, BY_SPARK, Breaking, break_behind, create
+from mirror_assets_tests.operations.features import RUST
+from mirror_assets_tests.operations.source import Source
+
+
+@pytest.mark.parametrize(("begin", "breaking"), [(create, BY_SPARK), (RUST.create, BY_RUST)], ids=["Spark", "delta-rs"])
+def test_every_operation_that_cannot_be_followed_is_found_in_the_log(
+    spark: SparkSession, tmp_path: Path, begin: Callable[[Source], None], breaking: Sequence[Breaking]
+) -> None:
+    source = Source(spark, str(tmp_path / "orders"))
+    begin(source)
+    wrong = [told for one in breaking if (told := _told(source, one))]
+    assert wrong == []
+
+
+def _told(source: Source, breaking: Breaking) -> str | None:
+    """What is wrong with the break that the operation makes, if anything."""
+    before = SourceLog(source.uri).state()
+    breaking.do(source)
+    found = break_behind(source, before)
+    return None if found and found.kind is breaking.kind else f"{breaking.name}: {found}, not {breaking.kind}"
