@@ -128,7 +128,7 @@ BY_SPARK = (
 
 # On a table by delta-rs, partitioned by `part`.
 BY_RUST = (
-    Breaking("overwriteSchema by path", _overwritten_by_path, BreakKind.REPLACED),
     Breaking("overwritten with another type", _retyped, BreakKind.CHANGED_TYPE),
+    Breaking("overwriteSchema by path", _overwritten_by_path, BreakKind.REPLACED),
     Breaking("table replaced under its path", _replaced_under_its_path, BreakKind.TABLE_REPLACED),
 )

@@ -58,19 +58,22 @@ class Cloned(Features):
 
 @dataclass(frozen=True)
 class ByQuery(Features):
-    """A table that CREATE TABLE AS SELECT makes, with columns mapped by id."""
+    """A table that CREATE TABLE AS SELECT makes."""
 
     def create(self, source: Source) -> None:
         """Version 0, with row -1."""
         source.sql(
-            "CREATE TABLE {t} USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true', "
-            f"'delta.columnMapping.mode' = 'id') AS {values([-1])}"
+            f"CREATE TABLE {{t}} USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true) AS {values([-1])}"
         )
 
 
 def _generated(builder: DeltaTableBuilder) -> DeltaTableBuilder:
     doubled = builder.addColumn("doubled", "BIGINT", generatedAlwaysAs="CAST(id AS BIGINT) * 2")
     return doubled.partitionedBy("part")
+
+
+def _numbered(builder: DeltaTableBuilder) -> DeltaTableBuilder:
+    return builder.addColumn("row", "BIGINT", generatedByDefaultAs=IdentityGenerator())
 
 
 PLAIN = Features("plain, by both writers", traits=frozenset({Trait.RUST}))
@@ -94,8 +97,6 @@ MODERN = Features(
 )
 RUST = ByRust("by delta-rs", traits=frozenset({Trait.RUST}))
 CLONED = Cloned("shallow clone")
-BY_QUERY = ByQuery("by CTAS, mapped by id")
-IDENTITY = Features(
-    "identity column",
-    layout=lambda builder: builder.addColumn("row", "BIGINT", generatedByDefaultAs=IdentityGenerator()),
-)
+BY_QUERY = ByQuery("by CTAS")
+BY_ID = Features("mapped by id", {"delta.columnMapping.mode": "id"})
+IDENTITY = Features("identity column", layout=_numbered)

@@ -13,6 +13,7 @@ from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.operations import by_rust
 from mirror_assets_tests.operations.catalogue import CHANGES, FEW, OPERATIONS
 from mirror_assets_tests.operations.features import (
+    BY_ID,
     BY_QUERY,
     CLONED,
     IDENTITY,
@@ -64,7 +65,7 @@ def test_operations_by_delta_rs(spark: SparkSession, tmp_path: Path) -> None:
     _history(spark, tmp_path, RUST, by_rust.OPERATIONS)
 
 
-@pytest.mark.parametrize("features", [CLONED, IDENTITY], ids=lambda features: features.name)
+@pytest.mark.parametrize("features", [CLONED, IDENTITY, BY_ID], ids=lambda features: features.name)
 def test_a_table_of_another_kind(spark: SparkSession, tmp_path: Path, features: Features) -> None:
     _history(spark, tmp_path, features, FEW)
 
