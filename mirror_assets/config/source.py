@@ -38,8 +38,7 @@ def source_problems(table: TableSettings, columns: Sequence[SourceColumn]) -> tu
     path = f"tables.{table.name}"
     keys = (Problem(f"{path}.keys", message) for message in _unfit_keys(table, columns))
     reserved = (Problem(f"{path}.source", message) for message in _reserved(table, columns))
-    twins = (Problem(f"{path}.source", message) for message in _twins(columns))
-    return (*keys, *reserved, *twins)
+    return (*keys, *reserved)
 
 
 def _unfit_keys(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterator[str]:
@@ -60,11 +59,3 @@ def _reserved(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterator
             yield f"the source's column {column.name!r} has the name of the landing file's row marker; rename it"
         if table.changes is Changes.FEED and column.name.lower() in _FEED_COLUMNS:
             yield f"the source's column {column.name!r} has the name of a column of Delta's change data feed; rename it"
-
-
-def _twins(columns: Sequence[SourceColumn]) -> Iterator[str]:
-    first: dict[str, str] = {}
-    for column in columns:
-        other = first.setdefault(column.name.lower(), column.name)
-        if other != column.name:
-            yield f"the source's columns {other!r} and {column.name!r} differ only by case; rename one of them"

@@ -68,11 +68,6 @@ def test_names_of_the_change_feed_are_taken(name: str) -> None:
     assert f"{name!r} has the name of a column of Delta's change data feed" in problem.message
 
 
-def test_names_that_differ_only_by_case_are_refused() -> None:
-    (problem,) = source_problems(settings("tailnum"), (*COLUMNS, SourceColumn("Year", "int")))
-    assert "'year' and 'Year' differ only by case" in problem.message
-
-
 def test_all_problems_get_their_lines() -> None:
     text = b"landing_zone: {path: l}\ntables:\n  planes:\n    source: s\n    keys: [a, speed]\n"
     config = parse_config(text, Path("mirror.yaml"), {})
