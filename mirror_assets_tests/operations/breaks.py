@@ -107,6 +107,7 @@ BY_SPARK = (
     Breaking("key renamed", sql("ALTER TABLE {t} RENAME COLUMN id TO key"), BreakKind.KEY_CHANGED),
     Breaking("key renamed back", sql("ALTER TABLE {t} RENAME COLUMN key TO id"), BreakKind.RENAMED_COLUMN),
     Breaking("type widened", sql("ALTER TABLE {t} ALTER COLUMN part TYPE BIGINT"), BreakKind.CHANGED_TYPE),
+    Breaking("decimal widened", sql("ALTER TABLE {t} ALTER COLUMN amount TYPE DECIMAL(12, 2)"), BreakKind.CHANGED_TYPE),
     Breaking("feed off and on again", sql(_OFF, "INSERT INTO {t} (id) VALUES (51)", _ON), BreakKind.FEED_DISABLED),
     Breaking(
         "REPLACE TABLE AS",
