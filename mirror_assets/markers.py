@@ -10,8 +10,14 @@ ROW_MARKER: Final = "__rowMarker__"
 ROW_ID: Final = "_row_id"
 
 # Nested values land as JSON text (seed `000`). NULL fields are left out, so that a field added later changes no text
-# of rows that nobody touched; NULL entries of maps and arrays stay.
-JSON_OPTIONS: Final = {"ignoreNullFields": "true"}
+# of rows that nobody touched; NULL entries of maps and arrays stay. Times keep their microseconds, and their text does
+# not follow the session's zone.
+JSON_OPTIONS: Final = {
+    "ignoreNullFields": "true",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "timeZone": "UTC",
+}
 
 
 class Marker(IntEnum):

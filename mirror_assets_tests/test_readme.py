@@ -26,6 +26,7 @@ from mirror_assets.config import CONFIG_VARIABLE, Config, ConfigInvalid, TableCo
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.sizes import parse_size
 from mirror_assets.definitions import build_definitions
+from mirror_assets.delta.breaks import BreakKind
 from mirror_assets.delta.errors import ColumnUnfit
 from mirror_assets.delta.schema import Field, landing_type
 from mirror_assets.errors import MirrorError
@@ -315,6 +316,21 @@ def test_every_failure_point_is_told_and_names_tests_that_exist() -> None:
         for path, _, test in (name.partition("::") for name in named if "/" in name):
             text = (_ROOT / "mirror_assets_tests" / path).read_text(encoding="utf-8")
             assert f"def {test}(" in text, f"{number}: {path} has no {test}"
+
+
+@pytest.mark.parametrize("heading", ["What lands", "What can't be followed", "What is refused"])
+def test_every_operation_names_tests_that_exist(heading: str) -> None:
+    for told, *_, shown_by in _table(_DOCS / "operations.md", heading):
+        named = _codes(shown_by)
+        assert named, told
+        for path, _, test in (name.partition("::") for name in named):
+            text = (_ROOT / "mirror_assets_tests" / path).read_text(encoding="utf-8")
+            assert f"def {test}(" in text, f"{told}: {path} has no {test}"
+
+
+def test_every_break_is_told() -> None:
+    kinds = {code for _, kind, _ in _table(_DOCS / "operations.md", "What can't be followed") for code in _codes(kind)}
+    assert {kind.value for kind in BreakKind} - kinds == {"row_tracking_disabled"}
 
 
 def test_the_proofs_name_files_that_exist() -> None:

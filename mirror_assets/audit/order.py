@@ -116,15 +116,17 @@ def _differences(spark: SparkSession, staged: StagedSlice, repeated: pa.Table, f
 def _found(spark: SparkSession, staged: StagedSlice, feed: Feed) -> DataFrame:
     """Rows of the parts: keys, marker, hash of the values, and their place."""
     folder = staged.copies.spark_path(staged.record.folder.parts)
-    parts = spark.read.parquet(folder).where(F.col("_metadata.file_name").isin([p.name for p in staged.record.parts]))
+    written = spark.read.parquet(folder)
+    place = written.metadataColumn("_metadata")  # also where the source has a column of this name
+    parts = written.where(place.getField("file_name").isin([part.name for part in staged.record.parts]))
     deleted = F.col(ROW_MARKER) == int(Marker.DELETE)
     values = [F.col(quoted(column.name)) for column in feed.columns]
     return parts.select(
         *_keys(staged),
         F.col(ROW_MARKER).alias("found_marker"),
         F.when(~deleted, F.xxhash64(*values)).alias("found_hash"),
-        F.col("_metadata.file_name").alias("file"),
-        F.col("_metadata.row_index").alias("row"),
+        place.getField("file_name").alias("file"),
+        place.getField("row_index").alias("row"),
     )
 
 
@@ -132,10 +134,10 @@ def _expected(spark: SparkSession, staged: StagedSlice, feed: Feed) -> DataFrame
     """One row per key and commit of the feed: the marker and values that must have landed."""
     key = staged.record.key
     is_new = is_new_row()
-    new_hash = F.when(is_new, F.xxhash64(*(landed_value(column) for column in feed.columns)))
+    changes = read_changes(spark, feed.uri, key.first, key.last, feed.vector_versions)
+    new_hash = F.when(is_new, F.xxhash64(*(landed_value(column, changes) for column in feed.columns)))
     grouped = (
-        read_changes(spark, feed.uri, key.first, key.last, feed.vector_versions)
-        .select(
+        changes.select(
             *_keys(staged),
             F.col(COMMIT_VERSION).alias("version"),
             is_new.alias("new"),

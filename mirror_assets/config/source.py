@@ -21,7 +21,6 @@ _UNFIT_KEYS = {
     "variant": "variants can't be compared in Fabric",
     "void": "it holds nothing but NULL",
 }
-# With a feed, Delta itself refuses such columns.
 _FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 _TYPE_NAME = re.compile(r"\w+")
 
@@ -65,11 +64,11 @@ def _unfit_keys(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterat
 
 def _reserved(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterator[str]:
     uses = {ROW_MARKER.lower(): "of the landing file's row marker"}
-    if table.changes is Changes.ROW_TRACKING:
-        uses |= dict.fromkeys(_FEED_COLUMNS, "that the change reader needs")
+    if table.changes is not Changes.APPEND_ONLY:
+        uses |= dict.fromkeys(_FEED_COLUMNS, "of a column of Delta's change data feed")
     if table.is_keyless:
         uses[ROW_ID] = "of the mirror's key, the row id"
     for column in columns:
         use = uses.get(column.name.lower())
-        if use and table.mirrors(column.name):
+        if use and (table.mirrors(column.name) or column.name.lower() in _FEED_COLUMNS):
             yield f"the source's column {column.name!r} has the name {use}; rename it"

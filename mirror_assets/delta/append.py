@@ -51,4 +51,4 @@ def encode_appends(
 
 def appended_rows(changes: DataFrame, slice_: AppendSlice, footer: Mapping[str, str]) -> DataFrame:
     """The landed rows; their order is free, so fewer partitions than the scan has are merged without a shuffle."""
-    return changes.select(*inserted_row(slice_.columns, footer)).coalesce(slice_.parts)
+    return changes.select(*inserted_row(changes, slice_.columns, footer)).coalesce(slice_.parts)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from mirror_assets.markers import JSON_OPTIONS
-
-# Where Delta tells a row's id, for a table with row tracking.
-ROW_ID_OF_FILE = "_metadata.row_id"
+from mirror_assets.json_text import json_text
 
 
 @dataclass(frozen=True)
@@ -33,10 +30,10 @@ def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def landed_value(column: LandedColumn) -> Column:
-    """The column's value as it lands: nested values as JSON text, everything else as the landing type."""
+def landed_value(column: LandedColumn, rows: DataFrame) -> Column:
+    """The column's value of `rows` as it lands: nested values as JSON text, everything else as the landing type."""
     value = F.col(quoted(column.name))
-    return F.to_json(value, dict(JSON_OPTIONS)) if column.nested else value
+    return json_text(value, rows.schema[column.name].dataType) if column.nested else value
 
 
 def optional(value: Column, column: LandedColumn) -> Column:
@@ -54,9 +51,14 @@ def described(columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> lis
     return [carrier, *(optional(F.col(quoted(column.name)), column).alias(column.name) for column in rest)]
 
 
-def inserted_row(columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> list[Column]:
-    """The landed columns of a row as its source has it; the first carries the receipt into every file's footer."""
-    values = [F.col(ROW_ID_OF_FILE) if column.is_row_id else landed_value(column) for column in columns]
+def row_id(rows: DataFrame) -> Column:
+    """The id that row tracking gives each row, also where a column is called `_metadata`."""
+    return rows.metadataColumn("_metadata").getField("row_id")
+
+
+def inserted_row(rows: DataFrame, columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> list[Column]:
+    """The landed columns of the source's rows; the first carries the receipt into every file's footer."""
+    values = [row_id(rows) if column.is_row_id else landed_value(column, rows) for column in columns]
     metadata = [dict(footer), *([{}] * (len(columns) - 1))]
     return [
         optional(value, column).alias(column.name, metadata=notes)
@@ -64,13 +66,15 @@ def inserted_row(columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> 
     ]
 
 
-def values_where(condition: Column, columns: Sequence[LandedColumn], keys: Iterable[str]) -> list[Column]:
+def values_where(
+    condition: Column, rows: DataFrame, columns: Sequence[LandedColumn], keys: Iterable[str]
+) -> list[Column]:
     """The landed values where the condition holds, and everywhere those of the keys: what a shuffle has to carry."""
     always = set(keys)
     return [
-        landed_value(column).alias(column.name)
+        landed_value(column, rows).alias(column.name)
         if column.name in always
-        else F.when(condition, landed_value(column)).alias(column.name)
+        else F.when(condition, landed_value(column, rows)).alias(column.name)
         for column in columns
     ]
 

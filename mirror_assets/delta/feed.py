@@ -110,7 +110,7 @@ def landing_rows(
 def _slim(changes: DataFrame, slice_: FeedSlice, ours: _Names) -> DataFrame:
     """What goes through the shuffle: old rows carry only their keys, for a DELETE needs no more."""
     is_new = is_new_row()
-    values = values_where(is_new, slice_.columns, slice_.keys)
+    values = values_where(is_new, changes, slice_.columns, slice_.keys)
     return changes.select(_part_of(slice_).alias(ours.part), F.col(COMMIT_VERSION), is_new.alias(ours.is_new), *values)
 
 

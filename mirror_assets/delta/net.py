@@ -95,7 +95,7 @@ def _judged(changes: DataFrame, slice_: NetSlice, ours: _Names) -> DataFrame:
     window = Window.partitionBy(ours.part, *keys).orderBy(COMMIT_VERSION, ours.is_new)
     part = F.pmod(F.hash(*map(F.col, keys)), F.lit(slice_.parts))
     is_new, moment = is_new_row(), F.struct(COMMIT_VERSION, ours.is_new)
-    values = values_where(is_new, slice_.columns, slice_.keys)
+    values = values_where(is_new, changes, slice_.columns, slice_.keys)
     rows = (
         changes.select(part.alias(ours.part), COMMIT_VERSION, is_new.alias(ours.is_new), *slice_.aside, *values)
         .repartitionById(slice_.parts, F.col(ours.part))

@@ -14,10 +14,9 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import ROW_ID_OF_FILE, LandedColumn, quoted, unused_prefix
+from mirror_assets.delta.columns import LandedColumn, quoted, row_id, unused_prefix
 from mirror_assets.delta.reader import CHANGE_TYPE, COMMIT_VERSION, require_own_reader
 
-_COMMIT = "_metadata.row_commit_version"
 _VECTOR = ("storageType", "pathOrInlineDv", "offset")
 
 
@@ -58,9 +57,9 @@ def read_tracked(
     names = TrackedNames.beside(columns)
     before, last = (_snapshot(spark, range_.uri, version) for version in (range_.before, range_.last))
     old, new = before.rows(before.not_in(last)), last.rows(last.not_in(before))
-    bare = F.lit(col=False) if range_.restored else F.col(_COMMIT) <= range_.before
-    old_rows = _rows(old, _absent(new, columns, keys), names, "delete", range_.before, F.lit(col=True))
-    new_rows = _rows(new, _unless(bare, columns, keys), names, "insert", range_.last, bare)
+    bare = F.lit(col=False) if range_.restored else _commit(new) <= range_.before
+    old_rows = _rows(old, _absent(old, new, columns, keys), names, "delete", range_.before, F.lit(col=True))
+    new_rows = _rows(new, _unless(bare, new, columns, keys), names, "insert", range_.last, bare)
     return old_rows.union(new_rows)
 
 
@@ -71,36 +70,33 @@ def _rows(
         *values,
         F.lit(change).alias(CHANGE_TYPE),
         F.lit(version).cast("bigint").alias(COMMIT_VERSION),
-        F.col(ROW_ID_OF_FILE).alias(names.row_id),
-        F.col(_COMMIT).alias(names.commit),
+        row_id(frame).alias(names.row_id),
+        _commit(frame).alias(names.commit),
         bare.alias(names.bare),
     )
 
 
-def _absent(new: DataFrame, columns: Sequence[LandedColumn], keys: Sequence[str]) -> list[Column]:
-    """The keys, and NULL for every other column of the new rows."""
-    return [
-        _source(column)
-        if column.name in keys
-        else F.lit(None).cast(new.schema[column.name].dataType).alias(column.name)
-        for column in columns
-    ]
+def _absent(old: DataFrame, new: DataFrame, columns: Sequence[LandedColumn], keys: Sequence[str]) -> list[Column]:
+    """The keys of the old rows, and NULL for every other column of the new ones."""
+    return [_source(old, column) if column.name in keys else _null(new, column.name) for column in columns]
 
 
 def _null(frame: DataFrame, name: str) -> Column:
     return F.lit(None).cast(frame.schema[name].dataType).alias(name)
 
 
-def _unless(bare: Column, columns: Sequence[LandedColumn], keys: Sequence[str]) -> list[Column]:
-    return [
-        _source(column) if column.name in keys else F.when(~bare, _source(column)).alias(column.name)
-        for column in columns
-    ]
+def _unless(bare: Column, new: DataFrame, columns: Sequence[LandedColumn], keys: Sequence[str]) -> list[Column]:
+    values = {column.name: _source(new, column) for column in columns}
+    return [value if name in keys else F.when(~bare, value).alias(name) for name, value in values.items()]
 
 
-def _source(column: LandedColumn) -> Column:
+def _source(frame: DataFrame, column: LandedColumn) -> Column:
     """The source's column, or the row id where that is a column of the mirror."""
-    return F.col(ROW_ID_OF_FILE if column.is_row_id else quoted(column.name)).alias(column.name)
+    return (row_id(frame) if column.is_row_id else F.col(quoted(column.name))).alias(column.name)
+
+
+def _commit(frame: DataFrame) -> Column:
+    return frame.metadataColumn("_metadata").getField("row_commit_version")
 
 
 @dataclass(frozen=True)

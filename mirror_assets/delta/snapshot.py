@@ -40,4 +40,4 @@ def encode_snapshot(
 def snapshot_rows(spark: SparkSession, slice_: SnapshotSlice, footer: Mapping[str, str]) -> DataFrame:
     """The landed rows; fewer partitions than the scan has are merged without a shuffle."""
     source = spark.read.format("delta").option("versionAsOf", slice_.version).load(slice_.uri)
-    return source.select(*inserted_row(slice_.columns, footer)).coalesce(slice_.parts)
+    return source.select(*inserted_row(source, slice_.columns, footer)).coalesce(slice_.parts)

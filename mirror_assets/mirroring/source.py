@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mirror_assets.config import Changes, Config, SourceColumn, TableSettings, missing_columns, source_problems
+from mirror_assets.delta.actions import Protocol
 from mirror_assets.delta.state import SourceState, source_columns
 from mirror_assets.errors import ErrorCode, SettingError
+
+_FEATURE = "changeDataFeed"
+# From writer version 4 on, writers know the feed; from 7 on, a table lists what its writers must know.
+_KNOWS_FEED, _LISTS_FEATURES = 4, 7
 
 
 class FeedOff(SettingError):
@@ -14,12 +19,13 @@ class FeedOff(SettingError):
 
     code = ErrorCode.FEED_DISABLED
 
-    def __init__(self, table: str, uri: str) -> None:
-        self.table, self.uri = table, uri
+    def __init__(self, table: str, uri: str, protocol: Protocol) -> None:
+        self.table, self.uri, self.protocol = table, uri, protocol
         super().__init__(
             f"{table}: the change data feed of {uri} is off, so its changes can't be read.",
-            f"run `ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)` (older writers may "
-            "not be able to write the table afterwards), then run again.",
+            f"run `ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)`, then run again. "
+            f"{_consequence(protocol)} The feed begins with that commit: what is in the table by then lands as a "
+            "snapshot.",
         )
 
 
@@ -37,6 +43,19 @@ class RowTrackingOff(SettingError):
         )
 
 
+def _consequence(protocol: Protocol) -> str:
+    """What switching the feed on does to the table's protocol, which nothing here ever does by itself."""
+    if _FEATURE in protocol.features or _KNOWS_FEED <= protocol.writer < _LISTS_FEATURES:
+        return f"The table's writer version {protocol.writer} stays as it is: its writers know the feed."
+    raised = (
+        "" if protocol.writer >= _LISTS_FEATURES else f" from writer version {protocol.writer} to {_LISTS_FEATURES}"
+    )
+    return (
+        f"It raises the table's protocol{raised}, with the table feature {_FEATURE}: writers that don't know it can't "
+        "write the table afterwards; readers are not affected."
+    )
+
+
 def check_source(config: Config, table: TableSettings, state: SourceState) -> None:
     """Raises ConfigInvalid with the lines of settings that don't fit the source, FeedOff and RowTrackingOff."""
     columns = tuple(SourceColumn(name, type_) for name, type_ in source_columns(state))
@@ -44,7 +63,7 @@ def check_source(config: Config, table: TableSettings, state: SourceState) -> No
     if problems:
         raise config.invalid(problems)
     if table.changes is Changes.FEED and not state.feed_enabled:
-        raise FeedOff(str(table.name), table.source)
+        raise FeedOff(str(table.name), table.source, state.protocol)
     if table.changes is Changes.ROW_TRACKING and not state.metadata.row_tracking:
         raise RowTrackingOff(str(table.name), table.source)
 

@@ -16,7 +16,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.markers import JSON_OPTIONS, ROW_ID
+from mirror_assets.json_text import json_text
+from mirror_assets.markers import ROW_ID
 from mirror_assets.replicator.errors import CoveredVersionGone, MirrorUnreadable, SourceUnreadable, first_line
 from mirror_assets.replicator.reconciliation import (
     DifferenceSample,
@@ -134,7 +135,7 @@ def _source(spark: SparkSession, request: ReconcileRequest) -> DataFrame:
     """The source, with the ids of its rows where they are the mirror's key."""
     source = spark.read.format("delta").option("versionAsOf", request.version).load(request.source)
     keyless = request.keys == (ROW_ID,) and ROW_ID not in source.columns
-    return source.withColumn(ROW_ID, F.col("_metadata.row_id")) if keyless else source
+    return source.withColumn(ROW_ID, source.metadataColumn("_metadata").getField("row_id")) if keyless else source
 
 
 def _unfit(source: DataFrame, unlike: Sequence[str], mirrored: Mapping[str, str]) -> tuple[str, ...]:
@@ -156,7 +157,7 @@ def _landed(field: StructField, kind: str) -> Column:
     """The source's column as it lands: nested as JSON text, anything else in its landing type."""
     value = F.col(_quoted(field.name))
     if isinstance(field.dataType, _NESTED):
-        return F.to_json(value, dict(JSON_OPTIONS))
+        return json_text(value, field.dataType)
     return value if field.dataType.simpleString() == kind else value.try_cast(kind)
 
 

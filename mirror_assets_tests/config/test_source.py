@@ -68,6 +68,13 @@ def test_the_row_markers_name_is_taken(name: str) -> None:
     assert repr(name) in problem.message
 
 
+@pytest.mark.parametrize("name", ["_change_type", "_commit_version", "_COMMIT_TIMESTAMP"])
+def test_names_of_the_change_feed_are_taken(name: str) -> None:
+    (problem,) = source_problems(settings("tailnum"), (*COLUMNS, SourceColumn(name, "int")))
+    assert problem.path == "tables.nycflights.planes.source"
+    assert f"{name!r} has the name of a column of Delta's change data feed" in problem.message
+
+
 def test_all_problems_get_their_lines() -> None:
     text = b"landing_zone: {path: l}\ntables:\n  planes:\n    source: s\n    keys: [a, speed]\n"
     config = parse_config(text, Path("mirror.yaml"), {})

@@ -1,0 +1,146 @@
+"""What `mirror-assets run` says when the source can't be followed, held and rebuilt, and how the mirror ends."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from mirror_assets.cli import main
+from mirror_assets.mirroring.compare import reconcile_table
+from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets_tests.delta.handmade import commit_file
+from mirror_assets_tests.lab import Lab
+from mirror_assets_tests.operations.features import FEED
+from mirror_assets_tests.operations.source import arrow
+
+_HOLD, _REBUILD = "on_break: hold", "on_break: rebuild"
+_FEED = "delta.enableChangeDataFeed"
+
+
+@pytest.fixture(scope="module")
+def _begun(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    """Version 0 has no feed, version 1 switches it on, version 2 has landed."""
+    lab = Lab(spark, tmp_path_factory.mktemp("breaks") / "lab")
+    write_deltalake(lab.uri, arrow(range(3)))
+    DeltaTable(lab.uri).alter.set_table_properties(FEED)
+    _append(lab, 3)
+    lab.configure()
+    lab.mirror()
+    lab.replicator.poll()
+    return lab
+
+
+@pytest.fixture
+def begun(_begun: Lab, tmp_path: Path) -> Lab:
+    shutil.copytree(_begun.root, tmp_path / "lab")
+    return Lab(_begun.spark, tmp_path / "lab")
+
+
+def _append(lab: Lab, *ids: int) -> None:
+    for id_ in ids:
+        write_deltalake(lab.uri, arrow([id_]), mode="append")
+
+
+def _lost_commit(lab: Lab) -> None:
+    _append(lab, 4, 5, 6)
+    DeltaTable(lab.uri).create_checkpoint()
+    commit_file(Path(lab.uri), 3).unlink()
+
+
+def _replaced(lab: Lab) -> None:
+    shutil.rmtree(lab.uri)
+    write_deltalake(lab.uri, arrow([0]), configuration=FEED)
+    _append(lab, 1, 2, 3, 4)
+
+
+def _off_and_on(lab: Lab) -> None:
+    DeltaTable(lab.uri).alter.set_table_properties({_FEED: "false"})
+    _append(lab, 4)
+    DeltaTable(lab.uri).alter.set_table_properties({_FEED: "true"})
+
+
+def _restored_to_before_the_feed(lab: Lab) -> None:
+    lab.sql("RESTORE TABLE {t} TO VERSION AS OF 0")
+
+
+_HAPPENED = {
+    "lost commit": (_lost_commit, "commit 3 is not in the Delta log (cleaned up, or lost). Next: rebuild the table"),
+    "replaced": (_replaced, "version 3 of the source can't follow what has landed: the source is another table now"),
+    "off and on": (
+        _off_and_on,
+        (
+            "version 3 of the source can't follow what has landed: "
+            "version 3 (SET TBLPROPERTIES) switched the change data feed off (delta.enableChangeDataFeed). "
+            "Next: run `mirror-assets rebuild shop.orders`, or set on_break: rebuild."
+        ),
+    ),
+    "restored": (
+        _restored_to_before_the_feed,
+        "version 3 (RESTORE) switched the change data feed off (delta.enableChangeDataFeed). Next: run",
+    ),
+}
+
+
+def _run(lab: Lab, on_break: str) -> int:
+    lab.configure(on_break)
+    return main(["run", "--config", str(lab.config_file)])
+
+
+def _life(lab: Lab) -> int:
+    manifest = lab.work.manifest()
+    assert manifest is not None
+    return manifest.life
+
+
+@pytest.mark.parametrize(("happen", "message"), _HAPPENED.values(), ids=_HAPPENED.keys())
+def test_what_can_not_be_followed_is_held_and_told(
+    begun: Lab, capsys: pytest.CaptureFixture[str], happen: Callable[[Lab], None], message: str
+) -> None:
+    happen(begun)
+    capsys.readouterr()
+    assert _run(begun, _HOLD) == 1
+    told = capsys.readouterr().err
+    assert "error: shop.orders: " in told
+    assert message in told
+    assert _life(begun) == 1
+
+
+@pytest.mark.parametrize("happen", [_lost_commit, _replaced, _off_and_on])
+def test_what_can_not_be_followed_is_rebuilt(begun: Lab, happen: Callable[[Lab], None]) -> None:
+    happen(begun)
+    assert _run(begun, _REBUILD) == 0
+    assert _life(begun) == 2
+    begun.replicator.poll()
+    assert reconcile_table(begun.work, begun.replicator).state is ReconcileState.EQUAL
+
+
+def test_a_log_that_is_unreadable_without_its_lost_commit_drops_nothing(
+    begun: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _append(begun, 4, 5)
+    commit_file(Path(begun.uri), 3).unlink()
+    assert _run(begun, _REBUILD) == 1
+    assert "restore the file if the table is unreadable without it" in capsys.readouterr().err
+    assert _life(begun) == 1
+
+
+def test_a_restore_to_before_the_feed_asks_for_the_feed_and_begins_with_the_commit_that_enables_it(
+    begun: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _restored_to_before_the_feed(begun)
+    assert _run(begun, _REBUILD) == 2
+    told = capsys.readouterr().err
+    statement = f"ALTER TABLE delta.`{begun.uri}` SET TBLPROPERTIES ({_FEED} = true)"
+    assert f"run `{statement}`, then run again." in told
+    assert "The feed begins with that commit" in told
+    assert (_life(begun), DeltaTable(begun.uri).version()) == (1, 3)
+    begun.spark.sql(statement)
+    assert _run(begun, _REBUILD) == 0
+    manifest = begun.work.manifest()
+    assert manifest is not None
+    assert (manifest.life, manifest.covered) == (2, 4)

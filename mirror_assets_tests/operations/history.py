@@ -1,0 +1,71 @@
+"""Runs operations on one table, one after another, and mirrors the history."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mirror_assets.landing.format import MarkerCounts
+from mirror_assets.mirroring.compare import reconcile_table
+from mirror_assets.mirroring.run import MirroredSlice, mirror_table
+from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets_tests.lab import Lab
+from mirror_assets_tests.operations.operation import Operation
+from mirror_assets_tests.operations.source import Source
+
+_PART = re.compile(r"part-(\d+)")
+
+
+@dataclass(frozen=True)
+class Done:
+    """An operation that was run: its commits are those after `before`, up to `last`."""
+
+    operation: Operation
+    before: int
+    last: int
+
+    @property
+    def versions(self) -> range:
+        """Its commits."""
+        return range(self.before + 1, self.last + 1)
+
+
+def perform(source: Source, operations: Sequence[Operation]) -> list[Done]:
+    """Run them in order."""
+    done: list[Done] = []
+    for operation in operations:
+        before = source.version
+        operation.do(source)
+        done.append(Done(operation, before, source.version))
+    return done
+
+
+def mirror_and_compare(lab: Lab) -> Iterator[MirroredSlice]:
+    """Each slice after it has landed, was applied, and was compared with the source at its last version."""
+    for mirrored in mirror_table(lab.work, lab.wait, lambda _: None):
+        lab.replicator.poll()
+        compared = reconcile_table(lab.work, lab.replicator)
+        assert compared.state is ReconcileState.EQUAL, (mirrored.record.slice, compared)
+        yield mirrored
+
+
+def landed_by_version(slices: Sequence[MirroredSlice]) -> dict[int, MarkerCounts]:
+    """Rows by marker of each commit, read from the parts that hold nothing else."""
+    return {version: counts for mirrored in slices for version, counts in _of_slice(mirrored)}
+
+
+def _of_slice(mirrored: MirroredSlice) -> Iterator[tuple[int, MarkerCounts]]:
+    spreads = mirrored.planned.spreads
+    ends = [spread.first_part + spread.parts for spread in spreads]
+    assert ends[:-1] == [spread.first_part for spread in spreads[1:]], "commits share a part"
+    by_part = {int(_number(part.name)): part.markers for part in mirrored.record.parts}
+    for spread, end in zip(spreads, ends, strict=True):
+        counts = [by_part[part] for part in range(spread.first_part, end) if part in by_part]
+        yield spread.version, sum(counts, MarkerCounts())
+
+
+def _number(name: str) -> str:
+    found = _PART.match(name)
+    assert found, name
+    return found[1]
