@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Iterable
 
 from mirror_assets.config import TableSettings
 from mirror_assets.delta.columns import LandedColumn
@@ -11,7 +12,7 @@ from mirror_assets.delta.feed import FeedSlice, encode_changes
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.snapshot import SnapshotSlice, encode_snapshot
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.format import ChangeCounts, Column, Receipt, SliceKind, SliceRecord, StagedPart
+from mirror_assets.landing.format import ChangeCounts, Chunk, Column, Receipt, SliceKind, SliceRecord, StagedPart
 from mirror_assets.landing.names import AttemptFolder, SliceKey, attempt_id
 from mirror_assets.landing.parts import clear_refused, take_parts, upload_parts, write_record
 from mirror_assets.landing.receipt import receipt_metadata
@@ -21,7 +22,7 @@ from mirror_assets.mirroring.work import TableWork
 
 
 def stage_slice(work: TableWork, planned: PlannedSlice, footing: Footing) -> SliceRecord:
-    """The record of the slice, encoded and written beside its parts under a fresh attempt.
+    """The record of the slice, or of one chunk of it, encoded and written beside its parts under a fresh attempt.
 
     A slice without changes has no parts and starts no Spark. Attempts that can't land any more make room: refused ones
     before, and its own if it fails. Raises what the encoders and the store raise.
@@ -53,11 +54,12 @@ def _stage(work: TableWork, planned: PlannedSlice, footing: Footing, folder: Att
         source_table_id=planned.table_id,
         source_schema=planned.schema_string,
         keys=tuple(work.table.keys),
-        columns=tuple(Column(name=column.name, type=column.type) for column in columns),
+        columns=recorded_columns(columns),
         first_commit_ms=planned.first_commit_ms,
         last_commit_ms=planned.last_commit_ms,
         read=read,
         parts=parts,
+        chunk=chunk_of(planned),
     )
     write_record(work.store, record)
     return record
@@ -66,6 +68,17 @@ def _stage(work: TableWork, planned: PlannedSlice, footing: Footing, folder: Att
 def slice_key(planned: PlannedSlice) -> SliceKey:
     """The planned slice's partition key."""
     return SliceKey(planned.life, planned.first, planned.last)
+
+
+def recorded_columns(columns: Iterable[LandedColumn]) -> tuple[Column, ...]:
+    """The landed columns as slice records and manifests have them."""
+    return tuple(Column(name=column.name, type=column.type) for column in columns)
+
+
+def chunk_of(planned: PlannedSlice) -> Chunk | None:
+    """Which chunk of its slice is planned, as slice records have it; None for a whole slice."""
+    chunk = planned.chunk
+    return Chunk(number=chunk.number, of=chunk.of, first=chunk.first, end=chunk.end) if chunk else None
 
 
 def _receipt(planned: PlannedSlice, footing: Footing, attempt: str) -> Receipt:
@@ -87,7 +100,7 @@ def _encode(
     compression = work.table.files.compression.value
     footer = receipt_metadata(receipt)
     if planned.is_snapshot:
-        snapshot = SnapshotSlice(work.table.source, planned.last, columns, planned.parts)
+        snapshot = SnapshotSlice(work.table.source, planned.last, columns, planned.parts, planned.chunk)
         read = ChangeCounts(insert=encode_snapshot(work.spark(), snapshot, target, compression, footer))
     else:
         feed = feed_slice(work.table, planned, columns)
