@@ -21,12 +21,12 @@ from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.reader import read_changes, read_changes_public
 from mirror_assets.delta.session import open_session, spark_settings
 from mirror_assets.landing.format import SliceRecord
-from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.columns import landed_columns
 from mirror_assets.mirroring.encode import feed_slice
-from mirror_assets.mirroring.planning import plan_key, plan_table
+from mirror_assets.mirroring.planning import plan_snapshot, plan_table
 from mirror_assets.mirroring.run import mirror_slice
 from mirror_assets.mirroring.stage import stage_slice
 from mirror_assets.mirroring.work import TableWork
@@ -53,7 +53,7 @@ class Bench:
         self._spark, self._folder, self._uri = spark, folder, uri
         self.last = SourceLog(uri).state().version
         work = self._work("begun")
-        mirror_slice(work, work.log.state(), plan_key(work, SliceKey(1, 0, 0), None))
+        mirror_slice(work, work.log.state(), plan_snapshot(work, life=1, version=0)[0][0])
 
     def contestants(self) -> dict[str, Callable[[int], None]]:
         """What is compared, by name."""

@@ -27,6 +27,7 @@ def staged_metadata(work: TableWork, record: SliceRecord) -> dict[str, MetadataI
         "last_version": record.key.last,
         **_commit_times(record),
         "kind": record.kind.value,
+        **({"chunk": str(record.chunk)} if record.chunk else {}),
         "generation": record.generation,
         "staged_in": dg.MetadataValue.path(f"{work.store.root}/{record.folder.path}"),
     }
@@ -42,6 +43,7 @@ def landed_metadata(work: TableWork, published: Published) -> dict[str, Metadata
     manifest = published.manifest
     rows = sum(entry.markers.total for entry in published.entries)
     landed = published.entries[0].number if published.entries else 0
+    chunks = {"chunks": manifest.chunk.of, "rows_of_all_chunks": manifest.landed_rows} if manifest.chunk else {}
     metadata: dict[str, MetadataItem] = {
         "outcome": published.outcome.value,
         "dagster/partition_row_count": rows,
@@ -51,6 +53,7 @@ def landed_metadata(work: TableWork, published: Published) -> dict[str, Metadata
         "covered_version": manifest.covered,
         "bytes": sum(entry.bytes for entry in published.entries),
         "table_folder": dg.MetadataValue.path(f"{work.store.root}/{work.name.folder}"),
+        **chunks,
     }
     if manifest.covered_commit_ms is not None:
         metadata["lag_seconds"] = max(0.0, round(time.time() - manifest.covered_commit_ms / 1000, 3))

@@ -11,6 +11,7 @@ from mirror_assets.assets.names import FAILED_SLICE_TAG, REBUILD_TAG
 from mirror_assets.delta.spark_errors import DataFileMissing
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import SliceKey
+from mirror_assets.mirroring.errors import SnapshotLost
 
 Metadata = Mapping[str, MetadataItem]
 
@@ -48,7 +49,7 @@ def mark_failed(instance: dg.DagsterInstance, run_id: str, key: SliceKey, error:
 
     A break of the source the sensor sees for itself; a file that is gone only a run can see.
     """
-    rebuild = {REBUILD_TAG: error.what} if isinstance(error, DataFileMissing) else {}
+    rebuild = {REBUILD_TAG: error.what} if isinstance(error, DataFileMissing | SnapshotLost) else {}
     instance.add_run_tags(run_id, {FAILED_SLICE_TAG: str(key)} | rebuild)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mirror_assets.audit.finding import Finding
-from mirror_assets.landing.format import Entry, Manifest, SliceKind, load
+from mirror_assets.landing.format import Entry, Manifest, SliceKind, is_next, load
 from mirror_assets.landing.metadata import declared_keys
 from mirror_assets.landing.names import (
     PROCESSED,
@@ -131,6 +131,8 @@ def _generation_problems(folder: _Folder) -> list[str]:
             problems.append(
                 f"generation {after.generation} starts at file {after.first_number}, not {before.next_number}"
             )
+        elif not is_next(SliceKey.parse(after.slice), after.chunk, before.loading):
+            problems.append(f"generation {after.generation} does not go on with what was {before.loading}")
         elif after.kind is not SliceKind.SNAPSHOT and _first_version(after) != before.covered + 1:
             problems.append(f"slice {after.slice} does not follow version {before.covered}")
     newest = folder.generations[-1]

@@ -6,7 +6,7 @@ its n-th row in the parts must be its n-th change by commit, in marker and in va
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from mirror_assets.audit.staged import StagedSlice
 from mirror_assets.delta.columns import LandedColumn, landed_value, quoted
 from mirror_assets.delta.reader import COMMIT_VERSION, is_new_row, read_changes
 from mirror_assets.delta.spark_errors import spark_errors
+from mirror_assets.delta.versions import read_version
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import ROW_MARKER, Marker
 
@@ -70,6 +71,19 @@ def key_uniqueness(staged: StagedSlice, repeated: pa.Table, feed: Feed) -> Findi
     if len(twice) > _SAMPLES:
         problems.append(f"and {len(twice) - _SAMPLES} more keys")
     return Finding("key_uniqueness", tuple(problems), {"repeated_keys": len(repeated)})
+
+
+def version_uniqueness(spark: SparkSession, uri: str, version: int, keys: Sequence[str]) -> Finding:
+    """The same of all rows of a version, of which a staged chunk holds some. Raises SparkFailed and its like."""
+    columns = [F.col(quoted(key)).alias(f"key{index}") for index, key in enumerate(keys)]
+    with spark_errors(f"the keys of {uri}"):
+        counted = read_version(spark, uri, version).groupBy(*columns).agg(F.count(F.lit(1)).alias("rows"))
+        twice = counted.where(F.col("rows") > 1).limit(_SAMPLES).collect()
+    problems = tuple(
+        f"key {', '.join(f'{key}={value!r}' for key, value in zip(keys, row, strict=False))} has {row[-1]} rows"
+        for row in twice
+    )
+    return Finding("key_uniqueness", problems)
 
 
 def row_order(spark: Callable[[], SparkSession], staged: StagedSlice, repeated: pa.Table, feed: Feed) -> Finding:

@@ -21,6 +21,8 @@ def _problems(result: Reconciliation) -> tuple[str, ...]:
         return ()
     if result.state is ReconcileState.PENDING:
         return (_WAITS,)
+    if result.state is ReconcileState.LOADING:
+        return (result.reason,)
     if result.state is ReconcileState.STOPPED:
         return (f"the replicator has stopped the table: {result.reason}",)
     if result.state is ReconcileState.MISSING:

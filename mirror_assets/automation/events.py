@@ -22,7 +22,12 @@ class SliceEvents:
         self._lock = threading.Lock()
 
     def log(self, work: TableWork, mirrored: MirroredSlice) -> None:
-        """Log one slice: partition first, then its source, then change_feed with its checks, then landing_zone."""
+        """Log one slice: partition first, then its source, then change_feed with its checks, then landing_zone.
+
+        A snapshot in chunks is logged with the last of them.
+        """
+        if mirrored.published.manifest.loading is not None:
+            return
         key = mirrored.record.slice
         feed, zone = asset_key(Kind.CHANGE_FEED, work.name), asset_key(Kind.LANDING_ZONE, work.name)
         observed = source_observation(work.name, mirrored.source, mirrored.planned)

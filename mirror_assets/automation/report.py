@@ -25,14 +25,15 @@ class TableReport:
     family: str | None = None
 
     def with_slice(self, mirrored: MirroredSlice) -> TableReport:
-        """The report with one more slice."""
+        """The report with one more slice, or chunk of one: the last makes it a slice."""
+        loading = mirrored.published.manifest.loading
         return replace(
             self,
-            slices=self.slices + 1,
+            slices=self.slices + (loading is None),
             files=self.files + len(mirrored.published.entries),
             rows=self.rows + mirrored.record.markers,
             bytes=self.bytes + mirrored.record.bytes,
-            covered=mirrored.published.manifest.covered,
+            covered=None if loading else mirrored.published.manifest.covered,
             seconds=self.seconds + mirrored.seconds,
         )
 

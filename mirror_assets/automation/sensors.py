@@ -177,7 +177,7 @@ def _pending(instance: dg.DagsterInstance, work: TableWork, failures: Failures) 
 
 def _request(instance: dg.DagsterInstance, work: TableWork, plan: TablePlan, failures: Failures) -> dg.SensorResult:
     """New slices registered and observed, and one run for all that may be tried now."""
-    pending = _to_try(plan.slices[: work.table.slices.max_per_run], failures.slice)
+    pending = _to_try(plan.partitions[: work.table.slices.max_per_run], failures.slice)
     partitions = slices_of(work.name)
     known = set(_registered(instance, work))
     new = [planned for planned in pending if str(slice_key(planned)) not in known]

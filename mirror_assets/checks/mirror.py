@@ -13,7 +13,7 @@ from mirror_assets.resources.catalog import mirror_of, table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
 
-_WAITING = (ReconcileState.PENDING, ReconcileState.MISSING)
+_WAITING = (ReconcileState.PENDING, ReconcileState.MISSING, ReconcileState.LOADING)
 
 
 def mirror_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:

@@ -43,6 +43,7 @@ class SliceLine:
     rows_exact: bool
     bytes: int
     parts: int
+    chunk: str | None = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ def plan(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
                 rows_exact=one.rows_exact,
                 bytes=one.bytes,
                 parts=one.parts,
+                chunk=str(one.chunk) if one.chunk else None,
             )
             for one in planned.slices
         ]
@@ -91,7 +93,7 @@ def plan(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
             (
                 x.table,
                 x.slice,
-                x.kind,
+                f"{x.kind}, chunk {x.chunk}" if x.chunk else x.kind,
                 str(x.commits),
                 str(x.rows) if x.rows_exact else f"about {x.rows}",
                 str(x.bytes),
@@ -223,6 +225,7 @@ def _status(work: TableWork, mirrored: dict[TableName, MonitoredTable] | None) -
     lag, manifest = table_lag(work, time.time()), work.manifest()
     status = mirrored.get(work.name) if mirrored else None
     absent = "not mirrored yet" if mirrored is not None else "unknown"
+    loading = str(manifest.loading) if manifest and manifest.loading else ""
     return StatusLine(
         table=str(work.name),
         tip=lag.tip,
@@ -231,5 +234,5 @@ def _status(work: TableWork, mirrored: dict[TableName, MonitoredTable] | None) -
         landed=manifest.next_number - 1 if manifest else 0,
         applied=status.applied_number if status else 0,
         state=status.state.value if status else absent,
-        message=(status.message or "") if status else "",
+        message=(status and status.message) or loading,
     )

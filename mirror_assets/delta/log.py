@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from mirror_assets.delta.actions import CommitFile, Metadata, Protocol, commit_time, parse_commit
+from mirror_assets.delta.chunks import DataFile
 from mirror_assets.delta.commits import Commit, describe
 from mirror_assets.delta.errors import LogGap, SourceNotDelta, SourceUnreadable
 from mirror_assets.delta.files import SourceFiles
@@ -78,6 +79,11 @@ class SourceLog:
             except MirrorError:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+    def files(self, version: int) -> tuple[DataFile, ...]:
+        """The live files of the version, in order of their paths as the log has them. Raises LogGap."""
+        actions = pa.table(self._open(version).get_add_actions()).select(["path", "size_bytes", "num_records"])
+        return tuple(DataFile(*row.values()) for row in actions.sort_by("path").to_pylist())
 
     def earliest(self) -> int:
         """The first version from which every commit up to the newest is in the log. Raises SourceNotDelta."""

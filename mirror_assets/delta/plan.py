@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from mirror_assets.delta.breaks import Break, BreakKind, Needs, dropped_columns, find_break, find_rewrite, is_beside
+from mirror_assets.delta.chunks import FileChunk
 from mirror_assets.delta.commits import Commit
 from mirror_assets.delta.cut import CommitSpread, Limits, cut_commits, parts_for, spread_commits
 from mirror_assets.delta.schema import Schema, canonical, parse_schema
@@ -72,7 +73,8 @@ class PlannedSlice:
 
     `spreads` has an entry for every commit that changes data; `parts` is 0 when none does. `vector_versions` are the
     commits whose rows come from comparing deletion vectors; `restores`: one of them is a RESTORE, which brings old rows
-    back. A snapshot slice has `first` 0 and the whole table.
+    back. A snapshot slice has `first` 0 and the whole table, or one `chunk` of it; then rows, bytes and parts are the
+    chunk's.
     """
 
     life: int
@@ -90,6 +92,7 @@ class PlannedSlice:
     rows_exact: bool = True
     vector_versions: tuple[int, ...] = ()
     restores: bool = False
+    chunk: FileChunk | None = None
 
     @cached_property
     def schema(self) -> Schema:
@@ -131,23 +134,25 @@ def plan_slices(request: PlanRequest) -> Plan:
     return Plan(tuple(_slice(request, group, walk.schemas[group[-1].version]) for group in groups), walk.stop)
 
 
-def snapshot_slice(state: SourceState, life: int, target_rows: int) -> PlannedSlice:
-    """The slice that carries the whole table as of the state's version."""
-    parts = parts_for(state.likely_rows, target_rows)
+def snapshot_slice(state: SourceState, life: int, target_rows: int, chunk: FileChunk | None = None) -> PlannedSlice:
+    """The slice that carries the whole table as of the state's version, or one chunk of it."""
+    rows = chunk.rows if chunk else state.likely_rows
+    parts = parts_for(rows, target_rows)
     return PlannedSlice(
         life=life,
         first=0,
         last=state.version,
         is_snapshot=True,
-        rows=state.likely_rows,
-        bytes=state.bytes,
+        rows=rows,
+        bytes=chunk.bytes if chunk else state.bytes,
         first_commit_ms=state.timestamp_ms,
         last_commit_ms=state.timestamp_ms,
         schema_string=state.schema_string,
         table_id=state.table_id,
         spreads=(CommitSpread(state.version, 0, parts),),
         parts=parts,
-        rows_exact=state.rows is not None,
+        rows_exact=state.rows is not None and (chunk is None or state.rows == state.stored_rows),
+        chunk=chunk,
     )
 
 

@@ -1,4 +1,4 @@
-"""Reads a Delta table's change feed: the fastest reader that the session allows, behind one function.
+"""Reads a Delta table's change feed: the fastest reader that the session allows, behind one function; and its files.
 
 `readChangeFeed` is the public contract. It goes through RDD[Row]; `CDCReader.changesToBatchDF` gives the same rows as
 a vectorised scan, 1.5 to 2 times as fast, but is private: it is used only in a classic session and with the Delta
@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from importlib.metadata import version
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.spark_errors import SessionUnfit
+from mirror_assets.delta.versions import TableVersion, has_own_reader, require_own_reader
 
 CHANGE_TYPE = "_change_type"
 COMMIT_VERSION = "_commit_version"
-
-_PROVED_VERSIONS = frozenset({"4.4.0"})
 
 # Delta compares the deletion vectors of each commit in a scan of its own; many in one read take far longer than a few.
 _VECTORS_AT_ONCE = 8
@@ -37,7 +34,7 @@ def read_changes(
 
     `vector_versions` are the commits whose rows come from comparing deletion vectors: few of them are read at a time.
     """
-    if _has_own_reader(spark):
+    if has_own_reader(spark):
         ranges = sub_ranges(first, last, vector_versions)
         return reduce(DataFrame.union, (_vectorised(spark, uri, begin, end, last) for begin, end in ranges))
     return read_changes_public(spark, uri, first, last)
@@ -59,17 +56,6 @@ def read_appends(spark: SparkSession, uri: str, first: int, last: int) -> DataFr
     return _vectorised(spark, uri, first, last, last, coarse=True)
 
 
-def require_own_reader(spark: SparkSession, purpose: str) -> None:
-    """Raise SessionUnfit where Delta's private reader, which the purpose needs, can't be used."""
-    if not _has_own_reader(spark):
-        raise SessionUnfit(purpose, sorted(_PROVED_VERSIONS))
-
-
-def _has_own_reader(spark: SparkSession) -> bool:
-    """Whether the session is a classic one with a Delta version on which its private reader was proved."""
-    return version("delta-spark") in _PROVED_VERSIONS and hasattr(spark, "_jsparkSession")
-
-
 def read_changes_public(spark: SparkSession, uri: str, first: int, last: int) -> DataFrame:
     """The same through Delta's public reader; also the oracle of the fast one."""
     return (
@@ -86,16 +72,15 @@ def _vectorised(
 ) -> DataFrame:
     jvm = spark._jvm  # noqa: SLF001 the only way to Delta's own reader
     none = jvm.scala.Option.empty()
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, uri)  # noqa: SLF001
-    snapshot = log.getSnapshotAt(schema_of, none, none, none, False)  # noqa: FBT003 py4j knows no keywords
+    table = TableVersion.opened(spark, uri, schema_of)
     reader = getattr(getattr(jvm.org.apache.spark.sql.delta.commands.cdc, "CDCReader$"), "MODULE$")
     frame = reader.changesToBatchDF(
-        log,
+        table.log,
         first,
         last,
         spark._jsparkSession,  # noqa: SLF001
         none,
-        jvm.scala.Option.apply(snapshot),
+        jvm.scala.Option.apply(table.snapshot),
         coarse,  # from added and removed files alone, for tables without a feed
         none,
     )

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from py4j.java_gateway import JavaObject
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.delta.columns import LandedColumn, quoted, row_id, unused_prefix
-from mirror_assets.delta.reader import CHANGE_TYPE, COMMIT_VERSION, require_own_reader
-
-_VECTOR = ("storageType", "pathOrInlineDv", "offset")
+from mirror_assets.delta.reader import CHANGE_TYPE, COMMIT_VERSION
+from mirror_assets.delta.versions import TableVersion, require_own_reader
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,8 @@ def read_tracked(
     """
     require_own_reader(spark, "`changes: row_tracking`")
     names = TrackedNames.beside(columns)
-    before, last = (_snapshot(spark, range_.uri, version) for version in (range_.before, range_.last))
-    old, new = before.rows(before.not_in(last)), last.rows(last.not_in(before))
+    before, last = (TableVersion.opened(spark, range_.uri, version) for version in (range_.before, range_.last))
+    old, new = before.rows_not_in(last), last.rows_not_in(before)
     bare = F.lit(col=False) if range_.restored else _commit(new) <= range_.before
     old_rows = _rows(old, _absent(old, new, columns, keys), names, "delete", range_.before, F.lit(col=True))
     new_rows = _rows(new, _unless(bare, new, columns, keys), names, "insert", range_.last, bare)
@@ -97,37 +95,3 @@ def _source(frame: DataFrame, column: LandedColumn) -> Column:
 
 def _commit(frame: DataFrame) -> Column:
     return frame.metadataColumn("_metadata").getField("row_commit_version")
-
-
-@dataclass(frozen=True)
-class _Snapshot:
-    """A version of a table, as Delta's own classes hold it."""
-
-    spark: SparkSession
-    log: JavaObject
-    java: JavaObject
-
-    def not_in(self, other: _Snapshot) -> list[str]:
-        """Paths of its files that the other version has not; with another deletion vector, a file is another."""
-        paths = self._files().subtract(other._files()).select("path").collect()
-        return [row["path"] for row in paths]
-
-    def rows(self, paths: Sequence[str]) -> DataFrame:
-        """The live rows of these files."""
-        jvm = self.spark._jvm  # noqa: SLF001 the only way to Delta's own reader
-        chosen = self.java.allFiles().filter(F.col("path").isin(*paths)._jc).collectAsList()  # noqa: SLF001 as above
-        actions = jvm.scala.jdk.javaapi.CollectionConverters.asScala(chosen).toSeq()
-        none = jvm.scala.Option.empty()
-        frame = self.log.createDataFrame(self.java, actions, False, none)  # noqa: FBT003 py4j knows no keywords
-        return DataFrame(frame, self.spark)
-
-    def _files(self) -> DataFrame:
-        frame = DataFrame(self.java.allFiles().toDF(), self.spark)
-        return frame.select("path", *(F.col(f"deletionVector.{name}").alias(name) for name in _VECTOR))
-
-
-def _snapshot(spark: SparkSession, uri: str, version: int) -> _Snapshot:
-    jvm = spark._jvm  # noqa: SLF001 the only way to Delta's own reader
-    none = jvm.scala.Option.empty()
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, uri)  # noqa: SLF001
-    return _Snapshot(spark, log, log.getSnapshotAt(version, none, none, none, False))  # noqa: FBT003 as above

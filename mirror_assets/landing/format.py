@@ -5,6 +5,7 @@ All of them are read back as untrusted input: sizes are limited, unknown fields 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Literal, TypeVar
 
@@ -57,6 +58,50 @@ class SliceKind(str, Enum):
 
 class _Record(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Chunk(_Record):
+    """The `number`-th of `of` chunks of a snapshot: the version's files `first` to `end` - 1, in order of their paths.
+
+    It tells where it ends, so that the next one begins there, whatever the settings make of the rest.
+    """
+
+    number: Annotated[int, Field(ge=1)]
+    of: Annotated[int, Field(ge=1)]
+    first: Count
+    end: Annotated[int, Field(ge=1)]
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the snapshot is whole with it."""
+        return self.number == self.of
+
+    def __str__(self) -> str:
+        """`3 of 7`."""
+        return f"{self.number} of {self.of}"
+
+
+@dataclass(frozen=True)
+class Loading:
+    """A snapshot slice of which chunks are left, and the newest of those before them."""
+
+    key: SliceKey
+    chunk: Chunk
+
+    def __str__(self) -> str:
+        """In words."""
+        return f"loading: {self.chunk} chunks of version {self.key.last}"
+
+
+def is_next(key: SliceKey, chunk: Chunk | None, loading: Loading | None) -> bool:
+    """Whether the slice, or this chunk of it, begins where a snapshot that is being loaded goes on.
+
+    Where none is, that is any slice without chunks, or with its first.
+    """
+    if loading is None:
+        return chunk is None or (chunk.number, chunk.first) == (1, 0)
+    after = (loading.chunk.number + 1, loading.chunk.end)
+    return key == loading.key and chunk is not None and (chunk.number, chunk.first) == after
 
 
 class Column(_Record):
@@ -155,11 +200,26 @@ class SliceRecord(_Record):
     read: ChangeCounts
     parts: tuple[StagedPart, ...]
     verdicts: tuple[Verdict, ...] = ()
+    chunk: Chunk | None = None
 
     @property
     def key(self) -> SliceKey:
         """The slice's key."""
         return SliceKey.parse(self.slice)
+
+    @property
+    def loading(self) -> Loading | None:
+        """What is being loaded still once this has landed, or None."""
+        return _loading(self.slice, self.chunk)
+
+    @property
+    def covers(self) -> int:
+        """The version that is covered once this has landed; -1 while chunks of its snapshot are left."""
+        return -1 if self.loading else self.key.last
+
+    def follows(self, loading: Loading | None) -> bool:
+        """Whether it begins where a snapshot that is being loaded goes on, if one is."""
+        return is_next(self.key, self.chunk, loading)
 
     @property
     def folder(self) -> AttemptFolder:
@@ -214,6 +274,12 @@ class Manifest(_Record):
     next_number: Annotated[int, Field(ge=1)]
     landed_rows: Count = 0
     entries: tuple[Entry, ...]
+    chunk: Chunk | None = None
+
+    @property
+    def loading(self) -> Loading | None:
+        """The snapshot that is being loaded, while chunks of it are left; nothing is covered until then."""
+        return _loading(self.slice, self.chunk)
 
     @property
     def live_columns(self) -> tuple[Column, ...]:
@@ -231,6 +297,10 @@ class Manifest(_Record):
             attempt=self.attempt,
             first_number=self.first_number,
         )
+
+
+def _loading(slice_: str, chunk: Chunk | None) -> Loading | None:
+    return None if chunk is None or chunk.is_last else Loading(SliceKey.parse(slice_), chunk)
 
 
 RecordT = TypeVar("RecordT", bound=pydantic.BaseModel)

@@ -151,6 +151,7 @@ def stands_on(record: SliceRecord, footing: Footing) -> bool:
         and record.first_number == footing.first_number
         and record.life == footing.life
         and (footing.generation == 1 or record.incarnation == footing.incarnation)
+        and record.follows(footing.loading)
     )
 
 

@@ -13,7 +13,7 @@ from enum import Enum
 
 from mirror_assets.errors import UnknownOutcome
 from mirror_assets.landing.errors import LostRace, SliceMissing, SliceNotChecked, SliceNotStaged
-from mirror_assets.landing.format import Entry, Manifest, SliceKind, SliceRecord
+from mirror_assets.landing.format import Entry, Loading, Manifest, SliceKind, SliceRecord
 from mirror_assets.landing.metadata import ensure_metadata
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import require_alive
@@ -43,7 +43,7 @@ class Published:
 def publish(
     table: TableName, record: SliceRecord, checks: Sequence[str], rebuild_life: int | None = None
 ) -> Steps[Published]:
-    """Land the slice's parts under the next numbers, or say that they have landed before.
+    """Land the parts of the slice, or of one chunk of it, under the next numbers, or say that they landed before.
 
     `checks` are the blocking checks whose passed verdicts the record must hold. Raises SliceMissing (a gap),
     SliceNotChecked, SliceNotStaged (staged for another generation), LostRace, TableDropped (staged before that), and
@@ -69,33 +69,42 @@ def publish(
 
 
 def _covered_before(record: SliceRecord, standing: Standing | None) -> Published | None:
-    """The outcome for a slice that has nothing left to land: covered, or of an earlier life, or overtaken."""
+    """The outcome for a record that has nothing left to land: covered, or of an earlier life, or overtaken."""
     if standing is None:
         return None
     manifest, key = standing.manifest, record.key
     if key.life < manifest.life:
         return Published(Outcome.VOID, manifest)
-    if key.last <= manifest.covered:
+    if key.last <= manifest.covered or _has_landed(record, manifest.loading):
         return Published(Outcome.COVERED, manifest)
     return None
+
+
+def _has_landed(record: SliceRecord, loading: Loading | None) -> bool:
+    """Whether all files of the record's chunk are among those that have landed of the snapshot that is being loaded."""
+    if loading is None or record.chunk is None or record.key != loading.key:
+        return False
+    return record.chunk.end <= loading.chunk.end
 
 
 def _require_fit(record: SliceRecord, standing: Standing | None) -> None:
     """Only the slice that was staged as the manifest's next generation may be committed.
 
-    A snapshot slice only begins a life: its rows are inserts, and behind other rows they would double them.
+    A snapshot slice only begins a life: its rows are inserts, and behind other rows they would double them. So the next
+    of its chunks is all that may come behind one.
     """
     table, key = record.table, record.slice
     if standing is None:
         if record.kind is not SliceKind.SNAPSHOT and record.generation != 1:
             raise SliceMissing(table, key, 0)
-        fits = record.generation == 1 and record.first_number == 1
+        fits = record.generation == 1 and record.first_number == 1 and record.follows(None)
     else:
         manifest = standing.manifest
         if record.key.first > manifest.covered + 1:
             raise SliceMissing(table, key, manifest.covered + 1)
         fits = (
-            record.kind is not SliceKind.SNAPSHOT
+            (record.kind is not SliceKind.SNAPSHOT) == (manifest.loading is None)
+            and record.follows(manifest.loading)
             and record.incarnation == manifest.incarnation
             and record.life == manifest.life
             and record.generation == manifest.generation + 1
@@ -151,8 +160,9 @@ def _manifest(record: SliceRecord, standing: Standing | None) -> Manifest:
         attempt=record.attempt,
         slice=record.slice,
         kind=record.kind,
-        covered=record.key.last,
-        covered_commit_ms=record.last_commit_ms,
+        chunk=record.chunk,
+        covered=record.covers,
+        covered_commit_ms=None if record.loading else record.last_commit_ms,
         first_number=record.first_number,
         next_number=record.first_number + len(entries),
         landed_rows=(standing.manifest.landed_rows if standing else 0) + record.markers.total,

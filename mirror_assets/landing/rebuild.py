@@ -129,16 +129,18 @@ def drop_table_folder(table: TableName, record: RebuildRecord) -> Steps[None]:
 
 
 def _may_be_snapshot(table: TableName, staged: FileInfo, record: RebuildRecord) -> Steps[bool]:
-    """Whether it may be a snapshot for the life that begins, ours or another's: the first generation, maybe unfinished.
+    """Whether it may be a snapshot for the life that begins, ours or another's, or a chunk of one; maybe unfinished.
 
     What was never finished was never committed either, so it can't land.
     """
     folder = AttemptFolder.parse(table, staged.name)
-    if folder is None or folder.generation != 1:
+    if folder is None:
         return False
     content = yield from read(folder.record)
+    if content is None:
+        return folder.generation == 1
     try:
-        return content is None or decode(SliceRecord, folder.record, content.data).life >= record.life
+        return decode(SliceRecord, folder.record, content.data).life >= record.life
     except ManifestCorrupt:
         return False
 

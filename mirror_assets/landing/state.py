@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from mirror_assets.landing.format import Manifest, decode, encode
+from mirror_assets.landing.format import Loading, Manifest, SliceRecord, decode, encode
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import Create, Replace, Steps, read
 from mirror_assets.storage import PathExists
@@ -22,7 +22,8 @@ class Standing:
 class Footing:
     """What a slice has to be staged as, so that it can be the next to commit.
 
-    `covered` is -1 and `generation` 1 in a table folder that does not exist yet.
+    `covered` is -1 and `generation` 1 in a table folder that does not exist yet. `covered` stays -1 while chunks of the
+    first snapshot are left; `loading` says after which one the next begins.
     """
 
     life: int
@@ -30,17 +31,30 @@ class Footing:
     generation: int
     first_number: int
     covered: int
+    loading: Loading | None = None
 
-    def after(self, *, covered: int, files: int) -> Footing:
-        """The footing of the slice that follows one with this many files."""
-        return Footing(self.life, self.incarnation, self.generation + 1, self.first_number + files, covered)
+    def after(self, *, covered: int, files: int, loading: Loading | None = None) -> Footing:
+        """The footing of the slice, or chunk, that follows one with this many files."""
+        return Footing(self.life, self.incarnation, self.generation + 1, self.first_number + files, covered, loading)
+
+    def behind(self, record: SliceRecord) -> Footing:
+        """The footing of what follows this record, which stands on this footing."""
+        footing = replace(self, incarnation=record.incarnation)
+        return footing.after(covered=record.covers, files=len(record.parts), loading=record.loading)
 
 
 def next_footing(manifest: Manifest | None, *, life: int, incarnation: str) -> Footing:
     """The footing that the manifest gives; without one, a new life under `incarnation`."""
     if manifest is None:
         return Footing(life, incarnation, generation=1, first_number=1, covered=-1)
-    return Footing(manifest.life, manifest.incarnation, manifest.generation + 1, manifest.next_number, manifest.covered)
+    return Footing(
+        manifest.life,
+        manifest.incarnation,
+        manifest.generation + 1,
+        manifest.next_number,
+        manifest.covered,
+        manifest.loading,
+    )
 
 
 def read_manifest(table: TableName) -> Steps[Standing | None]:

@@ -9,6 +9,7 @@ from mirror_assets.config import OnDropColumn, TableSettings
 from mirror_assets.delta.breaks import Break, BreakKind
 from mirror_assets.delta.schema import parse_schema
 from mirror_assets.mirroring.before import Before
+from mirror_assets.mirroring.columns import table_columns
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ def chosen_columns(table: TableSettings, before: Before) -> Chosen:
     A column that is taken out is like one that the source drops. One that is put in has values in the source that no
     commit to come will show: only a rebuild brings them.
     """
-    wanted = {field.name for field in parse_schema(before.schema_string).fields if table.mirrors(field.name)}
+    wanted = {column.name for column in table_columns(table, parse_schema(before.schema_string))}
     put_in, taken_out = wanted - before.columns, before.columns - wanted
     if put_in:
         return _break(before, f"`columns` now has {_listed(put_in)}, whose values have not landed")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from mirror_assets.config import TableSettings
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.schema import Schema, landing_type
+from mirror_assets.landing.format import Column
 from mirror_assets.markers import ROW_ID
 
 _ROW_ID = LandedColumn(ROW_ID, "bigint", nullable=False, is_row_id=True)
@@ -29,3 +31,13 @@ def landed_columns(
         if wanted(field.name)
     )
     return (_ROW_ID, *columns) if keyless else columns
+
+
+def table_columns(table: TableSettings, schema: Schema) -> tuple[LandedColumn, ...]:
+    """The landed columns of a table with these settings. Raises ColumnUnfit."""
+    return landed_columns(schema, table.mirrors, keyless=table.is_keyless)
+
+
+def recorded_columns(columns: Iterable[LandedColumn]) -> tuple[Column, ...]:
+    """The landed columns as slice records and manifests have them."""
+    return tuple(Column(name=column.name, type=column.type) for column in columns)

@@ -18,7 +18,8 @@ _NO_IDENTITY = (
 def reconcile_table(work: TableWork, mirror: Mirror) -> Reconciliation:
     """Whether the mirror is the source at the covered version; pending while files wait, missing before the first.
 
-    Stopped while the replicator refuses to go on: then no file is waiting for anything but a person.
+    Stopped while the replicator refuses to go on: then no file is waiting for anything but a person. Loading while a
+    snapshot has not landed whole: then there is no version that the mirror could be equal to.
 
     Raises CoveredVersionGone, SourceUnreadable and MirrorUnreadable, and ConfigInvalid for a mirror that Spark can't
     read.
@@ -30,6 +31,8 @@ def reconcile_table(work: TableWork, mirror: Mirror) -> Reconciliation:
         return Reconciliation(
             str(work.name), ReconcileState.STOPPED, manifest.covered, reason=status.message or "no reason given"
         )
+    if manifest.loading is not None:
+        return Reconciliation(str(work.name), ReconcileState.LOADING, version=-1, reason=str(manifest.loading))
     if status is None or not status.has_applied(manifest):
         return Reconciliation(str(work.name), ReconcileState.PENDING, manifest.covered)
     _require_credential(work)

@@ -33,7 +33,7 @@ def encode_slice(
     compression, footer = work.table.files.compression.value, receipt_metadata(receipt)
     kind = slice_kind(work.table, planned)
     if kind is SliceKind.SNAPSHOT:
-        snapshot = SnapshotSlice(work.table.source, planned.last, columns, planned.parts)
+        snapshot = SnapshotSlice(work.table.source, planned.last, columns, planned.parts, planned.chunk)
         return ChangeCounts(insert=encode_snapshot(work.spark(), snapshot, folder, compression, footer))
     if kind is SliceKind.APPENDS:
         added = append_slice(work.table, planned, columns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mirror_assets.delta.errors import RowsChanged
 from mirror_assets.delta.plan import Break, BreakKind
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, StopError
+from mirror_assets.landing.format import Loading
 from mirror_assets.landing.names import SliceKey, TableName
 
 
@@ -45,6 +46,33 @@ class ColumnsChanged(RebuildError):
         super().__init__(
             f"{table}: what mirror.yaml asks for can't follow what has landed: {why}.",
             f"run `mirror-assets rebuild {table}`, set on_break: rebuild, or set `columns` back.",
+        )
+
+
+class SnapshotLost(RebuildError):
+    """The version that is being loaded in chunks can't be read any more."""
+
+    code = ErrorCode.DATA_FILE_MISSING
+
+    def __init__(self, table: str, loading: Loading, why: str) -> None:
+        self.table, self.loading = table, loading
+        super().__init__(
+            f"{table}: {loading.chunk} chunks of version {loading.key.last} have landed, and the others can't: {why}",
+            f"run `mirror-assets rebuild {table}`: it begins with the source's newest version; keep "
+            "delta.deletedFileRetentionDuration longer than a load takes.",
+        )
+
+
+class SnapshotUnderWay(StopError):
+    """Another version's snapshot is being loaded."""
+
+    code = ErrorCode.SLICE_MISSING
+
+    def __init__(self, table: str, key: str, loading: Loading) -> None:
+        self.table, self.key, self.loading = table, key, loading
+        super().__init__(
+            f"{table}: slice {key} can't land yet: {loading}.",
+            f"materialize slice {loading.key} first; it goes on where it was.",
         )
 
 

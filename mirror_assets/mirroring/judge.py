@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from mirror_assets.audit.finding import Finding
-from mirror_assets.audit.order import Feed, key_uniqueness, repeated_keys, row_order
+from mirror_assets.audit.order import Feed, key_uniqueness, repeated_keys, row_order, version_uniqueness
 from mirror_assets.audit.staged import (
     StagedSlice,
     key_presence,
@@ -74,10 +74,18 @@ def _column_findings(work: TableWork, staged: StagedSlice) -> tuple[Finding, ...
 def _row_findings(work: TableWork, staged: StagedSlice) -> tuple[Finding, ...]:
     repeated = repeated_keys(staged)
     feed = _feed(work, staged.record, repeats=len(repeated) > 0)
-    unique, markers = key_uniqueness(staged, repeated, feed), marker_values(staged)
+    unique, markers = _uniqueness(work, staged, repeated, feed), marker_values(staged)
     wrong = next((finding for finding in (unique, markers) if not finding.passed), None)
     order = _not_run(wrong, ["row_order"]) if wrong else (row_order(work.spark, staged, repeated, feed),)
     return (unique, markers, row_counts(staged), *order)
+
+
+def _uniqueness(work: TableWork, staged: StagedSlice, repeated: pa.Table, feed: Feed) -> Finding:
+    """A key may also be in two chunks: before the first of them lands, all keys of its version are looked at."""
+    record = staged.record
+    if record.chunk is None or record.chunk.number > 1:
+        return key_uniqueness(staged, repeated, feed)
+    return version_uniqueness(work.spark(), feed.uri, record.key.last, record.keys)
 
 
 def _not_run(because: Finding, checks: Iterable[str]) -> tuple[Finding, ...]:

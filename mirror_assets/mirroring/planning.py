@@ -6,6 +6,7 @@ import uuid
 from dataclasses import dataclass, replace
 
 from mirror_assets.config import Changes, OnDropColumn
+from mirror_assets.delta.chunks import cut_files, is_small
 from mirror_assets.delta.commits import Commit
 from mirror_assets.delta.errors import LogGap
 from mirror_assets.delta.log import SourceLog
@@ -20,14 +21,15 @@ from mirror_assets.delta.plan import (
     snapshot_slice,
 )
 from mirror_assets.delta.state import SourceState
-from mirror_assets.landing.format import Manifest
+from mirror_assets.landing.format import Loading, Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import first_life
 from mirror_assets.landing.state import Footing, next_footing
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.before import Before
 from mirror_assets.mirroring.chosen import chosen_columns
-from mirror_assets.mirroring.errors import SliceUnfit, stop_error
+from mirror_assets.mirroring.columns import recorded_columns, table_columns
+from mirror_assets.mirroring.errors import SliceUnfit, SnapshotLost, SourceBroke, stop_error
 from mirror_assets.mirroring.source import check_columns, check_source
 from mirror_assets.mirroring.work import TableWork
 
@@ -37,13 +39,22 @@ _NO_LIMITS = Limits(max_commits=2**62, max_rows=2**62, max_bytes=2**62)
 
 @dataclass(frozen=True)
 class TablePlan:
-    """A table's source and manifest, the pending slices in order, and the break behind them, if any."""
+    """A table's source and manifest, the pending slices in order, and the break behind them, if any.
+
+    A snapshot that is loaded in chunks is there once for each chunk that is left; what comes after it is planned when
+    it has landed.
+    """
 
     state: SourceState
     manifest: Manifest | None
     footing: Footing
     slices: tuple[PlannedSlice, ...]
     stop: Break | None
+
+    @property
+    def partitions(self) -> tuple[PlannedSlice, ...]:
+        """The pending slices, each once."""
+        return self.slices[:1] if self.slices and self.slices[0].chunk else self.slices
 
 
 def plan_table(work: TableWork, boundaries: frozenset[int] = frozenset()) -> TablePlan:
@@ -55,22 +66,20 @@ def plan_table(work: TableWork, boundaries: frozenset[int] = frozenset()) -> Tab
     state, manifest = work.log.state(), work.manifest()
     if manifest is None:
         planned, footing = _snapshot(work, state, drive(first_life(work.name), work.store))
-        return TablePlan(state, None, footing, (planned,), None)
+        return TablePlan(state, None, footing, planned, None)
+    if manifest.loading is not None:
+        return TablePlan(state, manifest, after_manifest(manifest), plan_rest(work, manifest), None)
     before = Before.landed(manifest)
     check_columns(work.config, work.table, state, [column.name for column in manifest.columns])
-    limits = work.table.slices
-    cuts = Limits(limits.max_commits, limits.max_rows, limits.max_bytes)
-    plan = _changes(work, before, manifest.life, state, cuts, boundaries)
+    plan = _changes(work, before, manifest.life, state, _limits(work), boundaries)
     return TablePlan(state, manifest, after_manifest(manifest), plan.slices, plan.stop)
 
 
-def plan_key(work: TableWork, key: SliceKey, before: Before | None) -> PlannedSlice:
-    """The slice that a partition key names, without what is covered before it; None before means nothing is.
+def plan_key(work: TableWork, key: SliceKey, before: Before) -> PlannedSlice:
+    """The slice that a partition key names, without what is covered before it.
 
     Raises what a break in the key's range means (`stop_error`), and SliceUnfit when its schema changes within.
     """
-    if before is None:
-        return _snapshot(work, work.log.state(key.last), key.life)[0]
     plan = _changes(work, before, key.life, work.log.state(), _NO_LIMITS, frozenset(), key.last)
     if plan.stop is not None:
         raise stop_error(work.name, plan.stop)
@@ -79,9 +88,28 @@ def plan_key(work: TableWork, key: SliceKey, before: Before | None) -> PlannedSl
     return plan.slices[0]
 
 
-def plan_snapshot(work: TableWork, life: int) -> tuple[PlannedSlice, Footing]:
-    """The snapshot slice that begins a life, at the source's tip, and its footing."""
-    return _snapshot(work, work.log.state(), life)
+def plan_snapshot(work: TableWork, life: int, version: int | None = None) -> tuple[tuple[PlannedSlice, ...], Footing]:
+    """The snapshot slice that begins a life, in chunks if it is large, and its footing; at the source's tip if None."""
+    return _snapshot(work, work.log.state(version), life)
+
+
+def plan_rest(work: TableWork, manifest: Manifest) -> tuple[PlannedSlice, ...]:
+    """The chunks that are left of the snapshot that is being loaded; none if it is whole.
+
+    Raises SnapshotLost when its version can't be read any more, and SourceBroke when what landed of it would not fit.
+    """
+    loading = manifest.loading
+    if loading is None:
+        return ()
+    try:
+        state = work.log.state(loading.key.last)
+    except LogGap as error:
+        raise SnapshotLost(str(work.name), loading, error.what) from error
+    if state.table_id != manifest.source_table_id:
+        raise SourceBroke(str(work.name), state.version, f"it is another table now, and {loading}")
+    if recorded_columns(table_columns(work.table, state.schema)) != manifest.columns:
+        raise SourceBroke(str(work.name), state.version, f"its columns are not the landed ones, and {loading}")
+    return _chunks(work, state, manifest.life, loading)
 
 
 def after_manifest(manifest: Manifest) -> Footing:
@@ -89,10 +117,23 @@ def after_manifest(manifest: Manifest) -> Footing:
     return next_footing(manifest, life=manifest.life, incarnation=manifest.incarnation)
 
 
-def _snapshot(work: TableWork, state: SourceState, life: int) -> tuple[PlannedSlice, Footing]:
+def _snapshot(work: TableWork, state: SourceState, life: int) -> tuple[tuple[PlannedSlice, ...], Footing]:
     check_source(work.config, work.table, state)
-    planned = snapshot_slice(state, life, work.table.files.target_rows)
+    chunks = () if is_small(state, _limits(work)) else _chunks(work, state, life)
+    planned = chunks if len(chunks) > 1 else (snapshot_slice(state, life, work.table.files.target_rows),)
     return planned, next_footing(None, life=life, incarnation=uuid.uuid4().hex)
+
+
+def _chunks(work: TableWork, state: SourceState, life: int, loading: Loading | None = None) -> tuple[PlannedSlice, ...]:
+    """The chunks of the table as of the state's version, behind those that have landed."""
+    landed = (loading.chunk.number, loading.chunk.end) if loading else (0, 0)
+    chunks = cut_files(work.log.files(state.version), _limits(work), *landed)
+    return tuple(snapshot_slice(state, life, work.table.files.target_rows, chunk) for chunk in chunks)
+
+
+def _limits(work: TableWork) -> Limits:
+    limits = work.table.slices
+    return Limits(limits.max_commits, limits.max_rows, limits.max_bytes)
 
 
 def _changes(

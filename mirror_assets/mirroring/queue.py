@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 
+from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.landing.errors import SliceMissing
 from mirror_assets.landing.format import Manifest, SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.parts import best_attempt, staged_slices, stands_on
 from mirror_assets.landing.rebuild import first_life
-from mirror_assets.landing.state import next_footing
+from mirror_assets.landing.state import Footing, next_footing
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.before import Before
-from mirror_assets.mirroring.planning import plan_key
+from mirror_assets.mirroring.carry import carry_slice
+from mirror_assets.mirroring.land import require_loading
+from mirror_assets.mirroring.planning import after_manifest, plan_key, plan_rest, plan_snapshot
 from mirror_assets.mirroring.stage import stage_slice
 from mirror_assets.mirroring.work import TableWork
 
@@ -23,22 +25,48 @@ from mirror_assets.mirroring.work import TableWork
 def stage_keys(work: TableWork, keys: Sequence[SliceKey]) -> Iterator[SliceRecord | None]:
     """The record of each slice, staged; None for one that has nothing left to do.
 
-    `keys` in order. Several slices are staged ahead of what has landed, each on the footing of the one before. Raises
-    SliceMissing when a slice before is neither landed nor staged in this run, and what planning and staging raise.
+    `keys` in order. Several slices are staged ahead of what has landed, each on the footing of the one before. Of a
+    snapshot in chunks all land at once but the last, so that they take no room and stay if the run is killed. Raises
+    SliceMissing when a slice before is neither landed nor staged in this run, SnapshotUnderWay for one of another
+    version, and what planning, staging, checking and landing raise.
     """
     manifest = work.manifest()
     footing = next_footing(manifest, life=drive(first_life(work.name), work.store), incarnation=uuid.uuid4().hex)
-    before = Before.landed(manifest) if manifest else None
+    before = _before(manifest)
     for key in keys:
         if is_done(manifest, key) or key.last <= footing.covered:
             yield None
             continue
         if key.first > footing.covered + 1:
             raise SliceMissing(str(work.name), str(key), footing.covered + 1)
-        record = stage_slice(work, plan_key(work, key, before), footing)
-        footing = footing.after(covered=key.last, files=len(record.parts))
+        require_loading(str(work.name), key, footing)
+        if before is None:
+            planned, footing = _all_but_the_last(work, key, footing)
+        else:
+            planned = plan_key(work, key, before)
+        record = stage_slice(work, planned, footing)
+        footing = footing.behind(record)
         before = Before.staged(record, before)
         yield record
+
+
+def _before(manifest: Manifest | None) -> Before | None:
+    if manifest is None or manifest.loading is not None:
+        return None
+    return Before.landed(manifest)
+
+
+def _all_but_the_last(work: TableWork, key: SliceKey, footing: Footing) -> tuple[PlannedSlice, Footing]:
+    """The last chunk of the snapshot, or the whole of a small one, and its footing, when the others have landed."""
+    manifest = work.manifest()
+    if manifest is not None and manifest.loading is not None:
+        planned = plan_rest(work, manifest)
+    else:
+        planned, _ = plan_snapshot(work, key.life, key.last)
+    *chunks, last = planned
+    for chunk in chunks:
+        footing = after_manifest(carry_slice(work, chunk).published.manifest)
+    return last, footing
 
 
 def is_done(manifest: Manifest | None, key: SliceKey) -> bool:
@@ -56,5 +84,5 @@ def staged_ahead(work: TableWork) -> tuple[SliceRecord, ...]:
         if fitting:
             best = best_attempt(fitting)
             chain.append(best)
-            footing = replace(footing, incarnation=best.incarnation).after(covered=best.key.last, files=len(best.parts))
+            footing = footing.behind(best)
     return tuple(chain)

@@ -11,8 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mirror_assets.errors import MirrorError, RetryError
-from mirror_assets.landing.errors import ManifestCorrupt, ManifestLost, MetadataDiffers, StagedFileLost
-from mirror_assets.landing.format import SliceRecord
+from mirror_assets.landing.errors import (
+    ManifestCorrupt,
+    ManifestLost,
+    MetadataDiffers,
+    SliceNotChecked,
+    SliceNotStaged,
+    StagedFileLost,
+)
+from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.rebuild import (
     RebuildRecord,
@@ -24,12 +31,12 @@ from mirror_assets.landing.rebuild import (
 )
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.errors import MirrorSlow
-from mirror_assets.mirroring.judge import judge_slice, require_passed
+from mirror_assets.mirroring.carry import carry_slice, stage_passed
+from mirror_assets.mirroring.errors import MirrorSlow, SnapshotLost, SourceBroke
 from mirror_assets.mirroring.land import land_slice
-from mirror_assets.mirroring.planning import plan_snapshot
+from mirror_assets.mirroring.planning import plan_rest, plan_snapshot
 from mirror_assets.mirroring.source import check_source
-from mirror_assets.mirroring.stage import stage_slice
+from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
 
 
@@ -80,7 +87,7 @@ def rebuild_table(work: TableWork, wait: MirrorWait, report: Callable[[str], Non
     return published
 
 
-def _stage_or_call_off(work: TableWork, record: RebuildRecord, report: Callable[[str], None]) -> SliceRecord:
+def _stage_or_call_off(work: TableWork, record: RebuildRecord, report: Callable[[str], None]) -> SliceKey:
     try:
         return _stage(work, record, report)
     except MirrorError:
@@ -88,13 +95,14 @@ def _stage_or_call_off(work: TableWork, record: RebuildRecord, report: Callable[
         raise
 
 
-def _stage(work: TableWork, record: RebuildRecord, report: Callable[[str], None]) -> SliceRecord:
-    """The snapshot of the new life, staged and passed by its checks. Raises ChecksFailed."""
+def _stage(work: TableWork, record: RebuildRecord, report: Callable[[str], None]) -> SliceKey:
+    """The snapshot of the new life, all chunks of it staged and passed by their checks. Raises ChecksFailed."""
     report(f"{work.name}: {RebuildStep.STAGING.value}")
     planned, footing = plan_snapshot(work, record.life)
-    staged, findings = judge_slice(work, stage_slice(work, planned, footing))
-    require_passed(work, staged, findings)
-    return staged
+    for chunk in planned:
+        staged, _ = stage_passed(work, chunk, footing)
+        footing = footing.behind(staged)
+    return slice_key(planned[0])
 
 
 def _drop(work: TableWork, record: RebuildRecord, wait: MirrorWait, report: Callable[[str], None]) -> RebuildRecord:
@@ -104,16 +112,29 @@ def _drop(work: TableWork, record: RebuildRecord, wait: MirrorWait, report: Call
     return drive(advance_rebuild(work.name, record, RebuildStep.LOADING), work.store)
 
 
-def _load(
-    work: TableWork, record: RebuildRecord, staged: SliceRecord | None, report: Callable[[str], None]
-) -> Published:
+def _load(work: TableWork, record: RebuildRecord, staged: SliceKey | None, report: Callable[[str], None]) -> Published:
     """The snapshot of the new life, landed now or before. What can't be mended is dropped by the next rebuild."""
     try:
         standing = drive(recover(work.name, record.life), work.store)
-        if standing is not None:
+        if standing is None:
+            report(f"{work.name}: {RebuildStep.LOADING.value}")
+            return land_slice(work, staged or _stage(work, record, report), record.life)
+        if standing.manifest.loading is None:
             return Published(Outcome.COVERED, standing.manifest)
-        report(f"{work.name}: {RebuildStep.LOADING.value}")
-        return land_slice(work, (staged or _stage(work, record, report)).key, record.life)
-    except (ManifestCorrupt, ManifestLost, MetadataDiffers, StagedFileLost):
+        report(f"{work.name}: {standing.manifest.loading}")
+        return _load_rest(work, standing.manifest.loading.key, record.life)
+    except (ManifestCorrupt, ManifestLost, MetadataDiffers, SnapshotLost, SourceBroke, StagedFileLost):
         drive(drop_again(work.name, record), work.store)
         raise
+
+
+def _load_rest(work: TableWork, key: SliceKey, life: int) -> Published:
+    """The publication of the last chunk. Chunks that are staged land as they are, others are staged again."""
+    try:
+        return land_slice(work, key, life)
+    except (SliceNotChecked, SliceNotStaged):
+        manifest = work.manifest()
+        if manifest is None or manifest.loading is None:
+            raise
+    rest = [carry_slice(work, planned, life).published for planned in plan_rest(work, manifest)]
+    return rest[-1]

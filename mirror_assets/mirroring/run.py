@@ -1,9 +1,8 @@
-"""Mirrors one table until nothing is left: plan, stage, check, land, slice after slice; rebuild at a break."""
+"""Mirrors one table until nothing is left: slice after slice, chunk after chunk; a rebuild at a break."""
 
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -11,26 +10,27 @@ from mirror_assets.audit.finding import Finding
 from mirror_assets.config import OnBreak
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.state import SourceState
-from mirror_assets.errors import MirrorError, RebuildError
+from mirror_assets.errors import RebuildError
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import Published
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.recover import recover
-from mirror_assets.landing.state import Footing, next_footing
 from mirror_assets.landing.steps import drive
+from mirror_assets.mirroring.carry import carry_slice
 from mirror_assets.mirroring.errors import stop_error
-from mirror_assets.mirroring.judge import judge_slice, require_passed
-from mirror_assets.mirroring.land import land_slice
 from mirror_assets.mirroring.planning import plan_table
 from mirror_assets.mirroring.rebuild import MirrorWait, rebuild_table
-from mirror_assets.mirroring.stage import slice_key, stage_slice
+from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
 
 
 @dataclass(frozen=True)
 class MirroredSlice:
-    """A slice that went all the way: the source it came from, how it was staged, what its checks found, what landed."""
+    """A slice, or one chunk of it, that went all the way.
+
+    The source it came from, how it was staged, what its checks found, what landed.
+    """
 
     source: SourceState
     planned: PlannedSlice
@@ -41,7 +41,7 @@ class MirroredSlice:
 
 
 def mirror_table(work: TableWork, wait: MirrorWait, report: Callable[[str], None]) -> Iterator[MirroredSlice]:
-    """Each slice as it has landed, until the source's tip is covered; what was interrupted is ended first.
+    """Each slice, or chunk of one, as it has landed, up to the source's tip; what was interrupted is ended first.
 
     Raises SourceBroke at a break with `on_break: hold`, RowsChanged, ChecksFailed, and what staging and landing raise;
     the slices before have landed then. Where another run is ahead, it plans again.
@@ -54,7 +54,7 @@ def mirror_table(work: TableWork, wait: MirrorWait, report: Callable[[str], None
             drive(recover(work.name), work.store)
             plan = plan_table(work)
             for planned in plan.slices:
-                report(f"{work.name}: slice {slice_key(planned)}, {planned.rows} rows in {planned.parts} parts")
+                report(f"{work.name}: {_named(planned)}")
                 yield mirror_slice(work, plan.state, planned)
             if plan.stop is not None:
                 raise stop_error(work.name, plan.stop)
@@ -70,24 +70,13 @@ def mirror_table(work: TableWork, wait: MirrorWait, report: Callable[[str], None
 
 
 def mirror_slice(work: TableWork, source: SourceState, planned: PlannedSlice) -> MirroredSlice:
-    """One slice of the source, staged, checked and landed.
-
-    Raises ChecksFailed before anything is published, and LostRace when another run has landed something meanwhile.
-    """
+    """One slice of the source, or one chunk of it, staged, checked and landed. Raises what carrying it raises."""
     began = time.monotonic()
-    footing = next_footing(work.manifest(), life=planned.life, incarnation=uuid.uuid4().hex)
-    try:
-        record, findings = judge_slice(work, stage_slice(work, planned, footing))
-        require_passed(work, record, findings)
-        published = land_slice(work, record.key)
-    except MirrorError as error:
-        if is_overtaken(work, footing):
-            raise LostRace(str(work.name), str(slice_key(planned))) from error
-        raise
-    return MirroredSlice(source, planned, record, findings, published, time.monotonic() - began)
+    carried = carry_slice(work, planned)
+    seconds = time.monotonic() - began
+    return MirroredSlice(source, planned, carried.record, carried.findings, carried.published, seconds)
 
 
-def is_overtaken(work: TableWork, footing: Footing) -> bool:
-    """Whether the footing is taken: what was staged on it may have been cleared away under whoever was at it."""
-    manifest = work.manifest()
-    return manifest is not None and (manifest.life, manifest.generation) >= (footing.life, footing.generation)
+def _named(planned: PlannedSlice) -> str:
+    chunk = f", chunk {planned.chunk}" if planned.chunk else ""
+    return f"slice {slice_key(planned)}{chunk}, {planned.rows} rows in {planned.parts} parts"

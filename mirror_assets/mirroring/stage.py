@@ -8,17 +8,17 @@ import time
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.format import ChangeCounts, Column, Receipt, SliceRecord, StagedPart
+from mirror_assets.landing.format import ChangeCounts, Chunk, Receipt, SliceRecord, StagedPart
 from mirror_assets.landing.names import AttemptFolder, SliceKey, attempt_id
 from mirror_assets.landing.parts import clear_refused, take_parts, upload_parts, write_record
 from mirror_assets.landing.state import Footing
-from mirror_assets.mirroring.columns import landed_columns
+from mirror_assets.mirroring.columns import recorded_columns, table_columns
 from mirror_assets.mirroring.encode import encode_slice, slice_kind
 from mirror_assets.mirroring.work import TableWork
 
 
 def stage_slice(work: TableWork, planned: PlannedSlice, footing: Footing) -> SliceRecord:
-    """The record of the slice, encoded and written beside its parts under a fresh attempt.
+    """The record of the slice, or of one chunk of it, encoded and written beside its parts under a fresh attempt.
 
     A slice without changes has no parts and starts no Spark. Attempts that can't land any more make room: refused ones
     before, and its own if it fails. Raises what the encoders and the store raise.
@@ -35,7 +35,7 @@ def stage_slice(work: TableWork, planned: PlannedSlice, footing: Footing) -> Sli
 
 
 def _stage(work: TableWork, planned: PlannedSlice, footing: Footing, folder: AttemptFolder) -> SliceRecord:
-    columns = landed_columns(planned.schema, work.table.mirrors, keyless=work.table.is_keyless)
+    columns = table_columns(work.table, planned.schema)
     receipt = _receipt(planned, footing, folder.attempt)
     read, parts = _encode(work, planned, columns, folder, receipt) if planned.parts else (ChangeCounts(), ())
     record = SliceRecord(
@@ -50,11 +50,12 @@ def _stage(work: TableWork, planned: PlannedSlice, footing: Footing, folder: Att
         source_table_id=planned.table_id,
         source_schema=planned.schema_string,
         keys=work.table.mirror_keys,
-        columns=tuple(Column(name=column.name, type=column.type) for column in columns),
+        columns=recorded_columns(columns),
         first_commit_ms=planned.first_commit_ms,
         last_commit_ms=planned.last_commit_ms,
         read=read,
         parts=parts,
+        chunk=chunk_of(planned),
     )
     write_record(work.store, record)
     return record
@@ -63,6 +64,12 @@ def _stage(work: TableWork, planned: PlannedSlice, footing: Footing, folder: Att
 def slice_key(planned: PlannedSlice) -> SliceKey:
     """The planned slice's partition key."""
     return SliceKey(planned.life, planned.first, planned.last)
+
+
+def chunk_of(planned: PlannedSlice) -> Chunk | None:
+    """Which chunk of its slice is planned, as slice records have it; None for a whole slice."""
+    chunk = planned.chunk
+    return Chunk(number=chunk.number, of=chunk.of, first=chunk.first, end=chunk.end) if chunk else None
 
 
 def _receipt(planned: PlannedSlice, footing: Footing, attempt: str) -> Receipt:

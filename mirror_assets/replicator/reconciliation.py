@@ -14,6 +14,7 @@ class ReconcileState(str, Enum):
     PENDING = "pending"
     STOPPED = "stopped"
     MISSING = "missing"
+    LOADING = "loading"
 
 
 class Side(str, Enum):
@@ -59,7 +60,9 @@ class DifferenceSample:
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """The answer; counts are None when nothing was compared. `reason` says why the replicator has stopped the table.
+    """The answer; counts are None when nothing was compared.
+
+    `reason` says why the replicator has stopped the table, or how far its first load is.
 
     `columns` differ in some row; `ignored_columns` are only in the mirror, because the source dropped them.
     """

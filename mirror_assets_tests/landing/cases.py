@@ -20,6 +20,7 @@ from mirror_assets_tests.landing.staging import (
     footing_of,
     hex_id,
     part_bytes,
+    part_content,
     receipt_for,
     stage,
     staging,
@@ -66,7 +67,9 @@ def run(name: str, *slices: tuple[int, int]) -> Start:
 
 def history(*records: SliceRecord) -> History:
     """What lands when these slices land in this order."""
-    return tuple((record.key.last, part) for record in records for part in range(len(record.parts)))
+    return tuple(
+        (record.key.last, part_content(index, record.chunk)) for record in records for index in range(len(record.parts))
+    )
 
 
 def started(zone: MemoryStore) -> SliceRecord:

@@ -14,6 +14,7 @@ from mirror_assets.landing.state import Standing, read_manifest
 from mirror_assets.landing.steps import Create, DeleteTree, Replace, Steps, identity_of, list_folder
 from mirror_assets.storage import PathChanged, PathExists, Store
 from mirror_assets_tests.landing.cases import chained, first, following, keyed, restaged, run, runs
+from mirror_assets_tests.landing.chunk_cases import gone_on_with
 from mirror_assets_tests.landing.damage import foreign_file, lost_part, manifest_lost, rewritten_part, unchecked_part
 from mirror_assets_tests.landing.rebuild_cases import (
     rebuilt,
@@ -240,6 +241,13 @@ MUTANTS = (
         manifest_lost,
         "ManifestLost",
         patch=patch("recover.redo", keep_history_last),
+    ),
+    Mutant(
+        "a chunk begins where the one before ended",
+        "A lands a chunk; B, which had planned the same one, stages and lands it behind A's",
+        gone_on_with,
+        "landed",
+        patch=patch("format.is_next", lambda *_: True),
     ),
     Mutant(
         "publishers wait for a rebuild",

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from mirror_assets.landing.format import (
     RECEIPT_KEY,
     ChangeCounts,
+    Chunk,
     Column,
     Manifest,
     MarkerCounts,
@@ -43,6 +44,8 @@ def hex_id(text: str) -> str:
 
 
 INCARNATION: Final = hex_id("life")
+# The part of a chunk tells the source's file that it holds, and, below this, which part of the chunk it is.
+FILE: Final = 10
 
 
 def spark_schema(receipt_text: str) -> bytes:
@@ -82,12 +85,19 @@ def receipt_for(footing: Footing, key: SliceKey, attempt: str) -> Receipt:
     )
 
 
-def new_record(footing: Footing, key: SliceKey, attempt: str, parts: tuple[StagedPart, ...]) -> SliceRecord:
+def part_content(index: int, chunk: Chunk | None) -> int:
+    """What the part with this index holds, where each file of the source becomes a part."""
+    return index if chunk is None else FILE * (chunk.first + index + 1) + index
+
+
+def new_record(
+    footing: Footing, key: SliceKey, attempt: str, parts: tuple[StagedPart, ...], chunk: Chunk | None = None
+) -> SliceRecord:
     """The record of parts that are staged already; it has no verdicts."""
     return SliceRecord(
         table=str(TABLE),
         slice=str(key),
-        kind=SliceKind.SNAPSHOT if footing.covered < 0 else SliceKind.CHANGES,
+        kind=SliceKind.SNAPSHOT if key.first == 0 else SliceKind.CHANGES,
         life=footing.life,
         generation=footing.generation,
         attempt=attempt,
@@ -101,6 +111,7 @@ def new_record(footing: Footing, key: SliceKey, attempt: str, parts: tuple[Stage
         last_commit_ms=2_000 + key.last,
         read=ChangeCounts(insert=len(parts), delete=len(parts)),
         parts=parts,
+        chunk=chunk,
     )
 
 
@@ -110,24 +121,40 @@ def with_verdicts(record: SliceRecord, *, passed: bool = True) -> SliceRecord:
     return record.model_copy(update={"verdicts": verdicts})
 
 
-def staging(footing: Footing, last: int, parts: int = 1, attempt: str = "one") -> Steps[SliceRecord]:
+def staging(
+    footing: Footing, last: int, parts: int = 1, attempt: str = "one", chunk: Chunk | None = None
+) -> Steps[SliceRecord]:
     """The record of a staged slice that goes on where `footing` stands, with passed verdicts."""
-    key, name = SliceKey(footing.life, footing.covered + 1, last), hex_id(attempt)
+    key, name = SliceKey(footing.life, 0 if chunk else footing.covered + 1, last), hex_id(attempt)
     folder = AttemptFolder(TABLE, footing.generation, name)
-    staged = []
+    receipt, staged = receipt_for(footing, key, name), []
     for index in range(parts):
-        data, part = part_bytes(receipt_for(footing, key, name), index), f"part-{index:05d}.parquet"
+        data, part = part_bytes(receipt, part_content(index, chunk)), f"part-{index:05d}.parquet"
         etag: str = yield Create(folder.part(part), data)
         digest, markers = hashlib.sha256(data).hexdigest(), MarkerCounts(inserts=1, deletes=1)
         staged.append(StagedPart(name=part, etag=etag, bytes=len(data), sha256=digest, markers=markers))
-    record = with_verdicts(new_record(footing, key, name, tuple(staged)))
+    record = with_verdicts(new_record(footing, key, name, tuple(staged), chunk))
     yield Create(folder.record, encode(record))
     return record
 
 
-def stage(store: Store, footing: Footing, last: int, parts: int = 1, attempt: str = "one") -> SliceRecord:
+def stage(
+    store: Store, footing: Footing, last: int, parts: int = 1, attempt: str = "one", chunk: Chunk | None = None
+) -> SliceRecord:
     """The same, done."""
-    return drive(staging(footing, last, parts, attempt), store)
+    return drive(staging(footing, last, parts, attempt, chunk), store)
+
+
+def stage_chunk(store: Store, footing: Footing, end: int, of: int, attempt: str = "one", last: int = 7) -> SliceRecord:
+    """Next chunk of version `last`, up to the source's file `end`, staged where `footing` stands; files are parts."""
+    chunk = next_chunk(footing, end, of)
+    return stage(store, footing, last, end - chunk.first, attempt, chunk)
+
+
+def next_chunk(footing: Footing, end: int, of: int) -> Chunk:
+    """The chunk that goes on where `footing` stands, up to the source's file `end`."""
+    landed = footing.loading.chunk if footing.loading else None
+    return Chunk(number=landed.number + 1 if landed else 1, of=of, first=landed.end if landed else 0, end=end)
 
 
 def manifest_of(store: Store) -> Manifest | None:

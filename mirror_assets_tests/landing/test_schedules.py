@@ -23,6 +23,7 @@ from mirror_assets_tests.landing.cases import (
     runs,
     stalled,
 )
+from mirror_assets_tests.landing.chunk_cases import cut_again, gone_on_with, in_chunks
 from mirror_assets_tests.landing.damage import (
     foreign_file,
     lost_part,
@@ -90,6 +91,10 @@ CI = (
     Bounds("late create of a staged part of two", partial(restaged, parts=2), 40_000),
     Bounds("two runs stage for themselves", runs, 20_000, crashes=1),
     Bounds("two runs stage for themselves", runs, 30_000, losses=1),
+    Bounds("first load of two chunks", in_chunks, 100_000),
+    Bounds("first load of two chunks, one publisher", partial(in_chunks, publishers=1), 2_000, losses=1, crashes=1),
+    Bounds("next chunks, two runs", gone_on_with, 30_000),
+    Bounds("rest of a load, cut as two chunks and as one", cut_again, 30_000),
     Bounds("manifest deleted at any time", manifest_lost, 5_000),
     Bounds("rebuild, requests of the ended life late", rebuilt, 50_000),
     Bounds("rebuild beside a publisher", rebuilt_beside_a_publisher, 80_000, crashes=1),
@@ -113,6 +118,10 @@ SOAK = (
     Bounds("cut as two slices and as one", partial(cut_twice, parts=2), 1_000_000, crashes=1),
     Bounds("three runs stage for themselves", partial(runs, publishers=3), 3_000_000),
     Bounds("two runs of two slices", partial(runs, slices=((7, 1), (8, 1))), 1_500_000),
+    Bounds("first load of two chunks", in_chunks, 1_500_000, crashes=1),
+    Bounds("first load of two chunks", in_chunks, 2_500_000, losses=1),
+    Bounds("next chunks, two runs", gone_on_with, 500_000, crashes=1),
+    Bounds("next chunks, two runs", gone_on_with, 150_000, losses=1),
     Bounds("manifest deleted at any time", manifest_lost, 150_000, crashes=1),
     Bounds("rebuild, requests of the ended life late", rebuilt, 500_000, crashes=1),
     Bounds("rebuild beside a publisher", rebuilt_beside_a_publisher, 2_000_000, losses=1, crashes=1),

@@ -19,7 +19,7 @@ from mirror_assets.landing.receipt import parse_receipt
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import FolderIdentity, Head, ListFolder, Read, ReadReceipt, drive
 from mirror_assets_tests.landing.minds import Raised
-from mirror_assets_tests.landing.staging import SPARK_SCHEMA, TABLE, content_of
+from mirror_assets_tests.landing.staging import FILE, SPARK_SCHEMA, TABLE, content_of
 from mirror_assets_tests.storage.memory import MemoryStore
 
 # What a landing file holds: the last version of its slice, and which part of it.
@@ -145,7 +145,7 @@ def _told(data: bytes, number: int) -> Part | None:
     except pa.ArrowException:
         return None
     receipt, (last, part) = parse_receipt("", metadata[SPARK_SCHEMA]), content_of(data)
-    fits = receipt and (SliceKey.parse(receipt.slice).last, receipt.first_number + part) == (last, number)
+    fits = receipt and (SliceKey.parse(receipt.slice).last, receipt.first_number + part % FILE) == (last, number)
     return (last, part) if fits else None
 
 

@@ -1,0 +1,90 @@
+"""A version of a table as Delta's own classes hold it: the way to read chosen files of it.
+
+The rows come from Delta's reader, so deletion vectors, column mapping and partition values are its business. These
+classes are private: they are used only in a classic session and with the Delta version on which tests prove them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from py4j.java_gateway import JavaObject
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from mirror_assets.delta.chunks import FileChunk
+from mirror_assets.delta.errors import SourceUnreadable
+from mirror_assets.delta.spark_errors import SessionUnfit
+
+_PROVED_VERSIONS = frozenset({"4.4.0"})
+_VECTOR = ("storageType", "pathOrInlineDv", "offset")
+
+
+def has_own_reader(spark: SparkSession) -> bool:
+    """Whether what is private in Delta may be used in the session."""
+    return version("delta-spark") in _PROVED_VERSIONS and hasattr(spark, "_jsparkSession")
+
+
+def require_own_reader(spark: SparkSession, purpose: str) -> None:
+    """Raise SessionUnfit where it may not, and the purpose needs it."""
+    if not has_own_reader(spark):
+        raise SessionUnfit(purpose, sorted(_PROVED_VERSIONS))
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """Delta's log of a table, and its snapshot at one version."""
+
+    spark: SparkSession
+    log: JavaObject
+    snapshot: JavaObject
+
+    @classmethod
+    def opened(cls, spark: SparkSession, uri: str, at: int) -> TableVersion:
+        """The version `at` of the table. Raises what Spark raises when it can't be put together any more."""
+        jvm = spark._jvm  # noqa: SLF001 the only way to Delta's own reader
+        none = jvm.scala.Option.empty()
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, uri)  # noqa: SLF001
+        return cls(spark, log, log.getSnapshotAt(at, none, none, none, False))  # noqa: FBT003 py4j knows no keywords
+
+    def rows_not_in(self, other: TableVersion) -> DataFrame:
+        """The live rows of the files that the other version has not; with another vector, a file is another."""
+        found = self._files().subtract(other._files()).select("path").collect()
+        wanted = F.col("path").isin([row["path"] for row in found])
+        return self._rows(self.snapshot.allFiles().filter(wanted._jc))  # noqa: SLF001 the column on the JVM's side
+
+    def rows_of(self, first: int, end: int) -> DataFrame:
+        """The live rows of files `first` to `end` - 1, in order of their paths."""
+        jvm = self.spark._jvm  # noqa: SLF001 as above
+        no_more = self.spark.sparkContext._gateway.new_array(jvm.java.lang.String, 0)  # noqa: SLF001
+        return self._rows(self.snapshot.allFiles().sort("path", no_more).offset(first).limit(end - first))
+
+    def _rows(self, files: JavaObject) -> DataFrame:
+        jvm = self.spark._jvm  # noqa: SLF001 as above
+        actions = jvm.scala.jdk.javaapi.CollectionConverters.asScala(files.collectAsList()).toSeq()
+        none = jvm.scala.Option.empty()
+        frame = self.log.createDataFrame(self.snapshot, actions, False, none)  # noqa: FBT003 not a stream
+        return DataFrame(frame, self.spark)
+
+    def _files(self) -> DataFrame:
+        frame = DataFrame(self.snapshot.allFiles().toDF(), self.spark)
+        return frame.select("path", *(F.col(f"deletionVector.{name}").alias(name) for name in _VECTOR))
+
+
+def read_version(spark: SparkSession, uri: str, at: int) -> DataFrame:
+    """The table as of version `at`, by Delta's public reader."""
+    return spark.read.format("delta").option("versionAsOf", at).load(uri)
+
+
+def read_files(spark: SparkSession, uri: str, at: int, chunk: FileChunk) -> DataFrame:
+    """The rows of some files of version `at`, no others being opened, with that version's schema and deletion vectors.
+
+    Which files these are Spark alone decides, so that every file is in just one chunk. Raises SourceUnreadable where it
+    sees another number of files than was planned for, and SessionUnfit.
+    """
+    require_own_reader(spark, "a table larger than `slices.max_rows`")
+    table = TableVersion.opened(spark, uri, at)
+    if (found := table.snapshot.allFiles().count()) != chunk.files:
+        raise SourceUnreadable(uri, f"Spark sees {found} files in version {at}, and its log names {chunk.files}")
+    return table.rows_of(chunk.first, chunk.end)

@@ -1,0 +1,78 @@
+"""Where a search over schedules begins: snapshots that are loaded in chunks."""
+
+from __future__ import annotations
+
+from mirror_assets.landing.format import Chunk, SliceRecord
+from mirror_assets.landing.publish import publish
+from mirror_assets.landing.recover import recover
+from mirror_assets.landing.state import next_footing, read_manifest
+from mirror_assets.landing.steps import Steps, drive
+from mirror_assets_tests.landing.cases import history, publisher
+from mirror_assets_tests.landing.minds import Start
+from mirror_assets_tests.landing.schedules import Case
+from mirror_assets_tests.landing.staging import (
+    CHECKS,
+    TABLE,
+    footing_of,
+    hex_id,
+    stage_chunk,
+    staging,
+)
+from mirror_assets_tests.landing.zones import History
+from mirror_assets_tests.storage.memory import MemoryStore
+
+# The second and the third file of the source, as chunks of their own and as one.
+_HISTORIES: tuple[History, ...] = (((7, 10), (7, 20), (7, 30)), ((7, 10), (7, 20), (7, 31)))
+
+
+def in_chunks(zone: MemoryStore, publishers: int = 2) -> Case:
+    """Some attempts at a first load of two chunks; each has staged both of its own."""
+    loads = [_both(zone, attempt) for attempt in "abc"[:publishers]]
+    return Case(zone, tuple(publisher(*load) for load in loads), (history(*loads[0]),))
+
+
+def gone_on_with(zone: MemoryStore) -> Case:
+    """Two runs go on with a load, each with the next chunk; the limits of one are larger. The first of three landed."""
+    drive(publish(TABLE, stage_chunk(zone, footing_of(zone), 1, 3), CHECKS), zone)
+    return Case(zone, (load("a", files=1), load("b", files=2)), _HISTORIES)
+
+
+def cut_again(zone: MemoryStore) -> Case:
+    """One has staged what is left as two chunks, another, with larger limits, as one."""
+    landed = stage_chunk(zone, footing_of(zone), 1, 3)
+    drive(publish(TABLE, landed, CHECKS), zone)
+    footing = footing_of(zone)
+    second = stage_chunk(zone, footing, 2, 3, "a")
+    third = stage_chunk(zone, footing.behind(second), 3, 3, "b")
+    both = stage_chunk(zone, footing, 3, 2, "c")
+    histories = (history(landed, second, third), history(landed, both))
+    return Case(zone, (publisher(second, third), publisher(both)), histories)
+
+
+def load(name: str, files: int) -> Start:
+    """Plans the next chunk, stages it on what has landed by then, and publishes it, as `carry_slice` does."""
+
+    def start(life: int) -> Steps[None]:
+        standing = yield from recover(TABLE)
+        if standing is None or standing.manifest.loading is None:
+            return
+        end = min(standing.manifest.loading.chunk.end + files, 3)
+        number = standing.manifest.loading.chunk.number + 1
+        chunk = Chunk(number=number, of=number + 3 - end, first=standing.manifest.loading.chunk.end, end=end)
+        record = yield from _staged_late(chunk, f"{name}{life}")
+        yield from publish(TABLE, record, CHECKS)
+
+    return start
+
+
+def _staged_late(chunk: Chunk, attempt: str) -> Steps[SliceRecord]:
+    """The chunk as it was planned, on what has landed meanwhile: whoever else landed it, nothing may land twice."""
+    standing = yield from read_manifest(TABLE)
+    footing = next_footing(standing.manifest if standing else None, life=1, incarnation=hex_id("another life"))
+    return (yield from staging(footing, 7, chunk.end - chunk.first, attempt, chunk))
+
+
+def _both(zone: MemoryStore, attempt: str) -> tuple[SliceRecord, SliceRecord]:
+    footing = next_footing(None, life=1, incarnation=hex_id(f"life of {attempt}"))
+    first = stage_chunk(zone, footing, 1, 2, attempt)
+    return first, stage_chunk(zone, footing.behind(first), 2, 2, attempt)
