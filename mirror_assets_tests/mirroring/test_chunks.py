@@ -61,8 +61,7 @@ def _manifest(lab: Lab) -> Manifest:
 
 def _land_first(lab: Lab) -> None:
     """A run that is killed when the first chunk has landed."""
-    for _ in mirror_table(lab.work, lab.wait, lambda _: None):
-        break
+    next(mirror_table(lab.work, lab.wait, lambda _: None))
     assert _manifest(lab).loading is not None
 
 

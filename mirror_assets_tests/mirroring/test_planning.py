@@ -15,6 +15,7 @@ from mirror_assets.cli.show import status
 from mirror_assets.config import load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.delta.log import SourceLog
+from mirror_assets.landing.format import Column
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
@@ -31,6 +32,7 @@ from mirror_assets_tests.delta.handmade import commit_file
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, stage_chunk
 
 KEY = SliceKey(1, 0, 2)
+_FEED = {"delta.enableChangeDataFeed": "true"}
 _SETTINGS = """
 landing_zone: {{path: ./landing}}
 mirror: {{path: ./mirror}}
@@ -55,28 +57,30 @@ def _no_spark() -> SparkSession:
 
 
 @pytest.fixture
-def loading(tmp_path: Path) -> TableWork:
-    """Three files with ten rows each at version 2, the first of which has landed as a chunk; then one commit more."""
-    feed = {"delta.enableChangeDataFeed": "true"}
+def lake(tmp_path: Path) -> TableWork:
+    """Three files with ten rows each at version 2; then one commit more."""
     for first in (0, 10, 20, 30):
         rows = pa.table({"id": list(range(first, first + 10))})
-        write_deltalake(tmp_path / "lake", rows, mode="append", configuration=None if first else feed)
-        if first == 20:
-            work = _work(tmp_path)
-            _land_first(work)
-    return work
+        write_deltalake(tmp_path / "lake", rows, mode="append", configuration=None if first else _FEED)
+    return _work(tmp_path)
 
 
-def _land_first(work: TableWork) -> None:
+@pytest.fixture
+def loading(lake: TableWork) -> TableWork:
+    """The same, of whose version 2 the first file has landed as a chunk."""
+    _land_first(lake, recorded_columns(landed_columns(lake.log.state(2).schema)))
+    return lake
+
+
+def _land_first(work: TableWork, columns: tuple[Column, ...]) -> None:
     state = work.log.state(2)
     staged = stage_chunk(work.store, footing_of(work.store), end=1, of=3, last=2)
-    source = {"source_table_id": state.table_id, "source_schema": state.schema_string}
-    record = staged.model_copy(update=source | {"columns": recorded_columns(landed_columns(state.schema))})
-    drive(publish(TABLE, record, CHECKS), work.store)
+    source = {"source_table_id": state.table_id, "source_schema": state.schema_string, "columns": columns}
+    drive(publish(TABLE, staged.model_copy(update=source), CHECKS), work.store)
 
 
 def test_a_small_table_is_loaded_at_once(tmp_path: Path) -> None:
-    write_deltalake(tmp_path / "lake", pa.table({"id": [1, 2]}), configuration={"delta.enableChangeDataFeed": "true"})
+    write_deltalake(tmp_path / "lake", pa.table({"id": [1, 2]}), configuration=_FEED)
     for max_rows in (10, 1):  # a file is never cut
         (planned,) = plan_table(_work(tmp_path, max_rows)).slices
         assert (planned.rows, planned.chunk) == (2, None)
@@ -131,8 +135,14 @@ def test_a_version_that_left_the_log_is_a_reason_to_rebuild(loading: TableWork, 
 
 def test_a_source_that_was_replaced_is_a_reason_to_rebuild(loading: TableWork, tmp_path: Path) -> None:
     (tmp_path / "lake").rename(tmp_path / "old")
-    for _ in range(3):
-        feed = {"delta.enableChangeDataFeed": "true"}
-        write_deltalake(tmp_path / "lake", pa.table({"id": [1, 2]}), mode="append", configuration=feed)
+    for number in range(3):
+        rows, feed = pa.table({"id": [1, 2]}), None if number else _FEED
+        write_deltalake(tmp_path / "lake", rows, mode="append", configuration=feed)
     with pytest.raises(SourceBroke, match="another table now"):
         plan_table(loading)
+
+
+def test_columns_that_would_land_otherwise_are_a_reason_to_rebuild(lake: TableWork) -> None:
+    _land_first(lake, (Column(name="id", type="int"),))
+    with pytest.raises(SourceBroke, match="its columns are not the landed ones, and loading: 1 of 3 chunks"):
+        plan_table(lake)

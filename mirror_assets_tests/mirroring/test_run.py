@@ -218,12 +218,12 @@ def test_a_run_that_is_overtaken_plans_again(mirrored: Lab, monkeypatch: pytest.
     real, told = judge_slice, list[str]()
 
     def be_overtaken(work: TableWork, record: SliceRecord) -> tuple[SliceRecord, tuple[Finding, ...]]:
-        monkeypatch.setattr("mirror_assets.mirroring.run.judge_slice", real)
+        monkeypatch.setattr("mirror_assets.mirroring.carry.judge_slice", real)
         mirrored.store.delete_tree(record.folder.path)
         mirrored.mirror()
         return real(work, record)
 
-    monkeypatch.setattr("mirror_assets.mirroring.run.judge_slice", be_overtaken)
+    monkeypatch.setattr("mirror_assets.mirroring.carry.judge_slice", be_overtaken)
     assert mirrored.mirror(told.append) == []
     assert any("another publisher committed" in line for line in told)
     assert len(mirrored.files) == 4
