@@ -105,7 +105,7 @@ def _marker_problems(staged: StagedSlice, path: str, file: pq.ParquetFile) -> li
     names = file.schema_arrow.names
     kind = staged.record.kind
     if not kind.has_markers:
-        return [f"{path}: a slice of {kind.value} must have no {ROW_MARKER}"] if ROW_MARKER in names else []
+        return [f"{path}: a slice of kind {kind.value} must have no {ROW_MARKER}"] if ROW_MARKER in names else []
     if names[-1] != ROW_MARKER or names.count(ROW_MARKER) != 1:
         return [f"{path}: {ROW_MARKER} is not its last column"]
     if file.schema_arrow.field(ROW_MARKER).type != pa.int32():

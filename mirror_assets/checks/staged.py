@@ -24,7 +24,7 @@ _PARTITION = "dagster/partition"
 _DESCRIPTIONS = {
     "key_presence": "Key columns are there and hold no NULL.",
     "key_uniqueness": "At most one change per key and commit.",
-    "marker_values": "__rowMarker__ is the last column, int32, in {0, 1, 2, 4}; snapshot slices have none.",
+    "marker_values": "__rowMarker__ is the last column, int32, in {0, 1, 2, 4}; slices of inserts alone have none.",
     "parts_unchanged": "Every part is the file that was staged.",
     "row_counts": "Every row read from the feed is accounted for in the parts.",
     "row_order": "Keys with several changes appear in commit order, compared with the feed.",

@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
 
 _MISSING_FILE = re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST|PATH_NOT_FOUND|FileNotFoundException")
+_NO_FEED = "DELTA_MISSING_CHANGE_DATA"
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _MAX_TEXT = 400
@@ -59,6 +60,19 @@ class DataFileMissing(RebuildError):
         )
 
 
+class FeedMissing(RebuildError):
+    """The change data feed was off when a commit of the slice was made."""
+
+    code = ErrorCode.FEED_DISABLED
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        super().__init__(
+            "the source's change data feed was off for a commit that has not landed.",
+            "run `mirror-assets rebuild` for the table; keep delta.enableChangeDataFeed on.",
+        )
+
+
 class SparkOutOfSpace(RetryError):
     """Spark found no space left; nothing was published."""
 
@@ -98,6 +112,8 @@ def spark_error(error: Exception, folder: str) -> MirrorError:
     short = condition[1] if condition else text.strip().partition("\n")[0][:_MAX_TEXT]
     if _NO_SPACE.search(text):
         return SparkOutOfSpace(folder)
+    if _NO_FEED in text:
+        return FeedMissing(folder)
     if _MISSING_FILE.search(text):
         return DataFileMissing(folder, short)
     return SparkFailed(folder, short)

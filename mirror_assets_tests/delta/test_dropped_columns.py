@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mirror_assets.delta.breaks import BreakKind
 from mirror_assets.delta.commits import Commit
@@ -109,3 +111,41 @@ def test_another_column_that_takes_a_chosen_name_is_a_break() -> None:
     taken = _alter(2, _ID, column("a", mapped=(2, "p2")), operation="RENAME COLUMN")
     plan = _plan(_alter(1, _ID, _B), taken, columns=("a",))
     assert (_ranges(plan), _kind(plan)) == ([(1, 1)], BreakKind.RENAMED_COLUMN)
+
+
+@st.composite
+def _histories(draw: st.DrawFn) -> tuple[Commit, ...]:
+    """Commits that add, drop and rename columns of a few names, and some that change rows."""
+    columns, commits = {0: "id", 1: "a"}, list[Commit]()
+    for version in range(1, draw(st.integers(2, 8))):
+        free = [name for name in "abc" if name not in columns.values()]
+        others = [number for number in columns if number]
+        kind = draw(st.sampled_from(["rows", *(["add"] if free else []), *(["drop", "rename"] if others else [])]))
+        if kind == "add" or (kind == "rename" and free):
+            number = 10 + version if kind == "add" else draw(st.sampled_from(others))
+            columns[number] = draw(st.sampled_from(free))
+        elif kind == "drop":
+            del columns[draw(st.sampled_from(others))]
+        altered = [column(name, mapped=(number, f"p{number}")) for number, name in columns.items()]
+        commits.append(change(version) if kind == "rows" else _alter(version, *altered, operation=kind))
+    return tuple(commits)
+
+
+@given(_histories(), st.sampled_from([None, ("a",), ("a", "b")]))
+def test_planning_on_from_any_slice_gives_the_rest_of_the_plan(
+    commits: tuple[Commit, ...], columns: tuple[str, ...] | None
+) -> None:
+    """What the mirror has kept is known from what has landed: names that once landed and no longer do."""
+    request = _request(*commits, columns=columns, landed=(_ID, _A))
+    plan, seen = plan_slices(request), {"id", "a"}
+    for index, done in enumerate(plan.slices):
+        live = {field.name for field in done.schema.fields if columns is None or field.name in (*columns, "id")}
+        seen |= live
+        rest = replace(
+            request,
+            covered=done.last,
+            commits=commits[done.last :],
+            schema_string=done.schema_string,
+            dropped=frozenset(seen - live),
+        )
+        assert plan_slices(rest) == Plan(plan.slices[index + 1 :], plan.stop)
