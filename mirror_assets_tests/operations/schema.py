@@ -16,6 +16,16 @@ def _added_by_overwrite(source: Source) -> None:
     source.save(source.spark.createDataFrame(rows.collect(), rows.schema), {"overwriteSchema": "true"})
 
 
+_MAPPED = frozenset({Trait.MAPPED})
+MAPPED_LATER = (
+    Operation(
+        "column mapping switched on",
+        sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"),
+        never_with=_MAPPED,
+    ),
+    Operation("update behind it", sql("UPDATE {t} SET amount = 1 WHERE id = 0"), Lands(updates=1), never_with=_MAPPED),
+)
+
 OPERATIONS = (
     Operation("NOT NULL dropped", sql("ALTER TABLE {t} ALTER COLUMN name DROP NOT NULL")),
     Operation("update to NULL", sql("UPDATE {t} SET name = NULL WHERE id = 4"), Lands(updates=1)),
@@ -39,4 +49,5 @@ OPERATIONS = (
         Lands(updates=12),
         never_with=frozenset({Trait.PARTITIONED, Trait.CLUSTERED}),
     ),
+    *MAPPED_LATER,
 )

@@ -27,6 +27,7 @@ from mirror_assets_tests.operations.features import (
 from mirror_assets_tests.operations.history import Done, landed_by_version, mirror_and_compare, perform
 from mirror_assets_tests.operations.operation import Lands, Operation
 from mirror_assets_tests.operations.overwrites import ON_PARTITIONS, save_as_table
+from mirror_assets_tests.operations.schema import MAPPED_LATER
 from mirror_assets_tests.operations.source import COLUMNS, Source, values
 
 
@@ -58,7 +59,7 @@ def test_every_operation_lands_as_what_it_is(spark: SparkSession, tmp_path: Path
 
 
 def test_operations_on_partitions(spark: SparkSession, tmp_path: Path) -> None:
-    _history(spark, tmp_path, PARTITIONED, (*CHANGES, *ON_PARTITIONS))
+    _history(spark, tmp_path, PARTITIONED, (*CHANGES, *ON_PARTITIONS, *MAPPED_LATER))
 
 
 def test_operations_by_delta_rs(spark: SparkSession, tmp_path: Path) -> None:

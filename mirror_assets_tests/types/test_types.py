@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.types.cases import CASES, Case
 
+_TIMES = "spark.sql.parquet.outputTimestampType"
 _PROPERTIES = "delta.enableChangeDataFeed = true, delta.columnMapping.mode = 'name'"
 
 
@@ -37,6 +40,17 @@ def _insert(lab: Lab, low: int, high: int, empty: int) -> None:
     lab.spark.sql(f"INSERT INTO delta.`{lab.uri}` VALUES {', '.join(rows)}")
 
 
+@contextmanager
+def _times_as_int96(spark: SparkSession) -> Iterator[None]:
+    """As Spark writes timestamps by default."""
+    ours = spark.conf.get(_TIMES)
+    spark.conf.set(_TIMES, "INT96")
+    try:
+        yield
+    finally:
+        spark.conf.set(_TIMES, ours)
+
+
 @pytest.fixture(scope="module")
 def typed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lab:
     """Rows 1 to 3 landed as a snapshot; 4 to 6 inserted, 1 and 2 updated twice, 3 deleted."""
@@ -46,7 +60,8 @@ def typed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lab:
     _create(lab)
     _insert(lab, 1, 2, 3)
     lab.mirror()
-    _insert(lab, 4, 5, 6)
+    with _times_as_int96(spark):
+        _insert(lab, 4, 5, 6)
     touch = f"UPDATE delta.`{lab.uri}` SET touched = touched + 1 WHERE id IN (1, 2)"
     for statement in (touch, touch, f"DELETE FROM delta.`{lab.uri}` WHERE id = 3"):
         lab.spark.sql(statement)
