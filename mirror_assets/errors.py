@@ -51,6 +51,7 @@ class ErrorCode(str, Enum):
     LOG_GAP = "log_gap"
     SOURCE_BREAK = "source_break"
     DATA_FILE_MISSING = "data_file_missing"
+    HISTORY_EXPIRED = "history_expired"
     DUPLICATE_KEY = "duplicate_key"
     SPARK_FAILED = "spark_failed"
     SOURCE_UNAVAILABLE = "source_unavailable"

@@ -19,10 +19,12 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.landing.folders import table_names
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.compare import reconcile_table
+from mirror_assets.mirroring.horizon import feed_horizon
 from mirror_assets.mirroring.lag import table_lag
 from mirror_assets.mirroring.mirrors import open_mirror
 from mirror_assets.mirroring.planning import plan_table
 from mirror_assets.mirroring.stage import slice_key
+from mirror_assets.mirroring.uncovered import look
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.mirroring.zone import open_exchange, open_zone, session_settings
 from mirror_assets.monitoring import Mirror, MonitoredTable
@@ -46,12 +48,13 @@ class SliceLine:
 
 @dataclass(frozen=True)
 class StatusLine:
-    """A table as the command line shows it."""
+    """A table as the command line shows it; `readable_seconds` are left to read the oldest commit that waits."""
 
     table: str
     tip: int
     covered: int
     lag_seconds: float
+    readable_seconds: float | None
     landed: int
     applied: int | None
     state: str
@@ -122,6 +125,7 @@ def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
                 str(x.tip),
                 str(x.covered),
                 f"{x.lag_seconds:.0f}",
+                "" if x.readable_seconds is None else f"{x.readable_seconds / 3600:.1f}",
                 str(x.landed),
                 "" if x.applied is None else str(x.applied),
                 x.state,
@@ -129,7 +133,17 @@ def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
             )
             for x in lines
         ]
-        columns = ("table", "source", "covered", "lag seconds", "landed file", "applied file", "state", "message")
+        columns = (
+            "table",
+            "source",
+            "covered",
+            "lag seconds",
+            "hours left",
+            "landed file",
+            "applied file",
+            "state",
+            "message",
+        )
         show_records("Status", columns, rows)
     if not tables:
         _tell_orphans(config, store)
@@ -215,7 +229,8 @@ def _mirrored(mirror: Mirror, errors: list[MirrorError]) -> dict[TableName, Moni
 
 
 def _status(work: TableWork, mirrored: dict[TableName, MonitoredTable] | None) -> StatusLine:
-    lag, manifest = table_lag(work, time.time()), work.manifest()
+    uncovered, manifest, now = look(work), work.manifest(), time.time()
+    lag, horizon = table_lag(work, uncovered, now), feed_horizon(work, uncovered, now)
     status = mirrored.get(work.name) if mirrored else None
     absent = "not mirrored yet" if mirrored is not None else "unknown"
     return StatusLine(
@@ -223,6 +238,7 @@ def _status(work: TableWork, mirrored: dict[TableName, MonitoredTable] | None) -
         tip=lag.tip,
         covered=lag.covered,
         lag_seconds=round(lag.seconds, 1),
+        readable_seconds=horizon.seconds_left,
         landed=manifest.next_number - 1 if manifest else 0,
         applied=status.applied_number if status else 0,
         state=status.state.value if status else absent,

@@ -99,6 +99,13 @@ class LagLimits(Part):
     error_seconds: Seconds | None = Field(default=None, description="Age of the oldest waiting commit that fails.")
 
 
+class RetentionLimits(Part):
+    """How soon a waiting commit may be gone from its source; null switches a limit off."""
+
+    warn_seconds: Seconds | None = Field(default=172_800, description="Time left to read it that warns.")
+    error_seconds: Seconds | None = Field(default=21_600, description="Time left to read it that fails.")
+
+
 class TableDefaults(Part):
     """Settings that every table has unless it sets its own."""
 
@@ -111,6 +118,9 @@ class TableDefaults(Part):
     slices: SliceLimits = Field(default_factory=SliceLimits, description="How commits are cut into slices.")
     files: FileSettings = Field(default_factory=FileSettings, description="How landing files are written.")
     lag: LagLimits = Field(default_factory=LagLimits, description="When the lag check warns and fails.")
+    retention: RetentionLimits = Field(
+        default_factory=RetentionLimits, description="When the retention check warns and fails."
+    )
 
 
 class TableConfig(TableDefaults):

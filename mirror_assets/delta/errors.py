@@ -57,6 +57,19 @@ class SourceUnsupported(SettingError):
         )
 
 
+class PropertyUnreadable(SettingError):
+    """A property of the source is not what Delta writes."""
+
+    code = ErrorCode.SOURCE_UNFIT
+
+    def __init__(self, uri: str, name: str, why: str) -> None:
+        self.uri, self.name = uri, name
+        super().__init__(
+            f"the property {name} of {uri} can't be read: {why}.",
+            f"set it, like ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ({name} = 'interval 30 days').",
+        )
+
+
 class LogGap(RebuildError):
     """A commit that is needed is not in the log."""
 

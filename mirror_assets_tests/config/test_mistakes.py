@@ -31,7 +31,7 @@ def mistakes(text: str) -> list[str]:
 
 
 TABLE_MISTAKES = [
-    ("compact: true", "compact: unknown setting; it is one of: keys, changes, start, on_break, slices, files, lag, source"),
+    ("compact: true", "compact: unknown setting; it is one of: keys, changes, start, on_break, slices, files, lag, retention, source"),
     ("onbreak: hold", "onbreak: unknown setting; did you mean 'on_break'?"),
     ("changes: row_tracking", "changes: this version mirrors `feed` only; `row_tracking` is coming"),
     ("changes: append_only", "changes: this version mirrors `feed` only; `append_only` is coming"),
@@ -109,7 +109,7 @@ ELSEWHERE = [
     ("partner: {name: ''}", "partner.name: it must not be empty"),
     ("partner: {source_version: 4.2}", "partner.source_version: expected text (quotes make it text), got 4.2"),
     ("mirror:", "mirror: expected settings below it (name: value), got nothing"),
-    ("defaults: {source: x}", "defaults.source: unknown setting; it is one of: keys, changes, start, on_break, slices, files, lag"),
+    ("defaults: {source: x}", "defaults.source: unknown setting; it is one of: keys, changes, start, on_break, slices, files, lag, retention"),
     ("defaults: {changes: row_tracking}", "defaults.changes: this version mirrors `feed` only; `row_tracking` is coming"),
     ("spark: {settings: {sql.x: 1}}", "spark.settings.sql.x: names of Spark settings start with `spark.`; Spark ignores others"),
     ("spark: {settings: {spark.x: [1]}}", "spark.settings.spark.x: expected text (quotes make it text), got a list"),
