@@ -51,6 +51,8 @@ class ErrorCode(str, Enum):
     LOG_GAP = "log_gap"
     SOURCE_BREAK = "source_break"
     DATA_FILE_MISSING = "data_file_missing"
+    RANGE_REFUSED = "range_refused"
+    START_REFUSED = "start_refused"
     HISTORY_EXPIRED = "history_expired"
     DUPLICATE_KEY = "duplicate_key"
     SPARK_FAILED = "spark_failed"

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from mirror_assets.cli.asked import add_range, asked_of
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.spark_log import spark_log
 from mirror_assets.errors import MirrorError, SettingError
@@ -46,13 +47,15 @@ def _run(options: argparse.Namespace) -> Exit:
 
     commands = {
         "demo": lambda: demo(options.folder, options.months, options.settings, as_json=options.json),
-        "run": lambda: execute.run(options.config, options.table, as_json=options.json),
+        "run": lambda: execute.run(options.config, options.table, asked_of(options), as_json=options.json),
         "check": lambda: execute.check(options.config, as_json=options.json),
         "rebuild": lambda: execute.rebuild(options.config, options.name, as_json=options.json),
         "replicate": lambda: execute.replicate(options.config, as_json=options.json),
         "doctor": lambda: doctor(options.config, as_json=options.json),
-        "plan": lambda: show.plan(options.config, options.table, as_json=options.json),
+        "plan": lambda: show.plan(options.config, options.table, asked_of(options).range, as_json=options.json),
         "status": lambda: show.status(options.config, options.table, as_json=options.json),
+            options.config, options.name, asked_of(options).range, options.limit, as_json=options.json
+        ),
         "reconcile": lambda: show.reconcile(options.config, options.table, as_json=options.json),
         "drop": lambda: drop(options.config, options.name, yes=options.yes, as_json=options.json),
         "fabric create": lambda: fabric.create(options.config, options.name, as_json=options.json),
@@ -79,6 +82,8 @@ def _parser() -> argparse.ArgumentParser:
     ):
         command = _configured(commands, name, text)
         command.add_argument("--table", action="append", default=[], help="only this table; may be repeated")
+        if name in ("run", "plan"):
+            add_range(command, "everything that has not landed")
     _configured(commands, "check", "run all asset checks; exit 1 on an ERROR")
     _configured(commands, "doctor", "ask the landing zone for what publishing exactly once rests on; exit 1 on a no")
     _configured(commands, "replicate", "let the local stand-in for Fabric's replicator apply what has landed")

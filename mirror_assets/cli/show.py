@@ -14,6 +14,8 @@ from mirror_assets.cli.exit import Exit, exit_code_of
 from mirror_assets.cli.output import note, show_json, show_records
 from mirror_assets.config import Config, TableSettings, load_config
 from mirror_assets.delta.log import SourceLog
+from mirror_assets.delta.plan import PlannedSlice
+from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.delta.session import open_session
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.folders import table_names
@@ -61,29 +63,17 @@ class StatusLine:
     message: str
 
 
-def plan(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
+def plan(path: Path | None, tables: Sequence[str], asked: Range = EVERYTHING, *, as_json: bool) -> Exit:
     """Show the pending slices, and where a break stops a table."""
     config = load_config(path)
     lines, errors = list[SliceLine](), list[MirrorError]()
     for work in _works(config, tables):
         try:
-            planned = plan_table(work)
+            planned = plan_table(work, asked=asked)
         except MirrorError as error:
             errors.append(error)
             continue
-        lines += [
-            SliceLine(
-                table=str(work.name),
-                slice=str(slice_key(one)),
-                kind="snapshot" if one.is_snapshot else "changes",
-                commits=1 if one.is_snapshot else one.last - one.first + 1,
-                rows=one.rows,
-                rows_exact=one.rows_exact,
-                bytes=one.bytes,
-                parts=one.parts,
-            )
-            for one in planned.slices
-        ]
+        lines += [_slice_line(work, one) for one in planned.slices]
         if planned.stop:
             note(f"{work.name}: stops before version {planned.stop.version}: {planned.stop.message}")
     if as_json:
@@ -103,6 +93,20 @@ def plan(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
         ]
         show_records("Pending slices", ("table", "slice", "kind", "commits", "rows", "bytes", "parts"), rows)
     return _told(errors)
+
+
+def _slice_line(work: TableWork, planned: PlannedSlice) -> SliceLine:
+    kind, commits = ("snapshot", 1) if planned.is_snapshot else ("changes", planned.last - planned.first + 1)
+    return SliceLine(
+        table=str(work.name),
+        slice=str(slice_key(planned)),
+        kind="start" if planned.is_start else kind,
+        commits=0 if planned.is_start else commits,
+        rows=planned.rows,
+        rows_exact=planned.rows_exact,
+        bytes=planned.bytes,
+        parts=planned.parts,
+    )
 
 
 def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
@@ -177,7 +181,7 @@ def _show_reconciliations(results: Sequence[Reconciliation]) -> None:
             str(result.version),
             "" if result.source_rows is None else str(result.source_rows),
             "" if result.mirror_rows is None else str(result.mirror_rows),
-            "equal to source" if result.state is ReconcileState.EQUAL else result.state.value,
+            result.summary,
             ", ".join(result.columns),
         )
         for result in results
@@ -229,8 +233,8 @@ def _mirrored(mirror: Mirror, errors: list[MirrorError]) -> dict[TableName, Moni
 
 
 def _status(work: TableWork, mirrored: dict[TableName, MonitoredTable] | None) -> StatusLine:
-    uncovered, manifest, now = look(work), work.manifest(), time.time()
-    lag, horizon = table_lag(work, uncovered, now), feed_horizon(work, uncovered, now)
+    uncovered, now = look(work), time.time()
+    lag, horizon, manifest = table_lag(work, uncovered, now), feed_horizon(work, uncovered, now), uncovered.manifest
     status = mirrored.get(work.name) if mirrored else None
     absent = "not mirrored yet" if mirrored is not None else "unknown"
     return StatusLine(

@@ -19,7 +19,8 @@ from mirror_assets.config.model import (
 )
 from mirror_assets.config.onelake import OneLakeConfig, Staging
 from mirror_assets.config.source import SourceColumn, source_problems
-from mirror_assets.config.values import Changes, Compression, OnBreak, Start
+from mirror_assets.config.start import Start
+from mirror_assets.config.values import Changes, Compression, OnBreak
 from mirror_assets.config.workspace import load_workspace
 
 __all__ = [

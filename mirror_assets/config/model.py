@@ -11,6 +11,7 @@ from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
 from mirror_assets.config.fabric import FabricConfig
 from mirror_assets.config.onelake import OneLakeConfig
 from mirror_assets.config.origin import Origin
+from mirror_assets.config.start import HowToStart, Start
 from mirror_assets.config.values import (
     Bytes,
     Changes,
@@ -18,13 +19,11 @@ from mirror_assets.config.values import (
     Count,
     Folder,
     HowChanges,
-    HowToStart,
     Keys,
     OnBreak,
     Seconds,
     SparkName,
     SparkValue,
-    Start,
     TableKey,
     TableSource,
     Text,
@@ -111,7 +110,7 @@ class TableDefaults(Part):
 
     keys: Keys = Field(default=(), description="Columns that identify a row; needed for `changes: feed`.")
     changes: HowChanges = Field(default=Changes.FEED, description="How changes are found: by the change data feed.")
-    start: HowToStart = Field(default=Start.SNAPSHOT, description="What a new mirror starts with: the whole table.")
+    start: HowToStart = Field(default=Start.SNAPSHOT, description="What a new mirror starts with.")
     on_break: OnBreak = Field(
         default=OnBreak.REBUILD, description="Rebuild by itself, or hold for approval, when the source breaks."
     )

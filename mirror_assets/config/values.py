@@ -25,12 +25,6 @@ class Changes(str, Enum):
     FEED = "feed"
 
 
-class Start(str, Enum):
-    """What a new mirror starts with."""
-
-    SNAPSHOT = "snapshot"
-
-
 class OnBreak(str, Enum):
     """What happens when the source can't be followed any more."""
 
@@ -109,12 +103,6 @@ def _changes(value: object) -> object:
     return value
 
 
-def _start(value: object) -> object:
-    if value == "latest" or isinstance(value, dict):
-        raise ValueError("this version starts with `snapshot` only; other starts are coming")
-    return value
-
-
 def _distinct(keys: Sequence[str]) -> tuple[str, ...]:
     seen: dict[str, str] = {}
     for key in keys:
@@ -154,7 +142,6 @@ Folder = Annotated[Path, BeforeValidator(_folder)]
 TableSource = Annotated[str, BeforeValidator(_source)]
 Keys = Annotated[tuple[Text, ...], AfterValidator(_distinct)]
 HowChanges = Annotated[Changes, BeforeValidator(_changes)]
-HowToStart = Annotated[Start, BeforeValidator(_start)]
 TableKey = Annotated[str, AfterValidator(_table_key)]
 SparkName = Annotated[str, AfterValidator(_spark_name)]
 SparkValue = Annotated[str, BeforeValidator(_spark_value)]

@@ -62,7 +62,8 @@ class PlannedSlice:
     """One slice: commits `first` to `last` of one schema, and where their rows go.
 
     `spreads` has an entry for every commit that changes data; `parts` is 0 when none does. `vector_versions` are the
-    commits whose rows come from comparing deletion vectors. A snapshot slice has `first` 0 and the whole table.
+    commits whose rows come from comparing deletion vectors. A snapshot slice has `first` 0 and the whole table; a start
+    slice has `first` 0 and nothing, because what it covers is not to land.
     """
 
     life: int
@@ -79,6 +80,7 @@ class PlannedSlice:
     parts: int
     rows_exact: bool = True
     vector_versions: tuple[int, ...] = ()
+    is_start: bool = False
 
     @cached_property
     def schema(self) -> Schema:

@@ -14,7 +14,7 @@ def feed_horizon(work: TableWork, uncovered: Uncovered, now: float) -> Horizon:
 
     A table of which nothing has landed begins with a snapshot: it waits for no commit in particular.
     """
-    waits, times = uncovered.waits and uncovered.covered >= 0, uncovered.times
+    waits, times = uncovered.waits and uncovered.manifest is not None, uncovered.times
     is_there = waits and uncovered.next >= times.first
     return Horizon(
         uri=work.table.source,

@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 from mirror_assets.audit.retention import Horizon
 from mirror_assets.config import OnBreak
+from mirror_assets.delta.errors import LogGap
 from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.mirroring.horizon import feed_horizon
 from mirror_assets.mirroring.uncovered import look
@@ -89,5 +90,24 @@ def test_what_is_older_than_deleted_files_are_kept_lands_or_is_rebuilt(
     manifest = mirrored.work.manifest()
     assert manifest is not None
     assert (manifest.life, manifest.covered) == (2, mirrored.work.log.state().version)
+    mirrored.replicator.poll()
+    assert reconcile_table(mirrored.work, mirrored.replicator).state is ReconcileState.EQUAL
+
+
+def test_a_commit_that_was_cleaned_up_is_rebuilt_or_held(mirrored: Lab) -> None:
+    mirrored.sql("UPDATE {t} SET amount = 1 WHERE id = 2", "INSERT INTO {t} VALUES (700, 'x', 1)")
+    DeltaTable(mirrored.uri, version=7).create_checkpoint()
+    for version in range(7):
+        commit_file(Path(mirrored.uri), version).unlink()
+    _age(mirrored, 0)
+    mirrored.configure("on_break: hold")
+    with pytest.raises(LogGap, match="commit 6"):
+        mirrored.mirror()
+    mirrored.configure()
+    assert feed_horizon(mirrored.work, look(mirrored.work), _NOW).is_gone
+    mirrored.mirror()
+    manifest = mirrored.work.manifest()
+    assert manifest is not None
+    assert (manifest.life, manifest.covered) == (2, 7)
     mirrored.replicator.poll()
     assert reconcile_table(mirrored.work, mirrored.replicator).state is ReconcileState.EQUAL

@@ -1,0 +1,207 @@
+"""What a plan takes of a range, and where it begins; from logs alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from mirror_assets.config import ConfigInvalid
+from mirror_assets.config.load import parse_config
+from mirror_assets.delta.errors import RangeRefused, StartRefused
+from mirror_assets.delta.ranges import EVERYTHING, Range, parse_range
+from mirror_assets.mirroring.planning import TablePlan, plan_key, plan_table
+from mirror_assets.mirroring.rebuild import may_rebuild
+from mirror_assets.mirroring.source import FeedOff
+from mirror_assets.mirroring.stage import slice_key
+from mirror_assets_tests.delta.handmade import column, commit_file, metadata_action, schema_string
+from mirror_assets_tests.mirroring.paper import FEED, Paper
+
+_DAY = 86_400.0
+_SCHEMA = schema_string(column("id"), column("name", "string"))
+
+
+def _paper(root: Path, settings: str = "") -> Paper:
+    """Five commits, one a day from 1970-01-02 on."""
+    paper = Paper(root, settings)
+    paper.create(_DAY)
+    for version in range(1, 5):
+        paper.commit(version, (version + 1) * _DAY)
+    return paper
+
+
+def _keys(plan: TablePlan) -> list[tuple[int, int]]:
+    return [(one.first, one.last) for one in plan.slices]
+
+
+def _asked(first: str | None = None, last: str | None = None, *, clip: bool = False) -> Range:
+    return parse_range(first, last, clip=clip)
+
+
+def test_slices_end_where_the_range_does(tmp_path: Path) -> None:
+    paper = _paper(tmp_path)
+    paper.cover(0)
+    assert _keys(plan_table(paper.work, asked=_asked(last="2"))) == [(1, 2)]
+    assert _keys(plan_table(paper.work, asked=_asked("0", "1970-01-04"))) == [(1, 2)]
+    assert _keys(plan_table(paper.work, asked=_asked("1"))) == [(1, 4)]
+    assert _keys(plan_table(paper.work, frozenset({1}), _asked(last="2"))) == [(1, 1), (2, 2)]
+
+
+def test_what_is_covered_is_skipped(tmp_path: Path) -> None:
+    paper = _paper(tmp_path)
+    paper.cover(3)
+    plan = plan_table(paper.work, asked=_asked("1", "2"))
+    assert (plan.slices, plan.stop) == ((), None)
+    assert _keys(plan_table(paper.work, asked=_asked("1", "4"))) == [(4, 4)]
+
+
+def test_a_range_never_leaves_a_gap(tmp_path: Path) -> None:
+    paper = _paper(tmp_path)
+    paper.cover(0)
+    with pytest.raises(RangeRefused, match="--from 2 would leave out what has not landed, from version 1 on"):
+        plan_table(paper.work, asked=_asked("2", "3"))
+    assert _keys(plan_table(paper.work, asked=_asked("1", "3"))) == [(1, 3)]
+
+
+def test_a_range_beyond_the_end_is_an_error_or_clipped(tmp_path: Path) -> None:
+    paper = _paper(tmp_path)
+    paper.cover(0)
+    with pytest.raises(RangeRefused, match="--clip"):
+        plan_table(paper.work, asked=_asked(last="9"))
+    assert _keys(plan_table(paper.work, asked=_asked(last="9", clip=True))) == [(1, 4)]
+    assert _keys(plan_table(paper.work, asked=_asked("9", clip=True))) == []
+
+
+def test_a_first_load_is_taken_at_the_end_of_the_range(tmp_path: Path) -> None:
+    (planned,) = plan_table(_paper(tmp_path).work, asked=_asked(last="2")).slices
+    assert (planned.is_snapshot, planned.last) == (True, 2)
+
+
+@pytest.mark.parametrize("start", ["snapshot", "{version: 2}"])
+def test_a_first_load_of_an_empty_range_is_nothing(tmp_path: Path, start: str) -> None:
+    assert plan_table(_paper(tmp_path, f"start: {start}").work, asked=_asked("9", clip=True)).slices == ()
+
+
+def test_a_first_load_before_the_feed_was_on_is_refused(tmp_path: Path) -> None:
+    paper = Paper(tmp_path)
+    paper.create(_DAY, delta__enableChangeDataFeed="false")
+    paper.commit(1, 2 * _DAY, metadata_action(_SCHEMA, **FEED))
+    with pytest.raises(RangeRefused, match="feed was off at version 0"):
+        plan_table(paper.work, asked=_asked(last="0"))
+    assert _keys(plan_table(paper.work)) == [(0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("start", "slices"),
+    [
+        ("latest", [(0, 4)]),
+        ("{version: 3}", [(0, 2), (3, 4)]),
+        ("{version: 5}", [(0, 4)]),
+        ("{version: 0}", [(0, 4)]),
+        ("{timestamp: 1970-01-04}", [(0, 1), (2, 4)]),
+        ("{timestamp: 1970-01-03 23:00:00 -01:00}", [(0, 1), (2, 4)]),
+        ("{timestamp: '1970-01-04 00:00:00.001'}", [(0, 2), (3, 4)]),
+        ("{timestamp: 1970-01-01}", [(0, 4)]),
+    ],
+)
+def test_a_start_covers_what_lies_before_it_with_a_slice_of_nothing(
+    tmp_path: Path, start: str, slices: list[tuple[int, int]]
+) -> None:
+    plan = plan_table(_paper(tmp_path, f"start: {start}").work)
+    assert _keys(plan) == slices
+    assert not any(one.is_snapshot for one in plan.slices)
+    first = plan.slices[0]
+    everything = start in ("{version: 0}", "{timestamp: 1970-01-01}")
+    assert (first.is_start, first.parts > 0) == (not everything, everything)
+    assert plan.slices[-1].last == plan.state.version
+
+
+@pytest.mark.parametrize(
+    ("start", "why"),
+    [
+        ("{version: 6}", "its newest commit is version 4"),
+        ("{timestamp: 1970-01-06 00:00:01}", "version 4, was made before"),
+    ],
+)
+def test_a_start_that_is_not_there_yet_is_refused(tmp_path: Path, start: str, why: str) -> None:
+    with pytest.raises(StartRefused, match=why):
+        plan_table(_paper(tmp_path, f"start: {start}").work)
+
+
+@pytest.mark.parametrize("start", ["{version: 2}", "{timestamp: 1970-01-04}"])
+def test_a_start_that_is_gone_from_history_is_refused_and_not_rebuilt(tmp_path: Path, start: str) -> None:
+    paper = _paper(tmp_path, f"start: {start}")
+    DeltaTable(paper.lake, version=3).create_checkpoint()
+    for version in range(3):
+        commit_file(paper.lake, version).unlink()
+    with pytest.raises(StartRefused, match="its log begins at version 3"):
+        plan_table(paper.work)
+    assert not may_rebuild(paper.work)
+    assert not paper.zone.exists()
+    assert _keys(plan_table(Paper(tmp_path, "start: {version: 3}").work)) == [(0, 2), (3, 4)]
+
+
+def test_a_start_where_the_feed_was_off_is_refused(tmp_path: Path) -> None:
+    paper = Paper(tmp_path, "start: {version: 1}")
+    paper.create(_DAY, delta__enableChangeDataFeed="false")
+    paper.commit(1, 2 * _DAY)
+    with pytest.raises(FeedOff):
+        plan_table(paper.work)
+    paper.commit(2, 3 * _DAY, metadata_action(_SCHEMA, **FEED))
+    paper.commit(3, 4 * _DAY)
+    with pytest.raises(StartRefused, match="feed was off at version 1"):
+        plan_table(paper.work)
+    assert _keys(plan_table(Paper(tmp_path, "start: {version: 2}").work)) == [(0, 1), (2, 3)]
+
+
+def test_a_start_counts_with_a_range(tmp_path: Path) -> None:
+    paper = _paper(tmp_path, "start: {version: 2}")
+    assert _keys(plan_table(paper.work, asked=_asked("1", "3"))) == [(0, 1), (2, 3)]
+    with pytest.raises(RangeRefused, match="begins with version 2"):
+        plan_table(paper.work, asked=_asked(last="0"))
+    with pytest.raises(RangeRefused, match="from version 2 on"):
+        plan_table(paper.work, asked=_asked("3"))
+
+
+@pytest.mark.parametrize("start", ["latest", "{version: 3}", "{version: 0}"])
+def test_slices_are_planned_again_by_their_keys(tmp_path: Path, start: str) -> None:
+    paper = _paper(tmp_path, f"start: {start}")
+    first = plan_table(paper.work).slices[0]
+    assert plan_key(paper.work, slice_key(first), None) == first
+    paper.commit(5, 6 * _DAY)
+    assert plan_key(paper.work, slice_key(first), None).last == first.last
+
+
+def test_a_start_slice_that_was_planned_for_another_start_is_refused(tmp_path: Path) -> None:
+    first = plan_table(_paper(tmp_path, "start: latest").work).slices[0]
+    with pytest.raises(StartRefused, match="up to version 4 was planned for another start"):
+        plan_key(Paper(tmp_path, "start: {version: 3}").work, slice_key(first), None)
+
+
+def test_who_has_chosen_no_snapshot_is_not_given_one_before_anything_has_landed(tmp_path: Path) -> None:
+    paper = _paper(tmp_path, "start: latest")
+    assert not may_rebuild(paper.work)
+    paper.cover(4)
+    assert may_rebuild(paper.work)
+    assert not may_rebuild(paper.work, _asked(last="4"))
+    assert not may_rebuild(_paper(tmp_path / "held", "on_break: hold").work, EVERYTHING)
+
+
+def test_a_tables_start_takes_the_place_of_the_defaults(tmp_path: Path) -> None:
+    assert str(_paper(tmp_path, "start: {version: 3}").work.table.start) == "version 3"
+    for wrong in ("{version: -1}", "{version: 1, timestamp: 1970-01-01}", "{}", "{timestamp: soon}", "now"):
+        with pytest.raises(ConfigInvalid, match="start: expected"):
+            _ = Paper(tmp_path, f"start: {wrong}").config
+
+
+@pytest.mark.parametrize("own", ["latest", "{version: 3}", "{timestamp: 1970-01-04 12:00:00}", "snapshot"])
+def test_a_tables_start_is_not_merged_with_the_defaults(own: str) -> None:
+    text = (
+        "landing_zone: {path: l}\ndefaults: {keys: [id], start: {version: 7}}\n"
+        f"tables: {{a: {{source: s, start: {own}}}, b: {{source: t}}}}"
+    )
+    config = parse_config(text.encode(), Path("/etc/mirror.yaml"), {})
+    alone = parse_config(text.replace(", start: {version: 7}", "").encode(), Path("/etc/mirror.yaml"), {})
+    assert config.table("a").start == alone.table("a").start
+    assert str(config.table("b").start) == "version 7"
