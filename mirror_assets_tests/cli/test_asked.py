@@ -12,6 +12,8 @@ from mirror_assets.cli import main
     [
         (["run", "--from", "yesterday"], "expected a version, or a time like"),
         (["plan", "--to", "2026-02-30"], "there is no such time"),
+        (["feed", "t", "--from", "2026-01-31 12:00:00 Mars/Base"], "is no time zone"),
+        (["feed", "t", "--limit", "0"], "expected a whole number from 1 on"),
     ],
 )
 def test_what_is_no_point_is_a_wrong_command_line(

@@ -1,6 +1,8 @@
-"""A mirror that begins without a snapshot, and ranges of a run: one table for all."""
+"""A mirror that begins without a snapshot, ranges of a run, and the feed on the command line: one table for all."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 
@@ -40,3 +42,22 @@ def test_only_what_comes_after_the_start_lands_and_is_compared(lab: Lab, capsys:
     lab.spark.sql(f"UPDATE delta.`{lab.root / 'mirror' / 'shop' / 'orders'}` SET amount = -1 WHERE id = 2")
     different = reconcile_table(lab.work, lab.replicator)
     assert (different.state, different.columns) == (ReconcileState.DIFFERENT, ("amount",))
+    _feed(lab, capsys)
+
+
+def _feed(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """The feed of the same table."""
+    capsys.readouterr()
+    assert _main(lab, "feed", "shop.orders", "--json") == 0
+    newest = json.loads(capsys.readouterr().out)
+    assert sorted((row["_commit_version"], row["_change_type"], row["id"]) for row in newest) == [
+        (5, "update_postimage", 500),
+        (5, "update_preimage", 5),
+    ]
+    assert _main(lab, "feed", "shop.orders", "--from", "2", "--to", "4", "--json", "--limit", "7") == 0
+    told = capsys.readouterr()
+    versions = [row["_commit_version"] for row in json.loads(told.out)]
+    assert (versions, len(versions)) == (sorted(versions), 7)
+    assert "there are more rows than 7" in told.err
+    assert _main(lab, "feed", "shop.orders", "--from", "9") == 2
+    assert _main(lab, "feed", "shop.orders", "--from", "9", "--clip") == 0
