@@ -15,6 +15,7 @@ from mirror_assets.automation.jobs import build_jobs
 from mirror_assets.automation.sensors import replicator_sensor, slices_sensor
 from mirror_assets.checks.landed import landed_checks
 from mirror_assets.checks.mirror import mirror_checks
+from mirror_assets.checks.source import source_checks
 from mirror_assets.checks.staged import staged_checks
 from mirror_assets.config import Config, load_config
 from mirror_assets.resources.catalog import resources
@@ -42,7 +43,12 @@ def build_definitions(config: Config) -> dg.Definitions:
         asset_checks=[
             check
             for table in tables
-            for check in (staged_checks(config, table), *landed_checks(config, table), *mirror_checks(config, table))
+            for check in (
+                *source_checks(config, table),
+                staged_checks(config, table),
+                *landed_checks(config, table),
+                *mirror_checks(config, table),
+            )
         ],
         sensors=[*(slices_sensor(config, table, by_name) for table in tables), replicator_sensor(config, by_name)],
         jobs=jobs,

@@ -8,7 +8,7 @@ import dagster as dg
 
 from mirror_assets.assets.items import MetadataItem
 from mirror_assets.assets.names import FAILED_SLICE_TAG, REBUILD_TAG
-from mirror_assets.delta.spark_errors import DataFileMissing
+from mirror_assets.delta.spark_errors import DataFileMissing, HistoryExpired
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.mirroring.errors import SnapshotLost
@@ -47,9 +47,9 @@ def materialize_slices(
 def mark_failed(instance: dg.DagsterInstance, run_id: str, key: SliceKey, error: MirrorError | None = None) -> None:
     """Tell the sensor, through the run's tags, which slice to stop before, and what only a rebuild mends.
 
-    A break of the source the sensor sees for itself; a file that is gone only a run can see.
+    A break of the source the sensor sees for itself; a file or version that can't be read any more only a run can see.
     """
-    rebuild = {REBUILD_TAG: error.what} if isinstance(error, DataFileMissing | SnapshotLost) else {}
+    rebuild = {REBUILD_TAG: error.what} if isinstance(error, DataFileMissing | HistoryExpired | SnapshotLost) else {}
     instance.add_run_tags(run_id, {FAILED_SLICE_TAG: str(key)} | rebuild)
 
 

@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check: what is wrong, by file or key, and the figures to show with it."""
+    """The result of one check: what is wrong, by file or key, and the figures to show with it.
+
+    `note` is what there is to say although nothing is wrong.
+    """
 
     check: str
     problems: tuple[str, ...] = ()
     figures: dict[str, int | float | str] = field(default_factory=dict)
+    note: str = ""
 
     @property
     def passed(self) -> bool:

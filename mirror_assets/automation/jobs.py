@@ -15,6 +15,7 @@ from mirror_assets.automation.mirror_tables import mirror_tables
 from mirror_assets.automation.report import RebuildReport, TableReport
 from mirror_assets.automation.waiting import mirror_wait
 from mirror_assets.config import Config, TableSettings
+from mirror_assets.delta.ranges import parse_range
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.rebuild import rebuild_table
@@ -35,9 +36,12 @@ Job: TypeAlias = dg.JobDefinition | UnresolvedAssetJobDefinition
 
 
 class MirrorTables(dg.Config):
-    """Which tables a run mirrors; all of the job's when empty."""
+    """Which tables a run mirrors, all of the job's when empty; and from which version or time to which."""
 
     tables: list[str] = Field(default_factory=list)
+    first: str | None = None
+    last: str | None = None
+    clip: bool = False
 
 
 class RebuildTable(dg.Config):
@@ -96,7 +100,8 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
         spark: LazyPySparkResource,
     ) -> list[TableReport]:
         chosen = [settings.table(name) for name in config.tables] if config.tables else settings.all_tables()
-        return mirror_tables(context, settings, chosen, landing_zone, sources, spark)
+        asked = parse_range(config.first, config.last, clip=config.clip)
+        return mirror_tables(context, settings, chosen, landing_zone, sources, spark, asked)
 
     @dg.op(description="Fail the run when a table failed; the others have gone on.")
     def all_mirrored(reports: list[TableReport]) -> None:

@@ -12,6 +12,7 @@ from mirror_assets.automation.events import SliceEvents
 from mirror_assets.automation.report import TableReport
 from mirror_assets.automation.waiting import mirror_wait
 from mirror_assets.config import Config, TableSettings
+from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.errors import MirrorError
 from mirror_assets.mirroring.errors import Unexpected
 from mirror_assets.mirroring.run import mirror_table
@@ -29,6 +30,7 @@ def mirror_tables(
     zone: LandingZone,
     sources: SourceTables,
     spark: LazyPySparkResource,
+    asked: Range = EVERYTHING,
 ) -> list[TableReport]:
     """A report of every table, in order; errors are in the reports."""
     events = SliceEvents(context)
@@ -38,7 +40,7 @@ def mirror_tables(
         try:
             work = table_work(settings, table, zone, sources, spark)
             wait = mirror_wait(mirror_of(settings, zone), table.name)
-            for mirrored in mirror_table(work, wait, context.log.info):
+            for mirrored in mirror_table(work, wait, context.log.info, asked):
                 events.log(work, mirrored)
                 report = report.with_slice(mirrored)
         except MirrorError as error:

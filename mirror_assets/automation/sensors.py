@@ -23,7 +23,7 @@ from mirror_assets.assets.names import (
 )
 from mirror_assets.assets.source import source_observation
 from mirror_assets.automation.jobs import REBUILD, REBUILD_OP, REPLICATE, Job, slices_job_name
-from mirror_assets.config import Config, OnBreak, TableSettings
+from mirror_assets.config import Config, TableSettings
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.errors import RebuildError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import SliceKey
@@ -33,6 +33,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.errors import stop_error
 from mirror_assets.mirroring.mirrors import stand_in
 from mirror_assets.mirroring.planning import TablePlan, plan_table
+from mirror_assets.mirroring.rebuild import may_rebuild
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.resources.catalog import mirror_of, planning_work
@@ -203,7 +204,7 @@ def _to_try(pending: Sequence[PlannedSlice], failed: str | None) -> Sequence[Pla
 
 
 def _rebuild(work: TableWork, why: str) -> dg.SensorResult | dg.SkipReason:
-    if work.table.on_break is OnBreak.HOLD:
+    if not may_rebuild(work):
         return dg.SkipReason(f"{work.name} is held for approval: {why}; run the job `{REBUILD}` to go on")
     return _request_rebuild(work)
 

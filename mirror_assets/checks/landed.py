@@ -11,6 +11,7 @@ from mirror_assets.checks.results import check_result, checking
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.lag import table_lag
+from mirror_assets.mirroring.uncovered import look
 from mirror_assets.resources.catalog import mirror_of, planning_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
@@ -36,8 +37,8 @@ def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
     @dg.asset_check(asset=zone, name="lag", description="How long the oldest uncovered commit has waited.")
     def lag(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
         with checking():
-            now = time.time()
-            return _lag_result(zone, table, table_lag(planning_work(config, table, landing_zone, sources), now))
+            work = planning_work(config, table, landing_zone, sources)
+            return _lag_result(zone, table, table_lag(work, look(work), time.time()))
 
     return [continuity, metadata, lag]
 

@@ -32,7 +32,7 @@ def check_result(
         check_name=finding.check,
         passed=finding.passed,
         severity=severity,
-        description=finding.message or None,
+        description=finding.message or finding.note or None,
         metadata=metadata,
     )
 

@@ -20,6 +20,7 @@ from mirror_assets.automation.jobs import (
     RebuildTable,
 )
 from mirror_assets.automation.report import RebuildReport, TableReport
+from mirror_assets.cli.asked import Asked
 from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.jobs import execute, failures
 from mirror_assets.cli.output import note, show_json, show_records
@@ -45,12 +46,12 @@ class CheckLine:
         return not self.passed and self.severity == dg.AssetCheckSeverity.ERROR.value
 
 
-def run(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
+def run(path: Path | None, tables: Sequence[str], asked: Asked, *, as_json: bool) -> Exit:
     """Mirror the tables until nothing is left; what it did to each."""
     config = load_config(path)
     for name in tables:
         config.table(name)
-    reports = mirror(config, tables)
+    reports = mirror(config, tables, asked)
     if as_json:
         show_json(reports)
     else:
@@ -58,9 +59,11 @@ def run(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
     return exit_code([report.family for report in reports if report.family])
 
 
-def mirror(config: Config, tables: Sequence[str] = ()) -> list[TableReport]:
+def mirror(config: Config, tables: Sequence[str] = (), asked: Asked | None = None) -> list[TableReport]:
     """The reports of a `mirror_all` run."""
-    result = execute(config, MIRROR_ALL, {TABLES_OP: MirrorTables(tables=list(tables))})
+    asked = asked or Asked()
+    ops = MirrorTables(tables=list(tables), first=asked.first, last=asked.last, clip=asked.clip)
+    result = execute(config, MIRROR_ALL, {TABLES_OP: ops})
     reports: list[TableReport] = result.output_for_node(TABLES_OP)
     return reports
 

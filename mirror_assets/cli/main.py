@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from mirror_assets.cli.asked import add_range, asked_of
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.spark_log import spark_log
 from mirror_assets.errors import MirrorError, SettingError
@@ -43,16 +44,20 @@ def _run(options: argparse.Namespace) -> Exit:
     from mirror_assets.cli.demo import demo
     from mirror_assets.cli.doctor import doctor
     from mirror_assets.cli.drop import drop
+    from mirror_assets.cli.feed import feed
 
     commands = {
         "demo": lambda: demo(options.folder, options.months, options.settings, as_json=options.json),
-        "run": lambda: execute.run(options.config, options.table, as_json=options.json),
+        "run": lambda: execute.run(options.config, options.table, asked_of(options), as_json=options.json),
         "check": lambda: execute.check(options.config, as_json=options.json),
         "rebuild": lambda: execute.rebuild(options.config, options.name, as_json=options.json),
         "replicate": lambda: execute.replicate(options.config, as_json=options.json),
         "doctor": lambda: doctor(options.config, as_json=options.json),
-        "plan": lambda: show.plan(options.config, options.table, as_json=options.json),
+        "plan": lambda: show.plan(options.config, options.table, asked_of(options).range, as_json=options.json),
         "status": lambda: show.status(options.config, options.table, as_json=options.json),
+        "feed": lambda: feed(
+            options.config, options.name, asked_of(options).range, options.limit, as_json=options.json
+        ),
         "reconcile": lambda: show.reconcile(options.config, options.table, as_json=options.json),
         "drop": lambda: drop(options.config, options.name, yes=options.yes, as_json=options.json),
         "fabric create": lambda: fabric.create(options.config, options.name, as_json=options.json),
@@ -79,6 +84,12 @@ def _parser() -> argparse.ArgumentParser:
     ):
         command = _configured(commands, name, text)
         command.add_argument("--table", action="append", default=[], help="only this table; may be repeated")
+        if name in ("run", "plan"):
+            add_range(command, "everything that has not landed")
+    feed = _configured(commands, "feed", "show rows of a source's change data feed, by version; needs no landing zone")
+    feed.add_argument("name", metavar="TABLE", help="the table's name in mirror.yaml")
+    add_range(feed, "the newest commit")
+    feed.add_argument("--limit", type=_count, default=100, metavar="N", help="most rows to show (default: 100)")
     _configured(commands, "check", "run all asset checks; exit 1 on an ERROR")
     _configured(commands, "doctor", "ask the landing zone for what publishing exactly once rests on; exit 1 on a no")
     _configured(commands, "replicate", "let the local stand-in for Fabric's replicator apply what has landed")
@@ -89,6 +100,12 @@ def _parser() -> argparse.ArgumentParser:
     drop.add_argument("--yes", action="store_true", help="don't ask")
     _fabric(commands)
     return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, got {text!r}")
+    return int(text)
 
 
 def _fabric(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -14,16 +14,20 @@ from mirror_assets.cli.exit import Exit, exit_code_of
 from mirror_assets.cli.output import note, show_json, show_records
 from mirror_assets.config import Config, TableSettings, load_config
 from mirror_assets.delta.log import SourceLog
+from mirror_assets.delta.plan import PlannedSlice
+from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.delta.session import open_session
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.mirroring.errors import stop_error
+from mirror_assets.mirroring.horizon import feed_horizon
 from mirror_assets.mirroring.lag import table_lag
 from mirror_assets.mirroring.mirrors import open_mirror
 from mirror_assets.mirroring.orphans import find_orphans
 from mirror_assets.mirroring.planning import plan_table
 from mirror_assets.mirroring.stage import slice_key
+from mirror_assets.mirroring.uncovered import look
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.mirroring.zone import open_exchange, open_zone, session_settings
 from mirror_assets.monitoring import Mirror, MonitoredTable
@@ -48,42 +52,30 @@ class SliceLine:
 
 @dataclass(frozen=True)
 class StatusLine:
-    """A table as the command line shows it."""
+    """A table as the command line shows it; `readable_seconds` are left to read the oldest commit that waits."""
 
     table: str
     tip: int
     covered: int
     lag_seconds: float
+    readable_seconds: float | None
     landed: int
     applied: int | None
     state: str
     message: str
 
 
-def plan(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
+def plan(path: Path | None, tables: Sequence[str], asked: Range = EVERYTHING, *, as_json: bool) -> Exit:
     """Show the pending slices, and where a break stops a table."""
     config = load_config(path)
     lines, errors = list[SliceLine](), list[MirrorError]()
     for work in _works(config, tables):
         try:
-            planned = plan_table(work)
+            planned = plan_table(work, asked=asked)
         except MirrorError as error:
             errors.append(error)
             continue
-        lines += [
-            SliceLine(
-                table=str(work.name),
-                slice=str(slice_key(one)),
-                kind="snapshot" if one.is_snapshot else "changes",
-                commits=1 if one.is_snapshot else one.last - one.first + 1,
-                rows=one.rows,
-                rows_exact=one.rows_exact,
-                bytes=one.bytes,
-                parts=one.parts,
-                chunk=str(one.chunk) if one.chunk else None,
-            )
-            for one in planned.slices
-        ]
+        lines += [_slice_line(work, one) for one in planned.slices]
         if planned.stop:
             note(stop_error(work.name, planned.stop).what)
     if as_json:
@@ -103,6 +95,21 @@ def plan(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
         ]
         show_records("Pending slices", ("table", "slice", "kind", "commits", "rows", "bytes", "parts"), rows)
     return _told(errors)
+
+
+def _slice_line(work: TableWork, planned: PlannedSlice) -> SliceLine:
+    kind, commits = ("snapshot", 1) if planned.is_snapshot else ("changes", planned.last - planned.first + 1)
+    return SliceLine(
+        table=str(work.name),
+        slice=str(slice_key(planned)),
+        kind="start" if planned.is_start else kind,
+        commits=0 if planned.is_start else commits,
+        rows=planned.rows,
+        rows_exact=planned.rows_exact,
+        bytes=planned.bytes,
+        parts=planned.parts,
+        chunk=str(planned.chunk) if planned.chunk else None,
+    )
 
 
 def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
@@ -125,6 +132,7 @@ def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
                 str(x.tip),
                 str(x.covered),
                 f"{x.lag_seconds:.0f}",
+                "" if x.readable_seconds is None else f"{x.readable_seconds / 3600:.1f}",
                 str(x.landed),
                 "" if x.applied is None else str(x.applied),
                 x.state,
@@ -132,7 +140,17 @@ def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
             )
             for x in lines
         ]
-        columns = ("table", "source", "covered", "lag seconds", "landed file", "applied file", "state", "message")
+        columns = (
+            "table",
+            "source",
+            "covered",
+            "lag seconds",
+            "hours left",
+            "landed file",
+            "applied file",
+            "state",
+            "message",
+        )
         show_records("Status", columns, rows)
     if not tables:
         _tell_orphans(config, store, errors)
@@ -166,7 +184,7 @@ def _show_reconciliations(results: Sequence[Reconciliation]) -> None:
             str(result.version),
             "" if result.source_rows is None else str(result.source_rows),
             "" if result.mirror_rows is None else str(result.mirror_rows),
-            "equal to source" if result.state is ReconcileState.EQUAL else result.state.value,
+            result.summary,
             ", ".join(result.columns),
         )
         for result in results
@@ -222,7 +240,8 @@ def _mirrored(mirror: Mirror, errors: list[MirrorError]) -> dict[TableName, Moni
 
 
 def _status(work: TableWork, mirrored: dict[TableName, MonitoredTable] | None) -> StatusLine:
-    lag, manifest = table_lag(work, time.time()), work.manifest()
+    uncovered, now = look(work), time.time()
+    lag, horizon, manifest = table_lag(work, uncovered, now), feed_horizon(work, uncovered, now), uncovered.manifest
     status = mirrored.get(work.name) if mirrored else None
     absent = "not mirrored yet" if mirrored is not None else "unknown"
     loading = str(manifest.loading) if manifest and manifest.loading else ""
@@ -231,6 +250,7 @@ def _status(work: TableWork, mirrored: dict[TableName, MonitoredTable] | None) -
         tip=lag.tip,
         covered=lag.covered,
         lag_seconds=round(lag.seconds, 1),
+        readable_seconds=horizon.seconds_left,
         landed=manifest.next_number - 1 if manifest else 0,
         applied=status.applied_number if status else 0,
         state=status.state.value if status else absent,

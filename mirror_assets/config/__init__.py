@@ -10,6 +10,7 @@ from mirror_assets.config.model import (
     LandingZoneConfig,
     MirrorConfig,
     PartnerConfig,
+    RetentionLimits,
     SliceLimits,
     SparkConfig,
     TableConfig,
@@ -18,7 +19,8 @@ from mirror_assets.config.model import (
 )
 from mirror_assets.config.onelake import OneLakeConfig, Staging
 from mirror_assets.config.source import SourceColumn, missing_columns, source_problems
-from mirror_assets.config.values import Changes, Compression, OnBreak, OnDropColumn, Start
+from mirror_assets.config.start import Start
+from mirror_assets.config.values import Changes, Compression, OnBreak, OnDropColumn
 from mirror_assets.config.workspace import load_workspace
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "OneLakeConfig",
     "PartnerConfig",
     "Problem",
+    "RetentionLimits",
     "SliceLimits",
     "SourceColumn",
     "SparkConfig",

@@ -11,6 +11,7 @@ from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
 from mirror_assets.config.fabric import FabricConfig
 from mirror_assets.config.onelake import OneLakeConfig
 from mirror_assets.config.origin import Origin
+from mirror_assets.config.start import HowToStart, Start
 from mirror_assets.config.values import (
     Bytes,
     Changes,
@@ -18,14 +19,12 @@ from mirror_assets.config.values import (
     Compression,
     Count,
     Folder,
-    HowToStart,
     Keys,
     OnBreak,
     OnDropColumn,
     Seconds,
     SparkName,
     SparkValue,
-    Start,
     TableKey,
     TableSource,
     Text,
@@ -101,6 +100,13 @@ class LagLimits(Part):
     error_seconds: Seconds | None = Field(default=None, description="Age of the oldest waiting commit that fails.")
 
 
+class RetentionLimits(Part):
+    """How soon a waiting commit may be gone from its source; null switches a limit off."""
+
+    warn_seconds: Seconds | None = Field(default=172_800, description="Time left to read it that warns.")
+    error_seconds: Seconds | None = Field(default=21_600, description="Time left to read it that fails.")
+
+
 class TableDefaults(Part):
     """Settings that every table has unless it sets its own."""
 
@@ -108,7 +114,7 @@ class TableDefaults(Part):
     columns: Columns | None = Field(default=None, description="Columns to mirror beside the keys; null: all.")
     changes: Changes = Field(default=Changes.FEED, description="How changes are found.")
     compact: bool = Field(default=False, description="Land one net change per key and slice, not one per commit.")
-    start: HowToStart = Field(default=Start.SNAPSHOT, description="What a new mirror starts with: the whole table.")
+    start: HowToStart = Field(default=Start.SNAPSHOT, description="What a new mirror starts with.")
     on_break: OnBreak = Field(
         default=OnBreak.REBUILD, description="Rebuild by itself, or hold for approval, when the source breaks."
     )
@@ -118,6 +124,9 @@ class TableDefaults(Part):
     slices: SliceLimits = Field(default_factory=SliceLimits, description="How commits are cut into slices.")
     files: FileSettings = Field(default_factory=FileSettings, description="How landing files are written.")
     lag: LagLimits = Field(default_factory=LagLimits, description="When the lag check warns and fails.")
+    retention: RetentionLimits = Field(
+        default_factory=RetentionLimits, description="When the retention check warns and fails."
+    )
 
 
 class TableConfig(TableDefaults):

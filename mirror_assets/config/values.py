@@ -27,12 +27,6 @@ class Changes(str, Enum):
     APPEND_ONLY = "append_only"
 
 
-class Start(str, Enum):
-    """What a new mirror starts with."""
-
-    SNAPSHOT = "snapshot"
-
-
 class OnBreak(str, Enum):
     """What happens when the source can't be followed any more."""
 
@@ -112,12 +106,6 @@ def local_source(value: object) -> object:
     return unquote(parts.path)
 
 
-def _start(value: object) -> object:
-    if value == "latest" or isinstance(value, dict):
-        raise ValueError("this version starts with `snapshot` only; other starts are coming")
-    return value
-
-
 def _distinct(keys: Sequence[str]) -> tuple[str, ...]:
     seen: dict[str, str] = {}
     for key in keys:
@@ -157,7 +145,6 @@ Folder = Annotated[Path, BeforeValidator(_folder)]
 TableSource = Annotated[str, BeforeValidator(_source)]
 Keys = Annotated[tuple[Text, ...], AfterValidator(_distinct)]
 Columns = Annotated[tuple[Text, ...], Field(min_length=1), AfterValidator(_distinct)]
-HowToStart = Annotated[Start, BeforeValidator(_start)]
 TableKey = Annotated[str, AfterValidator(_table_key)]
 SparkName = Annotated[str, AfterValidator(_spark_name)]
 SparkValue = Annotated[str, BeforeValidator(_spark_value)]

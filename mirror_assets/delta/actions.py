@@ -85,6 +85,11 @@ class Metadata:
         """Whether rows keep their ids."""
         return self._is_on("delta.enableRowTracking")
 
+    @property
+    def in_commit_timestamps(self) -> bool:
+        """Whether commits hold their own time, which then counts more than their files'."""
+        return self._is_on("delta.enableInCommitTimestamps")
+
     def _is_on(self, name: str) -> bool:
         return self.configuration.get(name, "false").lower() == "true"
 
@@ -134,10 +139,19 @@ def parse_commit(version: int, data: bytes) -> CommitFile:
 
 def commit_time(data: bytes) -> int | None:
     """The commit's time in ms, without parsing its other actions; None when it has no commitInfo with one."""
+    return _timestamp(_info(data))
+
+
+def in_commit_time(data: bytes) -> int | None:
+    """The commit's in-commit timestamp, or None."""
+    return _info(data).get("inCommitTimestamp")
+
+
+def _info(data: bytes) -> _CommitInfo:
     for text in data.split(b"\n"):
         if b'"commitInfo"' in text and "commitInfo" in (line := _line(text)):
-            return _timestamp(line["commitInfo"])
-    return None
+            return line["commitInfo"]
+    return _CommitInfo()
 
 
 def _line(text: bytes) -> _Line:

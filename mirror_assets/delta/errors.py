@@ -57,6 +57,42 @@ class SourceUnsupported(SettingError):
         )
 
 
+class PropertyUnreadable(SettingError):
+    """A property of the source is not what Delta writes."""
+
+    code = ErrorCode.SOURCE_UNFIT
+
+    def __init__(self, uri: str, name: str, why: str) -> None:
+        self.uri, self.name = uri, name
+        super().__init__(
+            f"the property {name} of {uri} can't be read: {why}.",
+            f"set it, like ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ({name} = 'interval 30 days').",
+        )
+
+
+class RangeRefused(SettingError):
+    """A range of commits was asked for that the source does not have, or that can't be mirrored."""
+
+    code = ErrorCode.RANGE_REFUSED
+
+    def __init__(self, uri: str, why: str, next_step: str) -> None:
+        self.uri, self.why = uri, why
+        super().__init__(f"{uri} has no such range: {why}.", next_step)
+
+
+class StartRefused(SettingError):
+    """A mirror can't begin where `start` says."""
+
+    code = ErrorCode.START_REFUSED
+
+    def __init__(self, uri: str, start: str, why: str) -> None:
+        self.uri, self.start, self.why = uri, start, why
+        super().__init__(
+            f"the mirror of {uri} can't begin with `start: {start}`: {why}.",
+            "choose another start, `start: latest`, or `start: snapshot`, which lands the whole table; then run again.",
+        )
+
+
 class LogGap(RebuildError):
     """A commit that is needed is not in the log."""
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import FileSelector, PyFileSystem
+from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
 
 from mirror_assets.delta.actions import FileAction
 from mirror_assets.delta.storage_errors import translated
@@ -38,15 +38,17 @@ class SourceFiles:
     def modified_ms(self, version: int) -> int:
         """When the commit file was written, in ms."""
         with translated(self._uri):
-            info = self._system.get_file_info(commit_path(version))
-        return int((info.mtime_ns or 0) // 1_000_000)
+            return _written_ms(self._system.get_file_info(commit_path(version)))
 
-    def commit_versions(self) -> list[int]:
-        """Versions whose commit file is in the log, ascending; checkpoints and compacted logs are none."""
+    def commit_files(self) -> dict[int, int]:
+        """The versions whose commit file is in the log, ascending, and when each was written, in ms.
+
+        Checkpoints and compacted logs are none.
+        """
         with translated(self._uri):
             listing = self._system.get_file_info(FileSelector(_LOG, allow_not_found=True))
-        found = [_COMMIT.fullmatch(info.base_name) for info in listing]
-        return sorted(int(match[1]) for match in found if match)
+        found = [(_COMMIT.fullmatch(info.base_name), _written_ms(info)) for info in listing]
+        return dict(sorted((int(match[1]), written) for match, written in found if match))
 
     def rows_in_footer(self, action: FileAction) -> int | None:
         """Rows of a Parquet file of the table; None when it is gone, broken, or outside of the table's folder."""
@@ -67,6 +69,10 @@ class SourceFiles:
                 return data
         except FileNotFoundError:
             return None
+
+
+def _written_ms(info: FileInfo) -> int:
+    return int((info.mtime_ns or 0) // 1_000_000)
 
 
 def commit_path(version: int) -> str:

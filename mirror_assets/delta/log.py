@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from mirror_assets.delta.actions import CommitFile, Metadata, Protocol, commit_time, parse_commit
+from mirror_assets.delta.actions import CommitFile, Metadata, Protocol, commit_time, in_commit_time, parse_commit
 from mirror_assets.delta.chunks import DataFile
 from mirror_assets.delta.commits import Commit, describe
 from mirror_assets.delta.errors import LogGap, SourceNotDelta, SourceUnreadable
@@ -21,6 +21,7 @@ from mirror_assets.delta.files import SourceFiles
 from mirror_assets.delta.schema import canonical
 from mirror_assets.delta.state import SourceState
 from mirror_assets.delta.storage_errors import translated
+from mirror_assets.delta.times import CommitTimes, increasing
 from mirror_assets.errors import MirrorError
 
 __all__ = ["SourceLog", "SourceState"]
@@ -87,11 +88,24 @@ class SourceLog:
 
     def earliest(self) -> int:
         """The first version from which every commit up to the newest is in the log. Raises SourceNotDelta."""
-        versions = self._files.commit_versions()
-        if not versions:
+        return min(self._unbroken())
+
+    def times(self, state: SourceState) -> CommitTimes:
+        """When the commits from the earliest to the state's were made. Raises SourceNotDelta."""
+        written = {version: time for version, time in self._unbroken().items() if version <= state.version}
+        in_commit = self._in_commit_time if state.metadata.in_commit_timestamps else None
+        return CommitTimes(min(written, default=state.version + 1), increasing(list(written.values())), in_commit)
+
+    def _unbroken(self) -> dict[int, int]:
+        """The versions from which every commit up to the newest is there, and when their files were written."""
+        files = self._files.commit_files()
+        if not files:
             raise SourceNotDelta(self.uri)
-        holes = [after for before, after in pairwise(versions) if after != before + 1]
-        return holes[-1] if holes else versions[0]
+        holes = [after for before, after in pairwise(files) if after != before + 1]
+        return {version: time for version, time in files.items() if not holes or version >= holes[-1]}
+
+    def _in_commit_time(self, version: int) -> int | None:
+        return in_commit_time(self._data(version))
 
     def _open(self, version: int | None) -> DeltaTable:
         with translated(self.uri):

@@ -74,7 +74,7 @@ class PlannedSlice:
     `spreads` has an entry for every commit that changes data; `parts` is 0 when none does. `vector_versions` are the
     commits whose rows come from comparing deletion vectors; `restores`: one of them is a RESTORE, which brings old rows
     back. A snapshot slice has `first` 0 and the whole table, or one `chunk` of it; then rows, bytes and parts are the
-    chunk's.
+    chunk's. A start slice has `first` 0 and nothing, because what it covers is not to land.
     """
 
     life: int
@@ -93,6 +93,7 @@ class PlannedSlice:
     vector_versions: tuple[int, ...] = ()
     restores: bool = False
     chunk: FileChunk | None = None
+    is_start: bool = False
 
     @cached_property
     def schema(self) -> Schema:

@@ -13,10 +13,12 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from mirror_assets.delta.columns import quoted
 from mirror_assets.delta.versions import TableVersion, has_own_reader, require_own_reader
 
 CHANGE_TYPE = "_change_type"
 COMMIT_VERSION = "_commit_version"
+COMMIT_TIMESTAMP = "_commit_timestamp"
 
 # Delta compares the deletion vectors of each commit in a scan of its own; many in one read take far longer than a few.
 _VECTORS_AT_ONCE = 8
@@ -38,6 +40,17 @@ def read_changes(
         ranges = sub_ranges(first, last, vector_versions)
         return reduce(DataFrame.union, (_vectorised(spark, uri, begin, end, last) for begin, end in ranges))
     return read_changes_public(spark, uri, first, last)
+
+
+def feed_rows(
+    spark: SparkSession, uri: str, first: int, last: int, vector_versions: Sequence[int], limit: int
+) -> tuple[str, ...]:
+    """Up to `limit` rows of the same, ordered by version, each as a JSON object that begins with Delta's columns."""
+    frame = read_changes(spark, uri, first, last, vector_versions)
+    names = [COMMIT_VERSION, COMMIT_TIMESTAMP, CHANGE_TYPE]
+    names += [name for name in frame.columns if name not in names]
+    row = F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), {"ignoreNullFields": "false"})
+    return tuple(found[0] for found in frame.orderBy(COMMIT_VERSION).limit(limit).select(row).collect())
 
 
 def sub_ranges(first: int, last: int, vector_versions: Sequence[int]) -> list[tuple[int, int]]:

@@ -13,6 +13,7 @@ from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryErro
 
 _MISSING_FILE = re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST|PATH_NOT_FOUND|FileNotFoundException")
 _NO_FEED = "DELTA_MISSING_CHANGE_DATA"
+_EXPIRED = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _MAX_TEXT = 400
@@ -73,6 +74,19 @@ class FeedMissing(RebuildError):
         )
 
 
+class HistoryExpired(RebuildError):
+    """Delta does not read a version any more that is older than the table keeps deleted files."""
+
+    code = ErrorCode.HISTORY_EXPIRED
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        super().__init__(
+            "Delta refuses to read a version of the source that is older than its delta.deletedFileRetentionDuration.",
+            "run `mirror-assets rebuild` for the table; keep delta.deletedFileRetentionDuration longer than the lag.",
+        )
+
+
 class SparkOutOfSpace(RetryError):
     """Spark found no space left; nothing was published."""
 
@@ -114,6 +128,8 @@ def spark_error(error: Exception, folder: str) -> MirrorError:
         return SparkOutOfSpace(folder)
     if _NO_FEED in text:
         return FeedMissing(folder)
+    if _EXPIRED in text:
+        return HistoryExpired(folder)
     if _MISSING_FILE.search(text):
         return DataFileMissing(folder, short)
     return SparkFailed(folder, short)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from mirror_assets.config import Problem
+from mirror_assets.landing.format import Manifest, SliceKind, load
+from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.monitoring import Mirror, TableState
 from mirror_assets.replicator.reconcile import reconcile
 from mirror_assets.replicator.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
+from mirror_assets.storage import Store
 from mirror_assets.storage.credentials import CredentialKind
 
 _NO_IDENTITY = (
@@ -19,7 +22,8 @@ def reconcile_table(work: TableWork, mirror: Mirror) -> Reconciliation:
     """Whether the mirror is the source at the covered version; pending while files wait, missing before the first.
 
     Stopped while the replicator refuses to go on: then no file is waiting for anything but a person. Loading while a
-    snapshot has not landed whole: then there is no version that the mirror could be equal to.
+    snapshot has not landed whole: then there is no version that the mirror could be equal to. Of a mirror that began
+    without a snapshot only the rows that it has are compared: what it was given before is not known.
 
     Raises CoveredVersionGone, SourceUnreadable and MirrorUnreadable, and ConfigInvalid for a mirror that Spark can't
     read.
@@ -33,10 +37,12 @@ def reconcile_table(work: TableWork, mirror: Mirror) -> Reconciliation:
         )
     if manifest.loading is not None:
         return Reconciliation(str(work.name), ReconcileState.LOADING, version=-1, reason=str(manifest.loading))
+    since, last = first_landed(work.store, work.name, manifest), manifest.next_number - 1
+    if since is not None and last == 0:
+        return Reconciliation(str(work.name), ReconcileState.EQUAL, manifest.covered, 0, 0, since=since)
     if status is None or not status.has_applied(manifest):
         return Reconciliation(str(work.name), ReconcileState.PENDING, manifest.covered)
     _require_credential(work)
-    last = manifest.next_number - 1
     request = ReconcileRequest(
         table=str(work.name),
         source=work.table.source,
@@ -46,8 +52,19 @@ def reconcile_table(work: TableWork, mirror: Mirror) -> Reconciliation:
         mirror=status.location,
         applied_number=last,
         last_landed_number=last,
+        since=since,
     )
     return reconcile(work.spark(), request)
+
+
+def first_landed(store: Store, table: TableName, manifest: Manifest) -> int | None:
+    """The first version that landed in the manifest's life, where that began without a snapshot; else None."""
+    path = table.history(manifest.life, 1)
+    kept = load(store, Manifest, path)
+    begun = kept[0] if kept else manifest
+    if begun.generation != 1 or begun.kind is SliceKind.SNAPSHOT or begun.entries:
+        return None
+    return begun.covered + 1
 
 
 def _require_credential(work: TableWork) -> None:

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from mirror_assets.config import Changes, OnDropColumn
+from mirror_assets.config import Changes
 from mirror_assets.delta.chunks import cut_files, is_small
-from mirror_assets.delta.commits import Commit
-from mirror_assets.delta.errors import LogGap
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.plan import (
-    Break,
-    BreakKind,
-    Limits,
-    Plan,
-    PlannedSlice,
-    PlanRequest,
-    plan_slices,
-    snapshot_slice,
-)
+from mirror_assets.delta.errors import LogGap, RangeRefused
+from mirror_assets.delta.plan import Break, PlannedSlice, snapshot_slice
+from mirror_assets.delta.ranges import EVERYTHING, Bounds, Range, resolve
 from mirror_assets.delta.state import SourceState
 from mirror_assets.landing.format import Loading, Manifest
 from mirror_assets.landing.names import SliceKey
@@ -27,14 +17,14 @@ from mirror_assets.landing.rebuild import first_life
 from mirror_assets.landing.state import Footing, next_footing
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.before import Before
-from mirror_assets.mirroring.chosen import chosen_columns
+from mirror_assets.mirroring.changes import NO_LIMITS, limits_of, plan_changes
 from mirror_assets.mirroring.columns import recorded_columns, table_columns
 from mirror_assets.mirroring.errors import SliceUnfit, SnapshotLost, SourceBroke, stop_error
 from mirror_assets.mirroring.source import check_columns, check_source
+from mirror_assets.mirroring.start import Beginning, beginning, beginning_behind, begins_with_snapshot, start_slice
 from mirror_assets.mirroring.work import TableWork
 
-# The range of a slice that is asked for by its key is given: no limit may cut it again.
-_NO_LIMITS = Limits(max_commits=2**62, max_rows=2**62, max_bytes=2**62)
+_LATER = "give a later --to."
 
 
 @dataclass(frozen=True)
@@ -57,30 +47,40 @@ class TablePlan:
         return self.slices[:1] if self.slices and self.slices[0].chunk else self.slices
 
 
-def plan_table(work: TableWork, boundaries: frozenset[int] = frozenset()) -> TablePlan:
+def plan_table(work: TableWork, boundaries: frozenset[int] = frozenset(), asked: Range = EVERYTHING) -> TablePlan:
     """The plan of the table: a pure function of its log, its manifest and its settings.
 
-    `boundaries` are last versions of slices that are registered already, so that their keys stay as they are. Reads no
-    commit that is covered. Raises what the log, the manifest, and the check of settings against the source raise.
+    `boundaries` are last versions of slices that are registered already, so that their keys stay as they are; `asked`
+    is the range to plan. Reads no commit that is covered. Raises RangeRefused, StartRefused, and what the log, the
+    manifest, and the check of settings against the source raise.
     """
     state, manifest = work.log.state(), work.manifest()
+    bounds = None if asked.is_everything else resolve(work.table.source, work.log.times(state), asked)
     if manifest is None:
-        planned, footing = _snapshot(work, state, drive(first_life(work.name), work.store))
-        return TablePlan(state, None, footing, planned, None)
+        return _first_plan(work, state, boundaries, bounds)
+    footing = after_manifest(manifest)
     if manifest.loading is not None:
-        return TablePlan(state, manifest, after_manifest(manifest), plan_rest(work, manifest), None)
-    before = Before.landed(manifest)
+        return TablePlan(state, manifest, footing, plan_rest(work, manifest), None)
+    if bounds is not None and _is_over(work, bounds, manifest.covered, state):
+        return TablePlan(state, manifest, footing, (), None)
     check_columns(work.config, work.table, state, [column.name for column in manifest.columns])
-    plan = _changes(work, before, manifest.life, state, _limits(work), boundaries)
-    return TablePlan(state, manifest, after_manifest(manifest), plan.slices, plan.stop)
+    last = bounds.last if bounds else None
+    plan = plan_changes(work, Before.landed(manifest), manifest.life, state, limits_of(work), boundaries, last)
+    return TablePlan(state, manifest, footing, plan.slices, plan.stop)
 
 
-def plan_key(work: TableWork, key: SliceKey, before: Before) -> PlannedSlice:
-    """The slice that a partition key names, without what is covered before it.
+def plan_key(work: TableWork, key: SliceKey, before: Before | None) -> PlannedSlice:
+    """The slice that a partition key names, without what is covered before it; None before: the first without snapshot.
 
     Raises what a break in the key's range means (`stop_error`), and SliceUnfit when its schema changes within.
     """
-    plan = _changes(work, before, key.life, work.log.state(), _NO_LIMITS, frozenset(), key.last)
+    tip = work.log.state()
+    if before is None:
+        begins = beginning(work, tip)
+        if begins.version > 0:
+            return start_slice(beginning_behind(work, key.last, tip), key.life)
+        before = _before(work, begins)
+    plan = plan_changes(work, before, key.life, tip, NO_LIMITS, frozenset(), key.last)
     if plan.stop is not None:
         raise stop_error(work.name, plan.stop)
     if len(plan.slices) != 1:
@@ -117,9 +117,47 @@ def after_manifest(manifest: Manifest) -> Footing:
     return next_footing(manifest, life=manifest.life, incarnation=manifest.incarnation)
 
 
+def _first_plan(work: TableWork, tip: SourceState, boundaries: frozenset[int], bounds: Bounds | None) -> TablePlan:
+    """The plan of a table of which nothing has landed: a snapshot, or the changes from its start on."""
+    life, last = drive(first_life(work.name), work.store), bounds.last if bounds else tip.version
+    footing = next_footing(None, life=life, incarnation=uuid.uuid4().hex)
+    if bounds is not None and bounds.is_empty:
+        return TablePlan(tip, None, footing, (), None)
+    if begins_with_snapshot(work, life):
+        state = tip if last == tip.version else work.log.state(last)
+        if work.table.changes is Changes.FEED and tip.feed_enabled and not state.feed_enabled:
+            raise RangeRefused(work.table.source, f"the change data feed was off at version {last}", _LATER)
+        planned, footing = _snapshot(work, state, life)
+        return TablePlan(state, None, footing, planned, None)
+    begins = beginning(work, tip)
+    first = (start_slice(begins, life),) if begins.version else ()
+    if bounds is not None and last < begins.version - 1:
+        raise RangeRefused(work.table.source, f"the mirror begins with version {begins.version}", _LATER)
+    if bounds is not None and _is_over(work, bounds, begins.version - 1, tip):
+        return TablePlan(tip, None, footing, first, None)
+    plan = plan_changes(work, _before(work, begins), life, tip, limits_of(work), boundaries, last)
+    return TablePlan(tip, None, footing, (*first, *plan.slices), plan.stop)
+
+
+def _is_over(work: TableWork, bounds: Bounds, covered: int, tip: SourceState) -> bool:
+    """Whether nothing of the range is left. Raises RangeRefused when it would leave a gap behind what is covered."""
+    first = 0 if bounds.first is None else bounds.first
+    if covered + 1 < first <= bounds.last:
+        gap = f"--from {first} would leave out what has not landed, from version {covered + 1} on"
+        raise RangeRefused(work.table.source, gap, f"give --from {covered + 1}, an earlier one, or none.")
+    return bounds.is_empty or bounds.last <= covered <= tip.version
+
+
+def _before(work: TableWork, begins: Beginning) -> Before:
+    """What the first slice of changes follows: nothing has landed, so its schema is that of its own first commit."""
+    source = begins.source
+    columns = frozenset(column.name for column in table_columns(work.table, source.schema))
+    return Before(begins.version - 1, source.schema_string, source.table_id, columns)
+
+
 def _snapshot(work: TableWork, state: SourceState, life: int) -> tuple[tuple[PlannedSlice, ...], Footing]:
     check_source(work.config, work.table, state)
-    chunks = () if is_small(state, _limits(work)) else _chunks(work, state, life)
+    chunks = () if is_small(state, limits_of(work)) else _chunks(work, state, life)
     planned = chunks if len(chunks) > 1 else (snapshot_slice(state, life, work.table.files.target_rows),)
     return planned, next_footing(None, life=life, incarnation=uuid.uuid4().hex)
 
@@ -127,76 +165,5 @@ def _snapshot(work: TableWork, state: SourceState, life: int) -> tuple[tuple[Pla
 def _chunks(work: TableWork, state: SourceState, life: int, loading: Loading | None = None) -> tuple[PlannedSlice, ...]:
     """The chunks of the table as of the state's version, behind those that have landed."""
     landed = (loading.chunk.number, loading.chunk.end) if loading else (0, 0)
-    chunks = cut_files(work.log.files(state.version), _limits(work), *landed)
+    chunks = cut_files(work.log.files(state.version), limits_of(work), *landed)
     return tuple(snapshot_slice(state, life, work.table.files.target_rows, chunk) for chunk in chunks)
-
-
-def _limits(work: TableWork) -> Limits:
-    limits = work.table.slices
-    return Limits(limits.max_commits, limits.max_rows, limits.max_bytes)
-
-
-def _changes(
-    work: TableWork,
-    before: Before,
-    life: int,
-    tip: SourceState,
-    limits: Limits,
-    boundaries: frozenset[int],
-    last: int | None = None,
-) -> Plan:
-    """Slices of the commits after `before`, up to `last` or the tip."""
-    chosen = chosen_columns(work.table, before)
-    if chosen.stop is not None:
-        return Plan((), chosen.stop)
-    end = tip.version if last is None else min(last, tip.version)
-    tracked = work.table.changes is Changes.ROW_TRACKING
-    if tracked and (stop := _untracked(work.log, before)):
-        return Plan((), stop)
-    return plan_slices(
-        PlanRequest(
-            covered=before.covered,
-            life=life,
-            tip=end,
-            tip_table_id=tip.table_id,
-            commits=_commits(work, before.covered + 1, end),
-            schema_string=before.schema_string,
-            table_id=before.table_id,
-            keys=work.table.mirror_keys,
-            columns=work.table.columns,
-            dropped=chosen.dropped,
-            keep_dropped=work.table.on_drop_column is OnDropColumn.KEEP,
-            feed=work.table.changes is Changes.FEED,
-            row_tracking=tracked,
-            append_only=work.table.changes is Changes.APPEND_ONLY,
-            net=work.table.is_net,
-            limits=limits,
-            target_rows=work.table.files.target_rows,
-            boundaries=boundaries,
-            covered_table_id=_id_at(work.log, before) if tip.table_id != before.table_id else before.table_id,
-        )
-    )
-
-
-def _commits(work: TableWork, first: int, last: int) -> tuple[Commit, ...]:
-    """The commits; by row tracking, rows that were only rewritten don't land."""
-    commits = work.log.commits(first, last)
-    if work.table.changes is not Changes.ROW_TRACKING:
-        return commits
-    return tuple(replace(commit, rows=commit.changed_rows) for commit in commits)
-
-
-def _untracked(log: SourceLog, before: Before) -> Break | None:
-    """The break where rows had no ids yet at the covered version. Raises LogGap when that can't be read any more."""
-    if log.state(before.covered).metadata.row_tracking:
-        return None
-    message = f"row tracking was off at version {before.covered}, which has landed"
-    return Break(before.covered, BreakKind.ROW_TRACKING_DISABLED, message)
-
-
-def _id_at(log: SourceLog, before: Before) -> str | None:
-    """The table id at the covered version, or None when the log can't say any more."""
-    try:
-        return log.state(before.covered).table_id
-    except LogGap:
-        return None

@@ -19,6 +19,7 @@ from mirror_assets.mirroring.carry import carry_slice
 from mirror_assets.mirroring.land import require_loading
 from mirror_assets.mirroring.planning import after_manifest, plan_key, plan_rest, plan_snapshot
 from mirror_assets.mirroring.stage import stage_slice
+from mirror_assets.mirroring.start import begins_with_snapshot
 from mirror_assets.mirroring.work import TableWork
 
 
@@ -40,7 +41,7 @@ def stage_keys(work: TableWork, keys: Sequence[SliceKey]) -> Iterator[SliceRecor
         if key.first > footing.covered + 1:
             raise SliceMissing(str(work.name), str(key), footing.covered + 1)
         require_loading(str(work.name), key, footing)
-        if before is None:
+        if before is None and begins_with_snapshot(work, key.life):
             planned, footing = _all_but_the_last(work, key, footing)
         else:
             planned = plan_key(work, key, before)

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mirror_assets.config import OnBreak, Start
+from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.errors import MirrorError, RetryError
 from mirror_assets.landing.errors import (
     ManifestCorrupt,
@@ -62,6 +64,17 @@ class MirrorWait:
             if time.monotonic() >= deadline:
                 raise MirrorSlow(what, self.limit_seconds) from unanswered
             time.sleep(self.pause_seconds)
+
+
+def may_rebuild(work: TableWork, asked: Range = EVERYTHING) -> bool:
+    """Whether a break is followed by a rebuild without asking anybody.
+
+    Not in a run of a range, for a rebuild goes to the source's tip. And not in the place of a start that is no
+    snapshot: who has chosen it does not want the whole table.
+    """
+    if work.table.on_break is OnBreak.HOLD or not asked.is_everything:
+        return False
+    return work.table.start is Start.SNAPSHOT or work.manifest() is not None
 
 
 def rebuild_table(work: TableWork, wait: MirrorWait, report: Callable[[str], None]) -> Published:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from mirror_assets.audit.finding import Finding
-from mirror_assets.config import OnBreak
 from mirror_assets.delta.plan import PlannedSlice
+from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.delta.state import SourceState
 from mirror_assets.errors import RebuildError
 from mirror_assets.landing.errors import LostRace
@@ -20,7 +20,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.carry import carry_slice
 from mirror_assets.mirroring.errors import stop_error
 from mirror_assets.mirroring.planning import plan_table
-from mirror_assets.mirroring.rebuild import MirrorWait, rebuild_table
+from mirror_assets.mirroring.rebuild import MirrorWait, may_rebuild, rebuild_table
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
 
@@ -40,11 +40,14 @@ class MirroredSlice:
     seconds: float
 
 
-def mirror_table(work: TableWork, wait: MirrorWait, report: Callable[[str], None]) -> Iterator[MirroredSlice]:
-    """Each slice, or chunk of one, as it has landed, up to the source's tip; what was interrupted is ended first.
+def mirror_table(
+    work: TableWork, wait: MirrorWait, report: Callable[[str], None], asked: Range = EVERYTHING
+) -> Iterator[MirroredSlice]:
+    """Each slice, or chunk of one, as it has landed, up to the source's tip or the range's end.
 
-    Raises SourceBroke at a break with `on_break: hold`, RowsChanged, ChecksFailed, and what staging and landing raise;
-    the slices before have landed then. Where another run is ahead, it plans again.
+    What was interrupted is ended first. Raises SourceBroke at a break that is not rebuilt, RowsChanged, ChecksFailed,
+    RangeRefused, and what staging and landing raise; the slices before have landed then. Where another run is ahead, it
+    plans again.
     """
     running = drive(read_rebuild(work.name), work.store)
     if running is not None and running.is_running:
@@ -52,7 +55,7 @@ def mirror_table(work: TableWork, wait: MirrorWait, report: Callable[[str], None
     while True:
         try:
             drive(recover(work.name), work.store)
-            plan = plan_table(work)
+            plan = plan_table(work, asked=asked)
             for planned in plan.slices:
                 report(f"{work.name}: {_named(planned)}")
                 yield mirror_slice(work, plan.state, planned)
@@ -63,7 +66,7 @@ def mirror_table(work: TableWork, wait: MirrorWait, report: Callable[[str], None
         except LostRace as error:
             report(error.what)
         except RebuildError as error:
-            if work.table.on_break is OnBreak.HOLD:
+            if not may_rebuild(work, asked):
                 raise
             report(f"rebuild, because {error.what}")
             rebuild_table(work, wait, report)

@@ -108,6 +108,7 @@ def _judged(request: ReconcileRequest, sides: _Sides, source: _Fingerprint, mirr
         columns=sides.unfit + differing,
         samples=() if source == mirror else _samples(request, sides),
         ignored_columns=sides.ignored,
+        since=request.since,
     )
 
 
@@ -121,11 +122,14 @@ def _sides(spark: SparkSession, request: ReconcileRequest) -> _Sides:
     wanted = [(name, kind) for name, kind in request.columns if name in have]
     fit = [(name, kind) for name, kind in wanted if mirrored.get(name) == kind]
     names = tuple(name for name, _ in fit)
+    identity = _identity(request.keys, names)
+    ours = source.select(*[_landed(have[name], kind).alias(f"c{at}") for at, (name, kind) in enumerate(fit)])
+    theirs = mirror.select(*[F.col(_quoted(name)).alias(f"c{at}") for at, name in enumerate(names)])
     return _Sides(
-        source=source.select(*[_landed(have[name], kind).alias(f"c{at}") for at, (name, kind) in enumerate(fit)]),
-        mirror=mirror.select(*[F.col(_quoted(name)).alias(f"c{at}") for at, name in enumerate(names)]),
+        source=ours if request.since is None else _of_same_keys(ours, theirs, identity),
+        mirror=theirs,
         names=names,
-        identity=_identity(request.keys, names),
+        identity=identity,
         unfit=_unfit(source, [name for name, _ in wanted if name not in names], mirrored),
         ignored=tuple(name for name in mirrored if name not in dict(wanted)),
     )
@@ -136,6 +140,11 @@ def _source(spark: SparkSession, request: ReconcileRequest) -> DataFrame:
     source = spark.read.format("delta").option("versionAsOf", request.version).load(request.source)
     keyless = request.keys == (ROW_ID,) and ROW_ID not in source.columns
     return source.withColumn(ROW_ID, source.metadataColumn("_metadata").getField("row_id")) if keyless else source
+
+
+def _of_same_keys(rows: DataFrame, others: DataFrame, identity: Sequence[str]) -> DataFrame:
+    """The rows whose keys are among the others'."""
+    return rows.join(others.select(*identity), list(identity), "left_semi").select(*rows.columns)
 
 
 def _unfit(source: DataFrame, unlike: Sequence[str], mirrored: Mapping[str, str]) -> tuple[str, ...]:

@@ -30,7 +30,8 @@ class ReconcileRequest:
     """Compare the mirror at path `mirror` with the table at `source` as of `version`, the covered one.
 
     `columns` are the landed columns, each with its landing type as Spark spells it; without `keys` whole rows are
-    compared. While files up to `last_landed_number` wait to be applied, nothing is compared.
+    compared. While files up to `last_landed_number` wait to be applied, nothing is compared. `since` is the first
+    version that landed where the mirror began without a snapshot: then only the rows that the mirror has are compared.
     """
 
     table: str
@@ -42,6 +43,7 @@ class ReconcileRequest:
     applied_number: int
     last_landed_number: int
     max_samples: int = 10
+    since: int | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class Reconciliation:
 
     `reason` says why the replicator has stopped the table, or how far its first load is.
 
-    `columns` differ in some row; `ignored_columns` are only in the mirror, because the source dropped them.
+    `columns` differ in some row; `ignored_columns` are only in the mirror, because the source dropped them. With
+    `since` only the mirror's rows were compared, see ReconcileRequest; `source_rows` are those of the same keys.
     """
 
     table: str
@@ -77,3 +80,11 @@ class Reconciliation:
     ignored_columns: tuple[str, ...] = ()
     seconds: float = 0.0
     reason: str = ""
+    since: int | None = None
+
+    @property
+    def summary(self) -> str:
+        """The state in words."""
+        if self.state is not ReconcileState.EQUAL:
+            return str(self.state.value)
+        return "equal to source" if self.since is None else f"equal to source in what landed since {self.since}"

@@ -31,7 +31,7 @@ def mistakes(text: str) -> list[str]:
 
 
 TABLE_MISTAKES = [
-    ("history: true", "history: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, slices, files, lag, source"),
+    ("history: true", "history: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, slices, files, lag, retention, source"),
     ("onbreak: hold", "onbreak: unknown setting; did you mean 'on_break'?"),
     ("changes: cdc", "changes: expected 'feed', 'row_tracking' or 'append_only', got 'cdc'"),
     ("columns: []", "columns: it must not be empty"),
@@ -75,9 +75,9 @@ REPLACED = [
     ("[tailnum]", "\n    - a\n    - no", "8: tables.planes.keys.1: expected text (quotes make it text), got false"),
     ("[tailnum]", "['']", "6: tables.planes.keys.0: it must not be empty"),
     ("[tailnum]", "[a, b, A]", "6: tables.planes.keys: 'A' and 'a' are the same column"),
-    ("start: snapshot", "start: latest", "7: tables.planes.start: this version starts with `snapshot` only; other starts are coming"),
-    ("start: snapshot", "start: {version: 3}", "7: tables.planes.start: this version starts with `snapshot` only; other starts are coming"),
-    ("start: snapshot", "start: now", "7: tables.planes.start: expected 'snapshot', got 'now'"),
+    ("start: snapshot", "start: {version: -3}", "7: tables.planes.start: expected 'snapshot', 'latest', {version: N} or {timestamp: yyyy-MM-dd HH:mm:ss}, got {version: -3}"),
+    ("start: snapshot", "start: {timestamp: 2026-02-30}", "7: tables.planes.start: there is no such time as '2026-02-30' (day is out of range for month)"),
+    ("start: snapshot", "start: now", "7: tables.planes.start: expected 'snapshot', 'latest', {version: N} or {timestamp: yyyy-MM-dd HH:mm:ss}, got 'now'"),
     ("lake/planes", "{table: a.b.c}", "5: tables.planes.source: a table can't be looked up by its catalog name yet; give the path or URI of its folder"),
     ("lake/planes", "", "5: tables.planes.source: expected text (quotes make it text), got nothing"),
     ("lake/planes", "' '", "5: tables.planes.source: expected a path, got an empty text"),
@@ -111,7 +111,7 @@ ELSEWHERE = [
     ("partner: {name: ''}", "partner.name: it must not be empty"),
     ("partner: {source_version: 4.2}", "partner.source_version: expected text (quotes make it text), got 4.2"),
     ("mirror:", "mirror: expected settings below it (name: value), got nothing"),
-    ("defaults: {source: x}", "defaults.source: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, slices, files, lag"),
+    ("defaults: {source: x}", "defaults.source: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, slices, files, lag, retention"),
     ("spark: {settings: {sql.x: 1}}", "spark.settings.sql.x: names of Spark settings start with `spark.`; Spark ignores others"),
     ("spark: {settings: {spark.x: [1]}}", "spark.settings.spark.x: expected text (quotes make it text), got a list"),
     ("spark: {settings: {spark.x: }}", "spark.settings.spark.x: expected text (quotes make it text), got nothing"),

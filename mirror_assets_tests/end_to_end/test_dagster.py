@@ -245,7 +245,7 @@ def test_mirror_all_logs_slices_and_checks_only_job_fails_on_damage(lab: Lab, in
     passed = checks.execute_in_process(instance=instance, raise_on_error=False)
     assert passed.success
     names = {evaluation.check_name for evaluation in passed.get_asset_check_evaluations()}
-    assert {"row_order", "file_continuity", "metadata_unchanged", "lag", "reconciled"} <= names
+    assert {"row_order", "file_continuity", "metadata_unchanged", "lag", "retention", "reconciled"} <= names
     landing: Path = lab.folder / f"{1:020d}.parquet"
     landing.write_bytes(landing.read_bytes()[:-1])
     assert not checks.execute_in_process(instance=instance, raise_on_error=False).success

@@ -1,148 +1,207 @@
-"""Planning a load in chunks, from the log of a real table and a manifest that says what landed. No Spark."""
+"""What a plan takes of a range, and where it begins; from logs alone."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import dagster as dg
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
-from pyspark.sql import SparkSession
+from deltalake import DeltaTable
 
-from mirror_assets.assets.names import RANGE_END, RANGE_START
-from mirror_assets.cli.show import status
-from mirror_assets.config import load_config
-from mirror_assets.definitions import build_definitions
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.landing.format import Column
-from mirror_assets.landing.names import SliceKey
-from mirror_assets.landing.publish import publish
-from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.columns import landed_columns, recorded_columns
-from mirror_assets.mirroring.errors import SnapshotLost, SnapshotUnderWay, SourceBroke
-from mirror_assets.mirroring.land import land_slice
-from mirror_assets.mirroring.planning import plan_table
-from mirror_assets.mirroring.queue import stage_keys
+from mirror_assets.config import ConfigInvalid
+from mirror_assets.config.load import parse_config
+from mirror_assets.delta.errors import RangeRefused, StartRefused
+from mirror_assets.delta.ranges import EVERYTHING, Range, parse_range
+from mirror_assets.mirroring.planning import TablePlan, plan_key, plan_table
+from mirror_assets.mirroring.rebuild import may_rebuild
+from mirror_assets.mirroring.source import FeedOff
 from mirror_assets.mirroring.stage import slice_key
-from mirror_assets.mirroring.work import TableWork
-from mirror_assets.resources.catalog import resources
-from mirror_assets.storage import LocalStore
-from mirror_assets_tests.delta.handmade import commit_file
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, stage_chunk
+from mirror_assets_tests.delta.handmade import column, commit_file, metadata_action, schema_string
+from mirror_assets_tests.mirroring.paper import FEED, Paper
 
-KEY = SliceKey(1, 0, 2)
-_FEED = {"delta.enableChangeDataFeed": "true"}
-_SETTINGS = """
-landing_zone: {{path: ./landing}}
-mirror: {{path: ./mirror}}
-tables:
-  shop.orders:
-    source: ./lake
-    keys: [id]
-    slices: {{max_rows: {max_rows}}}
-"""
+_DAY = 86_400.0
+_SCHEMA = schema_string(column("id"), column("name", "string"))
 
 
-def _work(root: Path, max_rows: int = 10) -> TableWork:
-    file = root / "mirror.yaml"
-    file.write_text(_SETTINGS.format(max_rows=max_rows))
-    config = load_config(file)
-    (table,) = config.all_tables()
-    return TableWork(config, table, SourceLog(table.source), LocalStore(root / "landing"), _no_spark)
+def _paper(root: Path, settings: str = "") -> Paper:
+    """Five commits, one a day from 1970-01-02 on."""
+    paper = Paper(root, settings)
+    paper.create(_DAY)
+    for version in range(1, 5):
+        paper.commit(version, (version + 1) * _DAY)
+    return paper
 
 
-def _no_spark() -> SparkSession:
-    raise AssertionError("Spark was asked for")
+def _keys(plan: TablePlan) -> list[tuple[int, int]]:
+    return [(one.first, one.last) for one in plan.slices]
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> TableWork:
-    """Three files with ten rows each at version 2; then one commit more."""
-    for first in (0, 10, 20, 30):
-        rows = pa.table({"id": list(range(first, first + 10))})
-        write_deltalake(tmp_path / "lake", rows, mode="append", configuration=None if first else _FEED)
-    return _work(tmp_path)
+def _asked(first: str | None = None, last: str | None = None, *, clip: bool = False) -> Range:
+    return parse_range(first, last, clip=clip)
 
 
-@pytest.fixture
-def loading(lake: TableWork) -> TableWork:
-    """The same, of whose version 2 the first file has landed as a chunk."""
-    _land_first(lake, recorded_columns(landed_columns(lake.log.state(2).schema)))
-    return lake
+def test_slices_end_where_the_range_does(tmp_path: Path) -> None:
+    paper = _paper(tmp_path)
+    paper.cover(0)
+    assert _keys(plan_table(paper.work, asked=_asked(last="2"))) == [(1, 2)]
+    assert _keys(plan_table(paper.work, asked=_asked("0", "1970-01-04"))) == [(1, 2)]
+    assert _keys(plan_table(paper.work, asked=_asked("1"))) == [(1, 4)]
+    assert _keys(plan_table(paper.work, frozenset({1}), _asked(last="2"))) == [(1, 1), (2, 2)]
 
 
-def _land_first(work: TableWork, columns: tuple[Column, ...]) -> None:
-    state = work.log.state(2)
-    staged = stage_chunk(work.store, footing_of(work.store), end=1, of=3, last=2)
-    source = {"source_table_id": state.table_id, "source_schema": state.schema_string, "columns": columns}
-    drive(publish(TABLE, staged.model_copy(update=source), CHECKS), work.store)
+def test_what_is_covered_is_skipped(tmp_path: Path) -> None:
+    paper = _paper(tmp_path)
+    paper.cover(3)
+    plan = plan_table(paper.work, asked=_asked("1", "2"))
+    assert (plan.slices, plan.stop) == ((), None)
+    assert _keys(plan_table(paper.work, asked=_asked("1", "4"))) == [(4, 4)]
 
 
-def test_a_small_table_is_loaded_at_once(tmp_path: Path) -> None:
-    write_deltalake(tmp_path / "lake", pa.table({"id": [1, 2]}), configuration=_FEED)
-    for max_rows in (10, 1):  # a file is never cut
-        (planned,) = plan_table(_work(tmp_path, max_rows)).slices
-        assert (planned.rows, planned.chunk) == (2, None)
+def test_a_range_never_leaves_a_gap(tmp_path: Path) -> None:
+    paper = _paper(tmp_path)
+    paper.cover(0)
+    with pytest.raises(RangeRefused, match="--from 2 would leave out what has not landed, from version 1 on"):
+        plan_table(paper.work, asked=_asked("2", "3"))
+    assert _keys(plan_table(paper.work, asked=_asked("1", "3"))) == [(1, 3)]
 
 
-def test_what_is_left_of_a_load_is_planned_at_its_version(loading: TableWork) -> None:
-    plan = plan_table(loading)
-    assert plan.state.version == 3
-    assert [(planned.first, planned.last, str(planned.chunk), planned.rows) for planned in plan.slices] == [
-        (0, 2, "2 of 3", 10),
-        (0, 2, "3 of 3", 10),
-    ]
-    assert [slice_key(planned) for planned in plan.partitions] == [KEY]
+def test_a_range_beyond_the_end_is_an_error_or_clipped(tmp_path: Path) -> None:
+    paper = _paper(tmp_path)
+    paper.cover(0)
+    with pytest.raises(RangeRefused, match="--clip"):
+        plan_table(paper.work, asked=_asked(last="9"))
+    assert _keys(plan_table(paper.work, asked=_asked(last="9", clip=True))) == [(1, 4)]
+    assert _keys(plan_table(paper.work, asked=_asked("9", clip=True))) == []
 
 
-@pytest.mark.usefixtures("loading")
-def test_other_limits_cut_what_is_left_anew(tmp_path: Path) -> None:
-    (planned,) = plan_table(_work(tmp_path, max_rows=25)).slices
-    assert (str(planned.chunk), planned.rows, planned.is_snapshot) == ("2 of 2", 20, True)
+def test_a_first_load_is_taken_at_the_end_of_the_range(tmp_path: Path) -> None:
+    (planned,) = plan_table(_paper(tmp_path).work, asked=_asked(last="2")).slices
+    assert (planned.is_snapshot, planned.last) == (True, 2)
 
 
-def test_the_partition_stays_one_and_status_tells_how_far_it_is(
-    loading: TableWork, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("start", ["snapshot", "{version: 2}"])
+def test_a_first_load_of_an_empty_range_is_nothing(tmp_path: Path, start: str) -> None:
+    assert plan_table(_paper(tmp_path, f"start: {start}").work, asked=_asked("9", clip=True)).slices == ()
+
+
+def test_a_first_load_before_the_feed_was_on_is_refused(tmp_path: Path) -> None:
+    paper = Paper(tmp_path)
+    paper.create(_DAY, delta__enableChangeDataFeed="false")
+    paper.commit(1, 2 * _DAY, metadata_action(_SCHEMA, **FEED))
+    with pytest.raises(RangeRefused, match="feed was off at version 0"):
+        plan_table(paper.work, asked=_asked(last="0"))
+    assert _keys(plan_table(paper.work)) == [(0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("start", "slices"),
+    [
+        ("latest", [(0, 4)]),
+        ("{version: 3}", [(0, 2), (3, 4)]),
+        ("{version: 5}", [(0, 4)]),
+        ("{version: 0}", [(0, 4)]),
+        ("{timestamp: 1970-01-04}", [(0, 1), (2, 4)]),
+        ("{timestamp: 1970-01-03 23:00:00 -01:00}", [(0, 1), (2, 4)]),
+        ("{timestamp: '1970-01-04 00:00:00.001'}", [(0, 2), (3, 4)]),
+        ("{timestamp: 1970-01-01}", [(0, 4)]),
+    ],
+)
+def test_a_start_covers_what_lies_before_it_with_a_slice_of_nothing(
+    tmp_path: Path, start: str, slices: list[tuple[int, int]]
 ) -> None:
-    definitions = build_definitions(loading.config)
-    with dg.instance_for_test() as instance:
-        zone = resources(loading.config)
-        context = dg.build_sensor_context(instance=instance, definitions=definitions, resources=zone)
-        result = definitions.resolve_sensor_def("slices_shop__orders")(context)
-    assert isinstance(result, dg.SensorResult)
-    (request,) = result.run_requests or ()
-    assert {request.tags[RANGE_START], request.tags[RANGE_END]} == {str(KEY)}
-    assert [added.partition_keys for added in result.dynamic_partitions_requests or ()] == [[str(KEY)]]
-    status(loading.config.file, [], as_json=False)
-    assert "loading: 1 of 3 chunks of version 2" in " ".join(capsys.readouterr().out.split())
+    plan = plan_table(_paper(tmp_path, f"start: {start}").work)
+    assert _keys(plan) == slices
+    assert not any(one.is_snapshot for one in plan.slices)
+    first = plan.slices[0]
+    everything = start in ("{version: 0}", "{timestamp: 1970-01-01}")
+    assert (first.is_start, first.parts > 0) == (not everything, everything)
+    assert plan.slices[-1].last == plan.state.version
 
 
-def test_another_snapshot_has_to_wait(loading: TableWork) -> None:
-    with pytest.raises(SnapshotUnderWay, match="loading: 1 of 3 chunks of version 2"):
-        list(stage_keys(loading, [SliceKey(1, 0, 3)]))
-    with pytest.raises(SnapshotUnderWay):
-        land_slice(loading, SliceKey(1, 0, 3))
+@pytest.mark.parametrize(
+    ("start", "why"),
+    [
+        ("{version: 6}", "its newest commit is version 4"),
+        ("{timestamp: 1970-01-06 00:00:01}", "version 4, was made before"),
+    ],
+)
+def test_a_start_that_is_not_there_yet_is_refused(tmp_path: Path, start: str, why: str) -> None:
+    with pytest.raises(StartRefused, match=why):
+        plan_table(_paper(tmp_path, f"start: {start}").work)
 
 
-def test_a_version_that_left_the_log_is_a_reason_to_rebuild(loading: TableWork, tmp_path: Path) -> None:
-    DeltaTable(tmp_path / "lake").create_checkpoint()
-    for version in (0, 1, 2):
-        commit_file(tmp_path / "lake", version).unlink()
-    with pytest.raises(SnapshotLost, match="1 of 3 chunks of version 2 have landed"):
-        plan_table(loading)
+@pytest.mark.parametrize("start", ["{version: 2}", "{timestamp: 1970-01-04}"])
+def test_a_start_that_is_gone_from_history_is_refused_and_not_rebuilt(tmp_path: Path, start: str) -> None:
+    paper = _paper(tmp_path, f"start: {start}")
+    DeltaTable(paper.lake, version=3).create_checkpoint()
+    for version in range(3):
+        commit_file(paper.lake, version).unlink()
+    with pytest.raises(StartRefused, match="its log begins at version 3"):
+        plan_table(paper.work)
+    assert not may_rebuild(paper.work)
+    assert not paper.zone.exists()
+    assert _keys(plan_table(Paper(tmp_path, "start: {version: 3}").work)) == [(0, 2), (3, 4)]
 
 
-def test_a_source_that_was_replaced_is_a_reason_to_rebuild(loading: TableWork, tmp_path: Path) -> None:
-    (tmp_path / "lake").rename(tmp_path / "old")
-    for number in range(3):
-        rows, feed = pa.table({"id": [1, 2]}), None if number else _FEED
-        write_deltalake(tmp_path / "lake", rows, mode="append", configuration=feed)
-    with pytest.raises(SourceBroke, match="another table now"):
-        plan_table(loading)
+def test_a_start_where_the_feed_was_off_is_refused(tmp_path: Path) -> None:
+    paper = Paper(tmp_path, "start: {version: 1}")
+    paper.create(_DAY, delta__enableChangeDataFeed="false")
+    paper.commit(1, 2 * _DAY)
+    with pytest.raises(FeedOff):
+        plan_table(paper.work)
+    paper.commit(2, 3 * _DAY, metadata_action(_SCHEMA, **FEED))
+    paper.commit(3, 4 * _DAY)
+    with pytest.raises(StartRefused, match="feed was off at version 1"):
+        plan_table(paper.work)
+    assert _keys(plan_table(Paper(tmp_path, "start: {version: 2}").work)) == [(0, 1), (2, 3)]
 
 
-def test_columns_that_would_land_otherwise_are_a_reason_to_rebuild(lake: TableWork) -> None:
-    _land_first(lake, (Column(name="id", type="int"),))
-    with pytest.raises(SourceBroke, match="its columns are not the landed ones, and loading: 1 of 3 chunks"):
-        plan_table(lake)
+def test_a_start_counts_with_a_range(tmp_path: Path) -> None:
+    paper = _paper(tmp_path, "start: {version: 2}")
+    assert _keys(plan_table(paper.work, asked=_asked("1", "3"))) == [(0, 1), (2, 3)]
+    with pytest.raises(RangeRefused, match="begins with version 2"):
+        plan_table(paper.work, asked=_asked(last="0"))
+    with pytest.raises(RangeRefused, match="from version 2 on"):
+        plan_table(paper.work, asked=_asked("3"))
+
+
+@pytest.mark.parametrize("start", ["latest", "{version: 3}", "{version: 0}"])
+def test_slices_are_planned_again_by_their_keys(tmp_path: Path, start: str) -> None:
+    paper = _paper(tmp_path, f"start: {start}")
+    first = plan_table(paper.work).slices[0]
+    assert plan_key(paper.work, slice_key(first), None) == first
+    paper.commit(5, 6 * _DAY)
+    assert plan_key(paper.work, slice_key(first), None).last == first.last
+
+
+def test_a_start_slice_that_was_planned_for_another_start_is_refused(tmp_path: Path) -> None:
+    first = plan_table(_paper(tmp_path, "start: latest").work).slices[0]
+    with pytest.raises(StartRefused, match="up to version 4 was planned for another start"):
+        plan_key(Paper(tmp_path, "start: {version: 3}").work, slice_key(first), None)
+
+
+def test_who_has_chosen_no_snapshot_is_not_given_one_before_anything_has_landed(tmp_path: Path) -> None:
+    paper = _paper(tmp_path, "start: latest")
+    assert not may_rebuild(paper.work)
+    paper.cover(4)
+    assert may_rebuild(paper.work)
+    assert not may_rebuild(paper.work, _asked(last="4"))
+    assert not may_rebuild(_paper(tmp_path / "held", "on_break: hold").work, EVERYTHING)
+
+
+def test_a_tables_start_takes_the_place_of_the_defaults(tmp_path: Path) -> None:
+    assert str(_paper(tmp_path, "start: {version: 3}").work.table.start) == "version 3"
+    for wrong in ("{version: -1}", "{version: 1, timestamp: 1970-01-01}", "{}", "{timestamp: soon}", "now"):
+        with pytest.raises(ConfigInvalid, match="start: expected"):
+            _ = Paper(tmp_path, f"start: {wrong}").config
+
+
+@pytest.mark.parametrize("own", ["latest", "{version: 3}", "{timestamp: 1970-01-04 12:00:00}", "snapshot"])
+def test_a_tables_start_is_not_merged_with_the_defaults(own: str) -> None:
+    text = (
+        "landing_zone: {path: l}\ndefaults: {keys: [id], start: {version: 7}}\n"
+        f"tables: {{a: {{source: s, start: {own}}}, b: {{source: t}}}}"
+    )
+    config = parse_config(text.encode(), Path("/etc/mirror.yaml"), {})
+    alone = parse_config(text.replace(", start: {version: 7}", "").encode(), Path("/etc/mirror.yaml"), {})
+    assert config.table("a").start == alone.table("a").start
+    assert str(config.table("b").start) == "version 7"

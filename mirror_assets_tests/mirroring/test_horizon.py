@@ -1,0 +1,113 @@
+"""The horizon of a table, from its log; and what a run does behind it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from mirror_assets.audit.retention import Horizon
+from mirror_assets.config import OnBreak
+from mirror_assets.delta.errors import LogGap
+from mirror_assets.mirroring.compare import reconcile_table
+from mirror_assets.mirroring.horizon import feed_horizon
+from mirror_assets.mirroring.uncovered import look
+from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets_tests.delta.handmade import commit_file
+from mirror_assets_tests.lab import Lab
+from mirror_assets_tests.mirroring.paper import Paper
+
+_DAY = 86_400.0
+_NOW = 100 * _DAY
+
+
+@pytest.fixture
+def paper(tmp_path: Path) -> Paper:
+    """Five commits, one a day, of which the newest was made just now."""
+    made = Paper(tmp_path)
+    made.create(_NOW - 4 * _DAY)
+    for version in range(1, 5):
+        made.commit(version, _NOW - (4 - version) * _DAY)
+    return made
+
+
+def _horizon(paper: Paper) -> Horizon:
+    return feed_horizon(paper.work, look(paper.work), _NOW)
+
+
+def test_the_clock_runs_from_the_first_commit_that_waits(paper: Paper) -> None:
+    paper.cover(1)
+    horizon = _horizon(paper)
+    assert (horizon.version, horizon.waits, horizon.seconds_left) == (2, True, 5 * _DAY)
+
+
+def test_a_commit_that_is_gone_is_past_the_horizon(paper: Paper) -> None:
+    paper.cover(1)
+    assert not _horizon(paper).is_gone
+    DeltaTable(paper.lake, version=3).create_checkpoint()
+    for version in range(3):
+        commit_file(paper.lake, version).unlink()
+    assert (_horizon(paper).version, _horizon(paper).is_gone, _horizon(paper).seconds_left) == (2, True, 0.0)
+
+
+def test_nothing_waits_when_all_is_covered_and_before_the_first_load(paper: Paper) -> None:
+    assert not _horizon(paper).waits
+    paper.cover(4)
+    assert (_horizon(paper).version, _horizon(paper).seconds_left) == (5, None)
+
+
+def test_whether_it_rebuilds_is_the_settings_word(paper: Paper) -> None:
+    assert _horizon(paper).rebuilds
+    assert paper.work.table.on_break is OnBreak.REBUILD
+    assert not _horizon(Paper(paper.root, "on_break: hold")).rebuilds
+
+
+def _age(lab: Lab, days: float) -> None:
+    """Make every commit file of the source look as old as that; Delta goes by it."""
+    for file in (lab.root / "lake" / "orders" / "_delta_log").glob("*.json"):
+        old = file.stat().st_mtime - days * _DAY
+        os.utime(file, (old, old))
+    lab.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def test_what_is_older_than_deleted_files_are_kept_lands_or_is_rebuilt(
+    mirrored: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fast reader reads it while its files are there; Delta's public one refuses, and the table is rebuilt."""
+    mirrored.sql("UPDATE {t} SET amount = 1 WHERE id = 2")
+    _age(mirrored, 10)
+    mirrored.sql("INSERT INTO {t} VALUES (700, 'x', 1)")
+    assert [landed.planned.life for landed in mirrored.mirror()] == [1]
+    mirrored.sql("UPDATE {t} SET amount = 2 WHERE id = 2")
+    _age(mirrored, 10)
+    mirrored.sql("INSERT INTO {t} VALUES (701, 'x', 1)")
+    monkeypatch.setattr("mirror_assets.delta.reader._PROVED_VERSIONS", frozenset())
+    told = list[str]()
+    assert mirrored.mirror(told.append) == []
+    assert any("deletedFileRetentionDuration" in line for line in told if line.startswith("rebuild"))
+    manifest = mirrored.work.manifest()
+    assert manifest is not None
+    assert (manifest.life, manifest.covered) == (2, mirrored.work.log.state().version)
+    mirrored.replicator.poll()
+    assert reconcile_table(mirrored.work, mirrored.replicator).state is ReconcileState.EQUAL
+
+
+def test_a_commit_that_was_cleaned_up_is_rebuilt_or_held(mirrored: Lab) -> None:
+    mirrored.sql("UPDATE {t} SET amount = 1 WHERE id = 2", "INSERT INTO {t} VALUES (700, 'x', 1)")
+    DeltaTable(mirrored.uri, version=7).create_checkpoint()
+    for version in range(7):
+        commit_file(Path(mirrored.uri), version).unlink()
+    _age(mirrored, 0)
+    mirrored.configure("on_break: hold")
+    with pytest.raises(LogGap, match="commit 6"):
+        mirrored.mirror()
+    mirrored.configure()
+    assert feed_horizon(mirrored.work, look(mirrored.work), _NOW).is_gone
+    mirrored.mirror()
+    manifest = mirrored.work.manifest()
+    assert manifest is not None
+    assert (manifest.life, manifest.covered) == (2, 7)
+    mirrored.replicator.poll()
+    assert reconcile_table(mirrored.work, mirrored.replicator).state is ReconcileState.EQUAL
