@@ -28,6 +28,8 @@ from mirror_assets_tests.operations.operation import Lands, Operation
 from mirror_assets_tests.operations.overwrites import save_as_table
 from mirror_assets_tests.operations.source import COLUMNS, Source, values
 
+# Many statements in one test: on a machine that others use, they may take minutes.
+pytestmark = pytest.mark.timeout(900)
 _IDS = tuple(range(10))
 
 
