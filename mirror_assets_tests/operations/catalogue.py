@@ -1,11 +1,15 @@
-"""The catalogue of operations, in the order in which they make one history: each says what it needs to be there."""
+"""The catalogue of operations in chapters, each in the order in which it makes one history."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from mirror_assets_tests.operations import by_rust, layout, overwrites, restores, schema, streams
 from mirror_assets_tests.operations.operation import NOTHING, Lands, Operation, sql
 from mirror_assets_tests.operations.source import COLUMNS, values
 
+_BEFORE_OVERWRITES = (0, 2, 3, 5, 7, 9, 11, 12, 30, 31, 300, 301)
+_BEFORE_RESTORES = (*range(10), 600, 601, 602)
 _NEW = f"INSERT INTO {{t}} ({COLUMNS}) "
 _INSERT_ROW = f"INSERT ({COLUMNS}) VALUES (s.id, s.id % 2, 'merged', 1)"
 
@@ -77,14 +81,21 @@ MERGES = (
 
 # On any table, whatever else is in it.
 FEW = tuple(CHANGES[index] for index in (0, 2, 5, 6, 8))
+ON_PARTITIONS = (CHANGES[4], *CHANGES[10:], *overwrites.ON_PARTITIONS, *schema.MAPPED_LATER)
 
-OPERATIONS: tuple[Operation, ...] = (
-    *CHANGES,
-    *MERGES,
-    *overwrites.OPERATIONS,
-    *streams.OPERATIONS,
-    *restores.OPERATIONS,
-    *by_rust.OPERATIONS,
-    *layout.OPERATIONS,
-    *schema.OPERATIONS,
+
+@dataclass(frozen=True)
+class Chapter:
+    """A run of operations, and the ids of the rows that are there before."""
+
+    name: str
+    ids: tuple[int, ...]
+    operations: tuple[Operation, ...]
+
+
+CHAPTERS = (
+    Chapter("changes and merges", tuple(range(10)), (*CHANGES, *MERGES)),
+    Chapter("overwrites and streams", _BEFORE_OVERWRITES, (*overwrites.OPERATIONS, *streams.OPERATIONS)),
+    Chapter("restores and delta-rs", _BEFORE_RESTORES, (*restores.OPERATIONS, *by_rust.OPERATIONS)),
+    Chapter("layout and schema", _BEFORE_RESTORES, (*layout.OPERATIONS, *schema.OPERATIONS)),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from pyspark.sql import SparkSession
 from mirror_assets.landing.format import MarkerCounts
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.operations import by_rust
-from mirror_assets_tests.operations.catalogue import CHANGES, FEW, OPERATIONS
+from mirror_assets_tests.operations.catalogue import CHAPTERS, FEW, ON_PARTITIONS, Chapter
 from mirror_assets_tests.operations.features import (
     BY_ID,
     BY_QUERY,
@@ -26,22 +25,23 @@ from mirror_assets_tests.operations.features import (
 )
 from mirror_assets_tests.operations.history import Done, landed_by_version, mirror_and_compare, perform
 from mirror_assets_tests.operations.operation import Lands, Operation
-from mirror_assets_tests.operations.overwrites import ON_PARTITIONS, save_as_table
-from mirror_assets_tests.operations.schema import MAPPED_LATER
+from mirror_assets_tests.operations.overwrites import save_as_table
 from mirror_assets_tests.operations.source import COLUMNS, Source, values
 
+# Many statements in one test: on a machine that others use, they may take minutes.
+pytestmark = pytest.mark.timeout(900)
+_IDS = tuple(range(10))
 
-def _history(
-    spark: SparkSession, root: Path, features: Features, operations: Sequence[Operation], commits: int = 30
-) -> None:
+
+def _history(spark: SparkSession, root: Path, features: Features, chapter: Chapter, commits: int = 30) -> None:
     lab = Lab(spark, root / "lab")
     lab.root.mkdir()
     lab.configure(defaults=f"slices: {{max_commits: {commits}}}\n  files: {{target_rows: 1}}")
     source = Source(spark, lab.uri)
     features.create(source)
-    source.sql(f"INSERT INTO {{t}} ({COLUMNS}) {values(range(10))}")
+    source.sql(f"INSERT INTO {{t}} ({COLUMNS}) {values(chapter.ids)}")
     list(mirror_and_compare(lab))
-    done = perform(source, [operation for operation in operations if operation.fits(features.traits)])
+    done = perform(source, [operation for operation in chapter.operations if operation.fits(features.traits)])
     landed = landed_by_version(list(mirror_and_compare(lab)))
     assert [problem for one in done for problem in _problems(one, landed)] == []
 
@@ -54,29 +54,37 @@ def _problems(done: Done, landed: dict[int, MarkerCounts]) -> list[str]:
     return [] if same else [f"{done.operation.name} (versions {list(done.versions)}): {found}, not {wanted}"]
 
 
-def test_every_operation_lands_as_what_it_is(spark: SparkSession, tmp_path: Path) -> None:
-    _history(spark, tmp_path, MODERN, OPERATIONS)
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+def test_every_operation_lands_as_what_it_is(spark: SparkSession, tmp_path: Path, chapter: Chapter) -> None:
+    _history(spark, tmp_path, MODERN, chapter)
 
 
 def test_operations_on_partitions(spark: SparkSession, tmp_path: Path) -> None:
-    _history(spark, tmp_path, PARTITIONED, (*CHANGES, *ON_PARTITIONS, *MAPPED_LATER))
+    _history(spark, tmp_path, PARTITIONED, Chapter("on partitions", _IDS, ON_PARTITIONS))
 
 
 def test_operations_by_delta_rs(spark: SparkSession, tmp_path: Path) -> None:
-    _history(spark, tmp_path, RUST, by_rust.OPERATIONS)
+    _history(spark, tmp_path, RUST, Chapter("by delta-rs", _IDS, by_rust.OPERATIONS))
 
 
-@pytest.mark.parametrize("features", [CLONED, IDENTITY, BY_ID], ids=lambda features: features.name)
+@pytest.mark.parametrize(
+    "features",
+    [CLONED, pytest.param(IDENTITY, marks=pytest.mark.soak), pytest.param(BY_ID, marks=pytest.mark.soak)],
+    ids=lambda features: features.name,
+)
 def test_a_table_of_another_kind(spark: SparkSession, tmp_path: Path, features: Features) -> None:
-    _history(spark, tmp_path, features, FEW)
+    _history(spark, tmp_path, features, Chapter("few", _IDS, FEW))
 
 
 def test_a_table_by_query_that_is_saved_over_by_name(spark: SparkSession, tmp_path: Path) -> None:
     saved = Operation("saveAsTable over it", save_as_table, Lands(updates=3, deletes=9))
-    _history(spark, tmp_path, BY_QUERY, (*FEW, saved))
+    _history(spark, tmp_path, BY_QUERY, Chapter("saved over", _IDS, (*FEW, saved)))
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("features", [PLAIN, PARTITIONED, VECTORS, MODERN], ids=lambda features: features.name)
-def test_a_slice_per_commit_lands_the_same(spark: SparkSession, tmp_path: Path, features: Features) -> None:
-    _history(spark, tmp_path, features, OPERATIONS, commits=1)
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+def test_a_slice_per_commit_lands_the_same(
+    spark: SparkSession, tmp_path: Path, features: Features, chapter: Chapter
+) -> None:
+    _history(spark, tmp_path, features, chapter, commits=1)
