@@ -36,25 +36,21 @@ def carry_slice(work: TableWork, planned: PlannedSlice, rebuild_life: int | None
     SnapshotLost for a chunk whose version can't be read any more.
     """
     footing = next_footing(work.manifest(), life=planned.life, incarnation=uuid.uuid4().hex)
+    _require_next(work, planned, footing)
     try:
         record, findings = stage_passed(work, planned, footing)
         return Carried(record, findings, land_next(work, record.key, rebuild_life))
     except MirrorError as error:
         if is_overtaken(work, footing):
             raise LostRace(str(work.name), str(slice_key(planned))) from error
+        if isinstance(error, DataFileMissing) and footing.loading is not None:
+            raise SnapshotLost(str(work.name), footing.loading, error.what) from error
         raise
 
 
 def stage_passed(work: TableWork, planned: PlannedSlice, footing: Footing) -> tuple[SliceRecord, tuple[Finding, ...]]:
-    """The slice staged on this footing, passed by its checks, and what they found. Raises as above."""
-    _require_next(work, planned, footing)
-    try:
-        staged = stage_slice(work, planned, footing)
-    except DataFileMissing as error:
-        if footing.loading is None:
-            raise
-        raise SnapshotLost(str(work.name), footing.loading, error.what) from error
-    record, findings = judge_slice(work, staged)
+    """The slice staged on this footing, passed by its checks, and what they found. Raises ChecksFailed."""
+    record, findings = judge_slice(work, stage_slice(work, planned, footing))
     require_passed(work, record, findings)
     return record, findings
 
