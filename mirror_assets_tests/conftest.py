@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
@@ -13,6 +14,10 @@ from mirror_assets.delta.session import open_session, spark_settings
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.onelake import LoopbackOneLake
+
+# How long an example takes is a matter of the machine.
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
 
 pytest_plugins = [
     "mirror_assets_tests.figures",

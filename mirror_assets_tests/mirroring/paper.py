@@ -85,7 +85,7 @@ class Paper:
             source_table_id=state.table_id,
             source_schema=state.schema_string,
             keys=("id",),
-            columns=(Column(name="id", type="bigint"),),
+            columns=(Column(name="id", type="bigint"), Column(name="name", type="string")),
             generation=1,
             attempt="paper",
             slice=str(SliceKey(1, 0, version)),
