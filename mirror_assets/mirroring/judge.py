@@ -81,9 +81,12 @@ def _row_findings(work: TableWork, staged: StagedSlice) -> tuple[Finding, ...]:
 
 
 def _uniqueness(work: TableWork, staged: StagedSlice, repeated: pa.Table, feed: Feed) -> Finding:
-    """A key may also be in two chunks: before the first of them lands, all keys of its version are looked at."""
+    """A key may also be in two chunks: before the first of them lands, all keys of its version are looked at.
+
+    A row id can't: it is in the source only once.
+    """
     record = staged.record
-    if record.chunk is None or record.chunk.number > 1:
+    if record.chunk is None or record.chunk.number > 1 or not work.table.keys:
         return key_uniqueness(staged, repeated, feed)
     return version_uniqueness(work.spark(), feed.uri, record.key.last, record.keys)
 

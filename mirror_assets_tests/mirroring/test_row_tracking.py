@@ -91,6 +91,13 @@ def test_rows_without_a_key_are_known_by_their_id(tracked: Lab) -> None:
     assert equal(tracked)
 
 
+def test_a_large_table_without_keys_is_loaded_in_chunks(tracked: Lab) -> None:
+    tracked.configure("changes: row_tracking", "slices: {max_rows: 10}", keys="[]")
+    tracked.sql("INSERT INTO {t} SELECT * FROM {t} WHERE id < 3")
+    assert [str(slice_.planned.chunk) for slice_ in tracked.mirror()] == ["1 of 2", "2 of 2"]
+    assert equal(tracked)
+
+
 def test_row_tracking_that_was_off_meanwhile_means_a_rebuild(tracked: Lab) -> None:
     tracked.configure("changes: row_tracking\n    on_break: hold")
     tracked.mirror()
