@@ -64,7 +64,7 @@ def _source(spark: SparkSession, uri: str, version: int) -> dict[object, dict[st
 def test_replaying_the_parts_gives_the_source(
     spark: SparkSession, tmp_path: Path, seed: int, *, deletion_vectors: bool
 ) -> None:
-    history = random_history(spark, tmp_path / "t", seed=seed, commits=10, deletion_vectors=deletion_vectors)
+    history = random_history(spark, tmp_path / "t", seed=seed, commits=7, deletion_vectors=deletion_vectors)
     rows: dict[object, dict[str, object]] = {}
     for first in range(1, history.tip + 1, 4):
         last = min(first + 3, history.tip)

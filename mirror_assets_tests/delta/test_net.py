@@ -76,7 +76,7 @@ def test_two_live_rows_of_one_key_are_refused_with_the_key(spark: SparkSession, 
 
 
 def test_net_changes_of_a_random_history_give_the_source(spark: SparkSession, tmp_path: Path) -> None:
-    history = random_history(spark, tmp_path / "t", seed=5, commits=8, deletion_vectors=True)
+    history = random_history(spark, tmp_path / "t", seed=5, commits=5, deletion_vectors=True)
     columns = (_COLUMNS[0], LandedColumn("part", "int"), _COLUMNS[1], LandedColumn("amount", "decimal(10,2)"))
     changes = read_changes(spark, history.uri, 1, history.tip)
     slice_ = NetSlice("t", ("id",), columns, 3)
