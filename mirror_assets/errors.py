@@ -120,9 +120,13 @@ class SettingError(MirrorError):
 
 
 class RebuildError(MirrorError):
-    """The table must be rebuilt; until then what landed stays as it is."""
+    """The table must be rebuilt; until then what landed stays as it is.
+
+    `only_reading_tells`: neither the log nor the landing zone says so, only whoever reads the source's rows.
+    """
 
     family = "rebuild"
+    only_reading_tells: ClassVar[bool] = False
 
 
 class StopError(MirrorError):

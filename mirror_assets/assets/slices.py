@@ -8,10 +8,8 @@ import dagster as dg
 
 from mirror_assets.assets.items import MetadataItem
 from mirror_assets.assets.names import FAILED_SLICE_TAG, REBUILD_TAG
-from mirror_assets.delta.spark_errors import DataFileMissing, HistoryExpired
-from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
+from mirror_assets.errors import MirrorError, RebuildError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.mirroring.errors import SnapshotLost
 
 Metadata = Mapping[str, MetadataItem]
 
@@ -47,10 +45,12 @@ def materialize_slices(
 def mark_failed(instance: dg.DagsterInstance, run_id: str, key: SliceKey, error: MirrorError | None = None) -> None:
     """Tell the sensor, through the run's tags, which slice to stop before, and what only a rebuild mends.
 
-    A break of the source the sensor sees for itself; a file or version that can't be read any more only a run can see.
+    A break of the source the sensor sees for itself; what only reading the source's rows tells, a run has to say.
     """
-    rebuild = {REBUILD_TAG: error.what} if isinstance(error, DataFileMissing | HistoryExpired | SnapshotLost) else {}
-    instance.add_run_tags(run_id, {FAILED_SLICE_TAG: str(key)} | rebuild)
+    tags = {FAILED_SLICE_TAG: str(key)}
+    if isinstance(error, RebuildError) and error.only_reading_tells:
+        tags[REBUILD_TAG] = error.what
+    instance.add_run_tags(run_id, tags)
 
 
 def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:

@@ -38,6 +38,7 @@ class RowIdsUnfit(RebuildError):
     """Rows appear whose commit versions say that they were there before."""
 
     code = ErrorCode.ROW_IDS_UNFIT
+    only_reading_tells = True
 
     def __init__(self, table: str, rows: int) -> None:
         self.table, self.rows = table, rows
@@ -52,6 +53,7 @@ class DataFileMissing(RebuildError):
     """A file that the log names is gone, by VACUUM or by hand."""
 
     code = ErrorCode.DATA_FILE_MISSING
+    only_reading_tells = True
 
     def __init__(self, folder: str, why: str) -> None:
         self.folder = folder
@@ -65,6 +67,7 @@ class FeedMissing(RebuildError):
     """The change data feed was off when a commit of the slice was made."""
 
     code = ErrorCode.FEED_DISABLED
+    only_reading_tells = True
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -78,6 +81,7 @@ class HistoryExpired(RebuildError):
     """Delta does not read a version any more that is older than the table keeps deleted files."""
 
     code = ErrorCode.HISTORY_EXPIRED
+    only_reading_tells = True
 
     def __init__(self, folder: str) -> None:
         self.folder = folder

@@ -53,6 +53,7 @@ class SnapshotLost(RebuildError):
     """The version that is being loaded in chunks can't be read any more."""
 
     code = ErrorCode.DATA_FILE_MISSING
+    only_reading_tells = True
 
     def __init__(self, table: str, loading: Loading, why: str) -> None:
         self.table, self.loading = table, loading
