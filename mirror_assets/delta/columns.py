@@ -45,10 +45,8 @@ def optional(value: Column, column: LandedColumn) -> Column:
 
 
 def described(columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> list[Column]:
-    """The landed columns in order; the first carries the receipt into every file's footer."""
-    first, *rest = columns
-    carrier = optional(F.col(quoted(first.name)), first).alias(first.name, metadata=dict(footer))
-    return [carrier, *(optional(F.col(quoted(column.name)), column).alias(column.name) for column in rest)]
+    """The landed columns of rows that have them by name; the first carries the receipt into every file's footer."""
+    return _carrying([F.col(quoted(column.name)) for column in columns], columns, footer)
 
 
 def row_id(rows: DataFrame) -> Column:
@@ -57,13 +55,16 @@ def row_id(rows: DataFrame) -> Column:
 
 
 def inserted_row(rows: DataFrame, columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> list[Column]:
-    """The landed columns of the source's rows; the first carries the receipt into every file's footer."""
+    """The landed columns of the source's rows; the first carries the receipt likewise."""
     values = [row_id(rows) if column.is_row_id else landed_value(column, rows) for column in columns]
-    metadata = [dict(footer), *([{}] * (len(columns) - 1))]
-    return [
-        optional(value, column).alias(column.name, metadata=notes)
-        for value, column, notes in zip(values, columns, metadata, strict=True)
-    ]
+    return _carrying(values, columns, footer)
+
+
+def _carrying(values: Sequence[Column], columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> list[Column]:
+    first, *rest = [optional(value, column) for value, column in zip(values, columns, strict=True)]
+    names = [column.name for column in columns]
+    carrier = first.alias(names[0], metadata=dict(footer))
+    return [carrier, *(value.alias(name) for value, name in zip(rest, names[1:], strict=True))]
 
 
 def values_where(

@@ -1,4 +1,4 @@
-"""Reads a Delta table's change feed: the fastest reader that the session allows, behind one function; and its files.
+"""Reads a Delta table's change feed: the fastest reader that the session allows, behind one function.
 
 `readChangeFeed` is the public contract. It goes through RDD[Row]; `CDCReader.changesToBatchDF` gives the same rows as
 a vectorised scan, 1.5 to 2 times as fast, but is private: it is used only in a classic session and with the Delta

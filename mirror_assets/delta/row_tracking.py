@@ -44,15 +44,18 @@ class TrackedNames:
 
 
 def read_tracked(
-    spark: SparkSession, range_: TrackedRange, columns: Sequence[LandedColumn], keys: Sequence[str]
+    spark: SparkSession,
+    range_: TrackedRange,
+    columns: Sequence[LandedColumn],
+    keys: Sequence[str],
+    names: TrackedNames,
 ) -> DataFrame:
-    """Old and new rows of the differing files in a feed's shape, with their `TrackedNames`; old ones have only `keys`.
+    """Old and new rows of the differing files in a feed's shape, beside their `names`; old ones have only `keys`.
 
     New rows that can't have changed are bare: they have only `keys`, too. Raises SessionUnfit, and what Spark raises
     when a version can't be read any more.
     """
     require_own_reader(spark, "`changes: row_tracking`")
-    names = TrackedNames.beside(columns)
     before, last = (TableVersion.opened(spark, range_.uri, version) for version in (range_.before, range_.last))
     old, new = before.rows_not_in(last), last.rows_not_in(before)
     bare = F.lit(col=False) if range_.restored else _commit(new) <= range_.before

@@ -76,7 +76,8 @@ def _encode_net(
     with spark_errors(work.table.source):
         if work.table.changes is Changes.ROW_TRACKING:
             range_ = TrackedRange(work.table.source, planned.first - 1, planned.last, planned.restores)
-            changes, names = read_tracked(spark, range_, columns, keys), TrackedNames.beside(columns)
+            names = TrackedNames.beside(columns)
+            changes = read_tracked(spark, range_, columns, keys, names)
             net = NetSlice(table, keys, columns, planned.parts, (names.row_id, names.commit), names.bare)
         else:
             changes = read_changes(spark, work.table.source, planned.first, planned.last, planned.vector_versions)

@@ -100,7 +100,7 @@ def _not_run(because: Finding, checks: Iterable[str]) -> tuple[Finding, ...]:
 def _feed(work: TableWork, record: SliceRecord, *, repeats: bool) -> Feed:
     """Where the feed is read again; the log is asked only when a key is repeated."""
     key, names = record.key, {column.name for column in record.columns}
-    asked = repeats and record.kind.has_markers
+    asked = repeats and record.kind is SliceKind.CHANGES
     commits = work.log.commits(key.first, key.last) if asked else ()
     return Feed(
         work.table.source,

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from mirror_assets.landing.names import PROCESSED, landing_number
 from mirror_assets.storage import Content
 from mirror_assets.storage.onelake.etags import bare
-from mirror_assets.storage.onelake.patience import Patience
 from mirror_assets.storage.onelake.store import OneLakeStore
 from mirror_assets_tests.faults.watch import Watch
 from mirror_assets_tests.landing.staging import TABLE
@@ -16,23 +15,9 @@ from mirror_assets_tests.onelake.account import LANDING_ZONE
 from mirror_assets_tests.onelake.stores import loopback_store
 from mirror_assets_tests.onelake.tree import File, Node
 from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.storage.onelake.wire import Clock
 
 _PREFIX = f"{LANDING_ZONE}/"
-
-
-class Clock:
-    """A time that passes only while somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def read(self) -> float:
-        """Seconds."""
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        """Let them pass."""
-        self.now += seconds
 
 
 class Bench:
@@ -40,9 +25,7 @@ class Bench:
 
     def __init__(self, server: LoopbackOneLake) -> None:
         self.server, self.item = server, server.new_item()
-        clock = Clock()
-        patience = Patience(limit_seconds=2.0, clock=clock.read, sleep=clock.sleep)
-        self.store: OneLakeStore = loopback_store(server, self.item, patience)
+        self.store: OneLakeStore = loopback_store(server, self.item, Clock().patience(limit_seconds=2.0))
         self.watch = Watch(self.item)
         self._saved: Mapping[str, Node] = self.item.saved()
 

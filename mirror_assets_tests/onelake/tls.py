@@ -6,6 +6,7 @@ import asyncio
 import socket
 import sys
 import threading
+from abc import ABC, abstractmethod
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,7 +22,7 @@ _GOODBYE = 0.05  # TLS connections need some turns of the loop to close
 _HANG_UP: dict[str, Any] = {"ssl_shutdown_timeout": _GOODBYE / 2} if sys.version_info >= (3, 11) else {}
 
 
-class TlsServer:
+class TlsServer(ABC):
     """Listens on a port of 127.0.0.1; `with` starts and stops it.
 
     `folder` gets the certificate that clients have to trust. Port 0 is any that is free.
@@ -33,9 +34,9 @@ class TlsServer:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=type(self).__name__, daemon=True)
 
+    @abstractmethod
     def application(self) -> web.Application:
         """What answers."""
-        raise NotImplementedError
 
     @property
     def url(self) -> str:
