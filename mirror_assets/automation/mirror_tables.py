@@ -14,6 +14,7 @@ from mirror_assets.automation.waiting import mirror_wait
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.errors import MirrorError
+from mirror_assets.landing.publish import Published
 from mirror_assets.mirroring.errors import Unexpected
 from mirror_assets.mirroring.run import mirror_table
 from mirror_assets.resources.catalog import mirror_of, table_work
@@ -37,10 +38,15 @@ def mirror_tables(
 
     def one(table: TableSettings) -> TableReport:
         report = TableReport(str(table.name))
+
+        def rebuilt(published: Published) -> None:
+            nonlocal report
+            report = report.with_rebuild(published)
+
         try:
             work = table_work(settings, table, zone, sources, spark)
             wait = mirror_wait(mirror_of(settings, zone), table.name)
-            for mirrored in mirror_table(work, wait, context.log.info, asked):
+            for mirrored in mirror_table(work, wait, context.log.info, asked, rebuilt):
                 events.log(work, mirrored)
                 report = report.with_slice(mirrored)
         except MirrorError as error:

@@ -6,15 +6,20 @@ from dataclasses import dataclass, field, replace
 
 from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.landing.format import MarkerCounts
+from mirror_assets.landing.publish import Published
 from mirror_assets.mirroring.run import MirroredSlice
 
 
 @dataclass(frozen=True)
 class TableReport:
-    """Slices, landing files and rows that a run has landed for a table, and the error that stopped it, if any."""
+    """What a run has done for a table: slices, landing files and rows, rebuilds, and the error that stopped it, if any.
+
+    `rows` and `bytes` are of slices, not of rebuilds.
+    """
 
     table: str
     slices: int = 0
+    rebuilds: int = 0
     files: int = 0
     rows: MarkerCounts = field(default_factory=MarkerCounts)
     bytes: int = 0
@@ -36,6 +41,21 @@ class TableReport:
             covered=None if loading else mirrored.published.manifest.covered,
             seconds=self.seconds + mirrored.seconds,
         )
+
+    @property
+    def result(self) -> str:
+        """The outcome in a word or two."""
+        if self.error:
+            return "failed"
+        if self.rebuilds:
+            return "rebuilt"
+        return "mirrored" if self.slices else "nothing to do"
+
+    def with_rebuild(self, published: Published) -> TableReport:
+        """The report with a rebuild, which has begun a new life."""
+        manifest = published.manifest
+        files = self.files + manifest.next_number - 1
+        return replace(self, rebuilds=self.rebuilds + 1, files=files, covered=manifest.covered)
 
     def failed(self, error: MirrorError) -> TableReport:
         """The report of a table that stopped with this error."""

@@ -145,7 +145,7 @@ def _show_reports(reports: Sequence[TableReport]) -> None:
             str(report.rows.updates),
             str(report.rows.deletes),
             f"{report.seconds:.1f}",
-            "failed" if report.error else "mirrored" if report.slices else "nothing to do",
+            report.result,
         )
         for report in reports
     ]

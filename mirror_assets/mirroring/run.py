@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from mirror_assets.audit.finding import Finding
@@ -41,27 +41,30 @@ class MirroredSlice:
 
 
 def mirror_table(
-    work: TableWork, wait: MirrorWait, report: Callable[[str], None], asked: Range = EVERYTHING
+    work: TableWork,
+    wait: MirrorWait,
+    report: Callable[[str], None],
+    asked: Range = EVERYTHING,
+    rebuilt: Callable[[Published], None] | None = None,
 ) -> Iterator[MirroredSlice]:
     """Each slice, or chunk of one, as it has landed, up to the source's tip or the range's end.
 
-    What was interrupted is ended first. Raises SourceBroke at a break that is not rebuilt, RowsChanged, ChecksFailed,
-    RangeRefused, and what staging and landing raise; the slices before have landed then. Where another run is ahead, it
-    plans again.
+    What was interrupted is ended first. A rebuild is none of the slices: `rebuilt` is told of what it has landed.
+    Raises SourceBroke at a break that is not rebuilt, RowsChanged, ChecksFailed, RangeRefused, and what staging and
+    landing raise; the slices before have landed then. Where another run is ahead, it plans again.
     """
+
+    def rebuild() -> None:
+        published = rebuild_table(work, wait, report)
+        if rebuilt is not None:
+            rebuilt(published)
+
     running = drive(read_rebuild(work.name), work.store)
     if running is not None and running.is_running:
-        rebuild_table(work, wait, report)
+        rebuild()
     while True:
         try:
-            drive(recover(work.name), work.store)
-            plan = plan_table(work, asked=asked)
-            for planned in plan.slices:
-                report(f"{work.name}: {_named(planned)}")
-                yield mirror_slice(work, plan.state, planned)
-            if plan.stop is not None:
-                raise stop_error(work.name, plan.stop)
-            if not plan.slices:
+            if not (yield from _land_pending(work, report, asked)):
                 return
         except LostRace as error:
             report(error.what)
@@ -69,7 +72,19 @@ def mirror_table(
             if not may_rebuild(work, asked):
                 raise
             report(f"rebuild, because {error.what}")
-            rebuild_table(work, wait, report)
+            rebuild()
+
+
+def _land_pending(work: TableWork, report: Callable[[str], None], asked: Range) -> Generator[MirroredSlice, None, bool]:
+    """Whether there was anything to land by the log of this moment."""
+    drive(recover(work.name), work.store)
+    plan = plan_table(work, asked=asked)
+    for planned in plan.slices:
+        report(f"{work.name}: {_named(planned)}")
+        yield mirror_slice(work, plan.state, planned)
+    if plan.stop is not None:
+        raise stop_error(work.name, plan.stop)
+    return bool(plan.slices)
 
 
 def mirror_slice(work: TableWork, source: SourceState, planned: PlannedSlice) -> MirroredSlice:

@@ -47,13 +47,18 @@ _LIMB_MASK = (1 << 22) - 1
 _SAMPLE_SHIFT = 24
 
 
+# Sums of so many columns at a time: Spark compiles no aggregate of thousands, and is slow then.
+_COLUMNS_AT_ONCE = 100
+
+_Total = tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class _Fingerprint:
-    """Row count, a hash over whole rows, and a hash per column; equal for equal tables, whatever their order."""
+    """Row count and a hash over whole rows: equal for equal tables, whatever their order."""
 
     rows: int
-    whole: tuple[int, ...]
-    columns: tuple[tuple[int, ...], ...]
+    whole: _Total
 
 
 @dataclass(frozen=True)
@@ -89,27 +94,35 @@ def _compare(spark: SparkSession, request: ReconcileRequest) -> Reconciliation:
             return Reconciliation(request.table, ReconcileState.MISSING, request.version)
     sides = _sides(spark, request)
     with _source_errors(request):
-        source = _fingerprint(sides.source, sides.identity)
+        source = _fingerprint(sides.source)
     with _mirror_errors(request):
-        mirror = _fingerprint(sides.mirror, sides.identity)
+        mirror = _fingerprint(sides.mirror)
     return _judged(request, sides, source, mirror)
 
 
 def _judged(request: ReconcileRequest, sides: _Sides, source: _Fingerprint, mirror: _Fingerprint) -> Reconciliation:
-    equal = source == mirror and not sides.unfit
-    hashes = zip(sides.names, source.columns, mirror.columns, strict=True)
-    differing = tuple(name for name, left, right in hashes if left != right)
+    same = source == mirror
     return Reconciliation(
         table=request.table,
-        state=ReconcileState.EQUAL if equal else ReconcileState.DIFFERENT,
+        state=ReconcileState.EQUAL if same and not sides.unfit else ReconcileState.DIFFERENT,
         version=request.version,
         source_rows=source.rows,
         mirror_rows=mirror.rows,
-        columns=sides.unfit + differing,
-        samples=() if source == mirror else _samples(request, sides),
+        columns=sides.unfit if same else sides.unfit + _differing_columns(request, sides),
+        samples=() if same else _samples(request, sides),
         ignored_columns=sides.ignored,
         since=request.since,
     )
+
+
+def _differing_columns(request: ReconcileRequest, sides: _Sides) -> tuple[str, ...]:
+    """The columns that are not the same on both sides."""
+    with _source_errors(request):
+        source = _column_totals(sides.source, sides.identity)
+    with _mirror_errors(request):
+        mirror = _column_totals(sides.mirror, sides.identity)
+    totals = zip(sides.names, source, mirror, strict=True)
+    return tuple(name for name, left, right in totals if left != right)
 
 
 def _sides(spark: SparkSession, request: ReconcileRequest) -> _Sides:
@@ -184,14 +197,25 @@ def _sample(row: Row, sides: _Sides) -> DifferenceSample:
     return DifferenceSample(tuple(_text(row[alias]) for alias in sides.identity), side, columns, *counts)
 
 
-def _fingerprint(side: DataFrame, identity: Sequence[str]) -> _Fingerprint:
-    """The fingerprint of all columns; each column is hashed with its row's identity, so that swaps show."""
-    names = side.columns
-    hashes = [_row_hash(names), *_column_hashes(names, identity)]
+def _fingerprint(side: DataFrame) -> _Fingerprint:
+    rows = F.count(F.lit(1)).alias("rows")
+    row, (whole,) = _totals(side, [_row_hash(side.columns)], rows)
+    return _Fingerprint(row["rows"], whole)
+
+
+def _column_totals(side: DataFrame, identity: Sequence[str]) -> list[_Total]:
+    """A hash of each column; each value is hashed with its row's identity, so that swaps show."""
+    hashes = _column_hashes(side.columns, identity)
+    groups = (hashes[at : at + _COLUMNS_AT_ONCE] for at in range(0, len(hashes), _COLUMNS_AT_ONCE))
+    return [total for group in groups for total in _totals(side, group)[1]]
+
+
+def _totals(side: DataFrame, hashes: Sequence[Column], *more: Column) -> tuple[Row, list[_Total]]:
+    """The sum over all rows of each hash; and the row of aggregates with `more` of them."""
     sums = [limb.alias(f"h{at}_{part}") for at, value in enumerate(hashes) for part, limb in enumerate(_limbs(value))]
-    row = side.agg(F.count(F.lit(1)).alias("rows"), *sums).first()
-    totals = [tuple(row[f"h{at}_{part}"] or 0 for part in range(len(_LIMBS))) for at in range(len(hashes))]
-    return _Fingerprint(row["rows"], totals[0], tuple(totals[1:]))
+    row = side.agg(*more, *sums).collect()[0]
+    limbs = range(len(_LIMBS))
+    return row, [tuple(row[f"h{at}_{part}"] or 0 for part in limbs) for at in range(len(hashes))]
 
 
 def _differing_keys(source: DataFrame, mirror: DataFrame, identity: Sequence[str], limit: int) -> list[Row]:

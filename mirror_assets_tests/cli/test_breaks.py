@@ -111,9 +111,13 @@ def test_what_can_not_be_followed_is_held_and_told(
 
 
 @pytest.mark.parametrize("happen", [_lost_commit, _replaced, _off_and_on])
-def test_what_can_not_be_followed_is_rebuilt(begun: Lab, happen: Callable[[Lab], None]) -> None:
+def test_what_can_not_be_followed_is_rebuilt(
+    begun: Lab, capsys: pytest.CaptureFixture[str], happen: Callable[[Lab], None]
+) -> None:
     happen(begun)
+    capsys.readouterr()
     assert _run(begun, _REBUILD) == 0
+    assert capsys.readouterr().out.splitlines()[-2].split()[-2] == "rebuilt"
     assert _life(begun) == 2
     begun.replicator.poll()
     assert reconcile_table(begun.work, begun.replicator).state is ReconcileState.EQUAL

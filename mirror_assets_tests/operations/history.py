@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.mirroring.compare import reconcile_table
@@ -29,6 +30,30 @@ class Done:
     def versions(self) -> range:
         """Its commits."""
         return range(self.before + 1, self.last + 1)
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to mirror a source beside others: where its changes come from, and in slices of how many commits."""
+
+    name: str
+    settings: str = ""
+    keys: str = "[id]"
+    is_net: bool = True
+
+    def lab(self, source: Source, root: Path, commits: int) -> Lab:
+        """A mirror of the source in a folder of its own, with nothing landed."""
+        lab = Lab(source.spark, root / self.name)
+        (lab.root / "lake").mkdir(parents=True)
+        Path(lab.uri).symlink_to(source.uri)
+        lab.configure(self.settings, f"slices: {{max_commits: {commits}}}\n  files: {{target_rows: 1}}", self.keys)
+        return lab
+
+
+FEED = Way("feed", is_net=False)
+COMPACT = Way("compact", "compact: true")
+TRACKED = Way("tracked", "changes: row_tracking")
+KEYLESS = Way("keyless", "changes: row_tracking", keys="[]")
 
 
 def perform(source: Source, operations: Sequence[Operation]) -> list[Done]:

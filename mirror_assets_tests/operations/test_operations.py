@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from mirror_assets.delta.breaks import Needs, find_rewrite
+from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.format import MarkerCounts
-from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.operations import by_rust
 from mirror_assets_tests.operations.catalogue import CHAPTERS, FEW, ON_PARTITIONS, Chapter
 from mirror_assets_tests.operations.features import (
@@ -23,7 +25,17 @@ from mirror_assets_tests.operations.features import (
     VECTORS,
     Features,
 )
-from mirror_assets_tests.operations.history import Done, landed_by_version, mirror_and_compare, perform
+from mirror_assets_tests.operations.history import (
+    COMPACT,
+    FEED,
+    KEYLESS,
+    TRACKED,
+    Done,
+    Way,
+    landed_by_version,
+    mirror_and_compare,
+    perform,
+)
 from mirror_assets_tests.operations.operation import Lands, Operation
 from mirror_assets_tests.operations.overwrites import save_as_table
 from mirror_assets_tests.operations.source import COLUMNS, Source, values
@@ -31,19 +43,29 @@ from mirror_assets_tests.operations.source import COLUMNS, Source, values
 # Many statements in one test: on a machine that others use, they may take minutes.
 pytestmark = pytest.mark.timeout(900)
 _IDS = tuple(range(10))
+_APPEND_ONLY = Needs(table_id="", keys=(), append_only=True)
 
 
-def _history(spark: SparkSession, root: Path, features: Features, chapter: Chapter, commits: int = 30) -> None:
-    lab = Lab(spark, root / "lab")
-    lab.root.mkdir()
-    lab.configure(defaults=f"slices: {{max_commits: {commits}}}\n  files: {{target_rows: 1}}")
-    source = Source(spark, lab.uri)
+def _history(
+    spark: SparkSession,
+    root: Path,
+    features: Features,
+    chapter: Chapter,
+    commits: int = 30,
+    ways: Sequence[Way] = (FEED,),
+) -> None:
+    """Mirror the history of the chapter's operations in each of these ways, and compare what lands of each."""
+    source = Source(spark, str(root / "orders"))
     features.create(source)
     source.sql(f"INSERT INTO {{t}} ({COLUMNS}) {values(chapter.ids)}")
-    list(mirror_and_compare(lab))
+    labs = {way: way.lab(source, root, commits) for way in ways}
+    for lab in labs.values():
+        list(mirror_and_compare(lab))
     done = perform(source, [operation for operation in chapter.operations if operation.fits(features.traits)])
-    landed = landed_by_version(list(mirror_and_compare(lab)))
-    assert [problem for one in done for problem in _problems(one, landed)] == []
+    landed = {way: list(mirror_and_compare(lab)) for way, lab in labs.items()}
+    told = {way: landed_by_version(slices) for way, slices in landed.items() if commits == 1 or not way.is_net}
+    assert [f"{way.name}: {problem}" for way in told for one in done for problem in _problems(one, told[way])] == []
+    assert [problem for one in done for problem in _append_problems(source, one)] == []
 
 
 def _problems(done: Done, landed: dict[int, MarkerCounts]) -> list[str]:
@@ -54,9 +76,17 @@ def _problems(done: Done, landed: dict[int, MarkerCounts]) -> list[str]:
     return [] if same else [f"{done.operation.name} (versions {list(done.versions)}): {found}, not {wanted}"]
 
 
+def _append_problems(source: Source, done: Done) -> list[str]:
+    """Append-only mirroring stops at an operation that changes or removes rows, and at no other."""
+    commits = SourceLog(source.uri).commits(done.before + 1, done.last)
+    stopped = [commit.version for commit in commits if find_rewrite(commit, _APPEND_ONLY)]
+    changes = done.operation.lands.updates != 0 or done.operation.lands.deletes != 0
+    return [] if bool(stopped) is changes else [f"{done.operation.name}: append-only stopped at {stopped}"]
+
+
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
 def test_every_operation_lands_as_what_it_is(spark: SparkSession, tmp_path: Path, chapter: Chapter) -> None:
-    _history(spark, tmp_path, MODERN, chapter)
+    _history(spark, tmp_path, MODERN, chapter, ways=(FEED, TRACKED))
 
 
 def test_operations_on_partitions(spark: SparkSession, tmp_path: Path) -> None:
@@ -79,6 +109,20 @@ def test_a_table_of_another_kind(spark: SparkSession, tmp_path: Path, features: 
 def test_a_table_by_query_that_is_saved_over_by_name(spark: SparkSession, tmp_path: Path) -> None:
     saved = Operation("saveAsTable over it", save_as_table, Lands(updates=3, deletes=9))
     _history(spark, tmp_path, BY_QUERY, Chapter("saved over", _IDS, (*FEW, saved)))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+def test_net_changes_of_every_operation(spark: SparkSession, tmp_path: Path, chapter: Chapter) -> None:
+    _history(spark, tmp_path, MODERN, chapter, ways=(COMPACT, KEYLESS))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+def test_a_slice_per_commit_lands_the_same_by_row_tracking(
+    spark: SparkSession, tmp_path: Path, chapter: Chapter
+) -> None:
+    _history(spark, tmp_path, MODERN, chapter, commits=1, ways=(TRACKED,))
 
 
 @pytest.mark.soak
