@@ -14,6 +14,7 @@ from mirror_assets_tests.operations.source import COLUMNS, Source, arrow, values
 FEED = {"delta.enableChangeDataFeed": "true"}
 _FIRST_ROW = f"INSERT INTO {{t}} ({COLUMNS}) {values([-1])}"
 _VECTORS = {"delta.enableDeletionVectors": "true"}
+_TRACKED = {"delta.enableRowTracking": "true"}
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Cloned(Features):
     def create(self, source: Source) -> None:
         """Version 0, with row -1."""
         base = Source(source.spark, f"{source.uri}-base")
-        PLAIN.create(base)
+        Features("base", _TRACKED).create(base)
         base.sql(_FIRST_ROW)
         source.sql(f"CREATE TABLE {{t}} SHALLOW CLONE delta.`{base.uri}`")
 
@@ -63,7 +64,8 @@ class ByQuery(Features):
     def create(self, source: Source) -> None:
         """Version 0, with row -1."""
         source.sql(
-            f"CREATE TABLE {{t}} USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true) AS {values([-1])}"
+            "CREATE TABLE {t} USING delta TBLPROPERTIES "
+            f"(delta.enableChangeDataFeed = true, delta.enableRowTracking = true) AS {values([-1])}"
         )
 
 
@@ -78,15 +80,18 @@ def _numbered(builder: DeltaTableBuilder) -> DeltaTableBuilder:
 
 PLAIN = Features("plain, by both writers", traits=frozenset({Trait.RUST}))
 PARTITIONED = Features(
-    "partitioned, with a generated column", layout=_generated, traits=frozenset({Trait.PARTITIONED, Trait.GENERATED})
+    "partitioned, with a generated column",
+    _TRACKED,
+    layout=_generated,
+    traits=frozenset({Trait.PARTITIONED, Trait.GENERATED}),
 )
 VECTORS = Features("deletion vectors", _VECTORS, traits=frozenset({Trait.VECTORS}))
 MODERN = Features(
     "all features at once",
     _VECTORS
+    | _TRACKED
     | {
         "delta.columnMapping.mode": "name",
-        "delta.enableRowTracking": "true",
         "delta.enableTypeWidening": "true",
         "delta.enableInCommitTimestamps": "true",
         "delta.checkpointPolicy": "v2",
@@ -98,5 +103,5 @@ MODERN = Features(
 RUST = ByRust("by delta-rs", traits=frozenset({Trait.RUST}))
 CLONED = Cloned("shallow clone")
 BY_QUERY = ByQuery("by CTAS")
-BY_ID = Features("mapped by id", {"delta.columnMapping.mode": "id"})
-IDENTITY = Features("identity column", layout=_numbered)
+BY_ID = Features("mapped by id", _TRACKED | {"delta.columnMapping.mode": "id"})
+IDENTITY = Features("identity column", _TRACKED, layout=_numbered)

@@ -43,6 +43,7 @@ from mirror_assets_tests.operations.source import COLUMNS, Source, values
 # Many statements in one test: on a machine that others use, they may take minutes.
 pytestmark = pytest.mark.timeout(900)
 _IDS = tuple(range(10))
+_BOTH = (FEED, TRACKED)
 _APPEND_ONLY = Needs(table_id="", keys=(), append_only=True)
 
 
@@ -86,11 +87,11 @@ def _append_problems(source: Source, done: Done) -> list[str]:
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
 def test_every_operation_lands_as_what_it_is(spark: SparkSession, tmp_path: Path, chapter: Chapter) -> None:
-    _history(spark, tmp_path, MODERN, chapter, ways=(FEED, TRACKED))
+    _history(spark, tmp_path, MODERN, chapter, ways=_BOTH)
 
 
 def test_operations_on_partitions(spark: SparkSession, tmp_path: Path) -> None:
-    _history(spark, tmp_path, PARTITIONED, Chapter("on partitions", _IDS, ON_PARTITIONS))
+    _history(spark, tmp_path, PARTITIONED, Chapter("on partitions", _IDS, ON_PARTITIONS), commits=1, ways=_BOTH)
 
 
 def test_operations_by_delta_rs(spark: SparkSession, tmp_path: Path) -> None:
@@ -103,12 +104,12 @@ def test_operations_by_delta_rs(spark: SparkSession, tmp_path: Path) -> None:
     ids=lambda features: features.name,
 )
 def test_a_table_of_another_kind(spark: SparkSession, tmp_path: Path, features: Features) -> None:
-    _history(spark, tmp_path, features, Chapter("few", _IDS, FEW))
+    _history(spark, tmp_path, features, Chapter("few", _IDS, FEW), ways=_BOTH)
 
 
 def test_a_table_by_query_that_is_saved_over_by_name(spark: SparkSession, tmp_path: Path) -> None:
     saved = Operation("saveAsTable over it", save_as_table, Lands(updates=3, deletes=9))
-    _history(spark, tmp_path, BY_QUERY, Chapter("saved over", _IDS, (*FEW, saved)))
+    _history(spark, tmp_path, BY_QUERY, Chapter("saved over", _IDS, (*FEW, saved)), ways=_BOTH)
 
 
 @pytest.mark.soak
