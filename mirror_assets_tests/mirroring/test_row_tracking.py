@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from mirror_assets.delta.spark_errors import DataFileMissing
 from mirror_assets.markers import ROW_ID, ROW_MARKER, Marker
 from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.mirroring.errors import SourceBroke
@@ -36,6 +37,19 @@ def equal(lab: Lab) -> bool:
     result = reconcile_table(lab.work, lab.replicator)
     assert result.source_rows
     return result.state is ReconcileState.EQUAL
+
+
+def vacuum(lab: Lab) -> None:
+    """Remove every file that the newest version does not have."""
+    settings = {
+        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    }
+    for name, value in settings.items():
+        lab.spark.conf.set(name, value)
+    lab.sql("VACUUM {t} RETAIN 0 HOURS")
+    for name in settings:
+        lab.spark.conf.unset(name)
 
 
 def landed(lab: Lab, number: int) -> list[dict[str, object]]:
@@ -129,3 +143,16 @@ def test_row_tracking_switched_on_behind_what_has_landed_means_a_rebuild(spark: 
     lab.sql("UPDATE {t} SET amount = 5 WHERE id = 1")
     lab.mirror()
     assert equal(lab)
+
+
+def test_files_that_are_vacuumed_before_they_are_read_mean_a_rebuild(tracked: Lab) -> None:
+    tracked.sql("ALTER TABLE {t} SET TBLPROPERTIES (delta.enableDeletionVectors = false)")
+    tracked.configure("changes: row_tracking\n    on_break: hold")
+    tracked.mirror()
+    tracked.sql("UPDATE {t} SET amount = 5 WHERE id = 1")
+    vacuum(tracked)
+    with pytest.raises(DataFileMissing):
+        tracked.mirror()
+    tracked.configure("changes: row_tracking")
+    tracked.mirror()
+    assert equal(tracked)
