@@ -18,7 +18,8 @@ from mirror_assets_tests.kills.source import Orders
 from mirror_assets_tests.lab import TABLE
 
 Arrival = Callable[[], object]
-_SLICE_COMMITS, _PART_ROWS = 2, 20
+# The first load, 60 rows in three files, lands in two chunks.
+_SLICES, _PART_ROWS = "{max_commits: 2, max_rows: 45}", 20
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Ground:
         settings = "".join(f'    {name}: "{value}"\n' for name, value in spark.items())
         self.config_file.write_text(
             f"landing_zone: {zone}\nmirror: {{path: ./mirror}}\n"
-            f"defaults:\n  slices: {{max_commits: {_SLICE_COMMITS}}}\n  files: {{target_rows: {_PART_ROWS}}}\n"
+            f"defaults:\n  slices: {_SLICES}\n  files: {{target_rows: {_PART_ROWS}}}\n"
             f"spark:\n  settings:\n{settings}    spark.driver.extraJavaOptions: ${{JAVA_OPTIONS}}\n"
             f"tables:\n  {TABLE}:\n    source: ./lake/orders\n    keys: [id]\n"
         )

@@ -86,13 +86,19 @@ def _number_problems(place: Place, manifest: Manifest, files: dict[int, bytes]) 
         yield f"version {manifest.covered} is covered, and the source is at {place.ground.source.tip}"
 
 
+def _kept(store: Store) -> Iterator[Manifest]:
+    """The manifests of every generation, in order."""
+    for info in store.list(TABLE.history_folder):
+        yield Manifest.model_validate_json(store.read(info.path, _LIMIT).data)
+
+
 def _row_problems(place: Place, rows: list[tuple[int, Change]]) -> Iterator[str]:
     """Each change of the source's feed is in one file, once; changes are in the order of their versions."""
-    kept, source = place.store.list(TABLE.history_folder), place.ground.source
-    if not kept:
-        yield "no generation is kept"
+    source = place.ground.source
+    first = next((kept for kept in _kept(place.store) if kept.loading is None), None)
+    if first is None:
+        yield "no generation is kept that has covered anything"
         return
-    first = Manifest.model_validate_json(place.store.read(kept[0].path, _LIMIT).data)
     wanted = source.snapshot(first.covered) + source.changes(first.covered + 1, source.tip)
     found = Counter(change for _, change in rows)
     for text, differing in (("missing", wanted - found), ("too many", found - wanted)):
