@@ -15,8 +15,9 @@ _HOUR = 3600
 class Horizon:
     """The next version to cover at `now` (seconds since 1970), and the clocks that run since it was committed.
 
-    `committed` is None for a version that is not there: not made yet, or, if it `waits`, gone from the log. `clocks`
-    are the source's, the first to run out first; `rebuilds` says what happens to the table then.
+    `committed` is None for a version that is not there: not made yet, or, if it `waits`, gone from the log. `lost` are
+    files that its changes are read from, and that are gone. `clocks` are the source's, the first to run out first;
+    `rebuilds` says what happens to the table then.
     """
 
     uri: str
@@ -26,6 +27,7 @@ class Horizon:
     clocks: tuple[Clock, ...]
     now: float
     rebuilds: bool
+    lost: tuple[str, ...] = ()
 
     @property
     def clock(self) -> Clock:
@@ -34,13 +36,13 @@ class Horizon:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the version waits, and the log does not have it any more."""
-        return self.waits and self.committed is None
+        """Whether the version waits, and it, or a file of it, is not there any more."""
+        return self.waits and (self.committed is None or bool(self.lost))
 
     @property
     def deadline(self) -> float | None:
         """When it may be gone, in seconds since 1970; None while nothing waits, and for what is gone."""
-        return None if self.committed is None else self.committed + self.clock.seconds
+        return None if self.committed is None or self.lost else self.committed + self.clock.seconds
 
     @property
     def seconds_left(self) -> float | None:
@@ -71,7 +73,8 @@ def _said(horizon: Horizon) -> str:
     version, clock = f"version {horizon.version}", f"{horizon.clock.name} is {_span(horizon.clock.seconds)}"
     then = "the table is rebuilt" if horizon.rebuilds else "the table is held until you run `mirror-assets rebuild`"
     if horizon.is_gone:
-        return f"{version} is gone from the log: {then}; to keep commits for longer: {horizon.statement}"
+        gone = f"{horizon.lost[0]}, a file of {version}, is gone" if horizon.lost else f"{version} is gone from the log"
+        return f"{gone}: {then}; to keep commits for longer: {horizon.statement}"
     if horizon.deadline is None:
         return f"no commit waits; the next one can be read for {_span(horizon.clock.seconds)} ({horizon.clock.name})"
     until = datetime.fromtimestamp(horizon.deadline, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")

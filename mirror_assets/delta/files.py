@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
+from pyarrow.fs import FileInfo, FileSelector, FileType, PyFileSystem
 
 from mirror_assets.delta.actions import FileAction
 from mirror_assets.delta.storage_errors import translated
@@ -52,8 +52,8 @@ class SourceFiles:
 
     def rows_in_footer(self, action: FileAction) -> int | None:
         """Rows of a Parquet file of the table; None when it is gone, broken, or outside of the table's folder."""
-        path = unquote(action.path)
-        if "://" in path or path.startswith(("/", "file:")):
+        path = _inside(action)
+        if path is None:
             return None
         try:
             with translated(self._uri), self._system.open_input_file(path) as file:
@@ -62,6 +62,13 @@ class SourceFiles:
         except (FileNotFoundError, pa.ArrowInvalid):
             return None
 
+    def lost(self, actions: Sequence[FileAction]) -> tuple[str, ...]:
+        """Paths of the files that are gone; of those outside of the table's folder nothing is known."""
+        inside = [path for action in actions if (path := _inside(action)) is not None]
+        with translated(self._uri):
+            found = self._system.get_file_info(inside) if inside else []
+        return tuple(path for path, info in zip(inside, found, strict=True) if info.type is FileType.NotFound)
+
     def _read(self, path: str) -> bytes | None:
         try:
             with translated(self._uri), self._system.open_input_file(path) as file:
@@ -69,6 +76,12 @@ class SourceFiles:
                 return data
         except FileNotFoundError:
             return None
+
+
+def _inside(action: FileAction) -> str | None:
+    """The file's path below the table's folder, or None when it lies elsewhere."""
+    path = unquote(action.path)
+    return None if "://" in path or path.startswith(("/", "file:")) else path
 
 
 def _written_ms(info: FileInfo) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
@@ -13,7 +13,15 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from mirror_assets.delta.actions import CommitFile, Metadata, Protocol, commit_time, in_commit_time, parse_commit
+from mirror_assets.delta.actions import (
+    CommitFile,
+    FileAction,
+    Metadata,
+    Protocol,
+    commit_time,
+    in_commit_time,
+    parse_commit,
+)
 from mirror_assets.delta.chunks import DataFile
 from mirror_assets.delta.commits import Commit, describe
 from mirror_assets.delta.errors import LogGap, SourceNotDelta, SourceUnreadable
@@ -80,6 +88,10 @@ class SourceLog:
             except MirrorError:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+    def lost_files(self, version: int, needed: Callable[[CommitFile], Sequence[FileAction]]) -> tuple[str, ...]:
+        """Paths of those files of a commit that are needed and gone. Raises LogGap."""
+        return self._files.lost(needed(self._parsed(version)))
 
     def files(self, version: int) -> tuple[DataFile, ...]:
         """The live files of the version, in order of their paths as the log has them. Raises LogGap."""

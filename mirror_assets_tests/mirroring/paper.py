@@ -73,6 +73,8 @@ class Paper:
     def commit(self, version: int, made: float, *actions: Action, operation: str = "WRITE") -> None:
         """A commit whose file was written at `made`; of ten rows, unless it has actions of its own."""
         rows = actions or (file_action("add", f"{version}.parquet"),)
+        if not actions:
+            (self.lake / f"{version}.parquet").touch()
         write_commit(self.lake, version, [info(operation, timestamp=int(made * 1000)), *rows])
         os.utime(commit_file(self.lake, version), (made, made))
 

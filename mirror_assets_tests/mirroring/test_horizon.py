@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from mirror_assets.audit.retention import Horizon
+from mirror_assets.audit.retention import Horizon, retention_finding
 from mirror_assets.config import OnBreak
 from mirror_assets.delta.errors import LogGap
 from mirror_assets.mirroring.compare import reconcile_table
@@ -50,6 +50,19 @@ def test_a_commit_that_is_gone_is_past_the_horizon(paper: Paper) -> None:
     for version in range(3):
         commit_file(paper.lake, version).unlink()
     assert (_horizon(paper).version, _horizon(paper).is_gone, _horizon(paper).seconds_left) == (2, True, 0.0)
+
+
+def test_a_file_that_is_gone_is_past_the_horizon(paper: Paper) -> None:
+    paper.cover(1)
+    (paper.lake / "3.parquet").unlink()
+    assert not _horizon(paper).is_gone
+    (paper.lake / "2.parquet").unlink()
+    assert (_horizon(paper).lost, _horizon(paper).is_gone, _horizon(paper).seconds_left) == (("2.parquet",), True, 0.0)
+    assert (
+        "2.parquet, a file of version 2, is gone: the table is rebuilt" in retention_finding(_horizon(paper), 1).message
+    )
+    of_rows_before = Paper(paper.root, "changes: row_tracking")
+    assert not _horizon(of_rows_before).is_gone
 
 
 def test_nothing_waits_when_all_is_covered_and_before_the_first_load(paper: Paper) -> None:
