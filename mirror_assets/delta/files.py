@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
+from pyarrow.fs import FileInfo, FileSelector, FileType, PyFileSystem
 
 from mirror_assets.delta.actions import FileAction
 from mirror_assets.delta.storage_errors import translated
@@ -53,7 +53,7 @@ class SourceFiles:
     def rows_in_footer(self, action: FileAction) -> int | None:
         """Rows of a Parquet file of the table; None when it is gone, broken, or outside of the table's folder."""
         path = unquote(action.path)
-        if "://" in path or path.startswith(("/", "file:")):
+        if _is_outside(path):
             return None
         try:
             with translated(self._uri), self._system.open_input_file(path) as file:
@@ -62,6 +62,14 @@ class SourceFiles:
         except (FileNotFoundError, pa.ArrowInvalid):
             return None
 
+    def is_there(self, action: FileAction) -> bool:
+        """Whether a file of the table can be found; one outside of its folder is taken to be."""
+        path = unquote(action.path)
+        if _is_outside(path):
+            return True
+        with translated(self._uri):
+            return self._system.get_file_info(path).type is not FileType.NotFound
+
     def _read(self, path: str) -> bytes | None:
         try:
             with translated(self._uri), self._system.open_input_file(path) as file:
@@ -69,6 +77,11 @@ class SourceFiles:
                 return data
         except FileNotFoundError:
             return None
+
+
+def _is_outside(path: str) -> bool:
+    """Whether the log names the file by more than its path in the table's folder, as a shallow clone does."""
+    return "://" in path or path.startswith(("/", "file:"))
 
 
 def _written_ms(info: FileInfo) -> int:

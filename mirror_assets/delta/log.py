@@ -18,6 +18,7 @@ from mirror_assets.delta.chunks import DataFile
 from mirror_assets.delta.commits import Commit, describe
 from mirror_assets.delta.errors import LogGap, SourceNotDelta, SourceUnreadable
 from mirror_assets.delta.files import SourceFiles
+from mirror_assets.delta.rows import yields_nothing
 from mirror_assets.delta.schema import canonical
 from mirror_assets.delta.state import SourceState
 from mirror_assets.delta.storage_errors import translated
@@ -85,6 +86,15 @@ class SourceLog:
         """The live files of the version, in order of their paths as the log has them. Raises LogGap."""
         actions = pa.table(self._open(version).get_add_actions()).select(["path", "size_bytes", "num_records"])
         return tuple(DataFile(*row.values()) for row in actions.sort_by("path").to_pylist())
+
+    def is_readable(self, version: int) -> bool:
+        """Whether the files that the commit's changes are read from are all there. Raises LogGap.
+
+        Files of deletion vectors are not looked for: the log names them in another way.
+        """
+        file = self._parsed(version)
+        files = () if yields_nothing(file) else file.change_files or (*file.added, *file.removed)
+        return all(self._files.is_there(action) for action in files)
 
     def earliest(self) -> int:
         """The first version from which every commit up to the newest is in the log. Raises SourceNotDelta."""
