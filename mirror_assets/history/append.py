@@ -13,7 +13,7 @@ from pyspark.sql.types import DataType, StructType
 from mirror_assets.delta.columns import quoted
 from mirror_assets.delta.reader import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from mirror_assets.history.errors import HistoryColumnsUnfit, HistoryMoved
-from mirror_assets.history.fit import appending
+from mirror_assets.history.fit import appending, teach
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.history.record import APPLICATION, Kept
 
@@ -36,13 +36,7 @@ def append_rows(rows: DataFrame, history: HistoryLog, kept: Kept) -> Kept:
     HistoryColumnsUnfit, and what Spark's failures mean.
     """
     frame = _with_own_columns(rows, history, kept)
-    with appending(history, kept):
-        writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
-        for name, value in _properties(frame.schema).items():
-            writer = writer.option(name, value)
-        # Delta takes a version of an application once: of all that would be this generation, one is committed.
-        writer = writer.option("txnAppId", APPLICATION).option("txnVersion", kept.generation)
-        writer.option("userMetadata", kept.text).save(history.uri)
+    _append(frame, history, kept)
     found = history.kept(kept.generation)
     if found is None or found.attempt != kept.attempt:
         raise HistoryMoved(history.table, kept.generation)
@@ -53,6 +47,26 @@ def append_nothing(spark: SparkSession, history: HistoryLog, kept: Kept) -> Kept
     """The slice as it was committed, without rows. Raises what `append_rows` raises."""
     schema = f"{COMMIT_VERSION} BIGINT, {COMMIT_TIMESTAMP} TIMESTAMP, {CHANGE_TYPE} STRING"
     return append_rows(spark.createDataFrame([], schema), history, kept)
+
+
+def _append(frame: DataFrame, history: HistoryLog, kept: Kept) -> None:
+    """Append, and teach the table first what it lacks for new columns."""
+    taught: set[str] = set()
+    while True:
+        try:
+            return _append_once(frame, history, kept)
+        except HistoryColumnsUnfit as error:
+            if error.why in taught or not teach(frame.sparkSession, history, kept, error):
+                raise
+            taught.add(error.why)
+
+
+def _append_once(frame: DataFrame, history: HistoryLog, kept: Kept) -> None:
+    """Append, unless the generation is there: Delta takes a version of an application once, whoever writes it."""
+    options = {"mergeSchema": "true", **_properties(frame.schema), "userMetadata": kept.text}
+    writer = frame.write.format("delta").mode("append").options(**options)
+    with appending(history, kept):
+        writer.option("txnAppId", APPLICATION).option("txnVersion", kept.generation).save(history.uri)
 
 
 def _with_own_columns(rows: DataFrame, history: HistoryLog, kept: Kept) -> DataFrame:

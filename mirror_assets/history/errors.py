@@ -85,9 +85,8 @@ class HistoryColumnsUnfit(SettingError):
         super().__init__(
             f"{table}: the feed of versions {first} to {last} does not fit the columns of {path}: {why}.",
             f"for a type that grew, run `ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableTypeWidening = "
-            "true)`; for a name, set `'delta.columnMapping.mode' = 'name'` there; then run again. For anything else "
-            f"move that folder away and run `mirror-assets history --table {table} --skip-to {first}`: it begins "
-            "another history there.",
+            "true)`, then run again. For anything else move that folder away and run "
+            f"`mirror-assets history --table {table} --skip-to {first}`: it begins another history there.",
         )
 
 
@@ -108,7 +107,7 @@ class StreamBegunAgain(RetryError):
 
     def __init__(self, table: str, why: str) -> None:
         self.table, self.why = table, why
-        super().__init__(f"{table}: the history's stream begins anew behind what is kept, because {why}", "run again.")
+        super().__init__(f"{table}: the history's stream begins anew behind what is kept: {why}", "run again.")
 
 
 class StreamNeedsClassicSession(SettingError):

@@ -70,9 +70,10 @@ def plan_history(work: HistoryWork, newest: Kept | None, skip_to: int | None = N
 
 
 def lost_behind(work: HistoryWork, first: int, last: int, why: str) -> HistoryGap | HistoryFeedOff:
-    """The error for commits from `first` on, up to `last` at least, that can't be read any more."""
+    """The error for commits from `first` on that can't be read any more; up to `last`, where nothing tells which."""
     tip = work.source.state()
-    readable = max(readable_from(work.source, first, tip), last + 1)
+    found = readable_from(work.source, first, tip)
+    readable = found if found > first else last + 1
     if readable > tip.version and not tip.feed_enabled:
         return HistoryFeedOff(work.table, work.source.uri, tip.protocol)
     lost = f"version {first}" if readable == first + 1 else f"versions {first} to {readable - 1}"

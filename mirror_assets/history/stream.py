@@ -45,7 +45,7 @@ def stream_slices(
         if batches.error is not None:
             raise batches.error from error
         if went_on or _OTHER_SCHEMA.search(str(error)):
-            raise StreamBegunAgain(work.table, spark_error(error, checkpoint.location).what) from error
+            raise StreamBegunAgain(work.table, _why(error)) from error
         raise spark_error(error, work.source.uri) from error
     batches.end(checkpoint)
     yield from batches.kept
@@ -64,6 +64,12 @@ def _run(work: HistoryWork, checkpoint: Checkpoint, batches: _Batches) -> None:
         query.awaitTermination()
     finally:
         query.stop()
+
+
+def _why(error: Exception) -> str:
+    """Why the stream failed, without its query's description."""
+    text = str(error).partition("\n")[0]
+    return text.partition("terminated with exception: ")[2] or text
 
 
 class _Batches:
