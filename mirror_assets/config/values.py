@@ -78,7 +78,8 @@ def _no_bool(value: object) -> object:
 
 def _history(value: object) -> object:
     if value is True or not isinstance(value, bool | str):
-        raise ValueError(f"expected false, 'slices' or 'stream', got {str(value).lower()}")
+        shown = "nothing" if value is None else str(value).lower()
+        raise ValueError(f"expected false, 'slices' or 'stream', got {shown}")
     return History.OFF if value is False else value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import groupby
 
 from mirror_assets.delta.reader import read_changes
@@ -52,7 +53,9 @@ def _keep(work: HistoryWork, newest: Kept | None, plan: HistoryPlan, report: Cal
     for number, slices in enumerate(stretches, start=1):
         report(f"{work.table}: versions {slices[0].first} to {slices[-1].last}, {sum(x.rows for x in slices)} rows")
         if work.checkpoint is not None and number == len(stretches) and plan.stop is None:
-            yield from stream_slices(work, work.checkpoint, newest, slices)
+            with _reading(work, slices[0].first, slices[-1].last):
+                kept = stream_slices(work, work.checkpoint, newest, slices)
+            yield from kept
             return
         for planned in slices:
             newest = _keep_slice(work, newest, planned)
@@ -60,12 +63,18 @@ def _keep(work: HistoryWork, newest: Kept | None, plan: HistoryPlan, report: Cal
 
 
 def _keep_slice(work: HistoryWork, newest: Kept | None, planned: HistorySlice) -> Kept:
-    """One slice, read and appended. Raises HistoryGap for files that are gone, though the log still names them."""
+    """One slice, read and appended."""
     uri, first, last = work.source.uri, planned.first, planned.last
-    try:
-        with spark_errors(uri):
-            rows = read_changes(work.spark(), uri, first, last, planned.vector_versions)
+    with _reading(work, first, last), spark_errors(uri):
+        rows = read_changes(work.spark(), uri, first, last, planned.vector_versions)
         return append_rows(rows, work.history, next_slice(newest, planned.table_id, first, last))
+
+
+@contextmanager
+def _reading(work: HistoryWork, first: int, last: int) -> Iterator[None]:
+    """Raise HistoryGap for what can't be read in the block, though the log still names it."""
+    try:
+        yield
     except (DataFileMissing, FeedMissing, HistoryExpired) as error:
         raise lost_behind(work, first, last, error.what.rstrip(".")) from error
 

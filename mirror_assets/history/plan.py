@@ -99,8 +99,11 @@ def _first(work: HistoryWork, tip: SourceState, newest: Kept | None, skip_to: in
 def _is_same_log(work: HistoryWork, tip: SourceState, newest: Kept) -> bool:
     """Whether the source's log goes on behind the newest slice. Raises HistoryAhead when it ends before.
 
-    A table that is replaced goes on in its log, under another id; one that was dropped and made anew does not.
+    A table that is replaced goes on in its log, under another id; one that was dropped and made anew does not. Of a
+    slice that the history has lost nothing is known.
     """
+    if newest.last < 0:
+        return False
     if tip.version < newest.last:
         if tip.table_id == newest.table_id:
             raise HistoryAhead(work.table, work.history.uri, tip.version, newest.last)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -27,7 +27,7 @@ _OTHER_SCHEMA = re.compile(r"DELTA_(SCHEMA_CHANGED|STREAMING_\w+|DIFFERENT_DELTA
 
 def stream_slices(
     work: HistoryWork, checkpoint: Checkpoint, newest: Kept | None, slices: Sequence[HistorySlice]
-) -> Iterator[Kept]:
+) -> Sequence[Kept]:
     """What a stream over these commits, all of one schema, keeps behind the newest slice.
 
     A checkpoint that does not stand there is thrown away before, and one with which the stream fails is thrown away
@@ -48,7 +48,7 @@ def stream_slices(
             raise StreamBegunAgain(work.table, _why(error)) from error
         raise spark_error(error, work.source.uri) from error
     batches.end(checkpoint)
-    yield from batches.kept
+    return batches.kept
 
 
 def _run(work: HistoryWork, checkpoint: Checkpoint, batches: _Batches) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.audit.retention import Horizon
+from mirror_assets.audit.retention import Horizon, Then
 from mirror_assets.config import OnBreak
 from mirror_assets.delta.retention import retention_clocks
 from mirror_assets.mirroring.uncovered import Uncovered
@@ -23,5 +23,5 @@ def feed_horizon(work: TableWork, uncovered: Uncovered, now: float) -> Horizon:
         committed=times.at(uncovered.next) / 1000 if is_there else None,
         clocks=retention_clocks(work.table.source, uncovered.tip.metadata),
         now=now,
-        rebuilds=work.table.on_break is OnBreak.REBUILD,
+        then=Then.REBUILT if work.table.on_break is OnBreak.REBUILD else Then.HELD,
     )

@@ -55,13 +55,18 @@ def planning_work(config: Config, table: TableSettings, zone: LandingZone, sourc
 def history_work(
     config: Config, table: TableSettings, sources: SourceTables, spark: Callable[[], SparkSession]
 ) -> HistoryWork:
-    """What keeping the table's history needs; no landing zone is among it."""
+    """What keeping the table's history needs, and no landing zone."""
     root, name = config.history.path, table.name
     limits = Limits(table.slices.max_commits, table.slices.max_rows, table.slices.max_bytes)
     checkpoint = Checkpoint(root / "_checkpoints" / name.folder) if table.history is History.STREAM else None
     return HistoryWork(
         str(name), sources.log(name), HistoryLog(str(name), root / name.folder), limits, spark, checkpoint
     )
+
+
+def planning_history(config: Config, table: TableSettings, sources: SourceTables) -> HistoryWork:
+    """The same for what only looks at the logs; it never starts Spark."""
+    return history_work(config, table, sources, _no_spark)
 
 
 def mirror_of(config: Config, zone: LandingZone) -> Mirror:

@@ -20,7 +20,6 @@ from mirror_assets.history.record import Kept
 from mirror_assets.history.work import HistoryWork
 
 TABLE = "shop.orders"
-FEED = {"delta.enableChangeDataFeed": "true"}
 
 
 def no_spark() -> NoReturn:
@@ -39,9 +38,10 @@ class Place:
         """The source."""
         return str(self.root / "orders")
 
-    def create(self, rows: int = 3, **properties: str) -> None:
-        """Version 0: the table, with its rows."""
-        write_deltalake(self.source, _rows(0, rows), configuration=FEED | properties)
+    def create(self, *, feed: bool = True) -> None:
+        """Version 0: the table with three rows."""
+        configuration = {"delta.enableChangeDataFeed": str(feed).lower()}
+        write_deltalake(self.source, _rows(0, 3), configuration=configuration)
 
     def append(self, first: int, rows: int = 1, **columns: pa.Array) -> None:
         """One more commit, with these rows, and more columns."""

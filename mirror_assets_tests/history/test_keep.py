@@ -14,12 +14,12 @@ from pyspark.sql import functions as F
 
 from mirror_assets.delta.errors import SourceUnavailable
 from mirror_assets.delta.reader import read_changes, read_changes_public
-from mirror_assets.history import keep as keeping
 from mirror_assets.history import stream
 from mirror_assets.history.append import append_rows, next_slice
 from mirror_assets.history.checkpoint import Checkpoint
 from mirror_assets.history.errors import HistoryColumnsUnfit, HistoryGap, HistoryMoved
 from mirror_assets.history.keep import keep_history
+from mirror_assets.history.plan import HistoryPlan, plan_history
 from mirror_assets.history.record import Kept
 from mirror_assets.history.work import HistoryWork
 from mirror_assets_tests.history.sources import Place, keep, kept_rows, ranges
@@ -143,9 +143,12 @@ def test_runs_at_the_same_time_keep_every_commit_once(spark: SparkSession, place
     assert [v for first, last in ranges(in_order) for v in range(first, last + 1)] == list(range(7))
 
 
-def test_a_slice_whose_files_are_gone_is_a_gap_that_one_can_accept(spark: SparkSession, place: Place) -> None:
+@pytest.mark.parametrize("stream", [False, True], ids=["slices", "stream"])
+def test_commits_whose_files_are_gone_are_a_gap_that_one_can_accept(
+    spark: SparkSession, place: Place, *, stream: bool
+) -> None:
     place.create()
-    work = place.work(lambda: spark)
+    work = place.work(lambda: spark, stream=stream)
     keep(work)
     place.append(10)
     for file in set(Path(place.source).glob("*.parquet")):
@@ -155,6 +158,24 @@ def test_a_slice_whose_files_are_gone_is_a_gap_that_one_can_accept(spark: SparkS
         keep(work)
     assert ranges(keep(work, skip_to=2)) == [(2, 2)]
     assert versions_of(spark, work) == [0, 0, 0, 2]
+
+
+def test_the_pages_question_for_a_time_gives_the_table_of_then(spark: SparkSession, place: Place) -> None:
+    place.create()
+    place.update(1)
+    place.delete(2)
+    place.append(10)
+    work = place.work(lambda: spark)
+    keep(work)
+    page = (Path(__file__).parents[2] / "docs" / "history.md").read_text()
+    (question,) = (sql for sql in page.partition("```sql\n")[2].partition("```")[0].split("\n\n") if "PARTITION" in sql)
+    question = question.replace("order_id", "id").replace("history/sales.schema/orders", work.history.uri)
+    for version in (0, 1, 2, 3):
+        then = question.replace("_commit_timestamp <= '2026-01-31 18:30:00'", f"_commit_version <= {version}")
+        found = spark.sql(then).select("id", "name").collect()
+        assert sorted(found) == sorted(
+            spark.read.format("delta").option("versionAsOf", version).load(place.source).collect()
+        )
 
 
 def _truncate(checkpoint: Path) -> None:
@@ -220,14 +241,13 @@ def test_a_stream_keeps_no_more_than_was_planned_for(
 ) -> None:
     place.create()
     work = place.work(lambda: spark, stream=True)
-    plan = keeping.plan_history
 
-    def overtaken(*arguments: object) -> object:
-        found = plan(*arguments)  # type: ignore[arg-type]
+    def overtaken(work: HistoryWork, newest: Kept | None, skip_to: int | None) -> HistoryPlan:
+        found = plan_history(work, newest, skip_to)
         if DeltaTable(place.source).version() < 2:
             place.append(20, more=pa.array([1.5]))
         return found
 
-    monkeypatch.setattr(keeping, "plan_history", overtaken)
+    monkeypatch.setattr("mirror_assets.history.keep.plan_history", overtaken)
     assert ranges(keep(work)) == [(0, 0), (1, 1), (2, 2)]
     assert versions_of(spark, work) == [0, 0, 0, 1, 2]

@@ -40,7 +40,7 @@ def test_a_history_begins_with_the_first_commit_of_a_table_that_always_had_a_fee
     place.update(1)
     (planned,) = plan_history(place.work(), None).slices
     assert (planned.first, planned.last, planned.rows) == (0, 1, 5)
-    assert planned.table_id == DeltaTable(place.source).metadata().id
+    assert planned.table_id == str(DeltaTable(place.source).metadata().id)
 
 
 def test_it_goes_on_behind_what_is_covered_and_ends_at_the_tip(place: Place) -> None:
@@ -80,7 +80,7 @@ def test_a_slice_has_one_schema(place: Place) -> None:
 
 
 def test_a_feed_that_was_switched_on_later_is_kept_from_there(place: Place) -> None:
-    place.create(**{"delta.enableChangeDataFeed": "false"})
+    place.create(feed=False)
     place.append(10)
     place.set(**ON)
     place.append(11)
@@ -88,7 +88,7 @@ def test_a_feed_that_was_switched_on_later_is_kept_from_there(place: Place) -> N
 
 
 def test_a_feed_that_is_off_is_told_with_the_statement(place: Place) -> None:
-    place.create(**{"delta.enableChangeDataFeed": "false"})
+    place.create(feed=False)
     with pytest.raises(HistoryFeedOff, match=r"ALTER TABLE delta.*history: false"):
         plan_history(place.work(), None)
 
@@ -162,6 +162,15 @@ def test_a_version_to_skip_to_that_leaves_nothing_out_changes_nothing(place: Pla
     assert plan_history(place.work(), covered(place, 1), skip_to=9).slices == ()
 
 
+def test_where_the_history_has_lost_what_it_covers_a_person_says_where_to_go_on(place: Place) -> None:
+    place.create()
+    place.append(10)
+    place.append(11)
+    unknown = Kept(9, "", 0, -1, "")
+    assert ranges(plan_history(place.work(), unknown, skip_to=2)) == [(2, 2)]
+    assert plan_history(place.work(), unknown, skip_to=3).slices == ()
+
+
 def test_a_table_made_anew_is_kept_from_its_first_commit(place: Place) -> None:
     place.create()
     place.append(10)
@@ -174,7 +183,7 @@ def test_a_table_made_anew_is_kept_from_its_first_commit(place: Place) -> None:
 
 
 def test_another_table_whose_beginning_is_gone_is_not_taken_for_the_same(place: Place) -> None:
-    place.create(**{"delta.enableChangeDataFeed": "false"})
+    place.create(feed=False)
     place.set(**ON)
     place.append(10)
     other = Kept(3, "another", 0, 1, "a")
