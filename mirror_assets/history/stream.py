@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from py4j.protocol import Py4JJavaError
@@ -22,7 +21,6 @@ from mirror_assets.history.work import HistoryWork
 
 # Else a commit of many files would come in several batches, and a batch is kept as whole commits.
 _ALL_FILES = 2**31 - 1
-_OTHER_SCHEMA = re.compile(r"DELTA_(SCHEMA_CHANGED|STREAMING_\w+|DIFFERENT_DELTA_TABLE\w*)|DIFFERENT_DELTA_TABLE")
 
 
 def stream_slices(
@@ -31,8 +29,9 @@ def stream_slices(
     """What a stream over these commits, all of one schema, keeps behind the newest slice.
 
     A checkpoint that does not stand there is thrown away before, and one with which the stream fails is thrown away
-    after: then StreamBegunAgain is raised, for the stream is to begin anew behind what is kept by then. Raises what a
-    new stream fails with, what appending raises, and StreamNeedsClassicSession.
+    after: then StreamBegunAgain is raised, for the stream is to begin anew behind what is kept by then. So it is when
+    the schema has changed meanwhile. Raises what a new stream fails with else, what appending raises, and
+    StreamNeedsClassicSession.
     """
     went_on = checkpoint.stands_behind(newest)
     if not went_on:
@@ -44,11 +43,17 @@ def stream_slices(
         checkpoint.discard()
         if batches.error is not None:
             raise batches.error from error
-        if went_on or _OTHER_SCHEMA.search(str(error)):
+        if went_on or _is_another_by_now(work, slices[-1]):
             raise StreamBegunAgain(work.table, _why(error)) from error
         raise spark_error(error, work.source.uri) from error
     batches.end(checkpoint)
     return batches.kept
+
+
+def _is_another_by_now(work: HistoryWork, planned: HistorySlice) -> bool:
+    """Whether the source has another schema, or is another table, since the slice was planned: streams end there."""
+    tip = work.source.state()
+    return (tip.table_id, tip.schema_string) != (planned.table_id, planned.schema_string)
 
 
 def _run(work: HistoryWork, checkpoint: Checkpoint, batches: _Batches) -> None:

@@ -121,9 +121,11 @@ def test_a_run_that_planned_before_another_kept_something_keeps_none_of_it_twice
     place.append(11)
     late = next_slice(first, first.table_id, 1, 2)
     rows = read_changes(spark, place.source, 1, 2)
-    keep(place.work(lambda: spark, max_commits=1))
+    # Of the two commits the other run has kept one, so that the late one has more to keep, too.
+    assert ranges([next(keep_history(place.work(lambda: spark, max_commits=1), print))]) == [(1, 1)]
     with pytest.raises(HistoryMoved):
         append_rows(rows, work.history, late)
+    assert ranges(keep(work)) == [(2, 2)]
     assert versions_of(spark, work) == [0, 0, 0, 1, 2]
 
 
@@ -234,6 +236,37 @@ def test_a_stream_that_dies_at_any_step_goes_on_behind_what_is_kept(
                 keep(work)
         keep(work)
     assert versions_of(spark, work) == [0, 0, 0, 1, 2]
+
+
+def test_a_stream_that_a_new_schema_stops_is_started_again(
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.create()
+    work = place.work(lambda: spark, stream=True)
+    spark.sql(f"ALTER TABLE delta.`{place.source}` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    spark.sql(f"INSERT INTO delta.`{place.source}` VALUES (4, 'n4')")
+    said: list[str] = []
+
+    def overtaken(work: HistoryWork, newest: Kept | None, skip_to: int | None) -> HistoryPlan:
+        found = plan_history(work, newest, skip_to)
+        if found.tip == 2:
+            spark.sql(f"ALTER TABLE delta.`{place.source}` RENAME COLUMN name TO label")
+        return found
+
+    monkeypatch.setattr("mirror_assets.history.keep.plan_history", overtaken)
+    kept = list(keep_history(work, said.append))
+    assert ranges(kept) == [(0, 0), (1, 2), (3, 3)]
+    assert sum("begins anew" in line for line in said) == 1
+    assert versions_of(spark, work) == [0, 0, 0, 2]
+
+
+def test_a_source_with_the_historys_own_column_is_refused(spark: SparkSession, place: Place) -> None:
+    place.create()
+    place.append(10, _Table_ID=pa.array(["x"]))
+    work = place.work(lambda: spark)
+    with pytest.raises(HistoryColumnsUnfit, match="a column `_Table_ID`, which is the history's own"):
+        keep(work)
+    assert versions_of(spark, work) == [0, 0, 0]
 
 
 def test_a_stream_keeps_no_more_than_was_planned_for(
