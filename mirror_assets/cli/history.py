@@ -87,7 +87,7 @@ def _report(
         slices=numbers.get("slices") or 0,
         rows=numbers.get("rows") or 0,
         covered=numbers.get("covered_version"),
-        path=str(config.history.path / table.name.folder),
+        path=str(config.history_folder(table.name)),
         error=failed.text if failed else None,
         family=failed.family if failed else None,
     )

@@ -236,6 +236,10 @@ class Config(Part):
         """Effective settings of every table, in the file's order."""
         return tuple(self.table(name) for name in self.names)
 
+    def history_folder(self, name: TableName) -> Path:
+        """Where the table's change feed is kept for ever, in folders like the landing zone's."""
+        return self.history.path / name.folder
+
     def line_of(self, path: str) -> int | None:
         """Line of a setting by its dotted path, or of what it would stand under."""
         return self._origin.line_of(path)

@@ -56,12 +56,13 @@ def history_work(
     config: Config, table: TableSettings, sources: SourceTables, spark: Callable[[], SparkSession]
 ) -> HistoryWork:
     """What keeping the table's history needs, and no landing zone."""
-    root, name = config.history.path, table.name
+    name = table.name
     limits = Limits(table.slices.max_commits, table.slices.max_rows, table.slices.max_bytes)
-    checkpoint = Checkpoint(root / "_checkpoints" / name.folder) if table.history is History.STREAM else None
-    return HistoryWork(
-        str(name), sources.log(name), HistoryLog(str(name), root / name.folder), limits, spark, checkpoint
+    checkpoint = (
+        Checkpoint(config.history.path / "_checkpoints" / name.folder) if table.history is History.STREAM else None
     )
+    history = HistoryLog(str(name), config.history_folder(name))
+    return HistoryWork(str(name), sources.log(name), history, limits, spark, checkpoint)
 
 
 def planning_history(config: Config, table: TableSettings, sources: SourceTables) -> HistoryWork:
