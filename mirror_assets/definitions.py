@@ -7,12 +7,15 @@ import warnings
 import dagster as dg
 
 from mirror_assets.assets.change_feed import change_feed_asset
+from mirror_assets.assets.history import history_asset
 from mirror_assets.assets.landing_zone import landing_zone_asset
 from mirror_assets.assets.mirror import mirror_asset
 from mirror_assets.assets.source import source_asset
 from mirror_assets.automation.console import PLAIN, plain_logger
+from mirror_assets.automation.history import HISTORY, history_schedule
 from mirror_assets.automation.jobs import build_jobs
 from mirror_assets.automation.sensors import replicator_sensor, slices_sensor
+from mirror_assets.checks.history import history_checks
 from mirror_assets.checks.landed import landed_checks
 from mirror_assets.checks.mirror import mirror_checks
 from mirror_assets.checks.source import source_checks
@@ -31,14 +34,17 @@ def build_definitions(config: Config) -> dg.Definitions:
     by_name = {job.name: job for job in jobs}
     return dg.Definitions(
         assets=[
-            asset
-            for table in tables
-            for asset in (
-                source_asset(table),
-                change_feed_asset(config, table),
-                landing_zone_asset(config, table),
-                mirror_asset(table),
-            )
+            *(
+                asset
+                for table in tables
+                for asset in (
+                    source_asset(table),
+                    change_feed_asset(config, table),
+                    landing_zone_asset(config, table),
+                    mirror_asset(table),
+                )
+            ),
+            *(history_asset(config, table) for table in tables if table.keeps_history),
         ],
         asset_checks=[
             check
@@ -48,9 +54,11 @@ def build_definitions(config: Config) -> dg.Definitions:
                 staged_checks(config, table),
                 *landed_checks(config, table),
                 *mirror_checks(config, table),
+                *(history_checks(config, table) if table.keeps_history else ()),
             )
         ],
         sensors=[*(slices_sensor(config, table, by_name) for table in tables), replicator_sensor(config, by_name)],
+        schedules=[history_schedule(by_name[HISTORY])] if HISTORY in by_name else [],
         jobs=jobs,
         resources=resources(config),
         loggers={PLAIN: plain_logger},

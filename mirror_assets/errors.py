@@ -77,6 +77,9 @@ class ErrorCode(str, Enum):
     REBUILD_RUNNING = "rebuild_running"
     TABLE_DROPPED = "table_dropped"
     LIFE_ENDED = "life_ended"
+    # history
+    HISTORY_GAP = "history_gap"
+    HISTORY_UNFIT = "history_unfit"
     # mirror
     CHECKS_FAILED = "checks_failed"
     MIRROR_BUSY = "mirror_busy"

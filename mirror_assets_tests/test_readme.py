@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from pyspark.sql import SparkSession
 
 import mirror_assets
-from mirror_assets.automation.sensors import SENSORS_VARIABLE
+from mirror_assets.automation.switch import SENSORS_VARIABLE
 from mirror_assets.cli import main
 from mirror_assets.config import CONFIG_VARIABLE, Config, ConfigInvalid, TableConfig, load_config
 from mirror_assets.config.load import parse_config

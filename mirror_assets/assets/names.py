@@ -21,12 +21,13 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 
 
 class Kind(str, Enum):
-    """The kinds of asset that every table has."""
+    """The kinds of asset that a table has; a history only where it is kept."""
 
     SOURCE = "source"
     CHANGE_FEED = "change_feed"
     LANDING_ZONE = "landing_zone"
     MIRROR = "mirror"
+    HISTORY = "history"
 
 
 def safe(text: str) -> str:
@@ -54,6 +55,11 @@ def flat_name(table: TableName) -> str:
 def pool_name(table: TableName) -> str:
     """The pool that keeps two runs of a table from doing the same work."""
     return f"mirror_{flat_name(table)}"
+
+
+def history_pool(table: TableName) -> str:
+    """The pool that keeps two runs of a table's history from doing the same work."""
+    return f"history_{flat_name(table)}"
 
 
 def slices_of(table: TableName) -> dg.DynamicPartitionsDefinition:

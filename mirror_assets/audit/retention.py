@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from enum import Enum
 
 from mirror_assets.audit.finding import Finding
 from mirror_assets.delta.retention import Clock, prolonging_statement
 
 _HOUR = 3600
+
+
+class Then(str, Enum):
+    """What becomes of what waits for a commit that is gone."""
+
+    REBUILT = "the table is rebuilt"
+    HELD = "the table is held until you run `mirror-assets rebuild`"
+    LOST = "its rows are lost to the history"
 
 
 @dataclass(frozen=True)
@@ -17,7 +26,7 @@ class Horizon:
 
     `committed` is None for a version that is not there: not made yet, or, if it `waits`, gone from the log. `lost` are
     files that its changes are read from, and that are gone. `clocks` are the source's, the first to run out first;
-    `rebuilds` says what happens to the table then.
+    `then` is what happens when they have.
     """
 
     uri: str
@@ -26,7 +35,7 @@ class Horizon:
     committed: float | None
     clocks: tuple[Clock, ...]
     now: float
-    rebuilds: bool
+    then: Then
     lost: tuple[str, ...] = ()
 
     @property
@@ -58,7 +67,7 @@ class Horizon:
         return prolonging_statement(self.uri, self.clocks, self.clock.seconds + max(age, self.clock.seconds, _HOUR))
 
 
-def retention_finding(horizon: Horizon, limit_seconds: float | None) -> Finding:
+def retention_finding(horizon: Horizon, limit_seconds: float | None, check: str = "retention") -> Finding:
     """Fails when less than the limit is left to read the next version to cover."""
     left = horizon.seconds_left
     late = limit_seconds is not None and left is not None and left < limit_seconds
@@ -66,12 +75,12 @@ def retention_finding(horizon: Horizon, limit_seconds: float | None) -> Finding:
     if left is not None:
         figures["seconds_left"] = round(left, 3)
     said = _said(horizon)
-    return Finding("retention", (said,) if late else (), figures, note="" if late else said)
+    return Finding(check, (said,) if late else (), figures, note="" if late else said)
 
 
 def _said(horizon: Horizon) -> str:
     version, clock = f"version {horizon.version}", f"{horizon.clock.name} is {_span(horizon.clock.seconds)}"
-    then = "the table is rebuilt" if horizon.rebuilds else "the table is held until you run `mirror-assets rebuild`"
+    then = horizon.then.value
     if horizon.is_gone:
         gone = f"{horizon.lost[0]}, a file of {version}, is gone" if horizon.lost else f"{version} is gone from the log"
         return f"{gone}: {then}; to keep commits for longer: {horizon.statement}"

@@ -6,7 +6,7 @@ import sys
 
 import dagster as dg
 
-from mirror_assets.assets.names import pool_name
+from mirror_assets.assets.names import history_pool, pool_name
 from mirror_assets.config import Config, load_config
 from mirror_assets.errors import MirrorError
 
@@ -15,6 +15,8 @@ def set_pools(config: Config, instance: dg.DagsterInstance) -> None:
     """One run at a time for every table; saves wasted work, safety never rests on it."""
     for table in config.all_tables():
         instance.event_log_storage.set_concurrency_slots(pool_name(table.name), 1)
+        if table.keeps_history:
+            instance.event_log_storage.set_concurrency_slots(history_pool(table.name), 1)
 
 
 def main() -> None:

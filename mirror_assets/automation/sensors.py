@@ -4,7 +4,6 @@ Pending is what log and manifest say, never what Dagster remembers. There is no 
 swallowed runs elsewhere (docs/decisions/0005).
 """
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from mirror_assets.assets.names import (
 )
 from mirror_assets.assets.source import source_observation
 from mirror_assets.automation.jobs import REBUILD, REBUILD_OP, REPLICATE, Job, slices_job_name
+from mirror_assets.automation.switch import is_on
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.errors import RebuildError, RetryError, UnknownOutcome
@@ -40,7 +40,6 @@ from mirror_assets.resources.catalog import mirror_of, planning_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
 
-SENSORS_VARIABLE = "MIRROR_SENSORS"
 _INTERVAL_SECONDS = 15
 _REPLICATE_SECONDS = 20
 _OBSERVE_SECONDS = 300
@@ -74,9 +73,8 @@ class Failures:
 
 
 def default_status() -> dg.DefaultSensorStatus:
-    """Off, unless MIRROR_SENSORS is `on` (as `make dev` sets it)."""
-    on = os.environ.get(SENSORS_VARIABLE, "off").lower() == "on"
-    return dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED
+    """Off, unless MIRROR_SENSORS is `on`."""
+    return dg.DefaultSensorStatus.RUNNING if is_on() else dg.DefaultSensorStatus.STOPPED
 
 
 def slices_sensor(settings: Config, table: TableSettings, jobs: dict[str, Job]) -> dg.SensorDefinition:

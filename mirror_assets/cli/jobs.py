@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -15,12 +15,19 @@ from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import MirrorError
 
 
-def execute(config: Config, job: str, ops: Mapping[str, dg.Config] | None = None) -> dg.ExecuteInProcessResult:
-    """A run of the job; a step that fails is in the result."""
+def execute(
+    config: Config,
+    job: str,
+    ops: Mapping[str, dg.Config] | None = None,
+    assets: Sequence[dg.AssetKey] | None = None,
+) -> dg.ExecuteInProcessResult:
+    """A run of the job, or of some assets of it; a step that fails is in the result."""
     run_config = dg.RunConfig(ops=dict(ops or {}), loggers={PLAIN: {"config": {}}})
     with _instance() as instance:
         definition = build_definitions(config).resolve_job_def(job)
-        return definition.execute_in_process(instance=instance, run_config=run_config, raise_on_error=False)
+        return definition.execute_in_process(
+            instance=instance, run_config=run_config, asset_selection=assets, raise_on_error=False
+        )
 
 
 @dataclass(frozen=True)

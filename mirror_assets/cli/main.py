@@ -45,6 +45,7 @@ def _run(options: argparse.Namespace) -> Exit:
     from mirror_assets.cli.doctor import doctor
     from mirror_assets.cli.drop import drop
     from mirror_assets.cli.feed import feed
+    from mirror_assets.cli.history import history
 
     commands = {
         "demo": lambda: demo(options.folder, options.months, options.settings, as_json=options.json),
@@ -58,6 +59,7 @@ def _run(options: argparse.Namespace) -> Exit:
         "feed": lambda: feed(
             options.config, options.name, asked_of(options).range, options.limit, as_json=options.json
         ),
+        "history": lambda: history(options.config, options.table, options.skip_to, as_json=options.json),
         "reconcile": lambda: show.reconcile(options.config, options.table, as_json=options.json),
         "drop": lambda: drop(options.config, options.name, yes=options.yes, as_json=options.json),
         "fabric create": lambda: fabric.create(options.config, options.name, as_json=options.json),
@@ -90,6 +92,14 @@ def _parser() -> argparse.ArgumentParser:
     feed.add_argument("name", metavar="TABLE", help="the table's name in mirror.yaml")
     add_range(feed, "the newest commit")
     feed.add_argument("--limit", type=_count, default=100, metavar="N", help="most rows to show (default: 100)")
+    history = _configured(commands, "history", "keep the change feed of the tables that `history` is set for, for ever")
+    history.add_argument("--table", action="append", default=[], help="only this table; may be repeated")
+    history.add_argument(
+        "--skip-to",
+        type=_version,
+        metavar="VERSION",
+        help="of one table: go on at this version though commits before it are not kept, and never will be",
+    )
     _configured(commands, "check", "run all asset checks; exit 1 on an ERROR")
     _configured(commands, "doctor", "ask the landing zone for what publishing exactly once rests on; exit 1 on a no")
     _configured(commands, "replicate", "let the local stand-in for Fabric's replicator apply what has landed")
@@ -105,6 +115,12 @@ def _parser() -> argparse.ArgumentParser:
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, got {text!r}")
+    return int(text)
+
+
+def _version(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a version of the source, got {text!r}")
     return int(text)
 
 

@@ -18,6 +18,7 @@ from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.delta.session import open_session
 from mirror_assets.errors import MirrorError
+from mirror_assets.history.log import HistoryLog
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.mirroring.errors import stop_error
@@ -52,7 +53,10 @@ class SliceLine:
 
 @dataclass(frozen=True)
 class StatusLine:
-    """A table as the command line shows it; `readable_seconds` are left to read the oldest commit that waits."""
+    """A table as the command line shows it; `readable_seconds` are left to read the oldest commit that waits.
+
+    `kept` is the version up to which its history goes, if it has one.
+    """
 
     table: str
     tip: int
@@ -63,6 +67,7 @@ class StatusLine:
     applied: int | None
     state: str
     message: str
+    kept: int | None = None
 
 
 def plan(path: Path | None, tables: Sequence[str], asked: Range = EVERYTHING, *, as_json: bool) -> Exit:
@@ -135,6 +140,7 @@ def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
                 "" if x.readable_seconds is None else f"{x.readable_seconds / 3600:.1f}",
                 str(x.landed),
                 "" if x.applied is None else str(x.applied),
+                "" if x.kept is None else str(x.kept),
                 x.state,
                 x.message,
             )
@@ -148,6 +154,7 @@ def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
             "hours left",
             "landed file",
             "applied file",
+            "kept",
             "state",
             "message",
         )
@@ -255,4 +262,13 @@ def _status(work: TableWork, mirrored: dict[TableName, MonitoredTable] | None) -
         applied=status.applied_number if status else 0,
         state=status.state.value if status else absent,
         message=(status and status.message) or loading,
+        kept=_kept(work),
     )
+
+
+def _kept(work: TableWork) -> int | None:
+    """The version up to which the table's feed is kept for ever, or None."""
+    if not work.table.keeps_history:
+        return None
+    newest = HistoryLog(str(work.name), work.config.history_folder(work.name)).newest()
+    return newest.last if newest else None

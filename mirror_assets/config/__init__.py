@@ -6,6 +6,7 @@ from mirror_assets.config.load import CONFIG_VARIABLE, DEFAULT_FILE, config_file
 from mirror_assets.config.model import (
     Config,
     FileSettings,
+    HistoryConfig,
     LagLimits,
     LandingZoneConfig,
     MirrorConfig,
@@ -20,7 +21,7 @@ from mirror_assets.config.model import (
 from mirror_assets.config.onelake import OneLakeConfig, Staging
 from mirror_assets.config.source import SourceColumn, missing_columns, source_problems
 from mirror_assets.config.start import Start
-from mirror_assets.config.values import Changes, Compression, OnBreak, OnDropColumn
+from mirror_assets.config.values import Changes, Compression, History, OnBreak, OnDropColumn
 from mirror_assets.config.workspace import load_workspace
 
 __all__ = [
@@ -34,6 +35,8 @@ __all__ = [
     "FabricConfig",
     "FabricWorkspace",
     "FileSettings",
+    "History",
+    "HistoryConfig",
     "LagLimits",
     "LandingZoneConfig",
     "MirrorConfig",

@@ -19,6 +19,8 @@ from mirror_assets.config.values import (
     Compression,
     Count,
     Folder,
+    History,
+    KeepHistory,
     Keys,
     OnBreak,
     OnDropColumn,
@@ -34,6 +36,7 @@ from mirror_assets.markers import ROW_ID
 
 _DEFAULT_MIRROR = "./mirror"
 _MIRROR_PATH = (_DEFAULT_MIRROR, "mirror", "path")
+_HISTORY_PATH = ("./history", "history", "path")
 _STAGING_PATH = ("./staging", "landing_zone", "onelake", "staging_path")
 
 
@@ -75,6 +78,12 @@ class MirrorConfig(Part):
         if self.fabric is not None and "path" in self.model_fields_set:
             raise ValueError("give either `path` or `fabric`")
         return self
+
+
+class HistoryConfig(Part):
+    """Where the change feeds are kept that `history` is set for."""
+
+    path: Folder = Field(default=Path("./history"), description="Folder of the histories' Delta tables.")
 
 
 class SliceLimits(Part):
@@ -121,6 +130,9 @@ class TableDefaults(Part):
     on_drop_column: OnDropColumn = Field(
         default=OnDropColumn.KEEP, description="Keep a dropped column, NULL from then on, or rebuild without it."
     )
+    history: KeepHistory = Field(
+        default=History.OFF, description="Keep the change feed for ever: slice by slice, or by a stream."
+    )
     slices: SliceLimits = Field(default_factory=SliceLimits, description="How commits are cut into slices.")
     files: FileSettings = Field(default_factory=FileSettings, description="How landing files are written.")
     lag: LagLimits = Field(default_factory=LagLimits, description="When the lag check warns and fails.")
@@ -151,6 +163,11 @@ class TableSettings(TableConfig):
         return (ROW_ID,) if self.is_keyless else self.keys
 
     @property
+    def keeps_history(self) -> bool:
+        """Whether the change feed is kept for ever."""
+        return self.history is not History.OFF
+
+    @property
     def is_net(self) -> bool:
         """Whether a slice of changes has one net change per key, and not one per commit."""
         return self.changes is Changes.ROW_TRACKING or (self.compact and self.changes is Changes.FEED)
@@ -174,6 +191,7 @@ class Config(Part):
     landing_zone: LandingZoneConfig = Field(description="Where landing files go.")
     partner: PartnerConfig = Field(default_factory=PartnerConfig, description="What the landing zone says about us.")
     mirror: MirrorConfig = Field(default_factory=MirrorConfig, description="Where the tables are replicated.")
+    history: HistoryConfig = Field(default_factory=HistoryConfig, description="Where change feeds are kept for ever.")
     spark: SparkConfig = Field(default_factory=SparkConfig, description="Additions to the Spark session.")
     defaults: TableDefaults = Field(default_factory=TableDefaults, description="Settings of every table.")
     tables: dict[TableKey, TableConfig] = Field(min_length=1, description="Tables by their name in the mirror.")
@@ -185,7 +203,8 @@ class Config(Part):
         """Write out default paths, so that they too are seen from the file's folder."""
         if not isinstance(data, dict):
             return data
-        settings = _with_default({"mirror": {}, **data}, *_STAGING_PATH)
+        settings = _with_default({"mirror": {}, "history": {}, **data}, *_STAGING_PATH)
+        settings = _with_default(settings, *_HISTORY_PATH)
         mirror = settings["mirror"]
         in_fabric = isinstance(mirror, dict) and "fabric" in mirror
         return settings if in_fabric else _with_default(settings, *_MIRROR_PATH)
@@ -216,6 +235,10 @@ class Config(Part):
     def all_tables(self) -> tuple[TableSettings, ...]:
         """Effective settings of every table, in the file's order."""
         return tuple(self.table(name) for name in self.names)
+
+    def history_folder(self, name: TableName) -> Path:
+        """Where the table's change feed is kept for ever, in folders like the landing zone's."""
+        return self.history.path / name.folder
 
     def line_of(self, path: str) -> int | None:
         """Line of a setting by its dotted path, or of what it would stand under."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mirror_assets.config.document import Document, Steps
 from mirror_assets.config.origin import Origin
-from mirror_assets.config.values import Changes, is_uri, local_source
+from mirror_assets.config.values import Changes, History, is_uri, local_source
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
 
@@ -55,6 +55,10 @@ def _effective(document: Document, table: str, setting: str) -> object:
     return document.get("tables", table, setting) if own else document.get("defaults", setting)
 
 
+def _keeps_history(document: Document, table: str) -> bool:
+    return _effective(document, table, "history") in (History.SLICES.value, History.STREAM.value)
+
+
 def _plain_secrets(document: Document) -> Iterator[tuple[Steps, str]]:
     """A secret in mirror.yaml ends up in version control."""
     for name in document.names("spark", "settings"):
@@ -65,7 +69,9 @@ def _plain_secrets(document: Document) -> Iterator[tuple[Steps, str]]:
 
 def _overlaps(document: Document, origin: Origin) -> Iterator[tuple[Steps, str]]:
     """Folders inside each other would be read, replaced or dropped as parts of the other."""
-    ours = [("landing_zone", "path"), ("mirror", "path")]
+    ours: list[Steps] = [("landing_zone", "path"), ("mirror", "path")]
+    if any(_keeps_history(document, name) for name in document.names("tables")):
+        ours.append(("history", "path"))
     sources = [("tables", name, "source") for name in document.names("tables")]
     pairs = [*combinations(ours, 2), *((one, source) for one in ours for source in sources)]
     for one, other in pairs:
@@ -80,6 +86,8 @@ def _folder(document: Document, origin: Origin, steps: Steps) -> Path | None:
     value = document.get(*steps)
     if value is None and steps == ("mirror", "path") and document.get("mirror", "fabric") is None:
         value = "./mirror"
+    if value is None and steps == ("history", "path"):
+        value = "./history"
     try:
         path = local_source(value)
     except ValueError:

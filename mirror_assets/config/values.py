@@ -41,6 +41,14 @@ class OnDropColumn(str, Enum):
     REBUILD = "rebuild"
 
 
+class History(str, Enum):
+    """Whether the change feed is kept for ever, and how."""
+
+    OFF = "false"
+    SLICES = "slices"
+    STREAM = "stream"
+
+
 class Compression(str, Enum):
     """Compression of landing files."""
 
@@ -66,6 +74,13 @@ def _no_bool(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError(f"expected a number, got {str(value).lower()}")  # noqa: TRY004 pydantic wants ValueError
     return value
+
+
+def _history(value: object) -> object:
+    if value is True or not isinstance(value, bool | str):
+        shown = "nothing" if value is None else str(value).lower()
+        raise ValueError(f"expected false, 'slices' or 'stream', got {shown}")
+    return History.OFF if value is False else value
 
 
 def _bytes(value: object) -> object:
@@ -140,6 +155,7 @@ def _spark_name(name: str) -> str:
 Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=1)]
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=1)]
 Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, allow_inf_nan=False)]
+KeepHistory = Annotated[History, BeforeValidator(_history)]
 Text = Annotated[str, Field(min_length=1)]
 Folder = Annotated[Path, BeforeValidator(_folder)]
 TableSource = Annotated[str, BeforeValidator(_source)]

@@ -90,7 +90,10 @@ class SourceLog:
                 raise
 
     def lost_files(self, version: int, needed: Callable[[CommitFile], Sequence[FileAction]]) -> tuple[str, ...]:
-        """Paths of those files of a commit that are needed and gone. Raises LogGap."""
+        """Paths of those files of a commit that are needed and gone. Raises LogGap.
+
+        Files of deletion vectors are not looked for: the log names them in another way.
+        """
         return self._files.lost(needed(self._parsed(version)))
 
     def files(self, version: int) -> tuple[DataFile, ...]:

@@ -75,6 +75,11 @@ def unpaired(commit: CommitFile) -> tuple[FileAction, ...]:
     return tuple(action for action in (*commit.added, *commit.removed) if action.path not in both)
 
 
+def feed_files(commit: CommitFile) -> tuple[FileAction, ...]:
+    """The files that the feed of a commit is read from."""
+    return () if yields_nothing(commit) else commit.change_files or (*commit.added, *commit.removed)
+
+
 def sampled_rows(files: Sequence[FileAction], footer_rows: FooterRows) -> RowCount:
     """Live rows of the files by their footers: of all, or of some spread evenly, and the rest by bytes."""
     ordered = sorted(files, key=lambda action: action.path)

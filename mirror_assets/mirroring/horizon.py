@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from mirror_assets.audit.retention import Horizon
+from collections.abc import Callable, Sequence
+
+from mirror_assets.audit.retention import Horizon, Then
 from mirror_assets.config import Changes, OnBreak
 from mirror_assets.delta.actions import CommitFile, FileAction
+from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.retention import retention_clocks
+from mirror_assets.delta.rows import feed_files
 from mirror_assets.mirroring.uncovered import Uncovered
 from mirror_assets.mirroring.work import TableWork
 
 _LOOKED_FOR = 8
+
+
+def some_lost(log: SourceLog, version: int, needed: Callable[[CommitFile], Sequence[FileAction]]) -> tuple[str, ...]:
+    """Needed files of the commit that are gone, of a few: those of one commit are as old as each other, so VACUUM removes them together."""
+    return log.lost_files(version, lambda commit: needed(commit)[:_LOOKED_FOR])
 
 
 def feed_horizon(work: TableWork, uncovered: Uncovered, now: float) -> Horizon:
@@ -27,21 +36,13 @@ def feed_horizon(work: TableWork, uncovered: Uncovered, now: float) -> Horizon:
         committed=times.at(uncovered.next) / 1000 if is_there else None,
         clocks=retention_clocks(work.table.source, uncovered.tip.metadata),
         now=now,
-        rebuilds=work.table.on_break is OnBreak.REBUILD,
+        then=Then.REBUILT if work.table.on_break is OnBreak.REBUILD else Then.HELD,
     )
 
 
 def _lost(work: TableWork, version: int) -> tuple[str, ...]:
-    """Files that the commit's changes are read from, whatever later commits do, and that are gone.
-
-    A few are looked for: the files of one commit are as old as each other, so VACUUM removes them together.
-    """
-    needed = _NEEDED[work.table.changes]
-    return work.log.lost_files(version, lambda commit: needed(commit)[:_LOOKED_FOR])
-
-
-def _of_feed(commit: CommitFile) -> tuple[FileAction, ...]:
-    return commit.change_files or (*commit.added, *commit.removed)
+    """Files that the commit's changes are read from, whatever later commits do, and that are gone."""
+    return some_lost(work.log, version, _NEEDED[work.table.changes])
 
 
 def _removed(commit: CommitFile) -> tuple[FileAction, ...]:
@@ -52,4 +53,4 @@ def _added(commit: CommitFile) -> tuple[FileAction, ...]:
     return commit.added
 
 
-_NEEDED = {Changes.FEED: _of_feed, Changes.ROW_TRACKING: _removed, Changes.APPEND_ONLY: _added}
+_NEEDED = {Changes.FEED: feed_files, Changes.ROW_TRACKING: _removed, Changes.APPEND_ONLY: _added}

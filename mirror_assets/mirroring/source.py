@@ -6,12 +6,9 @@ from collections.abc import Sequence
 
 from mirror_assets.config import Changes, Config, SourceColumn, TableSettings, missing_columns, source_problems
 from mirror_assets.delta.actions import Protocol
+from mirror_assets.delta.feed_property import how_to_enable
 from mirror_assets.delta.state import SourceState, source_columns
 from mirror_assets.errors import ErrorCode, SettingError
-
-_FEATURE = "changeDataFeed"
-# From writer version 4 on, writers know the feed; from 7 on, a table lists what its writers must know.
-_KNOWS_FEED, _LISTS_FEATURES = 4, 7
 
 
 class FeedOff(SettingError):
@@ -23,8 +20,7 @@ class FeedOff(SettingError):
         self.table, self.uri, self.protocol = table, uri, protocol
         super().__init__(
             f"{table}: the change data feed of {uri} is off, so its changes can't be read.",
-            f"run `ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)`, then run again. "
-            f"{_consequence(protocol)} The feed begins with that commit: what is in the table by then lands as a "
+            f"{how_to_enable(uri, protocol)} The feed begins with that commit: what is in the table by then lands as a "
             "snapshot.",
         )
 
@@ -41,19 +37,6 @@ class RowTrackingOff(SettingError):
             f"run `ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableRowTracking = true)` (a writer feature: "
             "older writers can't write the table afterwards, every reader can read it), then run again.",
         )
-
-
-def _consequence(protocol: Protocol) -> str:
-    """What switching the feed on does to the table's protocol, which nothing here ever does by itself."""
-    if _FEATURE in protocol.features or _KNOWS_FEED <= protocol.writer < _LISTS_FEATURES:
-        return f"The table's writer version {protocol.writer} stays as it is: its writers know the feed."
-    raised = (
-        "" if protocol.writer >= _LISTS_FEATURES else f" from writer version {protocol.writer} to {_LISTS_FEATURES}"
-    )
-    return (
-        f"It raises the table's protocol{raised}, with the table feature {_FEATURE}: writers that don't know it can't "
-        "write the table afterwards; readers are not affected."
-    )
 
 
 def check_source(config: Config, table: TableSettings, state: SourceState) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NoReturn
 
 from dagster import ConfigurableResource, ResourceDefinition, mem_io_manager
 from dagster_pyspark import LazyPySparkResource
+from pyspark.sql import SparkSession
 
-from mirror_assets.config import Config, TableSettings
+from mirror_assets.config import Config, History, TableSettings
+from mirror_assets.delta.cut import Limits
+from mirror_assets.history.checkpoint import Checkpoint
+from mirror_assets.history.log import HistoryLog
+from mirror_assets.history.work import HistoryWork
 from mirror_assets.mirroring.mirrors import open_mirror
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.monitoring import Mirror
@@ -44,6 +50,24 @@ def table_work(
 def planning_work(config: Config, table: TableSettings, zone: LandingZone, sources: SourceTables) -> TableWork:
     """The same for what only looks at log and manifest; it never starts Spark."""
     return TableWork(config, table, sources.log(table.name), zone.store(), _no_spark, zone.exchange())
+
+
+def history_work(
+    config: Config, table: TableSettings, sources: SourceTables, spark: Callable[[], SparkSession]
+) -> HistoryWork:
+    """What keeping the table's history needs, and no landing zone."""
+    name = table.name
+    limits = Limits(table.slices.max_commits, table.slices.max_rows, table.slices.max_bytes)
+    checkpoint = (
+        Checkpoint(config.history.path / "_checkpoints" / name.folder) if table.history is History.STREAM else None
+    )
+    history = HistoryLog(str(name), config.history_folder(name))
+    return HistoryWork(str(name), sources.log(name), history, limits, spark, checkpoint)
+
+
+def planning_history(config: Config, table: TableSettings, sources: SourceTables) -> HistoryWork:
+    """The same for what only looks at the logs; it never starts Spark."""
+    return history_work(config, table, sources, _no_spark)
 
 
 def mirror_of(config: Config, zone: LandingZone) -> Mirror:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_assets.audit.retention import Horizon, retention_finding
+from mirror_assets.audit.retention import Horizon, Then, retention_finding
 from mirror_assets.delta.actions import Metadata
 from mirror_assets.delta.errors import PropertyUnreadable
 from mirror_assets.delta.retention import retention_clocks
@@ -25,7 +25,7 @@ def _horizon(age_days: float | None = 6.0, **configuration: str) -> Horizon:
         committed=None if age_days is None else now - age_days * _DAY,
         clocks=retention_clocks("/lake/orders", Metadata("id", "{}", properties)),
         now=now,
-        rebuilds=True,
+        then=Then.REBUILT,
     )
 
 
@@ -60,7 +60,7 @@ def test_a_deadline_that_is_past_and_a_commit_that_is_gone() -> None:
     assert past.figures["seconds_left"] == 0
     gone = retention_finding(_horizon(age_days=None), 1)
     assert "version 6 is gone from the log: the table is rebuilt" in gone.message
-    held = retention_finding(replace(_horizon(age_days=None), rebuilds=False), 1)
+    held = retention_finding(replace(_horizon(age_days=None), then=Then.HELD), 1)
     assert "the table is held" in held.message
 
 

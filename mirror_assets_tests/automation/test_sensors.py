@@ -7,7 +7,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from mirror_assets.automation.sensors import SENSORS_VARIABLE, Failures, default_status
+from mirror_assets.automation.sensors import Failures, default_status
+from mirror_assets.automation.switch import SENSORS_VARIABLE
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.drop import begin_drop

@@ -31,7 +31,10 @@ def mistakes(text: str) -> list[str]:
 
 
 TABLE_MISTAKES = [
-    ("history: true", "history: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, slices, files, lag, retention, source"),
+    ("maintenance: {}", "maintenance: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, history, slices, files, lag, retention, source"),
+    ("history: true", "history: expected false, 'slices' or 'stream', got true"),
+    ("history: always", "history: expected 'false', 'slices' or 'stream', got 'always'"),
+    ("history: ", "history: expected false, 'slices' or 'stream', got nothing"),
     ("onbreak: hold", "onbreak: unknown setting; did you mean 'on_break'?"),
     ("changes: cdc", "changes: expected 'feed', 'row_tracking' or 'append_only', got 'cdc'"),
     ("columns: []", "columns: it must not be empty"),
@@ -111,7 +114,7 @@ ELSEWHERE = [
     ("partner: {name: ''}", "partner.name: it must not be empty"),
     ("partner: {source_version: 4.2}", "partner.source_version: expected text (quotes make it text), got 4.2"),
     ("mirror:", "mirror: expected settings below it (name: value), got nothing"),
-    ("defaults: {source: x}", "defaults.source: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, slices, files, lag, retention"),
+    ("defaults: {source: x}", "defaults.source: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, history, slices, files, lag, retention"),
     ("spark: {settings: {sql.x: 1}}", "spark.settings.sql.x: names of Spark settings start with `spark.`; Spark ignores others"),
     ("spark: {settings: {spark.x: [1]}}", "spark.settings.spark.x: expected text (quotes make it text), got a list"),
     ("spark: {settings: {spark.x: }}", "spark.settings.spark.x: expected text (quotes make it text), got nothing"),
@@ -137,6 +140,15 @@ def test_secrets_must_come_from_the_environment(name: str, value: str) -> None:
         f"mirror.yaml:{LINE}: spark.settings.{name}: "
         "this looks like a secret; keep it in an environment variable and write ${NAME}"
     )
+
+
+def test_a_history_in_a_source_is_a_mistake_where_one_is_kept() -> None:
+    text = BASE.replace("lake/planes", "history/planes")
+    (mistake,) = mistakes(f"{text}    history: stream\n")
+    assert "5: tables.planes.source: /etc/history/planes overlaps with history.path" in mistake
+    assert parse_config(text.encode(), Path("/etc/mirror.yaml"), {}).names
+    (mistake,) = mistakes(f"{text}    history: stream\nhistory: {{path: landing/history}}\n")
+    assert f"{LINE + 1}: history.path: /etc/landing/history overlaps with landing_zone.path on line 2" in mistake
 
 
 def test_two_tables_in_one_folder() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from mirror_assets.config import Compression, Config, OnBreak, TableUnknown
+from mirror_assets.config import Compression, Config, History, OnBreak, TableUnknown
 from mirror_assets.config import model as models
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Part
@@ -73,6 +73,14 @@ def test_each_limit_comes_from_the_nearest_place(in_defaults: set[str], in_table
     for name, value in built_in.items():
         wanted = 22 if name in in_table else 11 if name in in_defaults else value
         assert getattr(slices, name) == wanted
+
+
+def test_a_history_is_kept_where_a_table_or_the_defaults_say_so() -> None:
+    assert [table.history for table in loaded().all_tables()] == [History.OFF, History.OFF]
+    text = TEXT.replace("  on_break: hold", "  history: slices").replace("[order, line]", "[order]\n    history: false")
+    assert [table.keeps_history for table in loaded(text).all_tables()] == [False, True]
+    assert loaded(text).history.path == Path("/etc/history")
+    assert loaded(text + "history: {path: kept}\n").history.path == Path("/etc/kept")
 
 
 def test_tables_keep_the_files_order() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from mirror_assets.audit.retention import Horizon, retention_finding
+from mirror_assets.audit.retention import Horizon, Then, retention_finding
 from mirror_assets.config import OnBreak
 from mirror_assets.delta.errors import LogGap
 from mirror_assets.mirroring.compare import reconcile_table
@@ -72,9 +72,9 @@ def test_nothing_waits_when_all_is_covered_and_before_the_first_load(paper: Pape
 
 
 def test_whether_it_rebuilds_is_the_settings_word(paper: Paper) -> None:
-    assert _horizon(paper).rebuilds
+    assert _horizon(paper).then is Then.REBUILT
     assert paper.work.table.on_break is OnBreak.REBUILD
-    assert not _horizon(Paper(paper.root, "on_break: hold")).rebuilds
+    assert _horizon(Paper(paper.root, "on_break: hold")).then is Then.HELD
 
 
 def _age(lab: Lab, days: float) -> None:

@@ -1,0 +1,86 @@
+"""Keeps a source's feed until nothing is left: each commit once, however often and by however many it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import groupby
+
+from mirror_assets.delta.reader import read_changes
+from mirror_assets.delta.spark_errors import DataFileMissing, FeedMissing, HistoryExpired, spark_errors
+from mirror_assets.history.append import append_nothing, append_rows, next_slice
+from mirror_assets.history.errors import HistoryMoved, HistoryUnknown, StreamBegunAgain
+from mirror_assets.history.plan import HistoryPlan, HistorySlice, lost_behind, plan_history
+from mirror_assets.history.record import Kept
+from mirror_assets.history.stream import stream_slices
+from mirror_assets.history.work import HistoryWork
+
+
+def keep_history(work: HistoryWork, report: Callable[[str], None], skip_to: int | None = None) -> Iterator[Kept]:
+    """Each slice as it has been kept, up to the source's tip.
+
+    `skip_to` goes on at a version though commits before it are not kept, and never will be. Where another run is ahead,
+    it plans again. Raises HistoryGap and HistoryFeedOff, with what could be kept before kept, HistoryColumnsUnfit,
+    HistoryAhead, HistoryUnknown, NoHistory, and what reading the source raises.
+    """
+    while True:
+        try:
+            newest = _newest(work, skip_to)
+            plan = plan_history(work, newest, skip_to)
+            yield from _keep(work, newest, plan, report)
+            if plan.stop is not None:
+                raise plan.stop
+            if not plan.slices:
+                _say_again(work, newest)
+                return
+        except (HistoryMoved, StreamBegunAgain) as error:
+            report(error.what)
+
+
+def _newest(work: HistoryWork, skip_to: int | None) -> Kept | None:
+    """The newest slice; where the log has lost it, and the person says where to go on, only its generation."""
+    try:
+        return work.history.newest()
+    except HistoryUnknown as error:
+        if skip_to is None:
+            raise
+        return Kept(error.generation, table_id="", first=0, last=-1, attempt="")
+
+
+def _keep(work: HistoryWork, newest: Kept | None, plan: HistoryPlan, report: Callable[[str], None]) -> Iterator[Kept]:
+    """The planned slices; by a stream the last of those that share a schema, which is all that a stream can read."""
+    stretches = [list(of) for _, of in groupby(plan.slices, lambda one: (one.table_id, one.schema_string))]
+    for number, slices in enumerate(stretches, start=1):
+        report(f"{work.table}: versions {slices[0].first} to {slices[-1].last}, {sum(x.rows for x in slices)} rows")
+        if work.checkpoint is not None and number == len(stretches) and plan.stop is None:
+            with _reading(work, slices[0].first, slices[-1].last):
+                kept = stream_slices(work, work.checkpoint, newest, slices)
+            yield from kept
+            return
+        for planned in slices:
+            newest = _keep_slice(work, newest, planned)
+            yield newest
+
+
+def _keep_slice(work: HistoryWork, newest: Kept | None, planned: HistorySlice) -> Kept:
+    """One slice, read and appended."""
+    uri, first, last = work.source.uri, planned.first, planned.last
+    with _reading(work, first, last), spark_errors(uri):
+        rows = read_changes(work.spark(), uri, first, last, planned.vector_versions)
+        return append_rows(rows, work.history, next_slice(newest, planned.table_id, first, last))
+
+
+@contextmanager
+def _reading(work: HistoryWork, first: int, last: int) -> Iterator[None]:
+    """Raise HistoryGap for what can't be read in the block, though the log still names it."""
+    try:
+        yield
+    except (DataFileMissing, FeedMissing, HistoryExpired) as error:
+        raise lost_behind(work, first, last, error.what.rstrip(".")) from error
+
+
+def _say_again(work: HistoryWork, newest: Kept | None) -> None:
+    """Keep an empty slice where others have committed since: their commits outlive ours while the source is quiet."""
+    if newest is not None and not work.history.is_newest(newest):
+        again = next_slice(newest, newest.table_id, newest.last + 1, newest.last)
+        append_nothing(work.spark(), work.history, again)

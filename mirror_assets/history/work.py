@@ -1,0 +1,28 @@
+"""What keeping one table's history needs at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from mirror_assets.delta.cut import Limits
+from mirror_assets.delta.log import SourceLog
+from mirror_assets.history.checkpoint import Checkpoint
+from mirror_assets.history.log import HistoryLog
+
+
+@dataclass(frozen=True)
+class HistoryWork:
+    """A table's source, its history, what a slice may hold, and a session that starts when it is needed.
+
+    With a `checkpoint` the history is kept by a stream, else slice by slice.
+    """
+
+    table: str
+    source: SourceLog
+    history: HistoryLog
+    limits: Limits
+    spark: Callable[[], SparkSession]
+    checkpoint: Checkpoint | None = None

@@ -1,0 +1,100 @@
+"""`mirror-assets history`, its job, its asset and its schedule."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from deltalake import DeltaTable
+
+from mirror_assets.automation.pools import set_pools
+from mirror_assets.cli.main import main
+from mirror_assets.config import load_config
+from mirror_assets.definitions import build_definitions
+from mirror_assets_tests.history.sources import Place
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """Three tables on one source; two of them keep its history."""
+    made = Place(tmp_path)
+    made.create()
+    made.update(1)
+    _configure(made, "  plain: {source: ./orders, keys: [id]}\n")
+    return made
+
+
+def _configure(place: Place, more: str) -> None:
+    (place.root / "mirror.yaml").write_text(
+        "landing_zone: {path: ./landing}\nhistory: {path: ./kept}\ntables:\n"
+        "  shop.orders: {source: ./orders, keys: [id], history: slices}\n"
+        f"  shop.missing: {{source: ./missing, keys: [id], history: stream}}\n{more}"
+    )
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_table_that_fails_does_not_hold_up_the_others(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["history", "--config", str(place.root / "mirror.yaml"), "--json"])
+    kept, failed = json.loads(capsys.readouterr().out)
+    assert (kept["table"], kept["slices"], kept["rows"], kept["covered"], kept["error"]) == (
+        "shop.orders",
+        1,
+        5,
+        1,
+        None,
+    )
+    assert (failed["table"], failed["slices"], failed["covered"], failed["family"]) == (
+        "shop.missing",
+        0,
+        None,
+        "setting",
+    )
+    assert code == 2
+    assert Path(kept["path"]) == place.root / "kept" / "shop.schema" / "orders"
+    assert DeltaTable(kept["path"]).version() == 0
+    assert not (place.root / "landing").exists()
+    main(["status", "--config", str(place.root / "mirror.yaml"), "--json"])
+    assert [(line["table"], line["kept"]) for line in json.loads(capsys.readouterr().out)] == [
+        ("shop.orders", 1),
+        ("plain", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--table", "plain"], "tables.plain.history: write slices or stream"),
+        (["--table", "other"], "other"),
+        (["--skip-to", "3"], "--skip-to names a version of one table"),
+        (["--skip-to", "3", "--table", "shop.orders", "--table", "shop.missing"], "--skip-to names a version of one"),
+    ],
+)
+def test_what_can_not_be_meant_is_refused(
+    place: Place, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    assert main(["history", "--config", str(place.root / "mirror.yaml"), *arguments]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_only_tables_that_keep_one_have_a_history_and_without_any_there_is_no_job(place: Place) -> None:
+    config = load_config(place.root / "mirror.yaml")
+    definitions = build_definitions(config)
+    graph = definitions.resolve_asset_graph()
+    histories = {key.to_user_string() for key in graph.get_all_asset_keys() if key.path[0] == "history"}
+    assert histories == {"history/shop/orders", "history/shop/missing"}
+    assert graph.get(dg.AssetKey(["history", "shop", "orders"])).parent_keys == {
+        dg.AssetKey(["source", "shop", "orders"])
+    }
+    (schedule,) = definitions.schedules or []
+    assert schedule.name == "history"
+    with dg.DagsterInstance.ephemeral() as instance:
+        set_pools(config, instance)
+    text = (place.root / "mirror.yaml").read_text()
+    (place.root / "mirror.yaml").write_text(
+        text.replace("history: slices", "lag: {}").replace("history: stream", "lag: {}")
+    )
+    without = build_definitions(load_config(place.root / "mirror.yaml"))
+    assert not without.schedules
+    assert "history" not in {job.name for job in without.resolve_all_job_defs()}

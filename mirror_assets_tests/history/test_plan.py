@@ -1,0 +1,210 @@
+"""What the history keeps next: from where, in which slices, and what is in the way. No Spark."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_assets.delta.log import SourceLog
+from mirror_assets.history.errors import HistoryAhead, HistoryFeedOff, HistoryGap
+from mirror_assets.history.plan import HistoryPlan, HistorySlice, plan_history
+from mirror_assets.history.record import Kept
+from mirror_assets_tests.delta.handmade import commit_file
+from mirror_assets_tests.history.sources import Place
+
+OFF = {"delta__enableChangeDataFeed": "false"}
+ON = {"delta__enableChangeDataFeed": "true"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def covered(place: Place, version: int) -> Kept:
+    return Kept(7, SourceLog(place.source).state().table_id, 0, version, "a")
+
+
+def ranges(plan: HistoryPlan) -> list[tuple[int, int]]:
+    return [(slice_.first, slice_.last) for slice_ in plan.slices]
+
+
+def test_a_history_begins_with_the_first_commit_of_a_table_that_always_had_a_feed(place: Place) -> None:
+    place.create()
+    place.update(1)
+    (planned,) = plan_history(place.work(), None).slices
+    assert (planned.first, planned.last, planned.rows) == (0, 1, 5)
+    assert planned.table_id == str(DeltaTable(place.source).metadata().id)
+
+
+def test_it_goes_on_behind_what_is_covered_and_ends_at_the_tip(place: Place) -> None:
+    place.create()
+    for identity in range(5):
+        place.append(10 + identity)
+    assert ranges(plan_history(place.work(max_commits=2), covered(place, 0))) == [(1, 2), (3, 4), (5, 5)]
+    assert plan_history(place.work(), covered(place, 5)) == HistoryPlan(5)
+
+
+@given(covered=st.integers(-1, 6), most=st.integers(1, 9))
+def test_every_commit_behind_what_is_covered_is_in_one_slice(covered: int, most: int, seven: Place) -> None:
+    newest = None if covered < 0 else Kept(1, SourceLog(seven.source).state().table_id, 0, covered, "a")
+    plan = plan_history(seven.work(max_commits=most), newest)
+    versions = [version for one in plan.slices for version in range(one.first, one.last + 1)]
+    assert versions == list(range(covered + 1, 7))
+    assert all(one.last - one.first < most for one in plan.slices)
+
+
+@pytest.fixture(scope="module")
+def seven(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    place = Place(tmp_path_factory.mktemp("seven"))
+    place.create()
+    for identity in range(6):
+        place.append(10 + identity)
+    return place
+
+
+def test_a_slice_has_one_schema(place: Place) -> None:
+    place.create()
+    place.append(10)
+    place.append(11, more=pa.array([1.5]))
+    place.append(12)
+    plan = plan_history(place.work(), None)
+    assert ranges(plan) == [(0, 1), (2, 3)]
+    assert ["more" in one.schema_string for one in plan.slices] == [False, True]
+
+
+def test_a_feed_that_was_switched_on_later_is_kept_from_there(place: Place) -> None:
+    place.create(feed=False)
+    place.append(10)
+    place.set(**ON)
+    place.append(11)
+    assert ranges(plan_history(place.work(), None)) == [(2, 3)]
+
+
+def test_a_feed_that_is_off_is_told_with_the_statement(place: Place) -> None:
+    place.create(feed=False)
+    with pytest.raises(HistoryFeedOff, match=r"ALTER TABLE delta.*history: false"):
+        plan_history(place.work(), None)
+
+
+def test_a_history_begins_where_files_are_still_there(place: Place) -> None:
+    place.create()
+    place.append(10)
+    place.append(11)
+    before = set(Path(place.source).glob("*.parquet"))
+    place.delete(10)
+    place.append(12)
+    DeltaTable(place.source).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    assert len(set(Path(place.source).glob("*.parquet")) & before) < len(before)
+    # The file of version 1 went with the row that was deleted; vacuuming made two commits.
+    assert ranges(plan_history(place.work(), None)) == [(2, 6)]
+
+
+def test_commits_that_are_gone_from_the_log_are_named_and_not_skipped(place: Place) -> None:
+    place.create()
+    for identity in range(6):
+        place.append(10 + identity)
+    DeltaTable(place.source).create_checkpoint()
+    newest = covered(place, 1)
+    for version in range(5):
+        commit_file(Path(place.source), version).unlink()
+    with pytest.raises(HistoryGap, match=r"versions 2 to 5 can't be read.*--table shop.orders --skip-to 6"):
+        plan_all(place, newest)
+    assert ranges(plan_history(place.work(), newest, skip_to=6)) == [(6, 6)]
+    assert ranges(plan_history(place.work(), covered(place, 5))) == [(6, 6)]
+
+
+def plan_all(place: Place, newest: Kept | None) -> HistoryPlan:
+    """The plan, if nothing is in the way."""
+    plan = plan_history(place.work(), newest)
+    if plan.stop is not None:
+        raise plan.stop
+    return plan
+
+
+def test_what_comes_before_a_time_without_feed_is_kept_and_the_time_is_named(place: Place) -> None:
+    place.create()
+    place.append(10)
+    place.set(**OFF)
+    place.append(11)
+    place.set(**ON)
+    place.append(12)
+    plan = plan_history(place.work(), covered(place, 0))
+    assert ranges(plan) == [(1, 1)]
+    assert isinstance(plan.stop, HistoryGap)
+    assert "versions 2 to 3 can't be read any more (the change data feed was off)" in str(plan.stop)
+    assert plan.stop.next_version == 4
+    assert ranges(plan_history(place.work(), covered(place, 1), skip_to=4)) == [(4, 5)]
+    assert ranges(plan_history(place.work(), None)) == [(4, 5)]
+
+
+def test_while_the_feed_is_off_no_version_to_go_on_at_is_offered(place: Place) -> None:
+    place.create()
+    place.set(**OFF)
+    place.append(11)
+    plan = plan_history(place.work(), covered(place, 0))
+    assert isinstance(plan.stop, HistoryFeedOff)
+    assert plan.slices == ()
+
+
+def test_a_version_to_skip_to_that_leaves_nothing_out_changes_nothing(place: Place) -> None:
+    place.create()
+    place.append(10)
+    place.append(11)
+    assert ranges(plan_history(place.work(), covered(place, 1), skip_to=1)) == [(2, 2)]
+    assert ranges(plan_history(place.work(), None, skip_to=1)) == [(1, 2)]
+    assert plan_history(place.work(), covered(place, 1), skip_to=9).slices == ()
+
+
+def test_where_the_history_has_lost_what_it_covers_a_person_says_where_to_go_on(place: Place) -> None:
+    place.create()
+    place.append(10)
+    place.append(11)
+    unknown = Kept(9, "", 0, -1, "")
+    assert ranges(plan_history(place.work(), unknown, skip_to=2)) == [(2, 2)]
+    assert plan_history(place.work(), unknown, skip_to=3).slices == ()
+
+
+def test_a_table_made_anew_is_kept_from_its_first_commit(place: Place) -> None:
+    place.create()
+    place.append(10)
+    newest = covered(place, 1)
+    shutil.rmtree(place.source)
+    place.create()
+    (planned,) = plan_history(place.work(), newest).slices
+    assert (planned.first, planned.last) == (0, 0)
+    assert planned.table_id != newest.table_id
+
+
+def test_another_table_whose_beginning_is_gone_is_not_taken_for_the_same(place: Place) -> None:
+    place.create(feed=False)
+    place.set(**ON)
+    place.append(10)
+    other = Kept(3, "another", 0, 1, "a")
+    with pytest.raises(HistoryGap, match=r"after version 1 of the table with the id another.*--skip-to 1"):
+        plan_history(place.work(), other)
+    assert ranges(plan_history(place.work(), other, skip_to=1)) == [(1, 2)]
+
+
+def test_a_source_that_was_set_back_stops_the_history(place: Place) -> None:
+    place.create()
+    with pytest.raises(HistoryAhead, match=r"ends at version 0.*up to version 3"):
+        plan_history(place.work(), covered(place, 3))
+
+
+def test_a_table_that_is_replaced_in_its_log_goes_on_under_its_new_id(place: Place) -> None:
+    place.create()
+    newest = covered(place, 0)
+    place.append(10)
+    place.set(delta__logRetentionDuration="interval 9 days")
+    file = commit_file(Path(place.source), 2)
+    file.write_text(file.read_text().replace(newest.table_id, "replaced"))
+    place.append(11)
+    slices: tuple[HistorySlice, ...] = plan_history(place.work(), newest).slices
+    assert [(one.first, one.last, one.table_id) for one in slices] == [(1, 1, newest.table_id), (2, 3, "replaced")]
