@@ -26,6 +26,13 @@ pytest_plugins = [
 ]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs Spark stays in one process, for there is one session; any other file may run beside it."""
+    for item in items:
+        together = "spark" if "spark" in getattr(item, "fixturenames", ()) else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(together))
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, onelake_server: LoopbackOneLake) -> Iterator[SparkSession]:
     """The run's only Spark session, on two cores, with its warehouse in a folder of the run; it reaches OneLake."""

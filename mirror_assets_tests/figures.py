@@ -8,6 +8,7 @@ A test says what it has counted:
 from __future__ import annotations
 
 import pytest
+from xdist.workermanage import WorkerController
 
 Figures = dict[str, float]
 
@@ -25,6 +26,22 @@ def table() -> list[str]:
     rows = [row for proof, cases in _reported.items() for row in _rows(proof, cases)]
     width = max((len(label) for label, _ in rows), default=0)
     return [f"{label:<{width}}  {'  '.join(_cells(figures))}" for label, figures in rows]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker hands its figures to the process that started it."""
+    if (output := getattr(session.config, "workeroutput", None)) is not None:
+        output["figures"] = _reported
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: WorkerController) -> None:
+    """Add what a worker reported; one that crashed has left nothing."""
+    reported: dict[str, dict[str, Figures]] = getattr(node, "workeroutput", {}).get("figures", {})
+    for proof, cases in reported.items():
+        for case, figures in cases.items():
+            for figure, amount in figures.items():
+                report(proof, figure, amount, case)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
