@@ -26,10 +26,11 @@ pytest_plugins = [
 ]
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What needs Spark stays in one process, for there is one session; any other file may run beside it."""
     for item in items:
-        together = "spark" if "spark" in getattr(item, "fixturenames", ()) else str(item.path)
+        together = "spark" if "spark" in getattr(item, "fixturenames", ()) else item.path.stem
         item.add_marker(pytest.mark.xdist_group(together))
 
 
