@@ -86,12 +86,12 @@ _WIDEN = "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true'
 
 SCHEMA = of_kind(
     "schema",
-    Statement("column added", _add_column, appends=True, weight=4),
+    Statement("column added", _add_column, appends=True, weight=4, breaks=True),
     Statement("struct or member added", _add_member, appends=True, weight=2),
     Statement("update of a struct's members", _update_members, weight=2),
-    Statement("column dropped", _drop_column, appends=True, needs=_MAPPED, weight=5),
-    Statement("member dropped", _drop_member, appends=True, needs=_MAPPED),
-    Statement("column renamed", _rename_column, appends=True, needs=_MAPPED, weight=4),
+    Statement("column dropped", _drop_column, appends=True, needs=_MAPPED, weight=5, breaks=True),
+    Statement("member dropped", _drop_member, appends=True, needs=_MAPPED, breaks=True),
+    Statement("column renamed", _rename_column, appends=True, needs=_MAPPED, weight=4, breaks=True),
     Statement("NOT NULL dropped", sql("ALTER TABLE {t} ALTER COLUMN name DROP NOT NULL"), appends=True),
     Statement(
         "update to NULL",
@@ -100,8 +100,15 @@ SCHEMA = of_kind(
     Statement("comment", sql("ALTER TABLE {t} ALTER COLUMN name COMMENT 'c{n}'"), appends=True),
     Statement("column moved", sql("ALTER TABLE {t} ALTER COLUMN amount AFTER id"), appends=True),
     Statement("column moved first", sql("ALTER TABLE {t} ALTER COLUMN name FIRST"), appends=True),
-    Statement("decimal widened", sql(_WIDEN, "ALTER TABLE {t} ALTER COLUMN amount TYPE DECIMAL(12, 2)"), appends=True),
-    Statement("integer widened", sql(_WIDEN, "ALTER TABLE {t} ALTER COLUMN part TYPE BIGINT"), appends=True),
+    Statement(
+        "decimal widened",
+        sql(_WIDEN, "ALTER TABLE {t} ALTER COLUMN amount TYPE DECIMAL(12, 2)"),
+        appends=True,
+        breaks=True,
+    ),
+    Statement(
+        "integer widened", sql(_WIDEN, "ALTER TABLE {t} ALTER COLUMN part TYPE BIGINT"), appends=True, breaks=True
+    ),
     Statement(
         "column mapping switched on",
         sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"),
@@ -112,9 +119,15 @@ SCHEMA = of_kind(
 
 OTHERS = of_kind(
     "properties and files",
-    Statement("feed off and on", _off_and_on("enableChangeDataFeed"), appends=True, needs=frozenset({Trait.FEED})),
     Statement(
-        "row tracking off and on", _off_and_on("enableRowTracking"), appends=True, needs=frozenset({Trait.TRACKED})
+        "feed off and on", _off_and_on("enableChangeDataFeed"), appends=True, needs=frozenset({Trait.FEED}), breaks=True
+    ),
+    Statement(
+        "row tracking off and on",
+        _off_and_on("enableRowTracking"),
+        appends=True,
+        needs=frozenset({Trait.TRACKED}),
+        breaks=True,
     ),
     Statement("constraint", _constrain, appends=True),
     Statement("rewrite that says it changes no data", _rearrange, appends=True),

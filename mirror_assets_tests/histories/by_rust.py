@@ -68,8 +68,8 @@ def _replace_table(source: Source, pick: Pick) -> None:
     write_deltalake(source.uri, arrow(pick.ids, "other"), configuration=FEED)
 
 
-def _run(name: str, run: Run, *, appends: bool = False, weight: int = 2) -> Statement:
-    return Statement(f"{name} by delta-rs", run, appends=appends, needs=_RUST, weight=weight)
+def _run(name: str, run: Run, *, appends: bool = False, breaks: bool = False, weight: int = 2) -> Statement:
+    return Statement(f"{name} by delta-rs", run, appends=appends, breaks=breaks, needs=_RUST, weight=weight)
 
 
 STATEMENTS = of_kind(
@@ -81,6 +81,6 @@ STATEMENTS = of_kind(
     _run("merge", _merge),
     _run("replaceWhere", _replace_where),
     _run("optimize", _optimize, appends=True, weight=1),
-    _run("restore", _restore, weight=1),
-    Statement("another table by delta-rs under the path", _replace_table),
+    _run("restore", _restore, breaks=True, weight=1),
+    Statement("another table by delta-rs under the path", _replace_table, breaks=True),
 )

@@ -85,7 +85,7 @@ STATEMENTS = of_kind(
     Statement("merge that only inserts", _merge("i", f"WHEN NOT MATCHED THEN {_ADD}").run, appends=True),
     Statement("insert from itself", _insert_from_itself, appends=True),
     Statement("insert into every text column", _insert_into_every_text, appends=True, weight=4),
-    Statement("append that may add a column", _append, appends=True),
+    Statement("append that may add a column", _append, appends=True, breaks=True),
     Statement("streaming append", _stream, appends=True),
     Statement("update that changes no value", sql("UPDATE {t} SET name = name WHERE id IN ({ids})")),
     Statement("update of the partition", sql("UPDATE {t} SET part = (part + 1) % 3 WHERE id IN ({ids})")),

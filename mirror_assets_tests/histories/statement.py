@@ -31,11 +31,15 @@ Run = Callable[[Source, Pick], None]
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement, or a few in a row; `appends`: no row that is there changes or goes."""
+    """One statement, or a few in a row.
+
+    `appends`: no row that is there changes or goes. `breaks`: the mirror may have to be rebuilt; behind others, never.
+    """
 
     name: str
     run: Run = field(repr=False)
     appends: bool = field(default=False, repr=False)
+    breaks: bool = field(default=False, repr=False)
     needs: frozenset[Trait] = field(default=frozenset(), repr=False)
     never_with: frozenset[Trait] = field(default=frozenset(), repr=False)
     weight: int = field(default=1, repr=False)

@@ -58,6 +58,7 @@ class World:
         root.mkdir()
         self._watch = Watch(self._lab.store, TABLE)
         self._polls = False
+        self._may_break = False
 
     def begin(self, pick: Pick, limits: Limits) -> None:
         """Make the source, with some rows."""
@@ -85,16 +86,19 @@ class World:
         elif run is Run.OF_BAD_ROWS and self.way in (Way.FEED, Way.TRACKED):
             self._meet_bad_rows(null=fault.writes)
         else:
+            self._may_break |= run is Run.REBUILD
             self._disturbed({Run.REBUILD: self._rebuild, Run.STAGE: self._stage}.get(run, self._mirror), fault)
 
     def publish(self) -> None:
         """Mirror what is there, with a rebuild where one must be asked for, and compare."""
-        work = self._work(self._zone())
+        work, before = self._work(self._zone()), self._life
         try:
             self._mirror(work)
         except self._explained as error:
             self._require_reason(error)
             self._rebuild(work)
+        assert self._may_break or before in (0, self._life), "a rebuild without a reason"
+        self._may_break = False
         self.compare()
 
     def compare(self) -> None:
@@ -116,10 +120,8 @@ class World:
         """Run to the end: the mirror equals the source at the covered version, which is its tip."""
         self.publish()
         self.look()
-        manifest = self._lab.work.manifest()
-        assert manifest is not None
-        assert manifest.covered == self.source.version
-        self._count("rebuilds", manifest.life - 1)
+        assert self._covered == self.source.version
+        self._count("rebuilds", self._life - 1)
         self._count("histories")
         self._count("landing files", self._watch.landed)
         shutil.rmtree(self._lab.root)
@@ -133,6 +135,7 @@ class World:
         return wanted and statement.fits(traits_of(self.source))
 
     def _execute(self, statement: Statement, pick: Pick) -> None:
+        self._may_break |= statement.breaks
         statement.run(self.source, pick)
         figures.report("statements of histories", "run", 1, case=statement.kind)
 
@@ -145,6 +148,11 @@ class World:
     def _covered(self) -> int | None:
         manifest = self._lab.work.manifest()
         return None if manifest is None or manifest.loading else manifest.covered
+
+    @property
+    def _life(self) -> int:
+        manifest = self._lab.work.manifest()
+        return manifest.life if manifest else 0
 
     @property
     def _explained(self) -> tuple[type[MirrorError], ...]:
@@ -162,12 +170,14 @@ class World:
         assert self._covered is None or self._covered <= before
         self.source.sql("DELETE FROM {t} WHERE id = 77 OR id IS NULL")
         self._rebuild(self._work(self._zone()))
+        self._may_break = False
         self.compare()
 
     def _require_reason(self, error: MirrorError) -> None:
         """A table of appends stops right behind what is covered, before a commit that removes files."""
         if isinstance(error, RowsChanged):
             commit = Path(self._lab.uri, "_delta_log", f"{(self._covered or 0) + 1:020d}.json")
+            self._may_break = True
             actions = [json.loads(line) for line in commit.read_text().splitlines()]
             assert any(action.get("remove", {}).get("dataChange") for action in actions), error
 
