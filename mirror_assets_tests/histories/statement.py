@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
@@ -29,7 +29,7 @@ class Pick:
 Run = Callable[[Source, Pick], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Statement:
     """One statement, or a few in a row.
 
@@ -37,13 +37,16 @@ class Statement:
     """
 
     name: str
-    run: Run = field(repr=False)
-    appends: bool = field(default=False, repr=False)
-    breaks: bool = field(default=False, repr=False)
-    needs: frozenset[Trait] = field(default=frozenset(), repr=False)
-    never_with: frozenset[Trait] = field(default=frozenset(), repr=False)
-    weight: int = field(default=1, repr=False)
-    kind: str = field(default="", repr=False)
+    run: Run
+    appends: bool = False
+    breaks: bool = False
+    needs: frozenset[Trait] = frozenset()
+    never_with: frozenset[Trait] = frozenset()
+    weight: int = 1
+    kind: str = ""
+
+    def __repr__(self) -> str:
+        return f"{self.name!r}"
 
     def fits(self, traits: frozenset[Trait]) -> bool:
         """Whether a table with these traits can have it."""
