@@ -167,7 +167,7 @@ class World:
         self.source.sql(f"INSERT INTO {{t}} ({COLUMNS}) SELECT {key}, 1, 'bad', 1 FROM range(2)")
         with pytest.raises((StopError, *self._explained)):
             self._mirror(self._work(self._zone()))
-        manifest, table = self._lab.work.manifest(), self.source.table.metadata().id
+        manifest, table = self._lab.work.manifest(), str(self.source.table.metadata().id)
         assert manifest is None or manifest.covered <= before or manifest.source_table_id != table
         self.source.sql("DELETE FROM {t} WHERE id = 77 OR id IS NULL")
         self._rebuild(self._work(self._zone()))
