@@ -36,7 +36,10 @@ def history_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksD
 
 
 def history_horizon(work: HistoryWork, now: float) -> Horizon:
-    """The horizon at `now`, from both logs and the presence of files. A history that has not begun waits for no commit in particular."""
+    """The horizon at `now`, from both logs and the presence of files.
+
+    A history that has not begun waits for no commit in particular.
+    """
     tip, newest = work.source.state(), work.history.newest()
     times = work.source.times(tip)
     waits = newest is not None and newest.last < tip.version

@@ -31,6 +31,7 @@ class _CommitInfo(TypedDict, total=False):
     inCommitTimestamp: int
     operation: str
     operationMetrics: dict[str, object] | None
+    tags: dict[str, str] | None
 
 
 class _MetaData(TypedDict, total=False):
@@ -105,7 +106,10 @@ class Protocol:
 
 @dataclass(frozen=True)
 class CommitFile:
-    """What one commit file says. Files whose action says `dataChange: false` are left out: they yield no changes."""
+    """What one commit file says. Files whose action says `dataChange: false` are left out: they yield no changes.
+
+    But `renumbered` are those of them whose writer doesn't say that it has kept the ids of their rows.
+    """
 
     version: int
     timestamp_ms: int | None = None
@@ -114,6 +118,7 @@ class CommitFile:
     added: tuple[FileAction, ...] = ()
     removed: tuple[FileAction, ...] = ()
     change_files: tuple[FileAction, ...] = ()
+    renumbered: tuple[FileAction, ...] = ()
     metadata: Metadata | None = None
     protocol: Protocol | None = None
 
@@ -124,14 +129,16 @@ def parse_commit(version: int, data: bytes) -> CommitFile:
     info = next((line["commitInfo"] for line in lines if "commitInfo" in line), _CommitInfo())
     metadata = [_metadata(line["metaData"]) for line in lines if "metaData" in line]
     protocol = [_protocol(line["protocol"]) for line in lines if "protocol" in line]
+    added = [line["add"] for line in lines if "add" in line]
     return CommitFile(
         version=version,
         timestamp_ms=_timestamp(info),
         operation=info.get("operation", ""),
         metrics=dict(_metrics(info)),
-        added=tuple(_file(line["add"]) for line in lines if "add" in line and line["add"]["dataChange"]),
+        added=tuple(_file(add) for add in added if add["dataChange"]),
         removed=tuple(_file(line["remove"]) for line in lines if "remove" in line and line["remove"]["dataChange"]),
         change_files=tuple(_file(line["cdc"]) for line in lines if "cdc" in line),
+        renumbered=() if _keeps_ids(info) else tuple(_file(add) for add in added if not add["dataChange"]),
         metadata=metadata[-1] if metadata else None,
         protocol=protocol[-1] if protocol else None,
     )
@@ -163,6 +170,10 @@ def _line(text: bytes) -> _Line:
 
 def _timestamp(info: _CommitInfo) -> int | None:
     return info.get("inCommitTimestamp", info.get("timestamp"))
+
+
+def _keeps_ids(info: _CommitInfo) -> bool:
+    return (info.get("tags") or {}).get("delta.rowTracking.preserved") == "true"
 
 
 def _metrics(info: _CommitInfo) -> Iterator[tuple[str, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mirror_assets.delta.actions import CommitFile, Metadata, Protocol
+from mirror_assets.delta.actions import CommitFile, FileAction, Metadata, Protocol
 from mirror_assets.delta.rows import FooterRows, changed_rows, count_rows, paired, unpaired, yields_nothing
 
 
@@ -15,8 +15,9 @@ class Commit:
     `rows` is what the change feed yields for it, `rows_exact` whether that is known or estimated, `bytes` what must be
     read for it; `changed_rows` are the old and new rows of what it changed. `deletion_vectors`: rows come from
     comparing two vectors of one file, which costs the feed's reader a scan per commit. `rewrites`: rows that were there
-    before are changed, removed or at least moved to other files. `metadata` and `protocol` are what the commit sets, or
-    None.
+    before are changed, removed or at least moved to other files. `renumbered`: where rows have ids, some were only
+    rewritten, but got new ones; `renumbered_rows` are these, once under the old ids and once under the new. `metadata`
+    and `protocol` are what the commit sets, or None.
     """
 
     version: int
@@ -30,6 +31,8 @@ class Commit:
     has_cdc: bool = False
     deletion_vectors: bool = False
     rewrites: bool = False
+    renumbered: bool = False
+    renumbered_rows: int = 0
     metadata: Metadata | None = None
     protocol: Protocol | None = None
 
@@ -50,9 +53,15 @@ def describe(file: CommitFile, modified_ms: int, footer_rows: FooterRows) -> Com
         has_cdc=bool(file.change_files),
         deletion_vectors=changes and not file.change_files and bool(paired(file)),
         rewrites=changes and bool(file.removed or file.change_files),
+        renumbered=bool(file.renumbered),
+        renumbered_rows=2 * _known_rows(file.renumbered),
         metadata=file.metadata,
         protocol=file.protocol,
     )
+
+
+def _known_rows(files: tuple[FileAction, ...]) -> int:
+    return sum((action.records or 0) - action.deleted for action in files)
 
 
 def _bytes(file: CommitFile) -> int:

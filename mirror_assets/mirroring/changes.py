@@ -70,11 +70,17 @@ def plan_changes(
 
 
 def _commits(work: TableWork, first: int, last: int) -> tuple[Commit, ...]:
-    """The commits; by row tracking, rows that were only rewritten don't land."""
+    """The commits; by row tracking, rows that were only rewritten don't land, but where their key is a new id."""
     commits = work.log.commits(first, last)
     if work.table.changes is not Changes.ROW_TRACKING:
         return commits
-    return tuple(replace(commit, rows=commit.changed_rows) for commit in commits)
+    return tuple(_tracked(commit, keyless=work.table.is_keyless) for commit in commits)
+
+
+def _tracked(commit: Commit, *, keyless: bool) -> Commit:
+    if keyless and commit.renumbered:
+        return replace(commit, rows=commit.changed_rows + commit.renumbered_rows, changes_data=True)
+    return replace(commit, rows=commit.changed_rows)
 
 
 def _untracked(log: SourceLog, before: Before) -> Break | None:

@@ -17,7 +17,10 @@ _LOOKED_FOR = 8
 
 
 def some_lost(log: SourceLog, version: int, needed: Callable[[CommitFile], Sequence[FileAction]]) -> tuple[str, ...]:
-    """Needed files of the commit that are gone, of a few: those of one commit are as old as each other, so VACUUM removes them together."""
+    """Needed files of the commit that are gone, of a few of them.
+
+    Those of one commit are as old as each other: VACUUM removes them together.
+    """
     return log.lost_files(version, lambda commit: needed(commit)[:_LOOKED_FOR])
 
 

@@ -43,6 +43,13 @@ def test_files_that_change_no_data_are_left_out() -> None:
     assert (file.added, file.removed) == ((), ())
 
 
+def test_rewritten_rows_have_new_ids_unless_the_writer_says_that_it_kept_them() -> None:
+    rewritten = file_action("add", "a", records=4, data=False)
+    assert [action.path for action in _parse(info("WRITE"), rewritten).renumbered] == ["a"]
+    kept: Action = {"commitInfo": {"operation": "OPTIMIZE", "tags": {"delta.rowTracking.preserved": "true"}}}
+    assert _parse(kept, rewritten).renumbered == ()
+
+
 @pytest.mark.parametrize(
     ("stats", "records"),
     [

@@ -1,1 +1,1 @@
-"""Proof (c): long histories of real tables and files, of changes, runs, faults and rebuilds in any order."""
+"""Long histories of real tables and files: statements, runs, faults and rebuilds in any order."""

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.delta.spark_errors import DataFileMissing
+from mirror_assets.landing.format import ChangeCounts
 from mirror_assets.markers import ROW_ID, ROW_MARKER, Marker
 from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.mirroring.errors import SourceBroke
@@ -103,6 +104,21 @@ def test_rows_without_a_key_are_known_by_their_id(tracked: Lab) -> None:
     tracked.mirror()
     assert [(row["id"], row[ROW_MARKER]) for row in landed(tracked, 3)] == [(1, Marker.UPDATE)] * 2
     assert equal(tracked)
+
+
+def test_rows_that_get_new_ids_by_a_rewrite_that_says_it_changes_no_data_land(tracked: Lab) -> None:
+    tracked.configure("changes: row_tracking", _WHOLE, keys="[]")
+    tracked.mirror()
+    rows = tracked.spark.read.format("delta").load(tracked.uri)
+    same = tracked.spark.createDataFrame(rows.collect(), rows.schema)
+    same.write.format("delta").mode("overwrite").option("dataChange", "false").save(tracked.uri)
+    tracked.sql("UPDATE {t} SET amount = 5 WHERE id = 1")
+    (slice_,) = tracked.mirror()
+    assert slice_.record.read == ChangeCounts(insert=10, delete=10)
+    assert equal(tracked)
+    tracked.sql("OPTIMIZE {t}")
+    (slice_,) = tracked.mirror()
+    assert slice_.planned.parts == 0
 
 
 def test_a_large_table_without_keys_is_loaded_in_chunks(tracked: Lab) -> None:

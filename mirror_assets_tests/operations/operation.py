@@ -19,6 +19,8 @@ class Trait(Enum):
     MAPPED = "column mapping"
     CLUSTERED = "clustered"
     GENERATED = "generated columns"
+    FEED = "change data feed"
+    TRACKED = "row tracking"
     RUST = "delta-rs may write it"
 
 

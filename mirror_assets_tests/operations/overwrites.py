@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mirror_assets_tests.operations.operation import Lands, Operation, Trait, sql
 from mirror_assets_tests.operations.source import COLUMNS, Source, values
 
@@ -29,11 +31,10 @@ def _rearranged(source: Source) -> None:
     source.save(rows, {"dataChange": "false"})
 
 
-def save_as_table(source: Source) -> None:
+def save_as_table(source: Source, ids: Iterable[int] = (0, 2, 5)) -> None:
     """Under a name, over rows that are all replaced."""
-    source.spark.sql(f"CREATE TABLE saved USING delta LOCATION '{source.uri}'")
-    source.spark.sql(values([0, 2, 5], "s")).write.format("delta").mode("overwrite").saveAsTable("saved")
-    source.spark.sql("DROP TABLE saved")
+    with source.named("saved") as name:
+        source.fitted(values(ids, "s")).write.format("delta").mode("overwrite").saveAsTable(name)
 
 
 _SCHEMA = "id INT, part INT, name STRING, amount DECIMAL(10, 2)"

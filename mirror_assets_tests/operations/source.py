@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
 COLUMNS = "id, part, name, amount"
 
@@ -30,6 +33,23 @@ class Source:
         """The tip."""
         return self.table.version()
 
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        """Its properties."""
+        return dict(self.table.metadata().configuration)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of its columns."""
+        return tuple(field.name for field in self.table.schema().fields)
+
+    def members(self, column: str) -> tuple[str, ...]:
+        """Names of a struct's members; none where there is no such column."""
+        found = [
+            field["type"] for field in json.loads(self.table.schema().to_json())["fields"] if field["name"] == column
+        ]
+        return tuple(member["name"] for kind in found for member in kind["fields"])
+
     def sql(self, *statements: str) -> None:
         """Run statements; {t} is the table."""
         for statement in statements:
@@ -37,7 +57,26 @@ class Source:
 
     def rows(self, query: str) -> list[Row]:
         """The rows of a query; {t} is the table."""
-        return list(self.spark.sql(query.format(t=f"delta.`{self.uri}`")).collect())
+        return list(self.query(query).collect())
+
+    def query(self, query: str) -> DataFrame:
+        """A query; {t} is the table."""
+        return self.spark.sql(query.format(t=f"delta.`{self.uri}`"))
+
+    @contextmanager
+    def named(self, name: str) -> Iterator[str]:
+        """The table under a name of the session's catalog."""
+        self.spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{self.uri}'")
+        try:
+            yield name
+        finally:
+            self.spark.sql(f"DROP TABLE {name}")
+
+    def fitted(self, query: str) -> DataFrame:
+        """The rows of a query, in the types of the table's columns where it has them."""
+        rows, target = self.query(query), self.query("SELECT * FROM {t} LIMIT 0").schema
+        types = {field.name: field.dataType for field in target}
+        return rows.select(*(F.col(name).cast(types[name]) if name in types else name for name in rows.columns))
 
     def properties(self, **values: str) -> None:
         """Set table properties, each without its `delta.`."""
@@ -47,6 +86,12 @@ class Source:
     def save(self, rows: DataFrame, options: Mapping[str, str], mode: str = "overwrite") -> None:
         """Write rows of Spark's at the path."""
         rows.write.format("delta").mode(mode).options(**options).save(self.uri)
+
+
+def texts(source: Source) -> list[str]:
+    """Names of the text columns that were added to it."""
+    fields = json.loads(source.table.schema().to_json())["fields"]
+    return [field["name"] for field in fields if field["type"] == "string" and field["name"] != "name"]
 
 
 def values(ids: Iterable[int], name: str = "n", part: str = "id % 2") -> str:

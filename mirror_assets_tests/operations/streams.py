@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -11,27 +9,37 @@ from mirror_assets_tests.operations.operation import Lands, Operation, sql
 from mirror_assets_tests.operations.source import COLUMNS, Source, values
 
 
-def _rows(source: Source) -> DataFrame:
-    """Rows 600 to 602 as a stream."""
-    folder = Path(f"{source.uri}-stream")
-    if not folder.exists():
-        source.spark.sql(values(range(600, 603))).write.parquet(str(folder))
-    return source.spark.readStream.schema(source.spark.read.parquet(str(folder)).schema).parquet(str(folder))
+def read(source: Source, rows: DataFrame, name: str) -> DataFrame:
+    """The rows as a stream of their own."""
+    folder = f"{source.uri}-{name}-{source.version}"
+    rows.write.mode("overwrite").parquet(folder)
+    return source.spark.readStream.schema(rows.schema).parquet(folder)
 
 
-def _write(source: Source, rows: DataFrame, mode: str) -> None:
-    place = f"{source.uri}-checkpoint-{mode}"
+def write(source: Source, rows: DataFrame, mode: str) -> None:
+    """All that is there of a stream, in one commit."""
+    place = f"{source.uri}-checkpoint-{mode}-{source.version}"
     writer = rows.writeStream.format("delta").outputMode(mode).option("checkpointLocation", place)
     writer.trigger(availableNow=True).start(source.uri).awaitTermination()
 
 
+def summed(rows: DataFrame) -> DataFrame:
+    """The sum of each group, which is a row."""
+    amount = F.sum("amount").cast("decimal(10, 2)").alias("amount")
+    return rows.groupBy("id", "part", "name").agg(amount)
+
+
+def _rows(source: Source) -> DataFrame:
+    """Rows 600 to 602."""
+    return read(source, source.query(values(range(600, 603))), "rows")
+
+
 def _append(source: Source) -> None:
-    _write(source, _rows(source), "append")
+    write(source, _rows(source), "append")
 
 
 def _complete(source: Source) -> None:
-    counted = _rows(source).groupBy("id", "part", "name").agg(F.sum("amount").cast("decimal(10, 2)").alias("amount"))
-    _write(source, counted, "complete")
+    write(source, summed(_rows(source)), "complete")
 
 
 OPERATIONS = (

@@ -1,0 +1,113 @@
+"""Bugs for the machine to find: the encoder with a few words of its text exchanged, or a plan that is wrong."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from mirror_assets.audit.finding import Finding
+from mirror_assets.delta import cut, feed, net
+from mirror_assets.delta.commits import Commit
+from mirror_assets.delta.cut import CommitSpread
+from mirror_assets.mirroring.judge import BLOCKING_CHECKS
+from mirror_assets_tests.histories.setup import Way
+
+Inject = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True)
+class Bug:
+    """One bug, where changes are found this way. The blocking checks are off, for some would stop it."""
+
+    name: str
+    way: Way
+    inject: Inject
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def unchecked(patch: pytest.MonkeyPatch) -> None:
+    """Let every staged slice land."""
+    passed = tuple(Finding(check, ()) for check in BLOCKING_CHECKS)
+    patch.setattr("mirror_assets.mirroring.judge.staged_findings", lambda *_: passed)
+
+
+def _text(module: ModuleType, name: str, *exchanged: tuple[str, str]) -> Inject:
+    """The module's `name`, as its text would have it with words exchanged, wherever it is used."""
+
+    def inject(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(f"mirror_assets.mirroring.encode.{name}", getattr(_mutated(module, exchanged), name))
+
+    return inject
+
+
+def _mutated(module: ModuleType, exchanged: Sequence[tuple[str, str]]) -> ModuleType:
+    spec = module.__spec__
+    assert spec is not None
+    assert spec.origin is not None
+    text = Path(spec.origin).read_text()
+    for old, new in exchanged:
+        assert text.count(old) == 1, f"{old!r} is there {text.count(old)} times"
+        text = text.replace(old, new)
+    mutated = importlib.util.module_from_spec(spec)
+    exec(compile(text, spec.origin, "exec"), mutated.__dict__)  # noqa: S102
+    return mutated
+
+
+def _later_commits_first(commits: Sequence[Commit], target_rows: int) -> tuple[CommitSpread, ...]:
+    spreads = cut.spread_commits(commits, target_rows)
+    end = max((spread.first_part + spread.parts for spread in spreads), default=0)
+    return tuple(CommitSpread(s.version, end - s.first_part - s.parts, s.parts) for s in spreads)
+
+
+def _misplaced(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("mirror_assets.delta.plan.spread_commits", _later_commits_first)
+
+
+BUGS = (
+    Bug(
+        "ordering: commits of a part in no order",
+        Way.FEED,
+        _text(
+            feed,
+            "encode_changes",
+            ("kept = pairs.where(", "kept = pairs.sortWithinPartitions(F.desc(COMMIT_VERSION)).where("),
+        ),
+    ),
+    Bug(
+        "ordering: new rows before old ones",
+        Way.FEED,
+        _text(feed, "encode_changes", (".orderBy(ours.is_new)", ".orderBy(F.desc(ours.is_new))")),
+    ),
+    Bug(
+        "pairing: a new row without its old one",
+        Way.FEED,
+        _text(feed, "encode_changes", ("F.lag(ours.is_new).over(window)", "F.lit(None).cast('boolean')")),
+    ),
+    Bug(
+        "key change: the old key stays",
+        Way.FEED,
+        _text(
+            feed,
+            "encode_changes",
+            ("is_new.alias(ours.is_new), *values)", "is_new.alias(ours.is_new), CHANGE_TYPE, *values)"),
+            ("F.col(ours.next).isNull())", "(F.col(ours.next).isNull() & (F.col(CHANGE_TYPE) == 'delete')))"),
+        ),
+    ),
+    Bug("part assignment: later commits in earlier parts", Way.FEED, _misplaced),
+    Bug(
+        "net: the first row of a key lands, not its last",
+        Way.TRACKED,
+        _text(
+            net,
+            "encode_net",
+            (".orderBy(COMMIT_VERSION, ours.is_new)", ".orderBy(F.desc(COMMIT_VERSION), ours.is_new)"),
+        ),
+    ),
+)

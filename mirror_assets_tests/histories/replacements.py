@@ -1,0 +1,130 @@
+"""Statements that put rows, tables or versions in the place of others."""
+
+from __future__ import annotations
+
+import shutil
+
+from mirror_assets_tests.histories.statement import Pick, Statement, of_kind
+from mirror_assets_tests.operations import overwrites, streams
+from mirror_assets_tests.operations.features import PLAIN
+from mirror_assets_tests.operations.operation import Trait
+from mirror_assets_tests.operations.source import COLUMNS, Source, values
+
+_PARTITIONED = frozenset({Trait.PARTITIONED})
+_GENERATED = frozenset({Trait.GENERATED})
+
+
+def _overwrite(source: Source, pick: Pick) -> None:
+    source.sql(f"INSERT OVERWRITE {{t}} ({COLUMNS}) {values(pick.ids, 'o')}")
+
+
+def _overwrite_with_itself(source: Source, pick: Pick) -> None:
+    """Also rows that stay as they are."""
+    pick.sql(source, f"INSERT OVERWRITE {{t}} ({COLUMNS}) SELECT {COLUMNS} FROM {{t}} WHERE id NOT IN ({{ids}})")
+
+
+def _overwrite_by_dataframe(source: Source, pick: Pick) -> None:
+    source.save(source.fitted(values(pick.ids, "w")), {})
+
+
+def _elsewhere(pick: Pick) -> str:
+    """Rows of one partition whose ids are in no other."""
+    part = pick.n % 2
+    rows = values(pick.ids, "p", part=str(part))
+    return f"SELECT * FROM ({rows}) WHERE id NOT IN (SELECT id FROM {{t}} WHERE part <> {part})"
+
+
+def _overwrite_dynamically(source: Source, pick: Pick) -> None:
+    source.save(source.fitted(_elsewhere(pick)), {"partitionOverwriteMode": "dynamic"})
+
+
+def _overwrite_statically(source: Source, pick: Pick) -> None:
+    rows = f"SELECT id, name, amount FROM ({_elsewhere(pick)})"
+    source.sql(f"INSERT OVERWRITE {{t}} PARTITION (part = {pick.n % 2}) (id, name, amount) {rows}")
+
+
+def _replace_where(source: Source, pick: Pick) -> None:
+    both = ", ".join(map(str, {*pick.ids, *pick.others}))
+    source.save(source.fitted(values(pick.ids, "r")), {"replaceWhere": f"id IN ({both})"})
+
+
+def _replace_partition(source: Source, pick: Pick) -> None:
+    source.save(source.fitted(_elsewhere(pick)), {"replaceWhere": f"part = {pick.n % 2}"})
+
+
+def _insert_replace_where(source: Source, pick: Pick) -> None:
+    """It takes all columns, in their order."""
+    given = COLUMNS.split(", ")
+    columns = ", ".join(name if name in given else f"NULL AS {name}" for name in source.columns)
+    rows = f"SELECT {columns} FROM ({values(pick.ids, 'q')}) WHERE id < {pick.n}"
+    source.sql(f"INSERT INTO {{t}} REPLACE WHERE id < {pick.n} {rows}")
+
+
+def _stream_completely(source: Source, pick: Pick) -> None:
+    rows = streams.read(source, source.fitted(values(pick.ids, "c")), "complete")
+    streams.write(source, streams.summed(rows), "complete")
+
+
+def _restore(source: Source, pick: Pick) -> None:
+    source.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {max(0, source.version - 1 - pick.n)}")
+
+
+def _restore_nearby(source: Source, pick: Pick) -> None:
+    source.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {max(0, source.version - pick.n % 4)}")
+
+
+def _replace_by_path(source: Source, pick: Pick) -> None:
+    source.sql(f"CREATE OR REPLACE TABLE {{t}} USING delta {_kept(source)} AS {values(pick.ids, 'b')}")
+
+
+def _replace_by_name(source: Source, pick: Pick) -> None:
+    kept = _kept(source)
+    with source.named("replaced") as name:
+        source.sql(f"CREATE OR REPLACE TABLE {name} USING delta {kept} AS {values(pick.ids, 'b')}")
+
+
+def _kept(source: Source) -> str:
+    """The properties by which a mirror finds changes, as they are."""
+    names = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
+    listed = ", ".join(f"'{name}' = '{source.configuration.get(name, 'false')}'" for name in names)
+    return f"TBLPROPERTIES ({listed})"
+
+
+def _save_as_table(source: Source, pick: Pick) -> None:
+    overwrites.save_as_table(source, pick.ids)
+
+
+def _overwrite_schema(source: Source, pick: Pick) -> None:
+    rows = source.fitted(f"SELECT *, 'x' AS late{pick.n % 2} FROM ({values(pick.ids, 'x')})")
+    source.save(rows, {"overwriteSchema": "true"})
+
+
+def _clone_into_place(source: Source, pick: Pick) -> None:
+    """Another table, cloned to where the source was."""
+    shutil.rmtree(source.uri)
+    base = Source(source.spark, f"{source.uri}-cloned")
+    shutil.rmtree(base.uri, ignore_errors=True)
+    PLAIN.create(base)
+    base.sql(f"INSERT INTO {{t}} ({COLUMNS}) {values(pick.ids, 'k')}")
+    source.sql(f"CREATE TABLE {{t}} SHALLOW CLONE delta.`{base.uri}`")
+
+
+STATEMENTS = of_kind(
+    "replacements",
+    Statement("insert overwrite", _overwrite),
+    Statement("insert overwrite with rows of its own", _overwrite_with_itself),
+    Statement("overwrite by a DataFrame", _overwrite_by_dataframe),
+    Statement("static overwrite of a partition", _overwrite_statically, needs=_PARTITIONED),
+    Statement("dynamic overwrite", _overwrite_dynamically, needs=_PARTITIONED),
+    Statement("replaceWhere on a data column", _replace_where),
+    Statement("replaceWhere on the partition", _replace_partition),
+    Statement("INSERT REPLACE WHERE", _insert_replace_where, never_with=_GENERATED),
+    Statement("streaming in complete mode", _stream_completely),
+    Statement("restore", _restore, weight=2, breaks=True),
+    Statement("restore to a version nearby", _restore_nearby, weight=3, breaks=True),
+    Statement("REPLACE TABLE by path", _replace_by_path, breaks=True),
+    Statement("REPLACE TABLE by name", _replace_by_name, breaks=True),
+    Statement("saveAsTable over it", _save_as_table),
+    Statement("overwriteSchema by path", _overwrite_schema, breaks=True),
+    Statement("clone into place", _clone_into_place, breaks=True),
+)
