@@ -7,8 +7,6 @@ from mirror_assets_tests.operations.source import Source
 
 _LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _CLUSTERED = frozenset({Trait.CLUSTERED})
-_NOT_LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
-_CLUSTERED = frozenset({Trait.CLUSTERED, Trait.PARTITIONED})
 
 
 def _set(**values: str) -> Operation:
