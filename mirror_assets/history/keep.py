@@ -52,9 +52,9 @@ def _keep(work: HistoryWork, newest: Kept | None, plan: HistoryPlan, report: Cal
     stretches = [list(of) for _, of in groupby(plan.slices, lambda one: (one.table_id, one.schema_string))]
     for number, slices in enumerate(stretches, start=1):
         report(f"{work.table}: versions {slices[0].first} to {slices[-1].last}, {sum(x.rows for x in slices)} rows")
-        if work.checkpoint is not None and number == len(stretches) and plan.stop is None:
+        if work.checkpoints is not None and number == len(stretches) and plan.stop is None:
             with _reading(work, slices[0].first, slices[-1].last):
-                kept = stream_slices(work, work.checkpoint, newest, slices)
+                kept = stream_slices(work, work.checkpoints.take(newest), newest, slices)
             yield from kept
             return
         for planned in slices:

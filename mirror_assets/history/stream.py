@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from mirror_assets.delta.reader import COMMIT_VERSION
-from mirror_assets.delta.spark_errors import spark_error
+from mirror_assets.delta.spark_errors import SparkFailed, spark_error
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.append import append_nothing, append_rows, next_slice
 from mirror_assets.history.checkpoint import Checkpoint
@@ -21,6 +21,7 @@ from mirror_assets.history.work import HistoryWork
 
 # Else a commit of many files would come in several batches, and a batch is kept as whole commits.
 _ALL_FILES = 2**31 - 1
+_MAX_TEXT = 400
 
 
 def stream_slices(
@@ -28,14 +29,10 @@ def stream_slices(
 ) -> Sequence[Kept]:
     """What a stream over these commits, all of one schema, keeps behind the newest slice.
 
-    A checkpoint that does not stand there is thrown away before, and one with which the stream fails is thrown away
-    after: then StreamBegunAgain is raised, for the stream is to begin anew behind what is kept by then. So it is when
-    the schema has changed meanwhile. Raises what a new stream fails with else, what appending raises, and
-    StreamNeedsClassicSession.
+    A checkpoint with which the stream fails is thrown away. Raises StreamBegunAgain when that was an earlier stream's,
+    when the schema has changed meanwhile, or when another run was ahead: the stream is to begin anew behind what is
+    kept by then. Raises what a new stream fails with else, what appending raises, and StreamNeedsClassicSession.
     """
-    went_on = checkpoint.stands_behind(newest)
-    if not went_on:
-        checkpoint.discard()
     batches = _Batches(work, newest, slices)
     try:
         _run(work, checkpoint, batches)
@@ -43,9 +40,9 @@ def stream_slices(
         checkpoint.discard()
         if batches.error is not None:
             raise batches.error from error
-        if went_on or _is_another_by_now(work, slices[-1]):
+        if checkpoint.goes_on or _is_another_by_now(work, slices[-1]) or _is_overtaken(work, newest):
             raise StreamBegunAgain(work.table, _why(error)) from error
-        raise spark_error(error, work.source.uri) from error
+        raise _failure(error, work.source.uri) from error
     batches.end(checkpoint)
     return batches.kept
 
@@ -54,6 +51,11 @@ def _is_another_by_now(work: HistoryWork, planned: HistorySlice) -> bool:
     """Whether the source has another schema, or is another table, since the slice was planned: streams end there."""
     tip = work.source.state()
     return (tip.table_id, tip.schema_string) != (planned.table_id, planned.schema_string)
+
+
+def _is_overtaken(work: HistoryWork, newest: Kept | None) -> bool:
+    """Whether a slice has come behind the newest: who keeps one clears away the checkpoints of others."""
+    return work.history.kept(newest.generation + 1 if newest else 1) is not None
 
 
 def _run(work: HistoryWork, checkpoint: Checkpoint, batches: _Batches) -> None:
@@ -71,10 +73,16 @@ def _run(work: HistoryWork, checkpoint: Checkpoint, batches: _Batches) -> None:
         query.stop()
 
 
+def _failure(error: Exception, uri: str) -> MirrorError:
+    """The error of ours: every stream fails with the same condition, so what is behind it is told."""
+    told = spark_error(error, uri)
+    return SparkFailed(uri, _why(error)) if isinstance(told, SparkFailed) else told
+
+
 def _why(error: Exception) -> str:
     """Why the stream failed, without its query's description."""
     text = str(error).partition("\n")[0]
-    return text.partition("terminated with exception: ")[2] or text
+    return (text.partition("terminated with exception: ")[2] or text)[:_MAX_TEXT]
 
 
 class _Batches:
@@ -107,7 +115,7 @@ class _Batches:
         if self._went_past or self._newest is None:
             checkpoint.discard()
         else:
-            checkpoint.mark(self._newest)
+            checkpoint.leave(self._newest)
 
     def _keep(self, rows: DataFrame) -> None:
         version = F.col(COMMIT_VERSION)

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.delta.cut import Limits
 from mirror_assets.delta.log import SourceLog
-from mirror_assets.history.checkpoint import Checkpoint
+from mirror_assets.history.checkpoint import Checkpoints
 from mirror_assets.history.log import HistoryLog
 
 
@@ -17,7 +17,7 @@ from mirror_assets.history.log import HistoryLog
 class HistoryWork:
     """A table's source, its history, what a slice may hold, and a session that starts when it is needed.
 
-    With a `checkpoint` the history is kept by a stream, else slice by slice.
+    With `checkpoints` the history is kept by a stream, else slice by slice.
     """
 
     table: str
@@ -25,4 +25,4 @@ class HistoryWork:
     history: HistoryLog
     limits: Limits
     spark: Callable[[], SparkSession]
-    checkpoint: Checkpoint | None = None
+    checkpoints: Checkpoints | None = None

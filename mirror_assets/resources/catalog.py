@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.config import Config, History, TableSettings
 from mirror_assets.delta.cut import Limits
-from mirror_assets.history.checkpoint import Checkpoint
+from mirror_assets.history.checkpoint import Checkpoints
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.history.work import HistoryWork
 from mirror_assets.mirroring.mirrors import open_mirror
@@ -58,11 +58,10 @@ def history_work(
     """What keeping the table's history needs, and no landing zone."""
     name = table.name
     limits = Limits(table.slices.max_commits, table.slices.max_rows, table.slices.max_bytes)
-    checkpoint = (
-        Checkpoint(config.history.path / "_checkpoints" / name.folder) if table.history is History.STREAM else None
-    )
+    folder = config.history.path / "_checkpoints" / name.folder
+    checkpoints = Checkpoints(folder) if table.history is History.STREAM else None
     history = HistoryLog(str(name), config.history_folder(name))
-    return HistoryWork(str(name), sources.log(name), history, limits, spark, checkpoint)
+    return HistoryWork(str(name), sources.log(name), history, limits, spark, checkpoints)
 
 
 def planning_history(config: Config, table: TableSettings, sources: SourceTables) -> HistoryWork:

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mirror_assets.delta.cut import Limits
 from mirror_assets.delta.log import SourceLog
-from mirror_assets.history.checkpoint import Checkpoint
+from mirror_assets.history.checkpoint import Checkpoints
 from mirror_assets.history.keep import keep_history
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.history.record import Kept
@@ -78,7 +78,7 @@ class Place:
             history=HistoryLog(TABLE, self.root / name),
             limits=Limits(max_commits, 2**62, 2**62),
             spark=spark,
-            checkpoint=Checkpoint(self.root / f"{name}-checkpoint") if stream else None,
+            checkpoints=Checkpoints(self.root / f"{name}-checkpoints") if stream else None,
         )
 
 

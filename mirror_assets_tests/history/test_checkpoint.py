@@ -1,4 +1,4 @@
-"""When a stream's checkpoint may be used. No Spark."""
+"""When a stream may go on with a checkpoint, and who may. No Spark."""
 
 from __future__ import annotations
 
@@ -7,35 +7,60 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.history.checkpoint import Checkpoint
+from mirror_assets.history.checkpoint import Checkpoint, Checkpoints
 from mirror_assets.history.record import Kept
 
 KEPT = Kept(4, "id", 7, 9, "attempt", 12)
 
 
 @pytest.fixture
-def checkpoint(tmp_path: Path) -> Checkpoint:
-    (tmp_path / "checkpoint" / "spark").mkdir(parents=True)
-    return Checkpoint(tmp_path / "checkpoint")
+def checkpoints(tmp_path: Path) -> Checkpoints:
+    """Where a stream has left its checkpoint behind KEPT."""
+    made = Checkpoints(tmp_path / "checkpoints")
+    _used(made.take(None)).leave(KEPT)
+    return made
 
 
-def test_it_is_used_only_behind_the_slice_that_it_was_left_at(checkpoint: Checkpoint) -> None:
-    assert not checkpoint.stands_behind(KEPT)
-    checkpoint.mark(KEPT)
-    assert checkpoint.stands_behind(KEPT)
-    assert not checkpoint.stands_behind(None)
-    for other in (replace(KEPT, generation=5), replace(KEPT, table_id="other"), replace(KEPT, attempt="other")):
-        assert not checkpoint.stands_behind(other)
+def _used(checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint, as Spark has written it."""
+    Path(checkpoint.location).mkdir(parents=True)
+    (Path(checkpoint.location) / "metadata").write_text("Spark's")
+    return checkpoint
+
+
+@pytest.mark.parametrize(
+    "newest", [None, replace(KEPT, generation=5), replace(KEPT, table_id="other"), replace(KEPT, attempt="other")]
+)
+def test_behind_another_slice_a_stream_begins_anew(checkpoints: Checkpoints, newest: Kept | None) -> None:
+    taken = checkpoints.take(newest)
+    assert not taken.goes_on
+    assert not Path(taken.location).exists()
+
+
+def test_one_stream_alone_goes_on_with_what_was_left(checkpoints: Checkpoints) -> None:
+    first, second = checkpoints.take(KEPT), checkpoints.take(KEPT)
+    assert (first.goes_on, second.goes_on) == (True, False)
+    assert (Path(first.location) / "metadata").read_text() == "Spark's"
+    assert first.folder != second.folder
+
+
+def test_what_a_stream_that_died_had_taken_is_not_gone_on_with(checkpoints: Checkpoints) -> None:
+    checkpoints.take(KEPT)
+    assert not checkpoints.take(KEPT).goes_on
 
 
 @pytest.mark.parametrize("note", [b"", b"{", b"[]", b"\xff"])
-def test_a_damaged_note_is_none(checkpoint: Checkpoint, note: bytes) -> None:
-    (checkpoint.folder / "stands.json").write_bytes(note)
-    assert not checkpoint.stands_behind(KEPT)
+def test_a_damaged_note_is_none(checkpoints: Checkpoints, note: bytes) -> None:
+    (path,) = checkpoints.folder.glob("*/stands.json")
+    path.write_bytes(note)
+    assert not checkpoints.take(KEPT).goes_on
 
 
-def test_what_is_thrown_away_is_gone_whole(checkpoint: Checkpoint) -> None:
-    checkpoint.mark(KEPT)
-    checkpoint.discard()
-    assert not checkpoint.folder.exists()
-    checkpoint.discard()
+def test_who_ends_well_clears_away_what_others_left(checkpoints: Checkpoints) -> None:
+    _used(checkpoints.take(None))
+    mine = _used(checkpoints.take(None))
+    mine.leave(replace(KEPT, generation=5))
+    assert list(checkpoints.folder.iterdir()) == [mine.folder]
+    mine.discard()
+    assert list(checkpoints.folder.iterdir()) == []
+    mine.discard()

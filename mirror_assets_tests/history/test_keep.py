@@ -129,13 +129,14 @@ def test_a_run_that_planned_before_another_kept_something_keeps_none_of_it_twice
     assert versions_of(spark, work) == [0, 0, 0, 1, 2]
 
 
-def test_runs_at_the_same_time_keep_every_commit_once(spark: SparkSession, place: Place) -> None:
+@pytest.mark.parametrize("stream", [False, True], ids=["slices", "streams"])
+def test_runs_at_the_same_time_keep_every_commit_once(spark: SparkSession, place: Place, *, stream: bool) -> None:
     place.create()
     for identity in range(6):
         place.append(10 + identity)
 
     def run(commits: int) -> list[Kept]:
-        return keep(place.work(lambda: spark, max_commits=commits))
+        return keep(place.work(lambda: spark, max_commits=commits, stream=stream))
 
     with ThreadPoolExecutor(2) as pool:
         kept = [slice_ for slices in pool.map(run, (2, 3)) for slice_ in slices]
@@ -204,14 +205,15 @@ def _of_another_table(checkpoint: Path) -> None:
 def test_a_damaged_checkpoint_is_thrown_away_and_nothing_lost_or_kept_twice(spark: SparkSession, place: Place) -> None:
     place.create()
     work = place.work(lambda: spark, stream=True)
-    assert work.checkpoint is not None
+    assert work.checkpoints is not None
     keep(work)
     said: list[str] = []
     for version, damage in enumerate((_truncate, _forget_commits, _garble, _of_another_table), start=1):
         place.append(10 + version)
-        for sidecar in (work.checkpoint.folder / "spark").rglob(".*.crc"):
+        (checkpoint,) = work.checkpoints.folder.iterdir()
+        for sidecar in checkpoint.rglob(".*.crc"):
             sidecar.unlink()  # else Hadoop would notice, whatever the damage
-        damage(work.checkpoint.folder)
+        damage(checkpoint)
         assert ranges(list(keep_history(work, said.append))) == [(version, version)]
     assert versions_of(spark, work) == [0, 0, 0, 1, 2, 3, 4]
     assert sum("begins anew" in line for line in said) >= 3
@@ -227,7 +229,7 @@ def test_a_stream_that_dies_at_any_step_goes_on_behind_what_is_kept(
     def die(*_: object) -> None:
         raise SourceUnavailable(place.source, "killed")
 
-    for version, (owner, step) in enumerate(((stream, "append_rows"), (Checkpoint, "mark")), start=1):
+    for version, (owner, step) in enumerate(((stream, "append_rows"), (Checkpoint, "leave")), start=1):
         place.append(10 + version)
         with monkeypatch.context() as killed:
             killed.setattr(owner, step, die)
