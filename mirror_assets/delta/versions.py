@@ -6,16 +6,18 @@ classes are private: they are used only in a classic session and with the Delta 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
 from py4j.java_gateway import JavaObject
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.delta.chunks import FileChunk
 from mirror_assets.delta.errors import SourceUnreadable
 from mirror_assets.delta.spark_errors import SessionUnfit
+from mirror_assets.delta.vectors import Vectors
 
 _PROVED_VERSIONS = frozenset({"4.4.0"})
 _VECTOR = ("storageType", "pathOrInlineDv", "offset")
@@ -49,27 +51,49 @@ class TableVersion:
         return cls(spark, log, log.getSnapshotAt(at, none, none, none, False))  # noqa: FBT003 py4j knows no keywords
 
     def rows_not_in(self, other: TableVersion) -> DataFrame:
-        """The live rows of the files that the other version has not; with another vector, a file is another."""
+        """The live rows of files that the other version has not; with another vector, those that are hidden there.
+
+        Every row that is here and not there is among them.
+        """
         found = self._files().subtract(other._files()).select("path").collect()
         wanted = F.col("path").isin([row["path"] for row in found])
-        return self._rows(self.snapshot.allFiles().filter(wanted._jc))  # noqa: SLF001 the column on the JVM's side
+        vectors, twins = Vectors.of(self.spark, self.log), {_identity(file): file for file in other._named(wanted)}
+        files = (
+            vectors.only_in(file, twin) if (twin := twins.get(_identity(file))) is not None else file
+            for file in self._named(wanted)
+        )
+        return self._rows([file for file in files if file is not None])
 
     def rows_of(self, first: int, end: int) -> DataFrame:
         """The live rows of files `first` to `end` - 1, in order of their paths."""
         jvm = self.spark._jvm  # noqa: SLF001 as above
         no_more = self.spark.sparkContext._gateway.new_array(jvm.java.lang.String, 0)  # noqa: SLF001
-        return self._rows(self.snapshot.allFiles().sort("path", no_more).offset(first).limit(end - first))
+        files = self.snapshot.allFiles().sort("path", no_more).offset(first).limit(end - first)
+        return self._rows(list(files.collectAsList()))
 
-    def _rows(self, files: JavaObject) -> DataFrame:
+    def _named(self, wanted: Column) -> list[JavaObject]:
+        """The files of which the condition on their path holds."""
+        return list(self.snapshot.allFiles().filter(wanted._jc).collectAsList())  # noqa: SLF001 the JVM's side
+
+    def _rows(self, files: Sequence[JavaObject]) -> DataFrame:
         jvm = self.spark._jvm  # noqa: SLF001 as above
-        actions = jvm.scala.jdk.javaapi.CollectionConverters.asScala(files.collectAsList()).toSeq()
+        listed = jvm.java.util.ArrayList()
+        for file in files:
+            listed.add(file)
+        actions = jvm.scala.jdk.javaapi.CollectionConverters.asScala(listed).toSeq()
         none = jvm.scala.Option.empty()
         frame = self.log.createDataFrame(self.snapshot, actions, False, none)  # noqa: FBT003 not a stream
         return DataFrame(frame, self.spark)
 
     def _files(self) -> DataFrame:
         frame = DataFrame(self.snapshot.allFiles().toDF(), self.spark)
-        return frame.select("path", *(F.col(f"deletionVector.{name}").alias(name) for name in _VECTOR))
+        vector = (F.col(f"deletionVector.{name}").alias(name) for name in _VECTOR)
+        return frame.select("path", "baseRowId", *vector)
+
+
+def _identity(file: JavaObject) -> tuple[str, str]:
+    """What tells files apart whose rows are the same, but for those that are hidden: the path, the first row id."""
+    return file.path(), file.baseRowId().toString()
 
 
 def read_version(spark: SparkSession, uri: str, at: int) -> DataFrame:
