@@ -10,8 +10,10 @@ from pyspark.sql import SparkSession
 from mirror_assets_tests.histories.machine import run
 from mirror_assets_tests.histories.setup import Way
 
-# Histories that hold a good deal each, of 15 to 20 seconds on two cores.
-SEEDS = {Way.FEED: 8, Way.TRACKED: 6, Way.KEYLESS: 3, Way.APPENDS: 5}
+# Many statements in one test: on a machine that others use, they may take minutes.
+pytestmark = pytest.mark.timeout(900)
+# Histories that hold a good deal each; a seed that makes one fail belongs here until it is a test of its own.
+SEEDS = {Way.FEED: 8, Way.TRACKED: 6, Way.KEYLESS: 3, Way.APPENDS: 90}
 
 
 @pytest.mark.parametrize("way", Way, ids=lambda way: way.value)
@@ -22,4 +24,4 @@ def test_every_history_ends_equal_to_its_source(spark: SparkSession, tmp_path: P
 @pytest.mark.soak
 @pytest.mark.parametrize("way", Way, ids=lambda way: way.value)
 def test_many_long_histories_end_equal_to_their_source(spark: SparkSession, tmp_path: Path, way: Way) -> None:
-    run(spark, tmp_path, way, histories=60, steps=30)
+    run(spark, tmp_path, way, histories=30, steps=30)
