@@ -19,13 +19,17 @@ from mirror_assets.delta.spark_errors import DuplicateKey, RowIdsUnfit, spark_er
 from mirror_assets.delta.write import write_parts
 from mirror_assets.markers import ROW_MARKER, Marker
 
+# What one task sorts. Few rows of rewritten files land: they go into their parts by a second, small shuffle.
+_BIN_BYTES = 64 << 20
+
 
 @dataclass(frozen=True)
 class NetSlice:
     """What to encode: rows of a feed's shape, the keys by which they belong together, and the number of parts.
 
     `stamp` are columns that are equal in the first and the last row of a key only if nothing has changed. `bare` is a
-    column that says of a row that it came without its values, because it can't have changed.
+    column that says of a row that it came without its values, because it can't have changed. `rewritten_bytes` are
+    those of files in which most rows may be unchanged.
     """
 
     table: str
@@ -34,6 +38,12 @@ class NetSlice:
     parts: int
     stamp: tuple[str, ...] = ()
     bare: str | None = None
+    rewritten_bytes: int = 0
+
+    @property
+    def bins(self) -> int:
+        """Into how many bins the rows are sorted, a multiple of the parts."""
+        return self.parts * max(1, -(-self.rewritten_bytes // (self.parts * _BIN_BYTES)))
 
     @property
     def aside(self) -> tuple[str, ...]:
@@ -45,7 +55,7 @@ class NetSlice:
 class _Names:
     """Names of the encoder's own columns, none of them a landed column."""
 
-    part: str
+    bin: str
     is_new: str
     is_last: str
     was_there: str
@@ -56,7 +66,7 @@ class _Names:
     def beside(cls, columns: Sequence[LandedColumn]) -> _Names:
         """Names that differ from all of these."""
         mark = unused_prefix(columns)
-        return cls(*(f"{mark}{name}" for name in ("part", "is_new", "is_last", "was_there", "repeats", "first_stamp")))
+        return cls(*(f"{mark}{name}" for name in ("bin", "is_new", "is_last", "was_there", "repeats", "first_stamp")))
 
 
 def encode_net(
@@ -86,19 +96,22 @@ def net_rows(
     last = _judged(changes, slice_, ours)
     if counted is not None:
         last = last.observe(counted, *_counts(ours, slice_))
-    return last.where(_lands(ours, slice_)).select(*described(slice_.columns, footer), _marker(ours).alias(ROW_MARKER))
+    landing = last.where(_lands(ours, slice_))
+    if slice_.bins > slice_.parts:
+        landing = landing.repartitionById(slice_.parts, F.pmod(F.col(ours.bin), F.lit(slice_.parts)))
+    return landing.select(*described(slice_.columns, footer), _marker(ours).alias(ROW_MARKER))
 
 
 def _judged(changes: DataFrame, slice_: NetSlice, ours: _Names) -> DataFrame:
     """Every row, with what its key's others say of it."""
     keys = [quoted(key) for key in slice_.keys]
-    window = Window.partitionBy(ours.part, *keys).orderBy(COMMIT_VERSION, ours.is_new)
-    part = F.pmod(F.hash(*map(F.col, keys)), F.lit(slice_.parts))
+    window = Window.partitionBy(ours.bin, *keys).orderBy(COMMIT_VERSION, ours.is_new)
+    bin_ = F.pmod(F.hash(*map(F.col, keys)), F.lit(slice_.bins))
     is_new, moment = is_new_row(), F.struct(COMMIT_VERSION, ours.is_new)
     values = values_where(is_new, changes, slice_.columns, slice_.keys)
     rows = (
-        changes.select(part.alias(ours.part), COMMIT_VERSION, is_new.alias(ours.is_new), *slice_.aside, *values)
-        .repartitionById(slice_.parts, F.col(ours.part))
+        changes.select(bin_.alias(ours.bin), COMMIT_VERSION, is_new.alias(ours.is_new), *slice_.aside, *values)
+        .repartitionById(slice_.bins, F.col(ours.bin))
         .withColumn(ours.repeats, F.coalesce(F.lag(moment).over(window) == moment, F.lit(col=False)))
         .withColumn(ours.is_last, F.lead(ours.is_new).over(window).isNull())
         .withColumn(ours.was_there, ~F.first(ours.is_new).over(window))

@@ -1,8 +1,9 @@
 """Changes between two versions by row tracking: from the files that only one of them has (reference `delta` §3).
 
-A row keeps its id through rewrites, and its commit version until it changes: a row that both versions have with the
-same commit version is unchanged. RESTORE sets commit versions back, so a later one alone does not tell what changed.
-Delta's own reader opens the files: deletion vectors, column mapping and partition values are its business.
+Of a file with another deletion vector, the rows count that only one of them shows. A row keeps its id through rewrites,
+and its commit version until it changes: a row that both versions have with the same commit version is unchanged.
+RESTORE sets commit versions back, so a later one alone does not tell what changed. Delta's own reader opens the files:
+deletion vectors, column mapping and partition values are its business.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pyspark.sql import functions as F
 
 from mirror_assets.delta.columns import LandedColumn, quoted, row_id, unused_prefix
 from mirror_assets.delta.reader import CHANGE_TYPE, COMMIT_VERSION
-from mirror_assets.delta.versions import TableVersion, require_own_reader
+from mirror_assets.delta.versions import FileRows, TableVersion, require_own_reader
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def read_tracked(
     columns: Sequence[LandedColumn],
     keys: Sequence[str],
     names: TrackedNames,
-) -> DataFrame:
+) -> FileRows:
     """Old and new rows of the differing files in a feed's shape, beside their `names`; old ones have only `keys`.
 
     New rows that can't have changed are bare: they have only `keys`, too. Raises SessionUnfit, and what Spark raises
@@ -57,11 +58,12 @@ def read_tracked(
     """
     require_own_reader(spark, "`changes: row_tracking`")
     before, last = (TableVersion.opened(spark, range_.uri, version) for version in (range_.before, range_.last))
-    old, new = before.rows_not_in(last), last.rows_not_in(before)
+    gone, come = before.rows_not_in(last), last.rows_not_in(before)
+    old, new = gone.frame, come.frame
     bare = F.lit(col=False) if range_.restored else _commit(new) <= range_.before
     old_rows = _rows(old, _absent(old, new, columns, keys), names, "delete", range_.before, F.lit(col=True))
     new_rows = _rows(new, _unless(bare, new, columns, keys), names, "insert", range_.last, bare)
-    return old_rows.union(new_rows)
+    return FileRows(old_rows.union(new_rows), gone.bytes + come.bytes)
 
 
 def _rows(

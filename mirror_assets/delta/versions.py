@@ -35,6 +35,14 @@ def require_own_reader(spark: SparkSession, purpose: str) -> None:
 
 
 @dataclass(frozen=True)
+class FileRows:
+    """Rows of chosen files, and how many bytes of files that is."""
+
+    frame: DataFrame
+    bytes: int
+
+
+@dataclass(frozen=True)
 class TableVersion:
     """Delta's log of a table, and its snapshot at one version."""
 
@@ -50,19 +58,19 @@ class TableVersion:
         log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, uri)  # noqa: SLF001
         return cls(spark, log, log.getSnapshotAt(at, none, none, none, False))  # noqa: FBT003 py4j knows no keywords
 
-    def rows_not_in(self, other: TableVersion) -> DataFrame:
+    def rows_not_in(self, other: TableVersion) -> FileRows:
         """The live rows of files that the other version has not; with another vector, those that are hidden there.
 
-        Every row that is here and not there is among them.
+        Every row that is here and not there is among them. The bytes are those of files that are read whole.
         """
         found = self._files().subtract(other._files()).select("path").collect()
         wanted = F.col("path").isin([row["path"] for row in found])
         vectors, twins = Vectors.of(self.spark, self.log), {_identity(file): file for file in other._named(wanted)}
-        files = (
-            vectors.only_in(file, twin) if (twin := twins.get(_identity(file))) is not None else file
-            for file in self._named(wanted)
-        )
-        return self._rows([file for file in files if file is not None])
+        named = [(file, twins.get(_identity(file))) for file in self._named(wanted)]
+        whole = [file for file, twin in named if twin is None]
+        parts = (vectors.only_in(file, twin) for file, twin in named if twin is not None)
+        rows = self._rows([*whole, *(part for part in parts if part is not None)])
+        return FileRows(rows, sum(file.size() for file in whole))
 
     def rows_of(self, first: int, end: int) -> DataFrame:
         """The live rows of files `first` to `end` - 1, in order of their paths."""

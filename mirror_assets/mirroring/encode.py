@@ -77,8 +77,9 @@ def _encode_net(
         if work.table.changes is Changes.ROW_TRACKING:
             range_ = TrackedRange(work.table.source, planned.first - 1, planned.last, planned.restores)
             names = TrackedNames.beside(columns)
-            changes = read_tracked(spark, range_, columns, keys, names)
-            net = NetSlice(table, keys, columns, planned.parts, (names.row_id, names.commit), names.bare)
+            tracked = read_tracked(spark, range_, columns, keys, names)
+            changes, stamp = tracked.frame, (names.row_id, names.commit)
+            net = NetSlice(table, keys, columns, planned.parts, stamp, names.bare, tracked.bytes)
         else:
             changes = read_changes(spark, work.table.source, planned.first, planned.last, planned.vector_versions)
             net = NetSlice(table, keys, columns, planned.parts)

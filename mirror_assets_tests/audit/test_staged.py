@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from mirror_assets.audit.finding import Finding
 from mirror_assets.landing.format import SliceRecord
@@ -19,19 +21,36 @@ from mirror_assets.mirroring.queue import stage_keys
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 
-@pytest.fixture
-def staged(lab: Lab) -> tuple[Lab, SliceRecord]:
-    """A slice of four commits in one part, staged behind the landed snapshot."""
+@pytest.fixture(scope="module")
+def _staged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SliceRecord]:
+    lab = Lab(spark, tmp_path_factory.mktemp("staged") / "lab")
+    lab.create()
+    lab.configure()
     lab.mirror()
     lab.change()
     (record,) = stage_keys(lab.work, [key(2, 5)])
     assert record is not None
-    return lab, record
+    return lab.root, record
+
+
+@pytest.fixture
+def staged(spark: SparkSession, _staged: tuple[Path, SliceRecord], tmp_path: Path) -> tuple[Lab, SliceRecord]:
+    """A slice of four commits in one part, staged behind the landed snapshot."""
+    root, record = _staged
+    lab = Lab(spark, tmp_path / "lab")
+    shutil.copytree(root, lab.root)
+    copied = lab.store.head(_path(record))
+    assert copied is not None
+    (part,) = record.parts
+    return lab, record.model_copy(update={"parts": (part.model_copy(update={"etag": copied.etag}),)})
+
+
+def _path(record: SliceRecord) -> str:
+    return AttemptFolder(TABLE, record.generation, record.attempt).part(record.parts[0].name)
 
 
 def _part(lab: Lab, record: SliceRecord) -> Path:
-    folder = AttemptFolder(TABLE, record.generation, record.attempt)
-    return lab.store.local_path(folder.part(record.parts[0].name))
+    return lab.store.local_path(_path(record))
 
 
 def _failures(lab: Lab, record: SliceRecord) -> dict[str, str]:

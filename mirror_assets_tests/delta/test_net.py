@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,7 +34,10 @@ def landed(folder: Path) -> dict[int, tuple[int, str | None]]:
     return found
 
 
-def test_what_came_and_went_lands_nothing_and_all_else_once(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("slice_", [_SLICE, replace(_SLICE, parts=1, rewritten_bytes=200 << 20)])
+def test_what_came_and_went_lands_nothing_and_all_else_once(
+    spark: SparkSession, tmp_path: Path, slice_: NetSlice
+) -> None:
     changes = feed(
         spark,
         *((NEW, 1, 1, "came", 0, False), (OLD, 2, 1, "came", 0, False)),
@@ -42,7 +46,8 @@ def test_what_came_and_went_lands_nothing_and_all_else_once(spark: SparkSession,
         *((OLD, 1, 4, "was", 0, False), (NEW, 1, 4, "once", 0, False), (OLD, 2, 4, "once", 0, False)),
         *((NEW, 2, 4, "twice", 0, False), (OLD, 1, 5, "same", 0, False), (NEW, 1, 5, "same", 0, False)),
     )
-    counts = encode_net(changes, _SLICE, str(tmp_path / "parts"), "zstd", {})
+    counts = encode_net(changes, slice_, str(tmp_path / "parts"), "zstd", {})
+    assert len(list((tmp_path / "parts").glob("*.parquet"))) == slice_.parts
     assert landed(tmp_path / "parts") == {
         2: (Marker.INSERT, "stayed"),
         3: (Marker.DELETE, None),

@@ -22,7 +22,7 @@ def lab(spark: SparkSession, tmp_path: Path) -> Lab:
 
 def read(lab: Lab, version: int, other: int) -> list[int]:
     here, there = (TableVersion.opened(lab.spark, lab.uri, at) for at in (version, other))
-    return sorted(row["id"] for row in here.rows_not_in(there).collect())
+    return sorted(row["id"] for row in here.rows_not_in(there).frame.collect())
 
 
 def test_of_a_file_with_another_vector_only_the_rows_are_read_that_the_other_version_hides(lab: Lab) -> None:
