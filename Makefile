@@ -12,10 +12,10 @@ KILLS ?= 20
 SEED ?= $(shell date +%s)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev onelake test soak kills check bench bench-onelake java
+.PHONY: help demo dev onelake test soak kills check bench bench-catch-up bench-onelake bench-tracking java
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
 
 demo: java $(INSTALLED) $(HOME_SETTINGS) ## mirror a lake of real tables on this machine and prove it equal to its source
 	@$(IN_HOME) $(BIN)/mirror-assets demo $(ARGS)
@@ -48,6 +48,12 @@ bench: java $(INSTALLED) ## measure the encoder against a plain dump of the feed
 
 bench-onelake: $(INSTALLED) ## measure publishing on a loopback OneLake against a plain upload
 	$(BIN)/python -m benchmarks.onelake
+
+bench-catch-up: java $(INSTALLED) ## measure catching up many small commits, and many deletes by deletion vectors
+	$(BIN)/python -m benchmarks.catch_up $(ARGS)
+
+bench-tracking: java $(INSTALLED) ## measure row tracking of a large table of which little changed against a full diff
+	$(BIN)/python -m benchmarks.tracking $(ARGS)
 
 $(DEMO_CONFIG): | java $(INSTALLED) $(HOME_SETTINGS)
 	@$(IN_HOME) $(BIN)/mirror-assets demo
