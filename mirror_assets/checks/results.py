@@ -10,6 +10,8 @@ import dagster as dg
 from mirror_assets.assets.items import MetadataItem
 from mirror_assets.assets.slices import failure
 from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.retention import Horizon, retention_finding
+from mirror_assets.config import RetentionLimits
 from mirror_assets.errors import MirrorError
 
 
@@ -35,6 +37,16 @@ def check_result(
         description=finding.message or finding.note or None,
         metadata=metadata,
     )
+
+
+def retention_result(
+    asset: dg.AssetKey, horizon: Horizon, limits: RetentionLimits, check: str = "retention"
+) -> dg.AssetCheckResult:
+    """An ERROR, or a WARN before it, when little time is left to read the next commit."""
+    error = retention_finding(horizon, limits.error_seconds, check)
+    if not error.passed:
+        return check_result(asset, error)
+    return check_result(asset, retention_finding(horizon, limits.warn_seconds, check), dg.AssetCheckSeverity.WARN)
 
 
 def merged(name: str, findings: list[tuple[str, Finding]]) -> Finding:

@@ -5,8 +5,7 @@ import time
 import dagster as dg
 
 from mirror_assets.assets.names import Kind, asset_key
-from mirror_assets.audit.retention import retention_finding
-from mirror_assets.checks.results import check_result, checking
+from mirror_assets.checks.results import checking, retention_result
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.mirroring.horizon import feed_horizon
 from mirror_assets.mirroring.uncovered import look
@@ -24,11 +23,6 @@ def source_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
         with checking():
             work = planning_work(config, table, landing_zone, sources)
             horizon = feed_horizon(work, look(work), time.time())
-        error = retention_finding(horizon, table.retention.error_seconds)
-        if not error.passed:
-            return check_result(source, error)
-        return check_result(
-            source, retention_finding(horizon, table.retention.warn_seconds), dg.AssetCheckSeverity.WARN
-        )
+        return retention_result(source, horizon, table.retention)
 
     return [retention]

@@ -6,7 +6,6 @@ classes are private: they are used only in a classic session and with the Delta 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -69,26 +68,26 @@ class TableVersion:
         named = [(file, twins.get(_identity(file))) for file in self._named(wanted)]
         whole = [file for file, twin in named if twin is None]
         parts = (vectors.only_in(file, twin) for file, twin in named if twin is not None)
-        rows = self._rows([*whole, *(part for part in parts if part is not None)])
-        return FileRows(rows, sum(file.size() for file in whole))
+        chosen = self.spark._jvm.java.util.ArrayList()  # noqa: SLF001 as above
+        for file in (*whole, *(part for part in parts if part is not None)):
+            chosen.add(file)
+        return FileRows(self._rows(chosen), sum(file.size() for file in whole))
 
     def rows_of(self, first: int, end: int) -> DataFrame:
         """The live rows of files `first` to `end` - 1, in order of their paths."""
         jvm = self.spark._jvm  # noqa: SLF001 as above
         no_more = self.spark.sparkContext._gateway.new_array(jvm.java.lang.String, 0)  # noqa: SLF001
         files = self.snapshot.allFiles().sort("path", no_more).offset(first).limit(end - first)
-        return self._rows(list(files.collectAsList()))
+        return self._rows(files.collectAsList())
 
     def _named(self, wanted: Column) -> list[JavaObject]:
         """The files of which the condition on their path holds."""
         return list(self.snapshot.allFiles().filter(wanted._jc).collectAsList())  # noqa: SLF001 the JVM's side
 
-    def _rows(self, files: Sequence[JavaObject]) -> DataFrame:
+    def _rows(self, files: JavaObject) -> DataFrame:
+        """The live rows of files in a list of Java's, which stays on the JVM's side: there may be very many."""
         jvm = self.spark._jvm  # noqa: SLF001 as above
-        listed = jvm.java.util.ArrayList()
-        for file in files:
-            listed.add(file)
-        actions = jvm.scala.jdk.javaapi.CollectionConverters.asScala(listed).toSeq()
+        actions = jvm.scala.jdk.javaapi.CollectionConverters.asScala(files).toSeq()
         none = jvm.scala.Option.empty()
         frame = self.log.createDataFrame(self.snapshot, actions, False, none)  # noqa: FBT003 not a stream
         return DataFrame(frame, self.spark)

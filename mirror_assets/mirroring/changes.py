@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mirror_assets.config import Changes, OnDropColumn
+from mirror_assets.config import Changes, OnDropColumn, TableSettings
 from mirror_assets.delta.commits import Commit
 from mirror_assets.delta.errors import LogGap
 from mirror_assets.delta.log import SourceLog
@@ -18,9 +18,9 @@ from mirror_assets.mirroring.work import TableWork
 NO_LIMITS = Limits(max_commits=2**62, max_rows=2**62, max_bytes=2**62)
 
 
-def limits_of(work: TableWork) -> Limits:
+def limits_of(table: TableSettings) -> Limits:
     """What a slice of the table may hold."""
-    limits = work.table.slices
+    limits = table.slices
     return Limits(limits.max_commits, limits.max_rows, limits.max_bytes)
 
 

@@ -10,18 +10,16 @@ from mirror_assets.delta.actions import CommitFile, FileAction
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.retention import retention_clocks
 from mirror_assets.delta.rows import feed_files
+from mirror_assets.delta.state import SourceState
+from mirror_assets.delta.times import CommitTimes
 from mirror_assets.mirroring.uncovered import Uncovered
 from mirror_assets.mirroring.work import TableWork
 
+# The files of one commit are as old as each other, so VACUUM removes them together: a few of them tell.
 _LOOKED_FOR = 8
 
-
-def some_lost(log: SourceLog, version: int, needed: Callable[[CommitFile], Sequence[FileAction]]) -> tuple[str, ...]:
-    """Needed files of the commit that are gone, of a few of them.
-
-    Those of one commit are as old as each other: VACUUM removes them together.
-    """
-    return log.lost_files(version, lambda commit: needed(commit)[:_LOOKED_FOR])
+Needed = Callable[[CommitFile], Sequence[FileAction]]
+"""The files that a commit's changes are read from, whatever later commits do."""
 
 
 def feed_horizon(work: TableWork, uncovered: Uncovered, now: float) -> Horizon:
@@ -29,23 +27,35 @@ def feed_horizon(work: TableWork, uncovered: Uncovered, now: float) -> Horizon:
 
     A table of which nothing has landed begins with a snapshot: it waits for no commit in particular.
     """
-    waits, times = uncovered.waits and uncovered.manifest is not None, uncovered.times
-    is_there = waits and uncovered.next >= times.first
+    covered = uncovered.covered if uncovered.manifest else None
+    then = Then.REBUILT if work.table.on_break is OnBreak.REBUILD else Then.HELD
+    needed = _NEEDED[work.table.changes]
+    return horizon_behind(work.log, uncovered.tip, uncovered.times, covered, needed, then, now)
+
+
+def horizon_behind(
+    log: SourceLog,
+    tip: SourceState,
+    times: CommitTimes,
+    covered: int | None,
+    needed: Needed,
+    then: Then,
+    now: float,
+) -> Horizon:
+    """The horizon at `now` of whoever has covered a version, or has not begun: then no commit waits in particular."""
+    waits = covered is not None and covered < tip.version
+    version = covered + 1 if covered is not None and waits else tip.version + 1
+    is_there = waits and version >= times.first
     return Horizon(
-        uri=work.table.source,
-        version=uncovered.next if waits else uncovered.tip.version + 1,
+        uri=log.uri,
+        version=version,
         waits=waits,
-        lost=_lost(work, uncovered.next) if is_there else (),
-        committed=times.at(uncovered.next) / 1000 if is_there else None,
-        clocks=retention_clocks(work.table.source, uncovered.tip.metadata),
+        committed=times.at(version) / 1000 if is_there else None,
+        clocks=retention_clocks(log.uri, tip.metadata),
         now=now,
-        then=Then.REBUILT if work.table.on_break is OnBreak.REBUILD else Then.HELD,
+        then=then,
+        lost=log.lost_files(version, lambda commit: needed(commit)[:_LOOKED_FOR]) if is_there else (),
     )
-
-
-def _lost(work: TableWork, version: int) -> tuple[str, ...]:
-    """Files that the commit's changes are read from, whatever later commits do, and that are gone."""
-    return some_lost(work.log, version, _NEEDED[work.table.changes])
 
 
 def _removed(commit: CommitFile) -> tuple[FileAction, ...]:

@@ -65,7 +65,7 @@ def plan_table(work: TableWork, boundaries: frozenset[int] = frozenset(), asked:
         return TablePlan(state, manifest, footing, (), None)
     check_columns(work.config, work.table, state, [column.name for column in manifest.columns])
     last = bounds.last if bounds else None
-    plan = plan_changes(work, Before.landed(manifest), manifest.life, state, limits_of(work), boundaries, last)
+    plan = plan_changes(work, Before.landed(manifest), manifest.life, state, limits_of(work.table), boundaries, last)
     return TablePlan(state, manifest, footing, plan.slices, plan.stop)
 
 
@@ -135,7 +135,7 @@ def _first_plan(work: TableWork, tip: SourceState, boundaries: frozenset[int], b
         raise RangeRefused(work.table.source, f"the mirror begins with version {begins.version}", _LATER)
     if bounds is not None and _is_over(work, bounds, begins.version - 1, tip):
         return TablePlan(tip, None, footing, first, None)
-    plan = plan_changes(work, _before(work, begins), life, tip, limits_of(work), boundaries, last)
+    plan = plan_changes(work, _before(work, begins), life, tip, limits_of(work.table), boundaries, last)
     return TablePlan(tip, None, footing, (*first, *plan.slices), plan.stop)
 
 
@@ -157,7 +157,7 @@ def _before(work: TableWork, begins: Beginning) -> Before:
 
 def _snapshot(work: TableWork, state: SourceState, life: int) -> tuple[tuple[PlannedSlice, ...], Footing]:
     check_source(work.config, work.table, state)
-    chunks = () if is_small(state, limits_of(work)) else _chunks(work, state, life)
+    chunks = () if is_small(state, limits_of(work.table)) else _chunks(work, state, life)
     planned = chunks if len(chunks) > 1 else (snapshot_slice(state, life, work.table.files.target_rows),)
     return planned, next_footing(None, life=life, incarnation=uuid.uuid4().hex)
 
@@ -165,5 +165,5 @@ def _snapshot(work: TableWork, state: SourceState, life: int) -> tuple[tuple[Pla
 def _chunks(work: TableWork, state: SourceState, life: int, loading: Loading | None = None) -> tuple[PlannedSlice, ...]:
     """The chunks of the table as of the state's version, behind those that have landed."""
     landed = (loading.chunk.number, loading.chunk.end) if loading else (0, 0)
-    chunks = cut_files(work.log.files(state.version), limits_of(work), *landed)
+    chunks = cut_files(work.log.files(state.version), limits_of(work.table), *landed)
     return tuple(snapshot_slice(state, life, work.table.files.target_rows, chunk) for chunk in chunks)

@@ -10,10 +10,10 @@ from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
 from mirror_assets.config import Config, History, TableSettings
-from mirror_assets.delta.cut import Limits
 from mirror_assets.history.checkpoint import Checkpoints
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.history.work import HistoryWork
+from mirror_assets.mirroring.changes import limits_of
 from mirror_assets.mirroring.mirrors import open_mirror
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.monitoring import Mirror
@@ -57,11 +57,10 @@ def history_work(
 ) -> HistoryWork:
     """What keeping the table's history needs, and no landing zone."""
     name = table.name
-    limits = Limits(table.slices.max_commits, table.slices.max_rows, table.slices.max_bytes)
     folder = config.history.path / "_checkpoints" / name.folder
     checkpoints = Checkpoints(folder) if table.history is History.STREAM else None
     history = HistoryLog(str(name), config.history_folder(name))
-    return HistoryWork(str(name), sources.log(name), history, limits, spark, checkpoints)
+    return HistoryWork(str(name), sources.log(name), history, limits_of(table), spark, checkpoints)
 
 
 def planning_history(config: Config, table: TableSettings, sources: SourceTables) -> HistoryWork:
