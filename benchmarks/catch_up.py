@@ -55,19 +55,18 @@ def _hot(spark: SparkSession, folder: Path, commits: int, rounds: int) -> str:
     return "\n".join([f"{commits:,} commits of {_CHANGED} rows each:", *lines])
 
 
-def _vectors(spark: SparkSession, folder: Path, commits: int) -> str:
-    """A line for a quarter, a half and all of the deletes: what the slice took, for each commit too.
-
-    Each is measured once, for it takes minutes, behind a slice that warms up.
-    """
+def _vectors(spark: SparkSession, folder: Path, commits: int, rounds: int) -> str:
+    """A line for a quarter, a half and all of the deletes: what the slice took, for each commit too; in turns."""
     uri = _deleted_table(spark, folder, commits)
+    costs: dict[int, list[Cost[int]]] = {last: [] for last in (commits // 4, commits // 2, commits)}
+    for turn in range(rounds):
+        for last, taken in costs.items():
+            table = BenchTable(spark, folder / f"vectors-{last}-{turn}", uri, "keys: [id], start: {version: 1}")
+            taken.append(measured(spark, partial(table.land, last)))
     lines = [f"deletes by deletion vectors, {commits * 1000:,} rows in one file:"]
-    settings = "keys: [id], start: {version: 1}"
-    BenchTable(spark, folder / "warming", uri, settings).land(min(commits, 8))
-    for last in (commits // 4, commits // 2, commits):
-        table = BenchTable(spark, folder / f"vectors-{last}", uri, settings)
-        found = measured(spark, partial(table.land, last))
-        lines.append(f"  {last:4} commits {found}  {found.seconds / last * 1000:7.1f} ms a commit")
+    for last, taken in costs.items():
+        cost = middle(taken)
+        lines.append(f"  {last:4} commits {cost}  {cost.seconds / last * 1000:7.1f} ms a commit")
     return "\n".join(lines)
 
 
@@ -76,13 +75,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.catch_up", description=__doc__)
     parser.add_argument("--commits", type=int, default=1000, help="small commits (default: 1,000)")
     parser.add_argument("--deletes", type=int, default=200, help="deletes by deletion vectors (default: 200)")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of the small commits (default: 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each (default: 3)")
     options = parser.parse_args()
     spark = open_session(spark_settings())
     with tempfile.TemporaryDirectory(prefix="mirror-bench-") as place:
         folder = Path(place)
         print(_hot(spark, folder, options.commits, options.rounds), flush=True)
-        print(_vectors(spark, folder, options.deletes), flush=True)
+        print(_vectors(spark, folder, options.deletes, options.rounds), flush=True)
     spark.stop()
 
 

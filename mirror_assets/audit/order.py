@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 from mirror_assets.audit.finding import Finding
 from mirror_assets.audit.staged import StagedSlice
 from mirror_assets.delta.columns import LandedColumn, landed_value, quoted
-from mirror_assets.delta.reader import COMMIT_VERSION, is_new_row, read_changes
+from mirror_assets.delta.feed_columns import COMMIT_VERSION, is_new_row
+from mirror_assets.delta.reader import read_changes
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.delta.versions import read_version
 from mirror_assets.landing.format import SliceKind

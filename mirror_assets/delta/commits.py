@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mirror_assets.delta.actions import CommitFile, FileAction, Metadata, Protocol
 from mirror_assets.delta.rows import FooterRows, changed_rows, count_rows, paired, unpaired, yields_nothing
+
+# Row indices of that many rows are held in memory, beside the slice's plan.
+_MARKED_ROWS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -14,7 +18,7 @@ class Commit:
 
     `rows` is what the change feed yields for it, `rows_exact` whether that is known or estimated, `bytes` what must be
     read for it; `changed_rows` are the old and new rows of what it changed. `deletion_vectors`: rows come from
-    comparing two vectors of one file, which costs the feed's reader a scan per commit. `rewrites`: rows that were there
+    comparing two vectors of one file. `rewrites`: rows that were there
     before are changed, removed or at least moved to other files. `renumbered`: where rows have ids, some were only
     rewritten, but got new ones; `renumbered_rows` are these, once under the old ids and once under the new. `metadata`
     and `protocol` are what the commit sets, or None.
@@ -58,6 +62,21 @@ def describe(file: CommitFile, modified_ms: int, footer_rows: FooterRows) -> Com
         metadata=file.metadata,
         protocol=file.protocol,
     )
+
+
+def vector_versions(commits: Iterable[Commit]) -> tuple[int, ...]:
+    """The commits whose deletion vectors are best compared together: each file is then read once for all of them.
+
+    Those with the most rows are left out where there are too many in all: for them a scan of their own is worth it.
+    """
+    found: list[int] = []
+    rows = 0
+    for commit in sorted((commit for commit in commits if commit.deletion_vectors), key=lambda commit: commit.rows):
+        rows += commit.rows
+        if rows > _MARKED_ROWS:
+            break
+        found.append(commit.version)
+    return tuple(sorted(found))
 
 
 def _known_rows(files: tuple[FileAction, ...]) -> int:

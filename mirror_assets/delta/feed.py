@@ -14,7 +14,8 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 
 from mirror_assets.delta.columns import LandedColumn, described, quoted, unused_prefix, values_where
-from mirror_assets.delta.reader import CHANGE_TYPE, COMMIT_VERSION, is_new_row, read_changes
+from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_VERSION, is_new_row
+from mirror_assets.delta.reader import read_changes
 from mirror_assets.delta.repeats import repeated_key_samples
 from mirror_assets.delta.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.delta.write import write_parts

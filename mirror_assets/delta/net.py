@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Observation, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from mirror_assets.delta.columns import LandedColumn, described, quoted, unused_prefix, values_where
-from mirror_assets.delta.reader import COMMIT_VERSION, is_new_row
+from mirror_assets.delta.feed_columns import COMMIT_VERSION, is_new_row
 from mirror_assets.delta.repeats import repeated_key_samples
 from mirror_assets.delta.spark_errors import DuplicateKey, RowIdsUnfit, spark_errors
 from mirror_assets.delta.write import write_parts

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from mirror_assets.delta.breaks import Break, BreakKind, Needs, dropped_columns, find_break, find_rewrite, is_beside
 from mirror_assets.delta.chunks import FileChunk
-from mirror_assets.delta.commits import Commit
+from mirror_assets.delta.commits import Commit, vector_versions
 from mirror_assets.delta.cut import CommitSpread, Limits, cut_commits, parts_for, spread_commits
 from mirror_assets.delta.schema import Schema, canonical, parse_schema
 from mirror_assets.delta.state import SourceState
@@ -72,7 +72,7 @@ class PlannedSlice:
     """One slice: commits `first` to `last` of one schema, and where their rows go.
 
     `spreads` has an entry for every commit that changes data; `parts` is 0 when none does. `vector_versions` are the
-    commits whose rows come from comparing deletion vectors; `restores`: one of them is a RESTORE, which brings old rows
+    commits whose deletion vectors are compared together; `restores`: one of them is a RESTORE, which brings old rows
     back. A snapshot slice has `first` 0 and the whole table, or one `chunk` of it; then rows, bytes and parts are the
     chunk's. A start slice has `first` 0 and nothing, because what it covers is not to land.
     """
@@ -218,7 +218,7 @@ def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) 
         spreads=spreads,
         parts=max((spread.first_part + spread.parts for spread in spreads), default=0),
         rows_exact=all(commit.rows_exact for commit in commits),
-        vector_versions=tuple(commit.version for commit in commits if commit.deletion_vectors),
+        vector_versions=vector_versions(commits),
         restores=any(commit.operation in _BRING_BACK for commit in commits),
     )
 

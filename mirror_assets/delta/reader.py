@@ -8,25 +8,15 @@ version on which a test compares the two.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.delta.columns import quoted
+from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from mirror_assets.delta.own_feed import OwnFeed
+from mirror_assets.delta.vector_changes import read_with_vectors
 from mirror_assets.delta.versions import TableVersion, has_own_reader, require_own_reader
-
-CHANGE_TYPE = "_change_type"
-COMMIT_VERSION = "_commit_version"
-COMMIT_TIMESTAMP = "_commit_timestamp"
-
-# Delta compares the deletion vectors of each commit in a scan of its own; many in one read take far longer than a few.
-_VECTORS_AT_ONCE = 8
-
-
-def is_new_row() -> Column:
-    """Whether a row of a feed is what a key has after its commit, and not what it had before."""
-    return F.col(CHANGE_TYPE).isin("insert", "update_postimage")
 
 
 def read_changes(
@@ -34,12 +24,12 @@ def read_changes(
 ) -> DataFrame:
     """The change feed of commits `first` to `last` in the schema of `last`: the table's columns and Delta's three.
 
-    `vector_versions` are the commits whose rows come from comparing deletion vectors: few of them are read at a time.
+    `vector_versions` are commits whose deletion vectors are compared together: each file is read once for all of them.
     """
-    if has_own_reader(spark):
-        ranges = sub_ranges(first, last, vector_versions)
-        return reduce(DataFrame.union, (_vectorised(spark, uri, begin, end, last) for begin, end in ranges))
-    return read_changes_public(spark, uri, first, last)
+    if not has_own_reader(spark):
+        return read_changes_public(spark, uri, first, last)
+    feed = OwnFeed(TableVersion.opened(spark, uri, last), first, last)
+    return read_with_vectors(feed, frozenset(vector_versions)) if vector_versions else feed.changes()
 
 
 def feed_rows(
@@ -53,12 +43,6 @@ def feed_rows(
     return tuple(found[0] for found in frame.orderBy(COMMIT_VERSION).limit(limit).select(row).collect())
 
 
-def sub_ranges(first: int, last: int, vector_versions: Sequence[int]) -> list[tuple[int, int]]:
-    """`first` to `last` in ranges with a few commits of deletion vectors each."""
-    ends = [version - 1 for version in sorted(vector_versions)[_VECTORS_AT_ONCE::_VECTORS_AT_ONCE]]
-    return list(zip([first, *(end + 1 for end in ends)], [*ends, last], strict=True))
-
-
 def read_appends(spark: SparkSession, uri: str, first: int, last: int) -> DataFrame:
     """The rows of files that commits `first` to `last` add, as inserts, and of those that they remove, as deletes.
 
@@ -66,7 +50,7 @@ def read_appends(spark: SparkSession, uri: str, first: int, last: int) -> DataFr
     private one can't be used.
     """
     require_own_reader(spark, "`changes: append_only`")
-    return _vectorised(spark, uri, first, last, last, coarse=True)
+    return OwnFeed(TableVersion.opened(spark, uri, last), first, last).changes(coarse=True)
 
 
 def read_changes_public(spark: SparkSession, uri: str, first: int, last: int) -> DataFrame:
@@ -78,23 +62,3 @@ def read_changes_public(spark: SparkSession, uri: str, first: int, last: int) ->
         .option("endingVersion", last)
         .load(uri)
     )
-
-
-def _vectorised(
-    spark: SparkSession, uri: str, first: int, last: int, schema_of: int, *, coarse: bool = False
-) -> DataFrame:
-    jvm = spark._jvm  # noqa: SLF001 the only way to Delta's own reader
-    none = jvm.scala.Option.empty()
-    table = TableVersion.opened(spark, uri, schema_of)
-    reader = getattr(getattr(jvm.org.apache.spark.sql.delta.commands.cdc, "CDCReader$"), "MODULE$")
-    frame = reader.changesToBatchDF(
-        table.log,
-        first,
-        last,
-        spark._jsparkSession,  # noqa: SLF001
-        none,
-        jvm.scala.Option.apply(table.snapshot),
-        coarse,  # from added and removed files alone, for tables without a feed
-        none,
-    )
-    return DataFrame(frame, spark)

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from mirror_assets.delta.columns import quoted
-from mirror_assets.delta.reader import COMMIT_VERSION, is_new_row
+from mirror_assets.delta.feed_columns import COMMIT_VERSION, is_new_row
 
 _SAMPLES = 5
 

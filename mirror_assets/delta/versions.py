@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from mirror_assets.delta.chunks import FileChunk
 from mirror_assets.delta.errors import SourceUnreadable
+from mirror_assets.delta.jvm import Jvm, java_items
 from mirror_assets.delta.spark_errors import SessionUnfit
 from mirror_assets.delta.vectors import Vectors
 
@@ -45,17 +46,16 @@ class FileRows:
 class TableVersion:
     """Delta's log of a table, and its snapshot at one version."""
 
-    spark: SparkSession
+    jvm: Jvm
     log: JavaObject
     snapshot: JavaObject
 
     @classmethod
     def opened(cls, spark: SparkSession, uri: str, at: int) -> TableVersion:
         """The version `at` of the table. Raises what Spark raises when it can't be put together any more."""
-        jvm = spark._jvm  # noqa: SLF001 the only way to Delta's own reader
-        none = jvm.scala.Option.empty()
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, uri)  # noqa: SLF001
-        return cls(spark, log, log.getSnapshotAt(at, none, none, none, False))  # noqa: FBT003 py4j knows no keywords
+        jvm = Jvm(spark)
+        log = jvm.delta.DeltaLog.forTable(jvm.session, uri)
+        return cls(jvm, log, log.getSnapshotAt(at, jvm.none, jvm.none, jvm.none, False))  # noqa: FBT003 py4j knows no keywords
 
     def rows_not_in(self, other: TableVersion) -> FileRows:
         """The live rows of files that the other version has not; with another vector, those that are hidden there.
@@ -64,36 +64,30 @@ class TableVersion:
         """
         found = self._files().subtract(other._files()).select("path").collect()
         wanted = F.col("path").isin([row["path"] for row in found])
-        vectors, twins = Vectors.of(self.spark, self.log), {_identity(file): file for file in other._named(wanted)}
+        vectors, twins = Vectors.of(self.jvm, self.log), {_identity(file): file for file in other._named(wanted)}
         named = [(file, twins.get(_identity(file))) for file in self._named(wanted)]
         whole = [file for file, twin in named if twin is None]
         parts = (vectors.only_in(file, twin) for file, twin in named if twin is not None)
-        chosen = self.spark._jvm.java.util.ArrayList()  # noqa: SLF001 as above
-        for file in (*whole, *(part for part in parts if part is not None)):
-            chosen.add(file)
+        chosen = self.jvm.java_list((*whole, *(part for part in parts if part is not None)))
         return FileRows(self._rows(chosen), sum(file.size() for file in whole))
 
     def rows_of(self, first: int, end: int) -> DataFrame:
         """The live rows of files `first` to `end` - 1, in order of their paths."""
-        jvm = self.spark._jvm  # noqa: SLF001 as above
-        no_more = self.spark.sparkContext._gateway.new_array(jvm.java.lang.String, 0)  # noqa: SLF001
+        no_more = self.jvm.array(self.jvm.root.java.lang.String)
         files = self.snapshot.allFiles().sort("path", no_more).offset(first).limit(end - first)
         return self._rows(files.collectAsList())
 
     def _named(self, wanted: Column) -> list[JavaObject]:
         """The files of which the condition on their path holds."""
-        return list(self.snapshot.allFiles().filter(wanted._jc).collectAsList())  # noqa: SLF001 the JVM's side
+        return list(java_items(self.snapshot.allFiles().filter(wanted._jc).collectAsList()))  # noqa: SLF001 the JVM's side
 
     def _rows(self, files: JavaObject) -> DataFrame:
         """The live rows of files in a list of Java's, which stays on the JVM's side: there may be very many."""
-        jvm = self.spark._jvm  # noqa: SLF001 as above
-        actions = jvm.scala.jdk.javaapi.CollectionConverters.asScala(files).toSeq()
-        none = jvm.scala.Option.empty()
-        frame = self.log.createDataFrame(self.snapshot, actions, False, none)  # noqa: FBT003 not a stream
-        return DataFrame(frame, self.spark)
+        chosen, none = self.jvm.sequence(files), self.jvm.none
+        return self.jvm.frame(self.log.createDataFrame(self.snapshot, chosen, False, none))  # noqa: FBT003 not a stream
 
     def _files(self) -> DataFrame:
-        frame = DataFrame(self.snapshot.allFiles().toDF(), self.spark)
+        frame = self.jvm.frame(self.snapshot.allFiles().toDF())
         vector = (F.col(f"deletionVector.{name}").alias(name) for name in _VECTOR)
         return frame.select("path", "baseRowId", *vector)
 

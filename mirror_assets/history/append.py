@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from mirror_assets.delta.columns import quoted
-from mirror_assets.delta.reader import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from mirror_assets.history.errors import HistoryColumnsUnfit, HistoryMoved
 from mirror_assets.history.fit import appending, teach
 from mirror_assets.history.log import HistoryLog

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from mirror_assets.delta.commits import Commit
+from mirror_assets.delta.commits import Commit, vector_versions
 from mirror_assets.delta.cut import cut_commits
 from mirror_assets.delta.errors import LogGap
 from mirror_assets.delta.state import SourceState
@@ -151,5 +151,5 @@ def _slices(groups: Sequence[Sequence[Commit]], stretches: Sequence[_Stretch]) -
             first=commits[0].version,
             last=commits[-1].version,
             rows=sum(commit.rows for commit in commits),
-            vector_versions=tuple(commit.version for commit in commits if commit.deletion_vectors),
+            vector_versions=vector_versions(commits),
         )

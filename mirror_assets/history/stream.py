@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.reader import COMMIT_VERSION
+from mirror_assets.delta.feed_columns import COMMIT_VERSION
 from mirror_assets.delta.spark_errors import SparkFailed, spark_error
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.append import append_nothing, append_rows, next_slice

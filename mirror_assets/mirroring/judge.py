@@ -17,6 +17,7 @@ from mirror_assets.audit.staged import (
     row_counts,
     schema_compatibility,
 )
+from mirror_assets.delta.commits import vector_versions
 from mirror_assets.delta.schema import parse_schema
 from mirror_assets.delta.spark_errors import SparkFailed
 from mirror_assets.landing.format import SliceKind, SliceRecord, Verdict
@@ -106,5 +107,5 @@ def _feed(work: TableWork, record: SliceRecord, *, repeats: bool) -> Feed:
         work.table.source,
         landed_columns(parse_schema(record.source_schema), names.__contains__, keyless=work.table.is_keyless),
         data_commits=sum(commit.changes_data for commit in commits),
-        vector_versions=tuple(commit.version for commit in commits if commit.deletion_vectors),
+        vector_versions=vector_versions(commits),
     )
