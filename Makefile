@@ -10,9 +10,10 @@ IN_HOME := DAGSTER_HOME=$(CURDIR)/.dagster
 HOME_SETTINGS := .dagster/dagster.yaml
 KILLS ?= 20
 SEED ?= $(shell date +%s)
+SIZE ?= small
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev onelake test soak kills check bench bench-catch-up bench-onelake bench-tracking java
+.PHONY: help demo dev onelake test soak kills check bench java
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -43,17 +44,8 @@ check: $(INSTALLED) ## lint, format, types and import borders
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: java $(INSTALLED) ## measure the encoder against a plain dump of the feed; ARGS go to it
-	$(BIN)/python -m benchmarks $(ARGS)
-
-bench-onelake: $(INSTALLED) ## measure publishing on a loopback OneLake against a plain upload
-	$(BIN)/python -m benchmarks.onelake
-
-bench-catch-up: java $(INSTALLED) ## measure catching up many small commits, and many deletes by deletion vectors
-	$(BIN)/python -m benchmarks.catch_up $(ARGS)
-
-bench-tracking: java $(INSTALLED) ## measure row tracking of a large table of which little changed against a full diff
-	$(BIN)/python -m benchmarks.tracking $(ARGS)
+bench: java $(INSTALLED) ## measure against plain dumps, by hand and others; SIZE=full takes hours, ARGS="changes small" picks
+	$(BIN)/python -m benchmarks --size $(SIZE) $(ARGS)
 
 $(DEMO_CONFIG): | java $(INSTALLED) $(HOME_SETTINGS)
 	@$(IN_HOME) $(BIN)/mirror-assets demo

@@ -1,48 +1,77 @@
-"""What a piece of work costs on a Spark session: seconds, and bytes that its tasks read from files."""
+"""What a piece of work costs on a Spark session."""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from statistics import median
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-_MEBI = 1 << 20
-_Result = TypeVar("_Result")
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
-class Cost(Generic[_Result]):
-    """One run, and what came out of it."""
+class Cost:
+    """One run: seconds, processor seconds, bytes that Spark's tasks read from files and shuffled, peaks of memory.
+
+    Python and the JVM are counted apart; peaks are resident bytes, of which a JVM gives little back between runs.
+    """
 
     seconds: float
-    bytes_read: int
-    result: _Result
-
-    def __str__(self) -> str:
-        return f"{self.seconds:7.2f} s  {self.bytes_read / _MEBI:9.1f} MiB read"
-
-
-def measured(spark: SparkSession, run: Callable[[], _Result]) -> Cost[_Result]:
-    """The cost of the run."""
-    before, began = _bytes_read(spark), time.perf_counter()
-    result = run()
-    seconds = time.perf_counter() - began
-    return Cost(seconds, _bytes_read(spark) - before, result)
+    cpu_seconds: float
+    read: int
+    shuffled: int
+    jvm_peak: int
+    python_peak: int
 
 
-def middle(costs: Sequence[Cost[_Result]]) -> Cost[_Result]:
-    """Median seconds and bytes, and the result of the last run."""
-    seconds, read = median(cost.seconds for cost in costs), median(cost.bytes_read for cost in costs)
-    return Cost(seconds, int(read), costs[-1].result)
+@dataclass
+class Meter:
+    """Measures runs on a session."""
+
+    spark: SparkSession
+    costs: list[Cost] = field(default_factory=list)
+
+    def measured(self, run: Callable[[], object]) -> Cost:
+        """The cost of the run."""
+        processes = (self._jvm, os.getpid())
+        for process in processes:
+            _forget_peak(process)
+        tasks, cpu, began = self._tasks(), sum(map(_cpu_seconds, processes)), time.perf_counter()
+        run()
+        seconds = time.perf_counter() - began
+        cpu = sum(map(_cpu_seconds, processes)) - cpu
+        read, shuffled = (after - before for before, after in zip(tasks, self._tasks(), strict=True))
+        return Cost(seconds, cpu, read, shuffled, _peak(self._jvm), _peak(os.getpid()))
+
+    @property
+    def _jvm(self) -> int:
+        pid: int = self.spark.sparkContext._gateway.proc.pid  # noqa: SLF001 there is no public way
+        return pid
+
+    def _tasks(self) -> tuple[int, int]:
+        """Bytes read and shuffled by all tasks so far, once their ends have reached Spark's own store."""
+        context = self.spark._jsc.sc()  # noqa: SLF001 there is no public way
+        context.listenerBus().waitUntilEmpty()
+        executors = context.statusStore().executorList(False)  # noqa: FBT003 py4j knows no keywords
+        each = [executors.apply(index) for index in range(executors.size())]
+        return sum(one.totalInputBytes() for one in each), sum(one.totalShuffleWrite() for one in each)
 
 
-def _bytes_read(spark: SparkSession) -> int:
-    """Of all tasks so far, once their ends have reached Spark's own store."""
-    context = spark._jsc.sc()  # noqa: SLF001 there is no public way
-    context.listenerBus().waitUntilEmpty()
-    executors = context.statusStore().executorList(False)  # noqa: FBT003 py4j knows no keywords
-    return sum(executors.apply(index).totalInputBytes() for index in range(executors.size()))
+def _cpu_seconds(process: int) -> float:
+    """Of all its threads, those that have ended too; its children's are their own."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _forget_peak(process: int) -> None:
+    Path(f"/proc/{process}/clear_refs").write_text("5", encoding="ascii")
+
+
+def _peak(process: int) -> int:
+    """Its resident memory at its largest, since that was last forgotten."""
+    lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))

@@ -25,11 +25,15 @@ class Limits:
 
 @dataclass(frozen=True)
 class CommitSpread:
-    """Where a commit's rows go: parts `first_part` to `first_part + parts - 1`."""
+    """Where a commit's rows go: parts `first_part` to `first_part + parts - 1`.
+
+    `only_adds`: the parts are its own, and none of its rows has to be paired with another.
+    """
 
     version: int
     first_part: int
     parts: int
+    only_adds: bool = False
 
 
 def cut_commits(
@@ -71,7 +75,7 @@ def spread_commits(commits: Sequence[Commit], target_rows: int) -> tuple[CommitS
         if started and (alone or filled + commit.rows > target_rows):
             part, filled, started = part + 1, 0, False
         parts = parts_for(commit.rows, target_rows)
-        spreads.append(CommitSpread(commit.version, part, parts))
+        spreads.append(CommitSpread(commit.version, part, parts, alone and not commit.rewrites))
         if alone:
             part += parts
         else:

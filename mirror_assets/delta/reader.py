@@ -20,15 +20,21 @@ from mirror_assets.delta.versions import TableVersion, has_own_reader, require_o
 
 
 def read_changes(
-    spark: SparkSession, uri: str, first: int, last: int, vector_versions: Sequence[int] = ()
+    spark: SparkSession,
+    uri: str,
+    first: int,
+    last: int,
+    vector_versions: Sequence[int] = (),
+    schema_of: int | None = None,
 ) -> DataFrame:
-    """The change feed of commits `first` to `last` in the schema of `last`: the table's columns and Delta's three.
+    """The change feed of commits `first` to `last`: the table's columns and Delta's three.
 
+    The columns are those of version `schema_of`, by default `last`; only Delta's own reader knows another.
     `vector_versions` are commits whose deletion vectors are compared together: each file is read once for all of them.
     """
     if not has_own_reader(spark):
         return read_changes_public(spark, uri, first, last)
-    feed = OwnFeed(TableVersion.opened(spark, uri, last), first, last)
+    feed = OwnFeed(TableVersion.opened(spark, uri, last if schema_of is None else schema_of), first, last)
     return read_with_vectors(feed, frozenset(vector_versions)) if vector_versions else feed.changes()
 
 

@@ -54,7 +54,6 @@ def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[Lande
         keys=tuple(table.keys),
         columns=columns,
         spreads=planned.spreads,
-        parts=planned.parts,
         vector_versions=planned.vector_versions,
     )
 

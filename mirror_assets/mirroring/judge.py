@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from mirror_assets.audit.finding import Finding
-from mirror_assets.audit.order import Feed, key_uniqueness, repeated_keys, row_order, version_uniqueness
+from mirror_assets.audit.order import Feed, row_order
 from mirror_assets.audit.staged import (
     StagedSlice,
     key_presence,
@@ -17,7 +17,8 @@ from mirror_assets.audit.staged import (
     row_counts,
     schema_compatibility,
 )
-from mirror_assets.delta.commits import vector_versions
+from mirror_assets.audit.uniqueness import RepeatedKeys, key_uniqueness, repeated_keys, version_uniqueness
+from mirror_assets.delta.commits import Commit, vector_versions
 from mirror_assets.delta.schema import parse_schema
 from mirror_assets.delta.spark_errors import SparkFailed
 from mirror_assets.landing.format import SliceKind, SliceRecord, Verdict
@@ -73,23 +74,26 @@ def _column_findings(work: TableWork, staged: StagedSlice) -> tuple[Finding, ...
 
 
 def _row_findings(work: TableWork, staged: StagedSlice) -> tuple[Finding, ...]:
+    """Markers first: what keys may do is told by them."""
+    markers, counts = marker_values(staged), row_counts(staged)
+    if not markers.passed:
+        return (markers, counts, *_not_run(markers, ["key_uniqueness", "row_order"]))
     repeated = repeated_keys(staged)
-    feed = _feed(work, staged.record, repeats=len(repeated) > 0)
-    unique, markers = _uniqueness(work, staged, repeated, feed), marker_values(staged)
-    wrong = next((finding for finding in (unique, markers) if not finding.passed), None)
-    order = _not_run(wrong, ["row_order"]) if wrong else (row_order(work.spark, staged, repeated, feed),)
-    return (unique, markers, row_counts(staged), *order)
+    commits = _commits(work, staged.record) if len(repeated) else ()
+    unique = _uniqueness(work, staged, repeated, commits)
+    order = (_order(work, staged, repeated, commits),) if unique.passed else _not_run(unique, ["row_order"])
+    return (markers, counts, unique, *order)
 
 
-def _uniqueness(work: TableWork, staged: StagedSlice, repeated: pa.Table, feed: Feed) -> Finding:
+def _uniqueness(work: TableWork, staged: StagedSlice, repeated: RepeatedKeys, commits: Sequence[Commit]) -> Finding:
     """A key may also be in two chunks: before the first of them lands, all keys of its version are looked at.
 
     A row id can't: it is in the source only once.
     """
     record = staged.record
     if record.chunk is None or record.chunk.number > 1 or not work.table.keys:
-        return key_uniqueness(staged, repeated, feed)
-    return version_uniqueness(work.spark(), feed.uri, record.key.last, record.keys)
+        return key_uniqueness(staged, repeated, sum(commit.changes_data for commit in commits))
+    return version_uniqueness(work.spark(), work.table.source, record.key.last, record.keys)
 
 
 def _not_run(because: Finding, checks: Iterable[str]) -> tuple[Finding, ...]:
@@ -98,14 +102,13 @@ def _not_run(because: Finding, checks: Iterable[str]) -> tuple[Finding, ...]:
     return tuple(Finding(check, (f"not looked at: {because.check} comes first",)) for check in others)
 
 
-def _feed(work: TableWork, record: SliceRecord, *, repeats: bool) -> Feed:
-    """Where the feed is read again; the log is asked only when a key is repeated."""
-    key, names = record.key, {column.name for column in record.columns}
-    asked = repeats and record.kind is SliceKind.CHANGES
-    commits = work.log.commits(key.first, key.last) if asked else ()
-    return Feed(
-        work.table.source,
-        landed_columns(parse_schema(record.source_schema), names.__contains__, keyless=work.table.is_keyless),
-        data_commits=sum(commit.changes_data for commit in commits),
-        vector_versions=vector_versions(commits),
-    )
+def _commits(work: TableWork, record: SliceRecord) -> tuple[Commit, ...]:
+    return work.log.commits(record.key.first, record.key.last) if record.kind is SliceKind.CHANGES else ()
+
+
+def _order(work: TableWork, staged: StagedSlice, repeated: RepeatedKeys, commits: Sequence[Commit]) -> Finding:
+    names = {column.name for column in staged.record.columns}
+    schema = parse_schema(staged.record.source_schema)
+    columns = landed_columns(schema, names.__contains__, keyless=work.table.is_keyless)
+    feed = Feed(work.table.source, columns, vector_versions(commits))
+    return row_order(work.spark, staged, repeated, feed)

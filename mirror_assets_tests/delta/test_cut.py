@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mirror_assets.delta.commits import Commit
@@ -44,13 +46,15 @@ def test_small_commits_share_a_part_and_large_ones_have_their_own() -> None:
         CommitSpread(0, 0, 1),
         CommitSpread(1, 0, 1),
         CommitSpread(2, 1, 1),
-        CommitSpread(3, 2, 3),
+        CommitSpread(3, 2, 3, only_adds=True),
         CommitSpread(4, 5, 1),
         CommitSpread(6, 5, 1),
         CommitSpread(7, 6, 1),
-        CommitSpread(8, 7, 2),
-        CommitSpread(9, 9, 2),
+        CommitSpread(8, 7, 2, only_adds=True),
+        CommitSpread(9, 9, 2, only_adds=True),
     )
+    (spread,) = spread_commits([replace(change(3, rows=25), rewrites=True)], 10)
+    assert not spread.only_adds
 
 
 def test_a_commit_whose_rows_are_guessed_as_none_still_has_a_part() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -12,7 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.delta.columns import LandedColumn
-from mirror_assets.delta.feed import FeedSlice, encode_changes, landing_rows
+from mirror_assets.delta.cut import CommitSpread
+from mirror_assets.delta.errors import SourceUnreadable
+from mirror_assets.delta.feed import EncodedRun, FeedSlice, encode_changes, landing_rows
+from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.reader import read_changes
 from mirror_assets.delta.spark_errors import DataFileMissing, DuplicateKey
 from mirror_assets.markers import ROW_MARKER, Marker
@@ -26,17 +29,10 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class _Spread:
-    version: int
-    first_part: int
-    parts: int
-
-
 def _slice(uri: str, first: int, last: int, parts_each: int, columns: tuple[LandedColumn, ...] = _COLUMNS) -> FeedSlice:
     versions = range(first, last + 1)
-    spreads = tuple(_Spread(version, index * parts_each, parts_each) for index, version in enumerate(versions))
-    return FeedSlice("t", uri, first, last, ("id",), columns, spreads, parts_each * len(spreads))
+    spreads = tuple(CommitSpread(version, index * parts_each, parts_each) for index, version in enumerate(versions))
+    return FeedSlice("t", uri, first, last, ("id",), columns, spreads)
 
 
 def _landed(folder: Path) -> Iterator[dict[str, object]]:
@@ -60,6 +56,14 @@ def _source(spark: SparkSession, uri: str, version: int) -> dict[object, dict[st
     return {row["id"]: row.asDict() for row in rows}
 
 
+def _with_runs(slice_: FeedSlice) -> FeedSlice:
+    """The same slice with every commit that only adds rows on its own."""
+    commits = SourceLog(slice_.uri).commits(slice_.first, slice_.last)
+    pairs = zip(slice_.spreads, commits, strict=True)
+    spreads = tuple(replace(spread, only_adds=commit.changes_data and not commit.rewrites) for spread, commit in pairs)
+    return replace(slice_, spreads=spreads)
+
+
 @pytest.mark.parametrize(("seed", "deletion_vectors"), [(1, False), (2, True), (3, True)])
 def test_replaying_the_parts_gives_the_source(
     spark: SparkSession, tmp_path: Path, seed: int, *, deletion_vectors: bool
@@ -69,7 +73,9 @@ def test_replaying_the_parts_gives_the_source(
     for first in range(1, history.tip + 1, 4):
         last = min(first + 3, history.tip)
         folder = tmp_path / f"parts-{first}"
-        read = encode_changes(spark, _slice(history.uri, first, last, 1 + seed % 2), str(folder), "zstd", {})
+        slice_ = _slice(history.uri, first, last, 1 + seed % 2)
+        slice_ = _with_runs(slice_) if seed > 1 else slice_
+        read = encode_changes(spark, slice_, str(folder), "zstd", {})
         _replay(rows, folder)
         assert rows == _source(spark, history.uri, last)
         assert sum(read.values()) == read_changes(spark, history.uri, first, last).count()
@@ -77,7 +83,9 @@ def test_replaying_the_parts_gives_the_source(
 
 def test_the_plan_has_one_shuffle_one_sort_and_one_window(spark: SparkSession, tmp_path: Path) -> None:
     history = random_history(spark, tmp_path / "t", seed=4, commits=3, deletion_vectors=False)
-    frame = landing_rows(read_changes(spark, history.uri, 1, history.tip), _slice(history.uri, 1, history.tip, 2), {})
+    slice_ = _slice(history.uri, 1, history.tip, 2)
+    (run,) = slice_.runs(spark)
+    frame = landing_rows([EncodedRun(spark, slice_, run)], _COLUMNS, {})
     plan = frame._jdf.queryExecution().executedPlan().toString()
     operators = [line.strip(" +-:").split(" ")[0] for line in plan.splitlines()]
     assert operators.count("Exchange") == 1
@@ -105,7 +113,7 @@ def test_footers_carry_the_receipt_and_optional_columns(spark: SparkSession, tmp
     assert spark_schema["fields"][0]["metadata"] == {"receipt": "r"}
     assert [parquet.schema.column(index).max_definition_level for index in range(3)] == [1, 1, 1]
     assert parquet.metadata.row_group(0).column(0).compression == "SNAPPY"
-    assert [row["tags"] for row in _landed(tmp_path / "out")] == ['{"x":1}', '{"y":null}']
+    assert {row["id"]: row["tags"] for row in _landed(tmp_path / "out")} == {1: '{"x":1}', 2: '{"y":null}'}
 
 
 def test_two_rows_of_one_key_in_a_commit_are_refused_with_examples(spark: SparkSession, tmp_path: Path) -> None:
@@ -127,3 +135,12 @@ def test_a_vacuumed_file_is_a_clear_error(spark: SparkSession, tmp_path: Path) -
             file.unlink()
     with pytest.raises(DataFileMissing, match="rebuild"):
         encode_changes(spark, _slice(history.uri, 1, history.tip, 1), str(tmp_path / "out"), "zstd", {})
+
+
+def test_a_commit_that_was_to_add_rows_and_changes_some_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    history = random_history(spark, tmp_path / "t", seed=5, commits=2, deletion_vectors=False)
+    spark.sql(f"DELETE FROM delta.`{history.uri}` WHERE id < 10")
+    slice_ = _slice(history.uri, history.tip + 1, history.tip + 1, 1)
+    wrong = replace(slice_, spreads=(replace(slice_.spreads[0], only_adds=True),))
+    with pytest.raises(SourceUnreadable, match="was to add rows"):
+        encode_changes(spark, wrong, str(tmp_path / "out"), "zstd", {})

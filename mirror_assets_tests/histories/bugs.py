@@ -11,13 +11,14 @@ from types import ModuleType
 import pytest
 
 from mirror_assets.audit.finding import Finding
-from mirror_assets.delta import cut, feed, net
+from mirror_assets.delta import cut, net, pairing
 from mirror_assets.delta.commits import Commit
 from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.mirroring.judge import BLOCKING_CHECKS
 from mirror_assets_tests.histories.setup import Way
 
 Inject = Callable[[pytest.MonkeyPatch], None]
+_PAIRED = "delta.feed.paired_rows"
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,11 @@ def unchecked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("mirror_assets.mirroring.judge.staged_findings", lambda *_: passed)
 
 
-def _text(module: ModuleType, name: str, *exchanged: tuple[str, str]) -> Inject:
-    """The module's `name`, as its text would have it with words exchanged, wherever it is used."""
+def _text(module: ModuleType, used: str, *exchanged: tuple[str, str]) -> Inject:
+    """What the module calls by the last word of `used`, as its text would have it with words exchanged."""
 
     def inject(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(f"mirror_assets.mirroring.encode.{name}", getattr(_mutated(module, exchanged), name))
+        patch.setattr(f"mirror_assets.{used}", getattr(_mutated(module, exchanged), used.rpartition(".")[2]))
 
     return inject
 
@@ -75,29 +76,29 @@ BUGS = (
         "ordering: commits of a part in no order",
         Way.FEED,
         _text(
-            feed,
-            "encode_changes",
-            ("kept = pairs.where(", "kept = pairs.sortWithinPartitions(F.desc(COMMIT_VERSION)).where("),
+            pairing,
+            _PAIRED,
+            ("kept = pairs.where(", "kept = pairs.sortWithinPartitions(F.desc(ours.order)).where("),
         ),
     ),
     Bug(
         "ordering: new rows before old ones",
         Way.FEED,
-        _text(feed, "encode_changes", (".orderBy(ours.is_new)", ".orderBy(F.desc(ours.is_new))")),
+        _text(pairing, _PAIRED, (".orderBy(ours.is_new)", ".orderBy(F.desc(ours.is_new))")),
     ),
     Bug(
         "pairing: a new row without its old one",
         Way.FEED,
-        _text(feed, "encode_changes", ("F.lag(ours.is_new).over(window)", "F.lit(None).cast('boolean')")),
+        _text(pairing, _PAIRED, ("F.lag(ours.is_new).over(window)", "F.lit(None).cast('boolean')")),
     ),
     Bug(
         "key change: the old key stays",
         Way.FEED,
         _text(
-            feed,
-            "encode_changes",
-            ("is_new.alias(ours.is_new), *values)", "is_new.alias(ours.is_new), CHANGE_TYPE, *values)"),
-            ("F.col(ours.next).isNull())", "(F.col(ours.next).isNull() & (F.col(CHANGE_TYPE) == 'delete')))"),
+            pairing,
+            _PAIRED,
+            ("        is_new.alias(ours.is_new),\n", "        is_new.alias(ours.is_new),\n        '_change_type',\n"),
+            ("F.col(ours.next).isNull())", "(F.col(ours.next).isNull() & (F.col('_change_type') == 'delete')))"),
         ),
     ),
     Bug("part assignment: later commits in earlier parts", Way.FEED, _misplaced),
@@ -106,7 +107,7 @@ BUGS = (
         Way.TRACKED,
         _text(
             net,
-            "encode_net",
+            "mirroring.encode.encode_net",
             (".orderBy(COMMIT_VERSION, ours.is_new)", ".orderBy(F.desc(COMMIT_VERSION), ours.is_new)"),
         ),
     ),

@@ -31,8 +31,10 @@ _WHOLE = 8 << 20  # up to here a file is one request that takes effect whole; ab
 _FOLDER_MARK = "hdi_isfolder"
 
 
-def _born(folder: BlobProperties) -> str:
+def _born(folder: BlobProperties, path: str) -> str:
     """When the folder was made, which nothing in it changes."""
+    if folder.creation_time is None:
+        raise StoreUnavailable(path, "it does not say when the folder was made")
     return f"{folder.creation_time:%Y%m%d%H%M%S}"
 
 
@@ -89,7 +91,7 @@ class OneLakeStore:
     def folder_identity(self, folder: str) -> str | None:
         """ETag and time of creation of the folder."""
         found = self._folder(folder)
-        return None if found is None else f"{bare(found.etag)}-{_born(found)}"
+        return None if found is None else f"{bare(found.etag)}-{_born(found, folder)}"
 
     def read(self, path: str, limit: int) -> Content:
         """The whole file with its ETag."""
@@ -153,7 +155,7 @@ class OneLakeStore:
             return
         except PathChanged:
             found = self._folder(folder)
-            if found is not None and _born(found) == born:
+            if found is not None and _born(found, folder) == born:
                 raise StoreUnavailable(folder, "the folder changed while it was deleted") from None
 
     def make_folder(self, path: str) -> None:

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mirror_assets.errors import MirrorError
+from mirror_assets.storage.errors import StoreUnavailable
 from mirror_assets.storage.onelake.answers import Answer, Meaning, answer_of
 from mirror_assets.storage.onelake.store import OneLakeStore
 from mirror_assets_tests.storage.onelake.wire import TOKEN, Clock, Reply, refused, store_over
@@ -211,3 +212,9 @@ def test_whatever_is_answered_only_errors_of_ours_come_out_and_no_token(name: st
     except MirrorError as error:
         raised = error
     assert TOKEN not in f"{raised} {raised and vars(raised)}"
+
+
+def test_a_folder_of_no_age_is_an_answer_to_ask_for_again() -> None:
+    store = store_over(lambda _: Reply(200, {"x-ms-meta-hdi_isfolder": "true"}), Clock().patience(limit_seconds=2.0))
+    with pytest.raises(StoreUnavailable, match="when the folder was made"):
+        store.folder_identity("a")

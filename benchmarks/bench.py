@@ -1,0 +1,36 @@
+"""What every suite works with: a session, its meter, a folder, and how large the run is to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pyspark.sql import SparkSession
+
+from benchmarks.meter import Meter
+
+_Number = TypeVar("_Number", int, tuple[int, ...])
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One run of the benchmarks; `folder` is the suite's own, and empty."""
+
+    spark: SparkSession
+    folder: Path
+    is_full: bool
+
+    @property
+    def meter(self) -> Meter:
+        """Measures on the session."""
+        return Meter(self.spark)
+
+    @property
+    def rounds(self) -> int:
+        """How often each contestant runs."""
+        return self.size(3, 5)
+
+    def size(self, small: _Number, full: _Number) -> _Number:
+        """The number that this run is for."""
+        return full if self.is_full else small

@@ -1,0 +1,1 @@
+"""The suites: each measures one thing that a user waits or pays for."""

@@ -1,0 +1,90 @@
+"""A commit of a hundred rows, from the moment it is there until it has landed, on a session that is warm."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import TypeVar
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from benchmarks.bench import Bench
+from benchmarks.bench_table import BenchTable
+from benchmarks.meter import Cost
+from benchmarks.result import Case, Goal, Outcome
+from mirror_assets.landing.publish import publish
+from mirror_assets.landing.recover import recover
+from mirror_assets.landing.steps import drive
+from mirror_assets.mirroring.judge import BLOCKING_CHECKS, judge_slice
+from mirror_assets.mirroring.planning import plan_table
+from mirror_assets.mirroring.stage import stage_slice
+from mirror_assets.mirroring.work import TableWork
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+_ROWS, _CHANGED = 100_000, 50
+_WARMING = 3
+_Result = TypeVar("_Result")
+
+
+def make_small(folder: Path, rows: int = _ROWS) -> str:
+    """The URI of a table of so many rows, with a feed."""
+    ids = list(range(rows))
+    uri = str(folder)
+    values = {"id": ids, "name": [f"name {id_}" for id_ in ids], "amount": [id_ / 2 for id_ in ids]}
+    write_deltalake(uri, pa.table(values), configuration=FEED)
+    return uri
+
+
+def change(uri: str, turn: int) -> None:
+    """Commit an update of fifty rows, which is a hundred rows of the feed."""
+    first = turn * _CHANGED
+    DeltaTable(uri).update({"amount": "amount + 1"}, predicate=f"id >= {first} AND id < {first + _CHANGED}")
+
+
+def run(bench: Bench) -> Outcome:
+    """Measure commits one after the other, whole and step by step."""
+    table = BenchTable(bench.spark, bench.folder / "zone", make_small(bench.folder / "orders"), "keys: [id]")
+    table.land()
+    costs: list[Cost] = []
+    for turn in range(_WARMING + bench.size(10, 30)):
+        change(table.uri, turn)
+        cost = bench.meter.measured(table.land)
+        if turn >= _WARMING:
+            costs.append(cost)
+    steps = _Steps()
+    for turn in range(bench.size(5, 15)):
+        change(table.uri, turn)
+        steps.land(table.work())
+    case = Case("a commit of 100 feed rows", {"land": tuple(costs)}, "land")
+    goal = Goal("commit to landed, warm", case.seconds("land"), 1.5, "s")
+    return Outcome("small slices", [case], [goal], steps.lines())
+
+
+@dataclass
+class _Steps:
+    """Seconds of each step of landing a slice, as `mirror_table` takes them."""
+
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+
+    def land(self, work: TableWork) -> None:
+        """Land the one slice that is pending."""
+        self._timed("recover", lambda: drive(recover(work.name), work.store))
+        plan = self._timed("read the log, plan", lambda: plan_table(work))
+        record = self._timed("encode, stage", lambda: stage_slice(work, plan.slices[0], plan.footing))
+        checked, _ = self._timed("check", lambda: judge_slice(work, record))
+        self._timed("publish", lambda: drive(publish(work.name, checked, BLOCKING_CHECKS), work.store))
+        self._timed("look for more", lambda: plan_table(work))
+
+    def lines(self) -> list[str]:
+        """Medians."""
+        return [f"  {name:20} {median(taken) * 1000:6.0f} ms" for name, taken in self.seconds.items()]
+
+    def _timed(self, name: str, step: Callable[[], _Result]) -> _Result:
+        began = time.perf_counter()
+        result = step()
+        self.seconds.setdefault(name, []).append(time.perf_counter() - began)
+        return result

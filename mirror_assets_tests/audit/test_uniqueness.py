@@ -1,0 +1,110 @@
+"""Rows of one key that can't follow one another, in parts written by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mirror_assets.audit.staged import StagedSlice
+from mirror_assets.audit.uniqueness import key_uniqueness, repeated_keys
+from mirror_assets.landing.format import ChangeCounts, Column, MarkerCounts, SliceKind, SliceRecord, StagedPart
+from mirror_assets.landing.names import SliceKey
+from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.storage import LocalStore
+
+_INSERT, _UPDATE, _DELETE = int(Marker.INSERT), int(Marker.UPDATE), int(Marker.DELETE)
+_COMMITS = 100
+
+Row = tuple[int, str, int]
+
+
+def _staged(folder: Path, parts: list[list[Row]]) -> StagedSlice:
+    """A slice of changes with two key columns, whose parts hold these rows: key, key, marker."""
+    store, staged = LocalStore(folder), []
+    for index, rows in enumerate(parts):
+        ids, places, markers = zip(*rows, strict=True) if rows else ((), (), ())
+        part = StagedPart(
+            name=f"part-{index:05d}.parquet", etag="e", bytes=1, sha256=None, markers=MarkerCounts(inserts=len(rows))
+        )
+        staged.append(part)
+        columns = {"id": pa.array(ids, pa.int64()), "place": pa.array(places, pa.string())}
+        table = pa.table(columns | {ROW_MARKER: pa.array(markers, pa.int32())})
+        path = store.local_path(_record(tuple(staged)).folder.part(part.name))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, path)
+    return StagedSlice(store, _record(tuple(staged)), store)
+
+
+def _record(parts: tuple[StagedPart, ...]) -> SliceRecord:
+    return SliceRecord(
+        table="shop.orders",
+        slice=str(SliceKey(1, 2, 5)),
+        kind=SliceKind.CHANGES,
+        life=1,
+        generation=2,
+        attempt="0" * 30,
+        incarnation="i",
+        first_number=2,
+        source_table_id="t",
+        source_schema="{}",
+        keys=("id", "place"),
+        columns=(Column(name="id", type="bigint"), Column(name="place", type="string")),
+        first_commit_ms=1,
+        last_commit_ms=2,
+        read=ChangeCounts(),
+        parts=parts,
+    )
+
+
+def _problems(folder: Path, parts: list[list[Row]]) -> str:
+    staged = _staged(folder, parts)
+    return key_uniqueness(staged, repeated_keys(staged), _COMMITS).message
+
+
+@pytest.mark.parametrize(
+    ("markers", "problem"),
+    [
+        ([_INSERT, _INSERT], "is inserted while it is there"),
+        ([_UPDATE, _INSERT], "is inserted while it is there"),
+        ([_DELETE, _UPDATE], "is updated while it is not there"),
+        ([_DELETE, _DELETE], "is deleted while it is not there"),
+    ],
+)
+def test_what_cannot_follow_is_named_with_its_place(tmp_path: Path, markers: list[int], problem: str) -> None:
+    first, second = markers
+    rows: list[list[Row]] = [[(1, "a", _UPDATE), (7, "b", first)], [(1, "b", _INSERT), (7, "b", second)]]
+    assert _problems(tmp_path, rows) == f"key id=7, place='b' {problem}" + (
+        ", so the source has two rows of it: row 1 of part-00001.parquet"
+        if second == _INSERT
+        else ": row 1 of part-00001.parquet"
+    )
+
+
+_LIVES = st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab"), st.booleans()), max_size=30)
+
+
+@given(_LIVES, st.integers(1, 4), st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+def test_what_can_follow_passes_and_any_row_less_may_not(
+    tmp_path_factory: pytest.TempPathFactory, drawn: list[tuple[int, str, bool]], parts: int, data: st.DataObject
+) -> None:
+    there: dict[tuple[int, str], bool] = {}
+    rows: list[Row] = []
+    for id_, place, stays in drawn:
+        was_there = there.get((id_, place), len(rows) % 2 == 0)
+        rows.append((id_, place, (_UPDATE if stays else _DELETE) if was_there else _INSERT))
+        there[id_, place] = stays or not was_there
+    size = -(-len(rows) // parts) or 1
+    cut = [rows[start : start + size] for start in range(0, len(rows), size)]
+    assert _problems(tmp_path_factory.mktemp("slice"), cut) == ""
+    twice = [row for row in rows if row[2] != _UPDATE]
+    if twice:
+        again = [*rows, data.draw(st.sampled_from(twice))]
+        last = [row[2] for row in rows if row[:2] == again[-1][:2]][-1]
+        wrong = (last != _DELETE) == (again[-1][2] == _INSERT)
+        assert (_problems(tmp_path_factory.mktemp("slice"), [again]) != "") == wrong

@@ -1,0 +1,1 @@
+"""The same jobs on a Spark cluster of several processes."""
