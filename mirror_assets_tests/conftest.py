@@ -34,11 +34,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group(together))
 
 
+# Tests run thousands of small statements, for which compiling and re-planning take longer than the work. Runs in
+# processes of their own (kills, the cluster, the notebook) have the settings that users have.
+_FOR_SMALL_DATA = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, onelake_server: LoopbackOneLake) -> Iterator[SparkSession]:
     """The run's only Spark session, on two cores, with its warehouse in a folder of the run; it reaches OneLake."""
     warehouse = tmp_path_factory.mktemp("warehouse")
-    settings = {"spark.master": "local[2]", "spark.sql.warehouse.dir": str(warehouse)}
+    settings = _FOR_SMALL_DATA | {"spark.master": "local[2]", "spark.sql.warehouse.dir": str(warehouse)}
     with pytest.MonkeyPatch.context() as environment:
         for name, value in onelake_server.environment().items():
             environment.setenv(name, value)  # the JVM takes them with it

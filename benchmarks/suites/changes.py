@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
@@ -71,7 +72,9 @@ class Changes:
         shutil.rmtree(target)
 
     def _by_delta_rs(self, folder: Path) -> None:
-        feed = DeltaTable(self.uri).load_cdf(starting_version=1, ending_version=self.last)
+        feed = pa.RecordBatchReader.from_stream(
+            DeltaTable(self.uri).load_cdf(starting_version=1, ending_version=self.last)
+        )
         with pq.ParquetWriter(folder / "feed.parquet", feed.schema, compression="zstd") as file:
             for batch in feed:
                 file.write_batch(batch)

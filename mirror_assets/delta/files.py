@@ -27,6 +27,11 @@ class SourceFiles:
         with translated(uri):
             self._system = PyFileSystem(DeltaStorageHandler(uri, dict(storage_options)))
 
+    @property
+    def is_local(self) -> bool:
+        """Whether they are on a disk of this machine."""
+        return "://" not in self._uri
+
     def commit(self, version: int) -> bytes | None:
         """The commit file of the version, or None when it is not in the log."""
         return self._read(commit_path(version))

@@ -82,6 +82,10 @@ class SourceLog:
 
     def commits(self, first: int, last: int) -> tuple[Commit, ...]:
         """The commits of [first, last]; reads their files only. Raises LogGap for the first that is missing."""
+        if self._files.is_local:
+            return tuple(
+                map(self._commit, range(first, last + 1))
+            )  # nothing to wait for: threads take four times as long
         with ThreadPoolExecutor(_THREADS) as pool:
             try:
                 return tuple(pool.map(self._commit, range(first, last + 1)))
