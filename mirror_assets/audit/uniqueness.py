@@ -18,16 +18,16 @@ from mirror_assets.audit.staged import StagedSlice
 from mirror_assets.delta.columns import quoted
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.delta.versions import read_version
-from mirror_assets.landing.format import SliceKind, SliceRecord
+from mirror_assets.landing.format import SliceKind, SliceRecord, StagedPart
 from mirror_assets.markers import ROW_MARKER, Marker
 
 _SAMPLES = 5
-_MARKER, _PLACE = "marker", "place"
+_MARKER, _PLACE, _VERSION = "marker", "place", "version"
 _NONE = pa.table({"rows": pa.array([], pa.int64())})
 _IMPOSSIBLE = {
     Marker.INSERT: "is inserted while it is there, so the source has two rows of it",
-    Marker.UPDATE: "is updated while it is not there",
-    Marker.DELETE: "is deleted while it is not there",
+    Marker.UPDATE: "is updated twice in one commit, or while it is not there",
+    Marker.DELETE: "is deleted twice in one commit, or while it is not there",
     Marker.UPSERT: "is upserted while it is not there",
 }
 
@@ -64,7 +64,7 @@ def repeated_keys(staged: StagedSlice) -> RepeatedKeys:
     columns = dict(zip(staged.record.keys, keys, strict=True))
     if staged.record.kind.has_markers:
         columns[ROW_MARKER] = _MARKER
-    tables = [_columns(staged, path, columns) for path in staged.paths] if keys else []
+    tables = [_columns(staged, part, columns) for part in staged.record.parts] if keys else []
     if not tables:
         return RepeatedKeys(_NONE, _NONE)
     rows = pa.concat_tables(tables)
@@ -101,9 +101,11 @@ def version_uniqueness(spark: SparkSession, uri: str, version: int, keys: Sequen
     return Finding("key_uniqueness", problems)
 
 
-def _columns(staged: StagedSlice, path: str, columns: Mapping[str, str]) -> pa.Table:
-    with staged.open(path) as file:
-        return file.read(list(columns)).select(list(columns)).rename_columns(list(columns.values()))
+def _columns(staged: StagedSlice, part: StagedPart, columns: Mapping[str, str]) -> pa.Table:
+    """Columns of the part under other names, and the commit that it holds, or NULL."""
+    with staged.open(staged.path(part.name)) as file:
+        table = file.read(list(columns)).select(list(columns)).rename_columns(list(columns.values()))
+    return table.append_column(_VERSION, pa.repeat(pa.scalar(part.version, pa.int64()), len(table)))
 
 
 def _too_many(staged: StagedSlice, counted: pa.Table, allowed: int) -> list[str]:
@@ -123,7 +125,8 @@ def _impossible(staged: StagedSlice, rows: pa.Table) -> list[str]:
     is_same = reduce(pc.and_, (pc.equal(before[key], after[key]) for key in keys))
     was_there = pc.not_equal(before[_MARKER], int(Marker.DELETE))
     inserts = pc.equal(after[_MARKER], int(Marker.INSERT))
-    wrong = after.filter(pc.and_(is_same, pc.equal(was_there, inserts)))
+    is_again = pc.fill_null(pc.equal(before[_VERSION], after[_VERSION]), fill_value=False)
+    wrong = after.filter(pc.and_(is_same, pc.or_(is_again, pc.equal(was_there, inserts))))
     problems = [
         f"key {shown_key(staged.record, row)} {_IMPOSSIBLE[Marker(row[_MARKER])]}: {_place(staged, row[_PLACE])}"
         for row in wrong.slice(0, _SAMPLES).to_pylist()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mirror_assets.delta.actions import CommitFile, FileAction, Metadata, Protocol
-from mirror_assets.delta.rows import FooterRows, changed_rows, count_rows, paired, unpaired, yields_nothing
+from mirror_assets.delta.rows import FooterRows, changed_rows, count_rows, may_mix, paired, unpaired, yields_nothing
 
 # Row indices of that many rows are held in memory, beside the slice's plan.
 _MARKED_ROWS = 2_000_000
@@ -16,12 +16,12 @@ _MARKED_ROWS = 2_000_000
 class Commit:
     """One commit of a source.
 
-    `rows` is what the change feed yields for it, `rows_exact` whether that is known or estimated, `bytes` what must be
-    read for it; `changed_rows` are the old and new rows of what it changed. `deletion_vectors`: rows come from
-    comparing two vectors of one file. `rewrites`: rows that were there
-    before are changed, removed or at least moved to other files. `renumbered`: where rows have ids, some were only
-    rewritten, but got new ones; `renumbered_rows` are these, once under the old ids and once under the new. `metadata`
-    and `protocol` are what the commit sets, or None.
+    `rows` is what the change feed yields for it, `rows_exact` whether that is known or estimated, `bytes` what must
+    be read for it; `changed_rows` are the old and new rows of what it changed. `deletion_vectors`: rows come from
+    comparing two vectors of one file. `rewrites`: rows that were there before are changed, removed or at least
+    moved to other files. `mixes`: it may remove a row and add another of the same key. `renumbered`: where rows
+    have ids, some were only rewritten, but got new ones; `renumbered_rows` are these, once under the old ids and
+    once under the new. `metadata` and `protocol` are what the commit sets, or None.
     """
 
     version: int
@@ -35,6 +35,7 @@ class Commit:
     has_cdc: bool = False
     deletion_vectors: bool = False
     rewrites: bool = False
+    mixes: bool = False
     renumbered: bool = False
     renumbered_rows: int = 0
     metadata: Metadata | None = None
@@ -57,6 +58,7 @@ def describe(file: CommitFile, modified_ms: int, footer_rows: FooterRows) -> Com
         has_cdc=bool(file.change_files),
         deletion_vectors=changes and not file.change_files and bool(paired(file)),
         rewrites=changes and bool(file.removed or file.change_files),
+        mixes=changes and may_mix(file),
         renumbered=bool(file.renumbered),
         renumbered_rows=2 * _known_rows(file.renumbered),
         metadata=file.metadata,

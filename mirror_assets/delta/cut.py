@@ -7,6 +7,9 @@ from dataclasses import dataclass, fields
 
 from mirror_assets.delta.commits import Commit
 
+# A commit with this share of the rows of a part is worth one of its own, if that saves pairing its rows.
+_ENOUGH = 4
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -27,13 +30,13 @@ class Limits:
 class CommitSpread:
     """Where a commit's rows go: parts `first_part` to `first_part + parts - 1`.
 
-    `only_adds`: the parts are its own, and none of its rows has to be paired with another.
+    `unpaired`: the parts are its own, and its rows land without being paired, if what the log says of it is true.
     """
 
     version: int
     first_part: int
     parts: int
-    only_adds: bool = False
+    unpaired: bool = False
 
 
 def cut_commits(
@@ -61,7 +64,7 @@ def cut_commits(
 
 
 def spread_commits(commits: Sequence[Commit], target_rows: int) -> tuple[CommitSpread, ...]:
-    """Parts for every commit that changes data: small ones share a part, a large one has several to itself.
+    """Parts for every commit that changes data: small ones share a part, a large one has some to itself.
 
     Parts in order hold commits in order; a part holds about `target_rows` at most (docs/encoding.md).
     """
@@ -71,11 +74,12 @@ def spread_commits(commits: Sequence[Commit], target_rows: int) -> tuple[CommitS
     for commit in commits:
         if not commit.changes_data:
             continue
-        alone = commit.rows > target_rows
+        unpaired = not commit.mixes and commit.rows > target_rows // _ENOUGH
+        alone = unpaired or commit.rows > target_rows
         if started and (alone or filled + commit.rows > target_rows):
             part, filled, started = part + 1, 0, False
         parts = parts_for(commit.rows, target_rows)
-        spreads.append(CommitSpread(commit.version, part, parts, alone and not commit.rewrites))
+        spreads.append(CommitSpread(commit.version, part, parts, unpaired))
         if alone:
             part += parts
         else:

@@ -2,12 +2,11 @@
 
 Per commit and key the feed has an old row, a new row, or both: old only is a DELETE, new only an INSERT, both an UPDATE
 with the new row. So at most one change per key and commit is left, and the order of rows within a commit is free. A
-large commit that only adds rows needs no pairing, and so no shuffle.
+large commit that does not both remove and add rows, nor change keys, needs no pairing, and so no shuffle.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -17,9 +16,17 @@ from pyspark.sql import functions as F
 
 from mirror_assets.delta.columns import LandedColumn, described
 from mirror_assets.delta.cut import CommitSpread
-from mirror_assets.delta.errors import SourceUnreadable
 from mirror_assets.delta.feed_columns import CHANGE_TYPE
-from mirror_assets.delta.pairing import DUPLICATES, Run, added_rows, paired_rows, runs_of
+from mirror_assets.delta.pairing import (
+    DUPLICATES,
+    LANDED,
+    Run,
+    key_sums,
+    needs_pairing,
+    paired_rows,
+    runs_of,
+    unpaired_rows,
+)
 from mirror_assets.delta.reader import read_changes
 from mirror_assets.delta.repeats import repeated_key_samples
 from mirror_assets.delta.spark_errors import DuplicateKey, spark_errors
@@ -48,6 +55,22 @@ class FeedSlice:
         return runs_of(self.spreads) if has_own_reader(spark) else (Run(self.spreads),)
 
 
+@dataclass(frozen=True)
+class RunRows:
+    """How many rows a run has landed, in order; `version` is its commit if it is the only one."""
+
+    rows: int
+    version: int | None
+
+
+@dataclass(frozen=True)
+class EncodedChanges:
+    """Rows read by `_change_type`, and rows landed by run."""
+
+    read: Mapping[str, int]
+    runs: tuple[RunRows, ...]
+
+
 @dataclass
 class EncodedRun:
     """The landed rows of a run; what was read, and repeated keys, are counted while they are written."""
@@ -55,45 +78,57 @@ class EncodedRun:
     spark: SparkSession
     slice_: FeedSlice
     run: Run
-    read: Observation = field(default_factory=Observation)
-    _counted: Observation = field(default_factory=Observation)
+    _read: Observation = field(default_factory=Observation)
+    _paired: Observation = field(default_factory=Observation)
 
     def __post_init__(self) -> None:
         slice_, run = self.slice_, self.run
         vectors = [version for version in slice_.vector_versions if run.first <= version <= run.last]
         self._changes = read_changes(self.spark, slice_.uri, run.first, run.last, vectors, slice_.last)
-        changes = self._changes.observe(self.read, *_change_counts())
+        sums = key_sums(slice_.keys) if run.unpaired else []
+        changes = self._changes.observe(self._read, *_change_counts(), *sums)
         self.rows = (
-            added_rows(changes, run, slice_.columns)
-            if run.only_adds
-            else paired_rows(changes, run, slice_.columns, slice_.keys, self._counted)
+            unpaired_rows(changes, run, slice_.columns, slice_.keys)
+            if run.unpaired
+            else paired_rows(changes, run, slice_.columns, slice_.keys, self._paired)
         )
 
-    def check(self) -> None:
-        """Raise what speaks against the rows, once they are written."""
-        if self.run.only_adds:
-            if sum(self.read.get.values()) != self.read.get["insert"]:
-                raise SourceUnreadable(self.slice_.uri, f"version {self.run.first} was to add rows, and changes some")
-        elif repeats := self._counted.get[DUPLICATES]:
+    @property
+    def read(self) -> dict[str, int]:
+        """Rows read by `_change_type`, once they are written."""
+        return {kind: self._read.get[kind] for kind in _KINDS}
+
+    @property
+    def needs_pairing(self) -> bool:
+        """Whether it landed rows unpaired that have to be paired."""
+        return self.run.unpaired and needs_pairing(self._read.get)
+
+    def landed(self) -> RunRows:
+        """What it landed. Raises DuplicateKey."""
+        if self.run.unpaired:
+            return RunRows(sum(self.read.values()) - self.read["update_preimage"], self.run.first)
+        if repeats := self._paired.get[DUPLICATES]:
             raise DuplicateKey(self.slice_.table, repeats, repeated_key_samples(self._changes, self.slice_.keys))
+        return RunRows(self._paired.get[LANDED], None)
 
 
 def encode_changes(
     spark: SparkSession, slice_: FeedSlice, folder: str, compression: str, footer: Mapping[str, str]
-) -> dict[str, int]:
-    """Write the slice's parts into `folder`, one file per part that has rows; rows read by `_change_type`.
+) -> EncodedChanges:
+    """Write the slice's parts into `folder`, one file per part that has rows.
 
-    Raises DuplicateKey when the source has two rows of one key in one commit, with sample keys; SourceUnreadable when
-    a commit that only adds rows turns out to change some; DataFileMissing, SparkOutOfSpace and SparkFailed.
+    Raises DuplicateKey when the source has two rows of one key in one commit, with sample keys; DataFileMissing,
+    SparkOutOfSpace and SparkFailed.
     """
     with spark_errors(folder):
         runs = [EncodedRun(spark, slice_, run) for run in slice_.runs(spark)]
         write_parts(landing_rows(runs, slice_.columns, footer), folder, compression)
-        read: Counter[str] = Counter(dict.fromkeys(_KINDS, 0))
-        for run in runs:
-            run.check()
-            read.update(run.read.get)
-        return dict(read)
+        if any(run.needs_pairing for run in runs):  # keys were changed, or the log did not tell everything
+            runs = [EncodedRun(spark, slice_, Run(slice_.spreads))]
+            write_parts(landing_rows(runs, slice_.columns, footer), folder, compression, again=True)
+        landed = tuple(run.landed() for run in runs)
+        read = {kind: sum(run.read[kind] for run in runs) for kind in _KINDS}
+        return EncodedChanges(read, landed)
 
 
 def landing_rows(runs: Sequence[EncodedRun], columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> DataFrame:

@@ -1,27 +1,32 @@
-"""Landed rows of a run of commits: old and new rows of one key and commit paired, by one shuffle and one sort."""
+"""Landed rows of a run of commits: old and new rows of one key and commit paired, by one shuffle and one sort.
+
+A commit that does not both remove and add rows needs no pairing, unless it changes keys: then the old keys of its
+updates are others than the new ones, which two sums over their hashes tell.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import LandedColumn, landed_value, quoted, unused_prefix, values_where
+from mirror_assets.delta.columns import LandedColumn, quoted, unused_prefix, values_where
 from mirror_assets.delta.cut import CommitSpread
-from mirror_assets.delta.feed_columns import COMMIT_VERSION, is_new_row
+from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_VERSION, is_new_row
 from mirror_assets.markers import ROW_MARKER, Marker
 
-DUPLICATES = "duplicates"
+DUPLICATES, LANDED, KEYS = "duplicates", "landed", "keys"
 _LOW_HALF = (1 << 32) - 1
 
 
 @dataclass(frozen=True)
 class Run:
-    """Consecutive commits of a slice that are encoded together: a single one that only adds rows, or others."""
+    """Consecutive commits of a slice that are encoded together: a single one without pairing, or others with it."""
 
     spreads: tuple[CommitSpread, ...]
+    unpaired: bool = False
 
     @property
     def first(self) -> int:
@@ -32,11 +37,6 @@ class Run:
     def last(self) -> int:
         """The last one."""
         return self.spreads[-1].version
-
-    @property
-    def only_adds(self) -> bool:
-        """Whether no row has to be paired with another."""
-        return self.spreads[0].only_adds
 
     @property
     def first_part(self) -> int:
@@ -53,16 +53,32 @@ def runs_of(spreads: Sequence[CommitSpread]) -> tuple[Run, ...]:
     """The commits in runs, in order."""
     runs: list[list[CommitSpread]] = []
     for spread in spreads:
-        if not runs or spread.only_adds or runs[-1][0].only_adds:
+        if not runs or spread.unpaired or runs[-1][0].unpaired:
             runs.append([])
         runs[-1].append(spread)
-    return tuple(Run(tuple(run)) for run in runs)
+    return tuple(Run(tuple(run), run[0].unpaired) for run in runs)
 
 
-def added_rows(changes: DataFrame, run: Run, columns: Sequence[LandedColumn]) -> DataFrame:
-    """The landed rows of a commit that only adds some; their order is free, so there is no shuffle."""
-    values = [landed_value(column, changes).alias(column.name) for column in columns]
-    return changes.select(*values, F.lit(int(Marker.INSERT)).alias(ROW_MARKER)).coalesce(run.parts)
+def unpaired_rows(changes: DataFrame, run: Run, columns: Sequence[LandedColumn], keys: Sequence[str]) -> DataFrame:
+    """The landed rows of a commit as they are read; their order is free, so there is no shuffle."""
+    markers = {"insert": Marker.INSERT, "update_postimage": Marker.UPDATE, "delete": Marker.DELETE}
+    marker = F.coalesce(*(F.when(F.col(CHANGE_TYPE) == kind, int(value)) for kind, value in markers.items()))
+    landing = changes.where(F.col(CHANGE_TYPE) != "update_preimage")
+    values = values_where(is_new_row(), changes, columns, keys)
+    return landing.select(*values, marker.cast("int").alias(ROW_MARKER)).coalesce(run.parts)
+
+
+def key_sums(keys: Sequence[str]) -> list[Column]:
+    """Sums over both halves of the hashes of keys: those of new rows less those of old rows of updates."""
+    sign = F.when(F.col(CHANGE_TYPE) == "update_postimage", 1).when(F.col(CHANGE_TYPE) == "update_preimage", -1)
+    hash_ = F.xxhash64(*(F.col(quoted(key)) for key in keys))
+    halves = {"low": hash_.bitwiseAND(_LOW_HALF), "high": F.shiftright(hash_, 32)}
+    return [F.coalesce(F.sum(half * sign), F.lit(0)).alias(f"{KEYS}_{name}") for name, half in halves.items()]
+
+
+def needs_pairing(counts: Mapping[str, int]) -> bool:
+    """Whether rows that were read as unpaired have to be paired after all."""
+    return counts["insert"] > 0 < counts["delete"] or any(counts[f"{KEYS}_{half}"] for half in ("low", "high"))
 
 
 def paired_rows(
@@ -71,14 +87,19 @@ def paired_rows(
     """The landed rows of a feed, in order, one Spark partition per part; `counted` counts duplicate keys on the way."""
     ours = _Names.beside(columns)
     window = Window.partitionBy(ours.order, ours.part, *map(quoted, keys)).orderBy(ours.is_new)
+    lands = F.col(ours.is_new) | F.col(ours.next).isNull()
     pairs = (
         _slim(changes, run, columns, keys, ours)
         .repartitionById(run.parts, F.col(ours.part))
         .withColumn(ours.previous, F.lag(ours.is_new).over(window))
         .withColumn(ours.next, F.lead(ours.is_new).over(window))
-        .observe(counted, F.count_if(F.col(ours.previous) == F.col(ours.is_new)).alias(DUPLICATES))
+        .observe(
+            counted,
+            F.count_if(F.col(ours.previous) == F.col(ours.is_new)).alias(DUPLICATES),
+            F.count_if(lands).alias(LANDED),
+        )
     )
-    kept = pairs.where(F.col(ours.is_new) | F.col(ours.next).isNull())
+    kept = pairs.where(lands)
     return kept.select(*(F.col(quoted(column.name)) for column in columns), _marker(ours).alias(ROW_MARKER))
 
 

@@ -149,13 +149,17 @@ class ChangeCounts(_Record):
 
 
 class StagedPart(_Record):
-    """One staged part, read back after it was written; no SHA-256 where its bytes were never on this machine."""
+    """One staged part, read back after it was written; no SHA-256 where its bytes were never on this machine.
+
+    `version` is the commit that all its rows are of, where that is known.
+    """
 
     name: PartName
     etag: str
     bytes: Count
     sha256: str | None
     markers: MarkerCounts
+    version: int | None = None
 
 
 class Verdict(_Record):

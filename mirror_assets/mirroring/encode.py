@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mirror_assets.config import Changes, TableSettings
 from mirror_assets.delta.append import AppendSlice, encode_appends
 from mirror_assets.delta.columns import LandedColumn
-from mirror_assets.delta.feed import FeedSlice, encode_changes
+from mirror_assets.delta.feed import FeedSlice, RunRows, encode_changes
 from mirror_assets.delta.net import NetSlice, encode_net
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.reader import read_changes
@@ -26,22 +28,31 @@ def slice_kind(table: TableSettings, planned: PlannedSlice) -> SliceKind:
     return SliceKind.NET if table.is_net else SliceKind.CHANGES
 
 
+@dataclass(frozen=True)
+class Encoded:
+    """What was read for a slice, and where it is known, how many rows landed of which commits, in order."""
+
+    read: ChangeCounts
+    runs: tuple[RunRows, ...] = ()
+
+
 def encode_slice(
     work: TableWork, planned: PlannedSlice, columns: tuple[LandedColumn, ...], folder: str, receipt: Receipt
-) -> ChangeCounts:
-    """Write the slice's parts into `folder`; the rows that were read, by change type. Raises what encoders raise."""
+) -> Encoded:
+    """Write the slice's parts into `folder`. Raises what encoders raise."""
     compression, footer = work.table.files.compression.value, receipt_metadata(receipt)
     kind = slice_kind(work.table, planned)
     if kind is SliceKind.SNAPSHOT:
         snapshot = SnapshotSlice(work.table.source, planned.last, columns, planned.parts, planned.chunk)
-        return ChangeCounts(insert=encode_snapshot(work.spark(), snapshot, folder, compression, footer))
+        return Encoded(ChangeCounts(insert=encode_snapshot(work.spark(), snapshot, folder, compression, footer)))
     if kind is SliceKind.APPENDS:
         added = append_slice(work.table, planned, columns)
-        return ChangeCounts(insert=encode_appends(work.spark(), added, folder, compression, footer))
+        return Encoded(ChangeCounts(insert=encode_appends(work.spark(), added, folder, compression, footer)))
     if kind is SliceKind.NET:
-        return ChangeCounts(**_encode_net(work, planned, columns, folder, compression, footer))
+        return Encoded(ChangeCounts(**_encode_net(work, planned, columns, folder, compression, footer)))
     feed = feed_slice(work.table, planned, columns)
-    return ChangeCounts(**encode_changes(work.spark(), feed, folder, compression, footer))
+    encoded = encode_changes(work.spark(), feed, folder, compression, footer)
+    return Encoded(ChangeCounts(**encoded.read), encoded.runs)
 
 
 def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> FeedSlice:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import secrets
 import time
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
 
 from mirror_assets.delta.columns import LandedColumn
+from mirror_assets.delta.feed import RunRows
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import ChangeCounts, Chunk, Receipt, SliceRecord, StagedPart
@@ -87,6 +91,18 @@ def _encode(
     work: TableWork, planned: PlannedSlice, columns: tuple[LandedColumn, ...], folder: AttemptFolder, receipt: Receipt
 ) -> tuple[ChangeCounts, tuple[StagedPart, ...]]:
     """Rows read by change type, and the parts in order."""
-    read = encode_slice(work, planned, columns, work.staging.spark_path(folder.parts), receipt)
-    parts = take_parts(work.staging, folder)
-    return read, upload_parts(work.exchange, work.store, folder, parts) if work.exchange else parts
+    encoded = encode_slice(work, planned, columns, work.staging.spark_path(folder.parts), receipt)
+    parts = of_versions(take_parts(work.staging, folder), encoded.runs)
+    return encoded.read, upload_parts(work.exchange, work.store, folder, parts) if work.exchange else parts
+
+
+def of_versions(parts: Sequence[StagedPart], runs: Sequence[RunRows]) -> tuple[StagedPart, ...]:
+    """The parts, each with the commit that all its rows are of, if there is one: a part is of one run."""
+    ends = list(accumulate(run.rows for run in runs))
+    starts = accumulate((part.markers.total for part in parts), initial=0)
+    if not runs:
+        return tuple(parts)
+    return tuple(
+        part.model_copy(update={"version": runs[bisect_right(ends, start)].version})
+        for part, start in zip(parts, starts, strict=False)
+    )

@@ -71,8 +71,8 @@ def _problems(folder: Path, parts: list[list[Row]]) -> str:
     [
         ([_INSERT, _INSERT], "is inserted while it is there"),
         ([_UPDATE, _INSERT], "is inserted while it is there"),
-        ([_DELETE, _UPDATE], "is updated while it is not there"),
-        ([_DELETE, _DELETE], "is deleted while it is not there"),
+        ([_DELETE, _UPDATE], "is updated twice in one commit, or while it is not there"),
+        ([_DELETE, _DELETE], "is deleted twice in one commit, or while it is not there"),
     ],
 )
 def test_what_cannot_follow_is_named_with_its_place(tmp_path: Path, markers: list[int], problem: str) -> None:

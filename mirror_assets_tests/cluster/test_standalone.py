@@ -7,9 +7,13 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from deltalake import DeltaTable
 
+from mirror_assets.config import load_config
+from mirror_assets.mirroring.zone import open_zone
+from mirror_assets.replicator.local import LocalReplicator
 from mirror_assets_tests.cluster.standalone import NO_PYTHON, standalone
-from mirror_assets_tests.kills.process import End, Run
+from mirror_assets_tests.kills.process import Run
 from mirror_assets_tests.kills.source import Orders
 
 _CONFIG = """\
@@ -28,26 +32,21 @@ tables:
 """
 
 
-def _command(folder: Path, *arguments: str) -> End:
-    program = Path(sys.executable).with_name("mirror-assets")
-    end = Run(arguments[0], [str(program), *arguments, "--config", str(folder / "mirror.yaml")], {}).end()
-    assert end.code == 0, end.output
-    return end
-
-
 @pytest.mark.timeout(300)
 def test_a_cluster_without_python_lands_what_equals_the_source(tmp_path: Path) -> None:
-    source = Orders(tmp_path / "orders")
+    source, yaml = Orders(tmp_path / "orders"), tmp_path / "mirror.yaml"
     source.create(rows=6_000, files=3)
+    loaded = source.tip
+    for seed in range(3):
+        source.go_on(Random(seed))
     with standalone(tmp_path / "cluster") as master:
-        (tmp_path / "mirror.yaml").write_text(
-            _CONFIG.format(master=master, source=source.path, python=NO_PYTHON), encoding="utf-8"
-        )
-        _command(tmp_path, "run")
-        for seed in range(3):
-            source.go_on(Random(seed))
-        _command(tmp_path, "run")
-        _command(tmp_path, "replicate")
-        _command(tmp_path, "reconcile")
+        yaml.write_text(_CONFIG.format(master=master, source=source.path, python=NO_PYTHON), encoding="utf-8")
+        command = [sys.executable, "-m", "mirror_assets_tests.cluster.driver", str(yaml), "shop.orders", str(loaded)]
+        end = Run("driver", command, {}).end()
         executors = [path for path in (tmp_path / "cluster").glob("worker-*/app-*/*") if path.is_dir()]
-    assert len(executors) >= 4  # two runs, each on both workers
+    assert end.code == 0, end.output
+    assert len(executors) == 2, end.output
+    config = load_config(yaml)
+    LocalReplicator(open_zone(config.landing_zone), tmp_path / "mirror").poll()
+    mirrored = DeltaTable(tmp_path / "mirror" / "shop" / "orders").to_pyarrow_table().sort_by("id")
+    assert mirrored.select(source.rows().column_names).equals(source.rows())

@@ -41,20 +41,31 @@ def test_a_limit_of_nothing_is_refused(limits: tuple[int, int, int]) -> None:
 
 def test_small_commits_share_a_part_and_large_ones_have_their_own() -> None:
     rows = [4, 6, 1, 25, 5, 0, 5, 10, 11, 12]
-    spreads = spread_commits([change(version, rows=n) for version, n in enumerate(rows)], 10)
+    mixing = [replace(change(version, rows=n), mixes=True) for version, n in enumerate(rows)]
+    spreads = spread_commits(mixing, 10)
     assert spreads == (
         CommitSpread(0, 0, 1),
         CommitSpread(1, 0, 1),
         CommitSpread(2, 1, 1),
-        CommitSpread(3, 2, 3, only_adds=True),
+        CommitSpread(3, 2, 3),
         CommitSpread(4, 5, 1),
         CommitSpread(6, 5, 1),
         CommitSpread(7, 6, 1),
-        CommitSpread(8, 7, 2, only_adds=True),
-        CommitSpread(9, 9, 2, only_adds=True),
+        CommitSpread(8, 7, 2),
+        CommitSpread(9, 9, 2),
     )
-    (spread,) = spread_commits([replace(change(3, rows=25), rewrites=True)], 10)
-    assert not spread.only_adds
+
+
+def test_a_commit_that_needs_no_pairing_has_parts_to_itself_from_a_quarter_of_one_on() -> None:
+    commits = [change(version, rows=n) for version, n in enumerate([1, 3, 1, 1, 2, 21])]
+    assert spread_commits(commits, 10) == (
+        CommitSpread(0, 0, 1),
+        CommitSpread(1, 1, 1, unpaired=True),
+        CommitSpread(2, 2, 1),
+        CommitSpread(3, 2, 1),
+        CommitSpread(4, 2, 1),
+        CommitSpread(5, 3, 3, unpaired=True),
+    )
 
 
 def test_a_commit_whose_rows_are_guessed_as_none_still_has_a_part() -> None:

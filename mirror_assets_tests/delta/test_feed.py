@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.cut import CommitSpread
-from mirror_assets.delta.errors import SourceUnreadable
 from mirror_assets.delta.feed import EncodedRun, FeedSlice, encode_changes, landing_rows
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.reader import read_changes
@@ -26,6 +25,12 @@ _COLUMNS = (
     LandedColumn("part", "int"),
     LandedColumn("name", "string"),
     LandedColumn("amount", "decimal(10,2)"),
+)
+
+
+_MIXED_MERGE = (
+    "MERGE INTO {t} USING (SELECT 1 AS k) ON id = k WHEN MATCHED THEN DELETE "
+    "WHEN NOT MATCHED BY SOURCE AND id = 2 THEN UPDATE SET id = 1"
 )
 
 
@@ -56,12 +61,13 @@ def _source(spark: SparkSession, uri: str, version: int) -> dict[object, dict[st
     return {row["id"]: row.asDict() for row in rows}
 
 
-def _with_runs(slice_: FeedSlice) -> FeedSlice:
-    """The same slice with every commit that only adds rows on its own."""
+def _in_runs(slice_: FeedSlice, *, mixed: bool) -> FeedSlice:
+    """The same slice with every commit unpaired that can be; `mixed`: those that can't be, too."""
     commits = SourceLog(slice_.uri).commits(slice_.first, slice_.last)
     pairs = zip(slice_.spreads, commits, strict=True)
-    spreads = tuple(replace(spread, only_adds=commit.changes_data and not commit.rewrites) for spread, commit in pairs)
-    return replace(slice_, spreads=spreads)
+    return replace(
+        slice_, spreads=tuple(replace(spread, unpaired=mixed or not commit.mixes) for spread, commit in pairs)
+    )
 
 
 @pytest.mark.parametrize(("seed", "deletion_vectors"), [(1, False), (2, True), (3, True)])
@@ -74,8 +80,8 @@ def test_replaying_the_parts_gives_the_source(
         last = min(first + 3, history.tip)
         folder = tmp_path / f"parts-{first}"
         slice_ = _slice(history.uri, first, last, 1 + seed % 2)
-        slice_ = _with_runs(slice_) if seed > 1 else slice_
-        read = encode_changes(spark, slice_, str(folder), "zstd", {})
+        slice_ = _in_runs(slice_, mixed=first > 1) if seed > 1 else slice_
+        read = encode_changes(spark, slice_, str(folder), "zstd", {}).read
         _replay(rows, folder)
         assert rows == _source(spark, history.uri, last)
         assert sum(read.values()) == read_changes(spark, history.uri, first, last).count()
@@ -137,10 +143,30 @@ def test_a_vacuumed_file_is_a_clear_error(spark: SparkSession, tmp_path: Path) -
         encode_changes(spark, _slice(history.uri, 1, history.tip, 1), str(tmp_path / "out"), "zstd", {})
 
 
-def test_a_commit_that_was_to_add_rows_and_changes_some_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    history = random_history(spark, tmp_path / "t", seed=5, commits=2, deletion_vectors=False)
-    spark.sql(f"DELETE FROM delta.`{history.uri}` WHERE id < 10")
-    slice_ = _slice(history.uri, history.tip + 1, history.tip + 1, 1)
-    wrong = replace(slice_, spreads=(replace(slice_.spreads[0], only_adds=True),))
-    with pytest.raises(SourceUnreadable, match="was to add rows"):
-        encode_changes(spark, wrong, str(tmp_path / "out"), "zstd", {})
+@pytest.mark.parametrize(
+    ("statement", "unpaired"),
+    [
+        ("UPDATE {t} SET name = 'x' WHERE id < 5", True),
+        ("UPDATE {t} SET id = CASE id WHEN 1 THEN 2 WHEN 2 THEN 1 ELSE id END WHERE id < 3", True),  # keys swapped
+        ("UPDATE {t} SET id = id + 100 WHERE id < 3", False),
+        (_MIXED_MERGE, False),
+    ],
+)
+def test_what_must_be_paired_is_paired(spark: SparkSession, tmp_path: Path, statement: str, *, unpaired: bool) -> None:
+    uri = str(tmp_path / "t")
+    spark.sql(
+        f"CREATE TABLE delta.`{uri}` (id INT, part INT, name STRING, amount DECIMAL(10, 2)) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    spark.sql(f"INSERT INTO delta.`{uri}` SELECT id, 0, 'a', 1 FROM range(1, 10, 1, 1)")
+    spark.sql(statement.format(t=f"delta.`{uri}`"))
+    slice_ = _slice(uri, 2, 2, 1)
+    encoded = encode_changes(
+        spark, replace(slice_, spreads=(replace(slice_.spreads[0], unpaired=True),)), str(tmp_path / "out"), "zstd", {}
+    )
+    rows = _source(spark, uri, 1)
+    _replay(rows, tmp_path / "out")
+    assert rows == _source(spark, uri, 2)
+    (run,) = encoded.runs
+    assert run.version == (2 if unpaired else None)
+    assert run.rows == sum(1 for _ in _landed(tmp_path / "out"))

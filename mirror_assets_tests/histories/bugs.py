@@ -98,7 +98,7 @@ BUGS = (
             pairing,
             _PAIRED,
             ("        is_new.alias(ours.is_new),\n", "        is_new.alias(ours.is_new),\n        '_change_type',\n"),
-            ("F.col(ours.next).isNull())", "(F.col(ours.next).isNull() & (F.col('_change_type') == 'delete')))"),
+            ("F.col(ours.next).isNull()", "(F.col(ours.next).isNull() & (F.col('_change_type') == 'delete'))"),
         ),
     ),
     Bug("part assignment: later commits in earlier parts", Way.FEED, _misplaced),

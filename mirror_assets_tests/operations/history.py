@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mirror_assets.delta.pairing import Run, runs_of
 from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.mirroring.run import MirroredSlice, mirror_table
@@ -81,16 +82,26 @@ def landed_by_version(slices: Sequence[MirroredSlice]) -> dict[int, MarkerCounts
 
 
 def _of_slice(mirrored: MirroredSlice) -> Iterator[tuple[int, MarkerCounts]]:
-    spreads = mirrored.planned.spreads
+    spreads, parts = mirrored.planned.spreads, mirrored.record.parts
     ends = [spread.first_part + spread.parts for spread in spreads]
     assert ends[:-1] == [spread.first_part for spread in spreads[1:]], "commits share a part"
-    by_part = {int(_number(part.name)): part.markers for part in mirrored.record.parts}
-    for spread, end in zip(spreads, ends, strict=True):
-        counts = [by_part[part] for part in range(spread.first_part, end) if part in by_part]
-        yield spread.version, sum(counts, MarkerCounts())
+    by_number = {_number(part.name): part.markers for part in parts}
+    by_version = {
+        version: [part for part in parts if part.version == version] for version in (s.version for s in spreads)
+    }
+    base = 0  # what is written as it is read may have fewer parts than were planned
+    for run in runs_of(spreads) if any(by_version.values()) else (Run(spreads),):
+        for spread in run.spreads:
+            first = base + spread.first_part - run.first_part
+            numbers = range(first, first + spread.parts)
+            found = [by_number[number] for number in numbers if number in by_number]
+            written = [part.markers for part in by_version[spread.version]]
+            yield spread.version, sum(written if run.unpaired else found, MarkerCounts())
+        written_last = [_number(part.name) for part in by_version[run.last]]
+        base = max(written_last, default=base - 1) + 1 if run.unpaired else base + run.parts
 
 
-def _number(name: str) -> str:
+def _number(name: str) -> int:
     found = _PART.match(name)
     assert found, name
-    return found[1]
+    return int(found[1])
