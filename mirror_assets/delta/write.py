@@ -7,14 +7,10 @@ from pyspark.sql import DataFrame
 _ROW_GROUP_BYTES = 256 << 20
 
 
-def write_parts(frame: DataFrame, folder: str, compression: str, *, again: bool = False) -> None:
-    """Write each Spark partition of `frame` as one Parquet file into the new `folder`. Raises what Spark raises.
-
-    `again`: in place of what is there.
-    """
+def write_parts(frame: DataFrame, folder: str, compression: str) -> None:
+    """Write each Spark partition of `frame` as one Parquet file into the new `folder`. Raises what Spark raises."""
     (
-        frame.write.mode("overwrite" if again else "errorifexists")
-        .option("compression", compression)
+        frame.write.option("compression", compression)
         .option("maxRecordsPerFile", 0)
         .option("parquet.block.size", _ROW_GROUP_BYTES)
         .option("mapreduce.fileoutputcommitter.algorithm.version", 2)
