@@ -91,14 +91,15 @@ def _of_slice(mirrored: MirroredSlice) -> Iterator[tuple[int, MarkerCounts]]:
     }
     base = 0  # what is written as it is read may have fewer parts than were planned
     for run in runs_of(spreads) if any(by_version.values()) else (Run(spreads),):
+        as_read = run.unpaired and bool(by_version[run.first])  # else it changes keys, and was paired after all
         for spread in run.spreads:
             first = base + spread.first_part - run.first_part
             numbers = range(first, first + spread.parts)
             found = [by_number[number] for number in numbers if number in by_number]
             written = [part.markers for part in by_version[spread.version]]
-            yield spread.version, sum(written if run.unpaired else found, MarkerCounts())
+            yield spread.version, sum(written if as_read else found, MarkerCounts())
         written_last = [_number(part.name) for part in by_version[run.last]]
-        base = max(written_last, default=base - 1) + 1 if run.unpaired else base + run.parts
+        base = max(written_last, default=base - 1) + 1 if as_read else base + run.parts
 
 
 def _number(name: str) -> int:
