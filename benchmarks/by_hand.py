@@ -7,31 +7,29 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-_DELTAS = ("_change_type", "_commit_version", "_commit_timestamp")
+from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from mirror_assets.delta.reader import read_changes_public
 
 
 def land_by_hand(spark: SparkSession, uri: str, key: str, versions: tuple[int, int], folder: Path) -> None:
     """Read the feed, keep one row per key and commit, order by commit, write one file, give it its number."""
-    first, last = versions
-    reader = spark.read.format("delta").option("readChangeFeed", "true")
-    feed = reader.option("startingVersion", first).option("endingVersion", last).load(uri)
-    one_file(marked(feed, key), folder)
+    one_file(marked(read_changes_public(spark, uri, *versions), key), folder)
 
 
 def marked(feed: DataFrame, key: str) -> DataFrame:
     """One row per key and commit, with its row marker, in order."""
-    rank = F.when(F.col("_change_type") == "delete", 0).otherwise(1)
-    newest = Window.partitionBy(key, "_commit_version").orderBy(rank.desc())
+    rank = F.when(F.col(CHANGE_TYPE) == "delete", 0).otherwise(1)
+    newest = Window.partitionBy(key, COMMIT_VERSION).orderBy(rank.desc())
     kind = F.create_map(
         *(F.lit(value) for pair in (("insert", 0), ("update_postimage", 1), ("delete", 2)) for value in pair)
     )
     return (
-        feed.where("_change_type <> 'update_preimage'")
+        feed.where(F.col(CHANGE_TYPE) != "update_preimage")
         .withColumn("_rank", F.row_number().over(newest))
         .where("_rank = 1")
-        .orderBy("_commit_version", key)
-        .withColumn("__rowMarker__", kind[F.col("_change_type")])
-        .drop("_rank", *_DELTAS)
+        .orderBy(COMMIT_VERSION, key)
+        .withColumn("__rowMarker__", kind[F.col(CHANGE_TYPE)])
+        .drop("_rank", CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -28,12 +28,11 @@ class Cost:
     python_peak: int
 
 
-@dataclass
+@dataclass(frozen=True)
 class Meter:
     """Measures runs on a session."""
 
     spark: SparkSession
-    costs: list[Cost] = field(default_factory=list)
 
     def measured(self, run: Callable[[], object]) -> Cost:
         """The cost of the run."""
@@ -45,7 +44,7 @@ class Meter:
         seconds = time.perf_counter() - began
         cpu = sum(map(_cpu_seconds, processes)) - cpu
         read, shuffled = (after - before for before, after in zip(tasks, self._tasks(), strict=True))
-        return Cost(seconds, cpu, read, shuffled, _peak(self._jvm), _peak(os.getpid()))
+        return Cost(seconds, cpu, read, shuffled, peak(self._jvm), peak(os.getpid()))
 
     @property
     def _jvm(self) -> int:
@@ -71,7 +70,7 @@ def _forget_peak(process: int) -> None:
     Path(f"/proc/{process}/clear_refs").write_text("5", encoding="ascii")
 
 
-def _peak(process: int) -> int:
-    """Its resident memory at its largest, since that was last forgotten."""
+def peak(process: int) -> int:
+    """Bytes of its resident memory at its largest, since that was last forgotten; of its own, not of a parent."""
     lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))

@@ -15,6 +15,7 @@ from pathlib import Path
 from benchmarks.bench import Bench
 from benchmarks.contest import interleaved
 from benchmarks.loopback import Remote, remote
+from benchmarks.meter import peak
 from benchmarks.result import Case, Outcome
 from mirror_assets.landing.format import ChangeCounts, Column, MarkerCounts, SliceKind, SliceRecord, StagedPart, Verdict
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, attempt_id
@@ -147,16 +148,9 @@ def _record(folder: AttemptFolder, parts: tuple[StagedPart, ...]) -> SliceRecord
 def _memory(server: Remote, staged: _Staged) -> tuple[float, float]:
     """Peak memory before and after a publication, in MiB; the first asks for a token and loads what is loaded late."""
     _publish(server, _parts(Path(staged.exchange.root) / "small", 1, 1))
-    before = _peak()
+    before = peak(os.getpid())
     _publish(server, staged)
-    return before, _peak()
-
-
-def _peak() -> float:
-    """The process's peak memory in MiB, from /proc: getrusage counts what its parent held before it."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    (line,) = [line for line in lines if line.startswith("VmHWM:")]
-    return int(line.split()[1]) / 1024
+    return before / _MIB, peak(os.getpid()) / _MIB
 
 
 def _in_a_process(

@@ -46,12 +46,12 @@ def shown_key(record: SliceRecord, row: Mapping[str, object]) -> str:
 class RepeatedKeys:
     """Keys that occur in more than one row of a slice's parts, in columns `key0` … of both tables.
 
-    `counted` has each key once, and its number of `rows`; `rows` has these in order: the `place` of each, which is the
-    number of rows before it in all parts, and its `marker` where the parts have markers.
+    `counted` has each key once, and its number of `rows`; `every` has all rows of the parts: the `version` that each
+    is of, where its part holds no other, and its `marker` where the parts have markers.
     """
 
     counted: pa.Table
-    rows: pa.Table
+    every: pa.Table
 
     def __len__(self) -> int:
         """The number of keys."""
@@ -67,11 +67,9 @@ def repeated_keys(staged: StagedSlice) -> RepeatedKeys:
     tables = [_columns(staged, part, columns) for part in staged.record.parts] if keys else []
     if not tables:
         return RepeatedKeys(_NONE, _NONE)
-    rows = pa.concat_tables(tables)
-    counted = rows.group_by(keys).aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
-    place = pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), len(rows))), 1)
-    repeated = rows.append_column(_PLACE, place).join(counted.select(keys), keys, join_type="left semi")
-    return RepeatedKeys(counted.rename_columns([*keys, "rows"]), repeated.sort_by(_PLACE))
+    every = pa.concat_tables(tables)
+    counted = every.group_by(keys).aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
+    return RepeatedKeys(counted.rename_columns([*keys, "rows"]), every)
 
 
 def key_uniqueness(staged: StagedSlice, repeated: RepeatedKeys, data_commits: int) -> Finding:
@@ -84,7 +82,7 @@ def key_uniqueness(staged: StagedSlice, repeated: RepeatedKeys, data_commits: in
     allowed = data_commits if is_changes else 1
     problems = _too_many(staged, repeated.counted, allowed)
     if is_changes and len(repeated) and not problems:
-        problems = _impossible(staged, repeated.rows)
+        problems = _impossible(staged, repeated)
     return Finding("key_uniqueness", tuple(problems), {"repeated_keys": len(repeated)})
 
 
@@ -117,9 +115,12 @@ def _too_many(staged: StagedSlice, counted: pa.Table, allowed: int) -> list[str]
     return [*problems, *_and_more(len(twice), "keys")]
 
 
-def _impossible(staged: StagedSlice, rows: pa.Table) -> list[str]:
+def _impossible(staged: StagedSlice, repeated: RepeatedKeys) -> list[str]:
     """Rows whose marker can't follow that of the key's row before."""
     keys = aliases(staged.record)
+    place = pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), len(repeated.every))), 1)
+    placed = repeated.every.append_column(_PLACE, place)
+    rows = placed.join(repeated.counted.select(keys), keys, join_type="left semi")
     ordered = rows.sort_by([(name, "ascending") for name in (*keys, _PLACE)]).combine_chunks()
     before, after = ordered.slice(0, max(0, len(ordered) - 1)), ordered.slice(1)
     is_same = reduce(pc.and_, (pc.equal(before[key], after[key]) for key in keys))

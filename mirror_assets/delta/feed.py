@@ -8,7 +8,7 @@ large commit that does not both remove and add rows, nor change keys, needs no p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -85,9 +85,8 @@ class EncodedRun:
         self._changes = read_changes(spark, slice_.uri, run.first, run.last, vectors, slice_.last)
         told = _told(self._changes, slice_.keys) if run.unpaired else None
         self._told = None if told is None or needs_pairing(told) else told
-        self._run = replace(run, unpaired=self._told is not None)
-        self._read, self._paired = Observation(), Observation()
-        if self._run.unpaired:
+        self._run, self._read, self._paired = run, Observation(), Observation()
+        if self._told is not None:
             self.rows = unpaired_rows(self._changes, run, slice_.columns, slice_.keys)
         else:
             counted = self._changes.observe(self._read, *_change_counts())
@@ -101,7 +100,7 @@ class EncodedRun:
 
     def landed(self) -> RunRows:
         """What it landed, once it is written. Raises DuplicateKey."""
-        if self._run.unpaired:
+        if self._told is not None:
             return RunRows(sum(self.read.values()) - self.read["update_preimage"], self._run.first)
         if repeats := self._paired.get[DUPLICATES]:
             raise DuplicateKey(self._slice.table, repeats, repeated_key_samples(self._changes, self._slice.keys))

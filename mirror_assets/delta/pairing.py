@@ -78,7 +78,8 @@ def key_sums(keys: Sequence[str]) -> list[Column]:
 
 def needs_pairing(counts: Mapping[str, int]) -> bool:
     """Whether rows that were read as unpaired have to be paired after all."""
-    return counts["insert"] > 0 < counts["delete"] or any(counts[f"{KEYS}_{half}"] for half in ("low", "high"))
+    mixes = counts["insert"] > 0 and counts["delete"] > 0
+    return mixes or any(counts[f"{KEYS}_{half}"] for half in ("low", "high"))
 
 
 def paired_rows(

@@ -25,10 +25,6 @@ _CHANGE_METRICS: dict[str, tuple[dict[str, int], ...]] = {
     "WRITE": ({"numOutputRows": 1, "numCopiedRows": -1, "numDeletedRows": 1},),
 }
 _APPEND_METRICS: tuple[dict[str, int], ...] = ({"numOutputRows": 1}, {"num_added_rows": 1})
-_MERGED = (
-    ("numTargetRowsInserted", "num_target_rows_inserted"),
-    ("numTargetRowsDeleted", "num_target_rows_deleted"),
-)
 _APPENDS = ("WRITE", "STREAMING UPDATE")
 
 
@@ -53,7 +49,11 @@ def yields_nothing(commit: CommitFile) -> bool:
 def may_mix(commit: CommitFile) -> bool:
     """Whether the commit may remove a row and add another of the same key, as far as its log entry tells."""
     if commit.operation == "MERGE" and commit.change_files:
-        return all(_metric(commit, names) != 0 for names in _MERGED)
+        told = next((names for names in _CHANGE_METRICS["MERGE"] if names.keys() <= commit.metrics.keys()), None)
+        if told is None:
+            return True
+        inserted, _, deleted = (commit.metrics[name] for name in told)
+        return inserted > 0 and deleted > 0
     if commit.change_files:
         return commit.operation not in ("UPDATE", "DELETE")
     paths = {action.path for action in commit.removed}
@@ -111,11 +111,6 @@ def _told(formulas: Sequence[dict[str, int]], commit: CommitFile) -> RowCount | 
         if formula.keys() <= commit.metrics.keys():
             return RowCount(sum(weight * commit.metrics[name] for name, weight in formula.items()))
     return None
-
-
-def _metric(commit: CommitFile, names: Sequence[str]) -> int | None:
-    """What the commit says under one of the names."""
-    return next((commit.metrics[name] for name in names if name in commit.metrics), None)
 
 
 def _from_data_files(commit: CommitFile, footer_rows: FooterRows) -> RowCount:

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from mirror_assets.audit.staged import StagedSlice
 from mirror_assets.audit.uniqueness import key_uniqueness, repeated_keys
-from mirror_assets.landing.format import ChangeCounts, Column, MarkerCounts, SliceKind, SliceRecord, StagedPart
+from mirror_assets.landing.format import MarkerCounts, SliceRecord, StagedPart
 from mirror_assets.landing.names import SliceKey
+from mirror_assets.landing.state import Footing
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.storage import LocalStore
+from mirror_assets_tests.landing.staging import new_record
 
 _INSERT, _UPDATE, _DELETE = int(Marker.INSERT), int(Marker.UPDATE), int(Marker.DELETE)
 _COMMITS = 100
@@ -41,24 +43,9 @@ def _staged(folder: Path, parts: list[list[Row]]) -> StagedSlice:
 
 
 def _record(parts: tuple[StagedPart, ...]) -> SliceRecord:
-    return SliceRecord(
-        table="shop.orders",
-        slice=str(SliceKey(1, 2, 5)),
-        kind=SliceKind.CHANGES,
-        life=1,
-        generation=2,
-        attempt="0" * 30,
-        incarnation="i",
-        first_number=2,
-        source_table_id="t",
-        source_schema="{}",
-        keys=("id", "place"),
-        columns=(Column(name="id", type="bigint"), Column(name="place", type="string")),
-        first_commit_ms=1,
-        last_commit_ms=2,
-        read=ChangeCounts(),
-        parts=parts,
-    )
+    footing = Footing(life=1, incarnation="i", generation=2, first_number=2, covered=1)
+    record = new_record(footing, SliceKey(1, 2, 5), "0" * 30, parts)
+    return record.model_copy(update={"keys": ("id", "place")})
 
 
 def _problems(folder: Path, parts: list[list[Row]]) -> str:

@@ -41,11 +41,12 @@ def test_a_cluster_without_python_lands_what_equals_the_source(tmp_path: Path) -
         source.go_on(Random(seed))
     with standalone(tmp_path / "cluster") as master:
         yaml.write_text(_CONFIG.format(master=master, source=source.path, python=NO_PYTHON), encoding="utf-8")
-        command = [sys.executable, "-m", "mirror_assets_tests.cluster.driver", str(yaml), "shop.orders", str(loaded)]
-        end = Run("driver", command, {}).end()
+        run = [str(Path(sys.executable).with_name("mirror-assets")), "run", "--config", str(yaml)]
+        for command in ([*run, "--to", str(loaded)], run):
+            end = Run("driver", command, {}).end()
+            assert end.code == 0, end.output
         executors = [path for path in (tmp_path / "cluster").glob("worker-*/app-*/*") if path.is_dir()]
-    assert end.code == 0, end.output
-    assert len(executors) == 2, end.output
+    assert len(executors) == 4, end.output
     config = load_config(yaml)
     LocalReplicator(open_zone(config.landing_zone), tmp_path / "mirror").poll()
     mirrored = DeltaTable(tmp_path / "mirror" / "shop" / "orders").to_pyarrow_table().sort_by("id")

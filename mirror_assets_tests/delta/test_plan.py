@@ -54,7 +54,7 @@ def test_a_slice_says_what_it_holds() -> None:
     assert (planned.rows, planned.bytes, planned.rows_exact) == (70, 205, False)
     assert (planned.first_commit_ms, planned.last_commit_ms) == (1005, 1007)
     assert (planned.schema, planned.table_id) == (parse_schema(_V0), "table-1")
-    assert planned.spreads == (CommitSpread(5, 0, 1), CommitSpread(7, 1, 3, unpaired=True))
+    assert planned.spreads == (CommitSpread(5, 0, 1, unpaired=True), CommitSpread(7, 1, 3, unpaired=True))
     assert (planned.parts, planned.vector_versions) == (4, (7,))
 
 

@@ -90,7 +90,8 @@ def _of_slice(mirrored: MirroredSlice) -> Iterator[tuple[int, MarkerCounts]]:
         version: [part for part in parts if part.version == version] for version in (s.version for s in spreads)
     }
     base = 0  # what is written as it is read may have fewer parts than were planned
-    for run in runs_of(spreads) if any(by_version.values()) else (Run(spreads),):
+    runs = runs_of(spreads) if any(by_version.values()) or not spreads else (Run(spreads),)
+    for run in runs:
         as_read = run.unpaired and bool(by_version[run.first])  # else it changes keys, and was paired after all
         for spread in run.spreads:
             first = base + spread.first_part - run.first_part
