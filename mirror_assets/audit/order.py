@@ -1,21 +1,22 @@
-"""Checks on order and uniqueness: keys that occur more than once are compared with the feed, read anew.
+"""The check on order: keys whose markers would also allow another order are compared with the feed, read anew.
 
-Parts carry no commit version, so a key with several changes can only be proved to be in commit order against the feed:
-its n-th row in the parts must be its n-th change by commit, in marker and in values.
+An INSERT comes before an UPDATE of its key, and an UPDATE before a DELETE; `key_uniqueness` has seen to that. Of a key
+with other changes only the feed can tell: its n-th row in the parts must be its n-th change by commit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.repeats import MARKER, PLACE, VERSION, RepeatedKeys, aliases, shown_key, shown_place
 from mirror_assets.audit.staged import StagedSlice
-from mirror_assets.audit.uniqueness import RepeatedKeys, aliases, shown_key
 from mirror_assets.delta.columns import LandedColumn, landed_value, quoted
 from mirror_assets.delta.feed_columns import COMMIT_VERSION, is_new_row
 from mirror_assets.delta.reader import read_changes
@@ -24,8 +25,8 @@ from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import ROW_MARKER, Marker
 
 _SAMPLES = 5
-# Of more repeated keys than these, so many are compared, spread evenly: an encoder that errs, errs by rule.
-_MOST_KEYS = 200_000
+# Of more keys than these, so many are compared, spread evenly: an encoder that errs, errs by rule.
+_MOST_KEYS = 1_000
 
 
 @dataclass(frozen=True)
@@ -38,65 +39,80 @@ class Feed:
 
 
 def row_order(spark: Callable[[], SparkSession], staged: StagedSlice, repeated: RepeatedKeys, feed: Feed) -> Finding:
-    """Keys with several changes appear in commit order, with the marker and the values of each commit.
+    """Keys with several changes appear in commit order, where their markers would also allow another order.
 
-    A session starts only when a key is repeated: the order of different keys is free. Raises SparkFailed and its like.
+    A session starts only when there are such keys: the order of different keys is free. Values are read only where a
+    key is updated twice: nothing else tells these rows apart. Raises SparkFailed and its like.
     """
-    compared = _some(repeated.counted)
-    figures: dict[str, int | float | str] = {"repeated_keys": len(repeated), "keys_compared": len(compared)}
-    if not len(repeated) or staged.record.kind is not SliceKind.CHANGES:
+    is_ordered = staged.record.kind is SliceKind.CHANGES and len(repeated) > 0
+    rows = repeated.undecided(_MOST_KEYS) if is_ordered else None
+    keys = rows.group_by(list(repeated.keys)).aggregate([]) if rows else None
+    figures: dict[str, int | float | str] = {
+        "repeated_keys": len(repeated),
+        "keys_compared": len(keys) if keys else 0,
+    }
+    if not rows:
         return Finding("row_order", (), figures)
     with spark_errors(f"the feed of {feed.uri}"):
-        wrong = _differences(spark(), staged, compared, feed).limit(_SAMPLES).collect()
+        by_values = feed if repeated.are_updated_twice(rows) else replace(feed, columns=())
+        wrong = _differences(spark(), staged, rows, keys, by_values).limit(_SAMPLES).collect()
     problems = tuple(
         f"key {shown_key(staged.record, row.asDict())}: its change number {row['nth']} is "
-        f"{_change(row['found_marker'])} in {row['file'] or 'no part'}, "
+        f"{_change(row['found_marker'])} in {_place(staged, row['place'])}, "
         f"and {_change(row['wanted_marker'])} at version {row['version']} in the feed"
         for row in wrong
     )
     return Finding("row_order", problems, figures)
 
 
-def _some(counted: pa.Table) -> pa.Table:
-    """Keys to compare."""
-    step = max(1, -(-len(counted) // _MOST_KEYS))
-    return counted.drop_columns("rows").take(pa.array(range(0, len(counted), step), pa.int64()))
+def _place(staged: StagedSlice, place: int | None) -> str:
+    return "no part" if place is None else shown_place(staged, place)
 
 
-def _differences(spark: SparkSession, staged: StagedSlice, compared: pa.Table, feed: Feed) -> DataFrame:
-    """Changes of these keys whose marker or values differ between parts and feed."""
-    keys, chosen = aliases(staged.record), F.broadcast(spark.createDataFrame(compared))
-    found = _numbered(_found(spark, staged, feed, chosen), keys, F.col("file"), F.col("row"))
-    expected = _numbered(_expected(spark, staged, feed, chosen), keys, F.col("version"))
+def _differences(spark: SparkSession, staged: StagedSlice, rows: pa.Table, chosen: pa.Table, feed: Feed) -> DataFrame:
+    """Changes of these keys whose marker, or values, differ between parts and feed."""
+    keys, only = aliases(staged.record), F.broadcast(spark.createDataFrame(chosen))
+    found = _numbered(_found(spark, staged, feed, rows), keys, F.col(PLACE))
+    expected = _numbered(_expected(spark, staged, feed, only), keys, F.col("version"))
     same = F.col("found_marker").eqNullSafe(F.col("wanted_marker")) & F.col("found_hash").eqNullSafe(
         F.col("wanted_hash")
     )
     return found.join(expected, [*keys, "nth"], "full_outer").where(~same)
 
 
-def _found(spark: SparkSession, staged: StagedSlice, feed: Feed, chosen: DataFrame) -> DataFrame:
-    """Rows of the parts: keys, marker, hash of the values, and their place."""
-    folder = staged.copies.spark_path(staged.record.folder.parts)
-    written = spark.read.parquet(folder)
-    place = written.metadataColumn("_metadata")  # also where the source has a column of this name
-    parts = written.where(place.getField("file_name").isin([part.name for part in staged.record.parts]))
+def _found(spark: SparkSession, staged: StagedSlice, feed: Feed, rows: pa.Table) -> DataFrame:
+    """Rows of the parts: keys, marker, place, and a hash of the values if they are to be compared."""
+    known = spark.createDataFrame(rows.drop_columns(VERSION)).withColumnRenamed(MARKER, "found_marker")
+    if not feed.columns:
+        return known.withColumn("found_hash", F.lit(None).cast("bigint"))
+    written = spark.read.parquet(staged.copies.spark_path(staged.record.folder.parts))
+    file = written.metadataColumn("_metadata")  # also where the source has a column of this name
+    place = _rows_before(staged, file.getField("file_name")) + file.getField("row_index")
     deleted = F.col(ROW_MARKER) == int(Marker.DELETE)
-    values = [F.col(quoted(column.name)) for column in feed.columns]
-    return _only(parts, staged, chosen).select(
-        *_keys(staged),
-        F.col(ROW_MARKER).alias("found_marker"),
-        F.when(~deleted, F.xxhash64(*values)).alias("found_hash"),
-        place.getField("file_name").alias("file"),
-        place.getField("row_index").alias("row"),
-    )
+    values = F.xxhash64(*(F.col(quoted(column.name)) for column in feed.columns))
+    parts = written.where(file.getField("file_name").isin(_names(staged)))
+    hashes = parts.select(place.alias(PLACE), F.when(~deleted, values).alias("found_hash"))
+    return hashes.join(F.broadcast(known), PLACE)
+
+
+def _rows_before(staged: StagedSlice, file: Column) -> Column:
+    """The number of rows in the parts before the one of this name."""
+    before = accumulate((part.markers.total for part in staged.record.parts), initial=0)
+    pairs = zip(_names(staged), before, strict=False)
+    return F.element_at(F.create_map(*(F.lit(value) for pair in pairs for value in pair)), file)
+
+
+def _names(staged: StagedSlice) -> list[str]:
+    return [part.name for part in staged.record.parts]
 
 
 def _expected(spark: SparkSession, staged: StagedSlice, feed: Feed, chosen: DataFrame) -> DataFrame:
-    """One row per key and commit of the feed: the marker and values that must have landed."""
+    """One row per key and commit of the feed: the marker that must have landed, and a hash of the values likewise."""
     key = staged.record.key
     is_new = is_new_row()
     changes = read_changes(spark, feed.uri, key.first, key.last, feed.vector_versions)
-    new_hash = F.when(is_new, F.xxhash64(*(landed_value(column, changes) for column in feed.columns)))
+    values = F.xxhash64(*(landed_value(column, changes) for column in feed.columns))
+    new_hash = F.when(is_new, values) if feed.columns else F.lit(None).cast("bigint")
     grouped = (
         _only(changes, staged, chosen)
         .select(

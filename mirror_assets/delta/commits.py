@@ -6,7 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mirror_assets.delta.actions import CommitFile, FileAction, Metadata, Protocol
-from mirror_assets.delta.rows import FooterRows, changed_rows, count_rows, may_mix, paired, unpaired, yields_nothing
+from mirror_assets.delta.read_rows import ReadRows
+from mirror_assets.delta.rows import (
+    FooterRows,
+    RowCount,
+    changed_rows,
+    count_rows,
+    may_mix,
+    paired,
+    unpaired,
+    yields_nothing,
+)
 
 # Row indices of that many rows are held in memory, beside the slice's plan.
 _MARKED_ROWS = 2_000_000
@@ -16,12 +26,12 @@ _MARKED_ROWS = 2_000_000
 class Commit:
     """One commit of a source.
 
-    `rows` is what the change feed yields for it, `rows_exact` whether that is known or estimated, `bytes` what must
-    be read for it; `changed_rows` are the old and new rows of what it changed. `deletion_vectors`: rows come from
-    comparing two vectors of one file. `rewrites`: rows that were there before are changed, removed or at least
-    moved to other files. `mixes`: it may remove a row and add another of the same key. `renumbered`: where rows
-    have ids, some were only rewritten, but got new ones; `renumbered_rows` are these, once under the old ids and
-    once under the new. `metadata` and `protocol` are what the commit sets, or None.
+    `rows` is what the change feed yields for it, `rows_exact` whether that is known or estimated, `told` which rows
+    these are if the log knows. `bytes` is what must be read for it; `changed_rows` are the old and new rows of what it
+    changed. `deletion_vectors`: rows come from comparing two vectors of one file. `rewrites`: rows that were there
+    before are changed, removed or at least moved to other files. `mixes`: it may remove a row and add another of the
+    same key. `renumbered`: where rows have ids, some were only rewritten, but got new ones; `renumbered_rows` are
+    these, once under the old ids and once under the new. `metadata` and `protocol` are what the commit sets, or None.
     """
 
     version: int
@@ -30,6 +40,7 @@ class Commit:
     changes_data: bool
     rows: int = 0
     rows_exact: bool = True
+    told: ReadRows | None = None
     changed_rows: int = 0
     bytes: int = 0
     has_cdc: bool = False
@@ -53,7 +64,8 @@ def describe(file: CommitFile, modified_ms: int, footer_rows: FooterRows) -> Com
         changes_data=changes,
         rows=rows.rows,
         rows_exact=rows.exact,
-        changed_rows=rows.rows if file.change_files else changed_rows(file, footer_rows),
+        told=_told(file, rows),
+        changed_rows=rows.rows if file.change_files else changed_rows(file, rows),
         bytes=_bytes(file) if changes else 0,
         has_cdc=bool(file.change_files),
         deletion_vectors=changes and not file.change_files and bool(paired(file)),
@@ -79,6 +91,13 @@ def vector_versions(commits: Iterable[Commit]) -> tuple[int, ...]:
             break
         found.append(commit.version)
     return tuple(sorted(found))
+
+
+def _told(file: CommitFile, rows: RowCount) -> ReadRows | None:
+    """What the feed yields of a commit that only adds files, or only removes some; others tell too little."""
+    if file.change_files or not rows.exact or (file.added and file.removed):
+        return None
+    return ReadRows(delete=rows.rows) if file.removed else ReadRows(insert=rows.rows)
 
 
 def _known_rows(files: tuple[FileAction, ...]) -> int:

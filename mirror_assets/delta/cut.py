@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
 from mirror_assets.delta.commits import Commit
+from mirror_assets.delta.read_rows import ReadRows
 
 # A commit with this share of the rows of a part is worth one of its own, if that saves pairing its rows.
-_ENOUGH = 4
+_ENOUGH = 8
 
 
 @dataclass(frozen=True)
@@ -31,12 +32,14 @@ class CommitSpread:
     """Where a commit's rows go: parts `first_part` to `first_part + parts - 1`.
 
     `unpaired`: the parts are its own, and its rows land without being paired, if what the log says of it is true.
+    `told` is what the log alone tells of such a commit's rows, or None.
     """
 
     version: int
     first_part: int
     parts: int
     unpaired: bool = False
+    told: ReadRows | None = None
 
 
 def cut_commits(
@@ -79,7 +82,7 @@ def spread_commits(commits: Sequence[Commit], target_rows: int) -> tuple[CommitS
         if started and (alone or filled + commit.rows > target_rows):
             part, filled, started = part + 1, 0, False
         parts = parts_for(commit.rows, target_rows)
-        spreads.append(CommitSpread(commit.version, part, parts, unpaired))
+        spreads.append(CommitSpread(commit.version, part, parts, unpaired, commit.told if unpaired else None))
         if alone:
             part += parts
         else:

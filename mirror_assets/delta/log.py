@@ -82,13 +82,12 @@ class SourceLog:
 
     def commits(self, first: int, last: int) -> tuple[Commit, ...]:
         """The commits of [first, last]; reads their files only. Raises LogGap for the first that is missing."""
-        if self._files.is_local:
-            return tuple(
-                map(self._commit, range(first, last + 1))
-            )  # nothing to wait for: threads take four times as long
+        versions = range(first, last + 1)
+        if self._files.is_local:  # nothing to wait for: threads take four times as long
+            return tuple(map(self._commit, versions))
         with ThreadPoolExecutor(_THREADS) as pool:
             try:
-                return tuple(pool.map(self._commit, range(first, last + 1)))
+                return tuple(pool.map(self._commit, versions))
             except MirrorError:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from mirror_assets.delta.columns import LandedColumn, described, quoted, unused_prefix, values_where
 from mirror_assets.delta.feed_columns import COMMIT_VERSION, is_new_row
+from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.delta.repeats import repeated_key_samples
 from mirror_assets.delta.spark_errors import DuplicateKey, RowIdsUnfit, spark_errors
 from mirror_assets.delta.write import write_parts
@@ -71,8 +72,8 @@ class _Names:
 
 def encode_net(
     changes: DataFrame, slice_: NetSlice, folder: str, compression: str, footer: Mapping[str, str]
-) -> dict[str, int]:
-    """Write the net changes into `folder`, one file per part that has rows; their rows by `_change_type`.
+) -> ReadRows:
+    """Write the net changes into `folder`, one file per part that has rows; the rows that they are made of.
 
     Raises DuplicateKey when two rows of one key are live at once, with sample keys; RowIdsUnfit, DataFileMissing,
     SparkOutOfSpace and SparkFailed.
@@ -80,12 +81,12 @@ def encode_net(
     counted = Observation()
     with spark_errors(folder):
         write_parts(net_rows(changes, slice_, footer, counted), folder, compression)
-        counts = dict(counted.get)
-        if repeats := counts.pop("repeats"):
+        counts: Mapping[str, int] = counted.get
+        if repeats := counts["repeats"]:
             raise DuplicateKey(slice_.table, repeats, repeated_key_samples(changes, slice_.keys))
-        if bare := counts.pop("bare"):
+        if bare := counts["bare"]:
             raise RowIdsUnfit(slice_.table, bare)
-        return counts
+        return ReadRows.of(counts)
 
 
 def net_rows(

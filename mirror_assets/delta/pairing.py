@@ -1,12 +1,11 @@
 """Landed rows of a run of commits: old and new rows of one key and commit paired, by one shuffle and one sort.
 
-A commit that does not both remove and add rows needs no pairing, unless it changes keys: then the old keys of its
-updates are others than the new ones, which two sums over their hashes tell.
+A commit that does not both remove and add rows needs no pairing, unless it changes keys (`CommitRows`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Observation, Window
@@ -15,9 +14,11 @@ from pyspark.sql import functions as F
 from mirror_assets.delta.columns import LandedColumn, quoted, unused_prefix, values_where
 from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_VERSION, is_new_row
+from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.markers import ROW_MARKER, Marker
 
-DUPLICATES, LANDED, KEYS = "duplicates", "landed", "keys"
+DUPLICATES, LANDED = "duplicates", "landed"
+_MARKERS = {"insert": Marker.INSERT, "update_postimage": Marker.UPDATE, "delete": Marker.DELETE}
 _LOW_HALF = (1 << 32) - 1
 
 
@@ -59,27 +60,30 @@ def runs_of(spreads: Sequence[CommitSpread]) -> tuple[Run, ...]:
     return tuple(Run(tuple(run), run[0].unpaired) for run in runs)
 
 
-def unpaired_rows(changes: DataFrame, run: Run, columns: Sequence[LandedColumn], keys: Sequence[str]) -> DataFrame:
-    """The landed rows of a commit as they are read; their order is free, so there is no shuffle."""
-    markers = {"insert": Marker.INSERT, "update_postimage": Marker.UPDATE, "delete": Marker.DELETE}
-    marker = F.coalesce(*(F.when(F.col(CHANGE_TYPE) == kind, int(value)) for kind, value in markers.items()))
-    landing = changes.where(F.col(CHANGE_TYPE) != "update_preimage")
-    values = values_where(is_new_row(), changes, columns, keys)
-    return landing.select(*values, marker.cast("int").alias(ROW_MARKER)).coalesce(run.parts)
+def unpaired_rows(
+    changes: DataFrame, read: ReadRows, columns: Sequence[LandedColumn], keys: Sequence[str]
+) -> DataFrame:
+    """The landed rows of a commit as they are read; their order is free, so there is no shuffle.
+
+    What `read` says of all its rows need not be asked of each.
+    """
+    landing = changes.where(F.col(CHANGE_TYPE) != "update_preimage") if read.update_preimage else changes
+    values = values_where(_has_values(read), changes, columns, keys)
+    return landing.select(*values, _marker_of(read).cast("int").alias(ROW_MARKER))
 
 
-def key_sums(keys: Sequence[str]) -> list[Column]:
-    """Sums over both halves of the hashes of keys: those of new rows less those of old rows of updates."""
-    sign = F.when(F.col(CHANGE_TYPE) == "update_postimage", 1).when(F.col(CHANGE_TYPE) == "update_preimage", -1)
-    hash_ = F.xxhash64(*(F.col(quoted(key)) for key in keys))
-    halves = {"low": hash_.bitwiseAND(_LOW_HALF), "high": F.shiftright(hash_, 32)}
-    return [F.coalesce(F.sum(half * sign), F.lit(0)).alias(f"{KEYS}_{name}") for name, half in halves.items()]
+def _has_values(read: ReadRows) -> Column:
+    """Whether a row brings values: a DELETE has its key alone."""
+    if read.delete in (0, read.changes):
+        return F.lit(read.delete == 0)
+    return is_new_row()
 
 
-def needs_pairing(counts: Mapping[str, int]) -> bool:
-    """Whether rows that were read as unpaired have to be paired after all."""
-    mixes = counts["insert"] > 0 and counts["delete"] > 0
-    return mixes or any(counts[f"{KEYS}_{half}"] for half in ("low", "high"))
+def _marker_of(read: ReadRows) -> Column:
+    kinds = [kind for kind in _MARKERS if getattr(read, kind)]
+    if len(kinds) == 1:
+        return F.lit(int(_MARKERS[kinds[0]]))
+    return F.coalesce(*(F.when(F.col(CHANGE_TYPE) == kind, int(marker)) for kind, marker in _MARKERS.items()))
 
 
 def paired_rows(

@@ -8,6 +8,8 @@ version on which a test compares the two.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,23 +21,42 @@ from mirror_assets.delta.vector_changes import read_with_vectors
 from mirror_assets.delta.versions import TableVersion, has_own_reader, require_own_reader
 
 
-def read_changes(
-    spark: SparkSession,
-    uri: str,
-    first: int,
-    last: int,
-    vector_versions: Sequence[int] = (),
-    schema_of: int | None = None,
-) -> DataFrame:
-    """The change feed of commits `first` to `last`: the table's columns and Delta's three.
+@dataclass(frozen=True)
+class ChangeFeed:
+    """The change feed of commits `first` to `last` of the table at `uri`, in the schema of the last.
 
-    The columns are those of version `schema_of`, by default `last`; only Delta's own reader knows another.
     `vector_versions` are commits whose deletion vectors are compared together: each file is read once for all of them.
     """
-    if not has_own_reader(spark):
-        return read_changes_public(spark, uri, first, last)
-    feed = OwnFeed(TableVersion.opened(spark, uri, last if schema_of is None else schema_of), first, last)
-    return read_with_vectors(feed, frozenset(vector_versions)) if vector_versions else feed.changes()
+
+    spark: SparkSession
+    uri: str
+    first: int
+    last: int
+    vector_versions: tuple[int, ...] = ()
+
+    def rows(self, first: int, last: int) -> DataFrame:
+        """The rows of some of its commits: the table's columns and Delta's three."""
+        if not has_own_reader(self.spark):
+            return read_changes_public(self.spark, self.uri, first, last)
+        if vectors := frozenset(version for version in self.vector_versions if first <= version <= last):
+            return read_with_vectors(OwnFeed(self._table, first, last), vectors)
+        return self._others.where(F.col(COMMIT_VERSION).between(first, last))
+
+    @cached_property
+    def _others(self) -> DataFrame:
+        """What all its other commits yield, put together once; files are chosen by version when it is read."""
+        return OwnFeed(self._table, self.first, self.last).changes_without(self.vector_versions)
+
+    @cached_property
+    def _table(self) -> TableVersion:
+        return TableVersion.opened(self.spark, self.uri, self.last)
+
+
+def read_changes(
+    spark: SparkSession, uri: str, first: int, last: int, vector_versions: Sequence[int] = ()
+) -> DataFrame:
+    """The change feed of commits `first` to `last`, in the schema of the last; `vector_versions` as for ChangeFeed."""
+    return ChangeFeed(spark, uri, first, last, tuple(vector_versions)).rows(first, last)
 
 
 def feed_rows(

@@ -70,11 +70,11 @@ def count_rows(commit: CommitFile, footer_rows: FooterRows) -> RowCount:
     return _from_data_files(commit, footer_rows)
 
 
-def changed_rows(commit: CommitFile, footer_rows: FooterRows) -> int:
-    """Old and new rows of what the commit changed, where it tells; it may rewrite many more."""
+def changed_rows(commit: CommitFile, read: RowCount) -> int:
+    """Old and new rows of what the commit changed, where it tells; it may rewrite many more, which are `read`."""
     rewrites = ("DELETE", "UPDATE", "MERGE")
     told = _told(_CHANGE_METRICS[commit.operation], commit) if commit.operation in rewrites else None
-    return (told or count_rows(commit, footer_rows)).rows
+    return (told or read).rows
 
 
 def paired(commit: CommitFile) -> tuple[tuple[FileAction, FileAction], ...]:

@@ -34,6 +34,8 @@ def spark_settings(extra: Mapping[str, str] | None = None, packages: Sequence[st
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.session.timeZone": "UTC",
+        # Remembering where in Python each column was made costs several calls of the JVM for each.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.log.level": "ERROR",
     }

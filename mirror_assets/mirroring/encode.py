@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from mirror_assets.config import Changes, TableSettings
 from mirror_assets.delta.append import AppendSlice, encode_appends
@@ -10,6 +10,7 @@ from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.feed import FeedSlice, RunRows, encode_changes
 from mirror_assets.delta.net import NetSlice, encode_net
 from mirror_assets.delta.plan import PlannedSlice
+from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.delta.reader import read_changes
 from mirror_assets.delta.row_tracking import TrackedNames, TrackedRange, read_tracked
 from mirror_assets.delta.snapshot import SnapshotSlice, encode_snapshot
@@ -49,10 +50,14 @@ def encode_slice(
         added = append_slice(work.table, planned, columns)
         return Encoded(ChangeCounts(insert=encode_appends(work.spark(), added, folder, compression, footer)))
     if kind is SliceKind.NET:
-        return Encoded(ChangeCounts(**_encode_net(work, planned, columns, folder, compression, footer)))
+        return Encoded(_counts(_encode_net(work, planned, columns, folder, compression, footer)))
     feed = feed_slice(work.table, planned, columns)
     encoded = encode_changes(work.spark(), feed, folder, compression, footer)
-    return Encoded(ChangeCounts(**encoded.read), encoded.runs)
+    return Encoded(_counts(encoded.read), encoded.runs)
+
+
+def _counts(read: ReadRows) -> ChangeCounts:
+    return ChangeCounts(**asdict(read))
 
 
 def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> FeedSlice:
@@ -81,7 +86,7 @@ def _encode_net(
     folder: str,
     compression: str,
     footer: dict[str, str],
-) -> dict[str, int]:
+) -> ReadRows:
     table, keys, spark = str(work.table.name), work.table.mirror_keys, work.spark()
     with spark_errors(work.table.source):
         if work.table.changes is Changes.ROW_TRACKING:

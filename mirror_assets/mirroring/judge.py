@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from mirror_assets.audit.finding import Finding
 from mirror_assets.audit.order import Feed, row_order
+from mirror_assets.audit.repeats import RepeatedKeys, repeated_keys
 from mirror_assets.audit.staged import (
     StagedSlice,
     key_presence,
@@ -17,7 +18,7 @@ from mirror_assets.audit.staged import (
     row_counts,
     schema_compatibility,
 )
-from mirror_assets.audit.uniqueness import RepeatedKeys, key_uniqueness, repeated_keys, version_uniqueness
+from mirror_assets.audit.uniqueness import key_uniqueness, version_uniqueness
 from mirror_assets.delta.commits import Commit, vector_versions
 from mirror_assets.delta.schema import parse_schema
 from mirror_assets.delta.spark_errors import SparkFailed

@@ -56,9 +56,9 @@ def test_small_commits_share_a_part_and_large_ones_have_their_own() -> None:
     )
 
 
-def test_a_commit_that_needs_no_pairing_has_parts_to_itself_from_a_quarter_of_one_on() -> None:
-    commits = [change(version, rows=n) for version, n in enumerate([1, 3, 1, 1, 2, 21])]
-    assert spread_commits(commits, 10) == (
+def test_a_commit_that_needs_no_pairing_has_parts_to_itself_from_an_eighth_of_one_on() -> None:
+    commits = [change(version, rows=n) for version, n in enumerate([1, 3, 1, 1, 2, 33])]
+    assert spread_commits(commits, 16) == (
         CommitSpread(0, 0, 1),
         CommitSpread(1, 1, 1, unpaired=True),
         CommitSpread(2, 2, 1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.cut import CommitSpread
-from mirror_assets.delta.feed import EncodedRun, FeedSlice, encode_changes, landing_rows
+from mirror_assets.delta.feed import FeedSlice, encode_changes, encoded_runs, in_order
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.reader import read_changes
 from mirror_assets.delta.spark_errors import DataFileMissing, DuplicateKey
@@ -84,14 +84,13 @@ def test_replaying_the_parts_gives_the_source(
         read = encode_changes(spark, slice_, str(folder), "zstd", {}).read
         _replay(rows, folder)
         assert rows == _source(spark, history.uri, last)
-        assert sum(read.values()) == read_changes(spark, history.uri, first, last).count()
+        assert sum(astuple(read)) == read_changes(spark, history.uri, first, last).count()
 
 
 def test_the_plan_has_one_shuffle_one_sort_and_one_window(spark: SparkSession, tmp_path: Path) -> None:
     history = random_history(spark, tmp_path / "t", seed=4, commits=3, deletion_vectors=False)
     slice_ = _slice(history.uri, 1, history.tip, 2)
-    (run,) = slice_.runs(spark)
-    frame = landing_rows([EncodedRun(spark, slice_, run)], _COLUMNS, {})
+    frame = in_order(encoded_runs(spark, slice_, {}))
     plan = frame._jdf.queryExecution().executedPlan().toString()
     operators = [line.strip(" +-:").split(" ")[0] for line in plan.splitlines()]
     assert operators.count("Exchange") == 1

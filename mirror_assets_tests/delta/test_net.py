@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.net import NetSlice, encode_net, net_rows
+from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.delta.reader import read_changes
 from mirror_assets.delta.spark_errors import DuplicateKey, RowIdsUnfit
 from mirror_assets.markers import ROW_MARKER, Marker
@@ -54,7 +55,7 @@ def test_what_came_and_went_lands_nothing_and_all_else_once(
         4: (Marker.UPDATE, "twice"),
         5: (Marker.UPDATE, "same"),
     }
-    assert counts == {"insert": 1, "update_preimage": 2, "update_postimage": 2, "delete": 1}
+    assert counts == ReadRows(insert=1, update_preimage=2, update_postimage=2, delete=1)
 
 
 def test_a_stamp_tells_what_has_not_changed(spark: SparkSession, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from mirror_assets.delta.actions import CommitFile, FileAction
 from mirror_assets.delta.commits import describe
+from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.delta.rows import FOOTERS_PER_COMMIT, RowCount, count_rows, sampled_rows
 
 
@@ -130,3 +131,12 @@ def test_bytes_are_those_that_the_feed_reads() -> None:
 def test_a_commit_without_a_time_has_its_files() -> None:
     assert describe(CommitFile(0), 77, _gone).timestamp_ms == 77
     assert describe(CommitFile(0, timestamp_ms=5), 77, _gone).timestamp_ms == 5
+
+
+def test_what_the_log_alone_tells_of_the_kinds_of_rows() -> None:
+    one, other = _file("a", records=3), _file("b", records=4)
+    assert describe(CommitFile(0, added=(one, other)), 0, _gone).told == ReadRows(insert=7)
+    assert describe(CommitFile(0, removed=(one,)), 0, _gone).told == ReadRows(delete=3)
+    assert describe(CommitFile(0, added=(one,), removed=(other,)), 0, _gone).told is None
+    assert describe(CommitFile(0, added=(one,), change_files=(other,)), 0, _gone).told is None
+    assert describe(CommitFile(0, added=(_file("c", size=9),)), 0, _gone).told is None
