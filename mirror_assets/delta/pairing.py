@@ -132,15 +132,18 @@ def _slim(
     is_new, hash_ = is_new_row(), F.hash(*(F.col(quoted(key)) for key in keys))
     return changes.select(
         _part(run, hash_).alias(ours.part),
-        _order(run, hash_).alias(ours.order),
+        _order(hash_).alias(ours.order),
         is_new.alias(ours.is_new),
         *values_where(is_new, changes, columns, keys),
     )
 
 
-def _order(run: Run, hash_: Column) -> Column:
-    """By commit, then by the key's hash: Spark sorts by eight bytes of the first column, and looks further at a tie."""
-    commit = F.shiftleft(F.col(COMMIT_VERSION) - run.first, 32)
+def _order(hash_: Column) -> Column:
+    """By commit, then by the key's hash: Spark sorts by eight bytes of the first column, and looks further at a tie.
+
+    No number of this slice is in it: Spark would compile the sort anew for every slice.
+    """
+    commit = F.shiftleft(F.col(COMMIT_VERSION), 32)
     return commit.bitwiseOR(hash_.cast("long").bitwiseAND(_LOW_HALF))
 
 
