@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.delta.chunks import FileChunk
@@ -33,18 +33,23 @@ def encode_snapshot(
 
     Raises DataFileMissing, SparkOutOfSpace and SparkFailed, and SourceUnreadable as `read_files` does.
     """
-    count = Observation()
     with spark_errors(folder):
-        rows = snapshot_rows(spark, slice_, footer).observe(count, F.count(F.lit(1)).alias("rows"))
-        write_parts(rows, folder, compression)
-        return int(count.get["rows"])
+        source = _source(spark, slice_)
+        write_parts(snapshot_rows(source, slice_, footer), folder, compression)
+        return _rows(source)
 
 
-def snapshot_rows(spark: SparkSession, slice_: SnapshotSlice, footer: Mapping[str, str]) -> DataFrame:
+def snapshot_rows(source: DataFrame, slice_: SnapshotSlice, footer: Mapping[str, str]) -> DataFrame:
     """The landed rows; fewer partitions than the scan has are merged without a shuffle."""
-    source = (
-        read_files(spark, slice_.uri, slice_.version, slice_.chunk)
-        if slice_.chunk
-        else read_version(spark, slice_.uri, slice_.version)
-    )
     return source.select(*inserted_row(source, slice_.columns, footer)).coalesce(slice_.parts)
+
+
+def _rows(source: DataFrame) -> int:
+    """Rows of its files, reading no column; counting them on the way costs far more, and `count` asks the log alone."""
+    return int(source.agg(F.coalesce(F.sum(F.lit(1)), F.lit(0))).collect()[0][0])
+
+
+def _source(spark: SparkSession, slice_: SnapshotSlice) -> DataFrame:
+    if slice_.chunk:
+        return read_files(spark, slice_.uri, slice_.version, slice_.chunk)
+    return read_version(spark, slice_.uri, slice_.version)
