@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import accumulate
@@ -66,10 +66,11 @@ class RepeatedKeys:
     def undecided(self, most: int) -> pa.Table:
         """Rows of keys whose markers would also allow another order; of up to `most` keys, spread evenly.
 
-        Where a row inserts, updates or deletes what the one before it has left, all others are decided.
+        Decided are an INSERT with its UPDATE and an UPDATE with its DELETE alone: all else that makes sense makes sense
+        in another order, too.
         """
         rows = self.ordered
-        starts = pc.indices_nonzero(pc.invert(self._follows_same(rows)))
+        starts = pc.indices_nonzero(pc.invert(follows_same(rows, self.keys)))
         first, second = (rows[MARKER].take(pc.add(starts, offset)) for offset in (0, 1))
         decided = reduce(
             pc.or_,
@@ -85,20 +86,28 @@ class RepeatedKeys:
         """Whether one of the ordered rows updates what the one before it has updated: only values tell them apart."""
         is_update = pc.equal(rows[MARKER], int(Marker.UPDATE)).combine_chunks()
         both = pc.and_(is_update[1:], is_update[: max(0, len(rows) - 1)])
-        return bool(pc.any(pc.and_(both, self._follows_same(rows)[1:])).as_py())
-
-    def _follows_same(self, rows: pa.Table) -> pa.Array:
-        """Whether each row has the key of the one before it."""
-        if not len(rows):
-            return pa.array([], pa.bool_())
-        columns = [rows[key].combine_chunks() for key in self.keys]
-        same = reduce(pc.and_, (pc.equal(column[:-1], column[1:]) for column in columns))
-        return pa.concat_arrays([pa.array([False]), same])
+        return bool(pc.any(pc.and_(both, follows_same(rows, self.keys)[1:])).as_py())
 
     def _numbers(self, rows: pa.Table) -> pa.Array:
         """The number of each row's key, from 0."""
-        begins = pc.invert(self._follows_same(rows)).cast(pa.uint64())
+        begins = pc.invert(follows_same(rows, self.keys)).cast(pa.uint64())
         return pc.subtract(pc.cumulative_sum(begins), pa.scalar(1, pa.uint64()))
+
+
+def follows_same(rows: pa.Table, keys: Sequence[str]) -> pa.Array:
+    """Whether each row has the key of the one before it."""
+    if not len(rows):
+        return pa.array([], pa.bool_())
+    columns = [rows[key].combine_chunks() for key in keys]
+    same = reduce(pc.and_, (_equal(column[1:], column[:-1]) for column in columns))
+    return pa.concat_arrays([pa.array([False]), same])
+
+
+def _equal(values: pa.Array, others: pa.Array) -> pa.Array:
+    """NaN is one key, as in Spark."""
+    same = pc.equal(values, others)
+    is_float = pa.types.is_floating(values.type)
+    return pc.or_(same, pc.and_(pc.is_nan(values), pc.is_nan(others))) if is_float else same
 
 
 def repeated_keys(staged: StagedSlice) -> RepeatedKeys:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.audit.finding import Finding
-from mirror_assets.audit.repeats import MARKER, PLACE, VERSION, RepeatedKeys, shown_key, shown_place
+from mirror_assets.audit.repeats import MARKER, PLACE, VERSION, RepeatedKeys, follows_same, shown_key, shown_place
 from mirror_assets.audit.staged import StagedSlice
 from mirror_assets.delta.columns import quoted
 from mirror_assets.delta.spark_errors import spark_errors
@@ -68,7 +67,7 @@ def _impossible(staged: StagedSlice, repeated: RepeatedKeys) -> list[str]:
     """Rows whose marker can't follow that of the key's row before."""
     ordered = repeated.ordered
     before, after = ordered.slice(0, max(0, len(ordered) - 1)), ordered.slice(1)
-    is_same = reduce(pc.and_, (pc.equal(before[key], after[key]) for key in repeated.keys))
+    is_same = follows_same(ordered, repeated.keys).slice(1)
     was_there = pc.not_equal(before[MARKER], int(Marker.DELETE))
     inserts = pc.equal(after[MARKER], int(Marker.INSERT))
     is_again = pc.fill_null(pc.equal(before[VERSION], after[VERSION]), fill_value=False)
