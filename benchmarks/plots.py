@@ -13,6 +13,7 @@ from benchmarks.result import Case
 mpl.use("Agg")
 
 from matplotlib import pyplot as plt
+from matplotlib.ticker import MaxNLocator
 
 _DOTS = 120
 
@@ -32,6 +33,8 @@ def growth(cases: Sequence[Case], axis: str, title: str, file: Path) -> None:
             seconds = [cost.seconds for cost in case.ways[way]]
             axes.plot([case.size] * len(seconds), seconds, ".", color=line.get_color(), alpha=0.4)
     axes.set(xlabel=axis, ylabel="seconds", title=title, xlim=(0, None), ylim=(0, None))
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.legend()
     axes.grid(alpha=0.3)
     figure.savefig(file, dpi=_DOTS)

@@ -95,19 +95,12 @@ class RepeatedKeys:
 
 
 def follows_same(rows: pa.Table, keys: Sequence[str]) -> pa.Array:
-    """Whether each row has the key of the one before it."""
+    """Whether each row has the key of the one before it. Keys are never NULL nor floating-point by then."""
     if not len(rows):
         return pa.array([], pa.bool_())
     columns = [rows[key].combine_chunks() for key in keys]
-    same = reduce(pc.and_, (_equal(column[1:], column[:-1]) for column in columns))
+    same = reduce(pc.and_, (pc.equal(column[1:], column[:-1]) for column in columns))
     return pa.concat_arrays([pa.array([False]), same])
-
-
-def _equal(values: pa.Array, others: pa.Array) -> pa.Array:
-    """NaN is one key, as in Spark."""
-    same = pc.equal(values, others)
-    is_float = pa.types.is_floating(values.type)
-    return pc.or_(same, pc.and_(pc.is_nan(values), pc.is_nan(others))) if is_float else same
 
 
 def repeated_keys(staged: StagedSlice) -> RepeatedKeys:

@@ -16,11 +16,10 @@ from mirror_assets.markers import ROW_MARKER
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.landing.staging import new_record
 
-Row = tuple[float, str, int]
-_LONG = pa.int64()
+Row = tuple[int, str, int]
 
 
-def staged_rows(folder: Path, parts: Sequence[Sequence[Row]], id_type: pa.DataType = _LONG) -> StagedSlice:
+def staged_rows(folder: Path, parts: Sequence[Sequence[Row]]) -> StagedSlice:
     """A slice of changes with two key columns, whose parts hold these rows: key, key, marker."""
     store, staged = LocalStore(folder), []
     for index, rows in enumerate(parts):
@@ -29,7 +28,7 @@ def staged_rows(folder: Path, parts: Sequence[Sequence[Row]], id_type: pa.DataTy
             name=f"part-{index:05d}.parquet", etag="e", bytes=1, sha256=None, markers=MarkerCounts(inserts=len(rows))
         )
         staged.append(part)
-        columns = {"id": pa.array(ids, id_type), "place": pa.array(places, pa.string())}
+        columns = {"id": pa.array(ids, pa.int64()), "place": pa.array(places, pa.string())}
         table = pa.table(columns | {ROW_MARKER: pa.array(markers, pa.int32())})
         path = store.local_path(_record(tuple(staged)).folder.part(part.name))
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise, permutations
-from pathlib import Path
 from random import Random
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,11 +64,3 @@ def test_of_many_keys_some_are_taken_from_everywhere(tmp_path_factory: pytest.Te
     rows: list[Row] = [(key, "a", _UPDATE) for _ in range(2) for key in range(100)]
     undecided = repeated_keys(staged_rows(tmp_path_factory.mktemp("slice"), [rows])).undecided(10)
     assert sorted(undecided["key0"].to_pylist()) == sorted([*range(0, 100, 10)] * 2)
-
-
-def test_not_a_number_is_one_key(tmp_path: Path) -> None:
-    nan = float("nan")
-    rows = [(nan, "a", _UPDATE), (0.5, "a", _UPDATE), (nan, "a", _UPDATE), (1.5, "a", _DELETE)]
-    repeated = repeated_keys(staged_rows(tmp_path, [rows], pa.float64()))
-    undecided = repeated.undecided(_MOST)
-    assert (len(repeated), len(undecided), repeated.are_updated_twice(undecided)) == (1, 2, True)
