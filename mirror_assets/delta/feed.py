@@ -102,7 +102,7 @@ def encode_changes(
     """
     with spark_errors(folder):
         runs = encoded_runs(spark, slice_, footer)
-        write_parts(in_order(runs), folder, compression)
+        write_parts(in_order(spark, runs), folder, compression)
         landed = tuple(run.landed() for run in runs)
         return EncodedChanges(sum((run.read for run in runs), ReadRows()), landed)
 
@@ -115,8 +115,12 @@ def encoded_runs(spark: SparkSession, slice_: FeedSlice, footer: Mapping[str, st
     return [EncodedRun(feed, slice_, run, told.get(run.first), footer) for run in runs]
 
 
-def in_order(runs: Sequence[EncodedRun]) -> DataFrame:
-    """The landed rows of the runs: Spark keeps the order of what it puts together."""
+def in_order(spark: SparkSession, runs: Sequence[EncodedRun]) -> DataFrame:
+    """The landed rows of the runs: Spark keeps the order of what it puts together.
+
+    Where it finds the runs to be cut in the same way, it would put their parts together one by one; it must not.
+    """
+    spark.conf.set("spark.sql.unionOutputPartitioning", "false")
     return reduce(DataFrame.union, (run.rows for run in runs))
 
 

@@ -90,7 +90,7 @@ def test_replaying_the_parts_gives_the_source(
 def test_the_plan_has_one_shuffle_one_sort_and_one_window(spark: SparkSession, tmp_path: Path) -> None:
     history = random_history(spark, tmp_path / "t", seed=4, commits=3, deletion_vectors=False)
     slice_ = _slice(history.uri, 1, history.tip, 2)
-    frame = in_order(encoded_runs(spark, slice_, {}))
+    frame = in_order(spark, encoded_runs(spark, slice_, {}))
     plan = frame._jdf.queryExecution().executedPlan().toString()
     operators = [line.strip(" +-:").split(" ")[0] for line in plan.splitlines()]
     assert operators.count("Exchange") == 1
@@ -169,3 +169,23 @@ def test_what_must_be_paired_is_paired(spark: SparkSession, tmp_path: Path, stat
     (run,) = encoded.runs
     assert run.version == (2 if unpaired else None)
     assert run.rows == sum(1 for _ in _landed(tmp_path / "out"))
+
+
+def test_each_run_has_files_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    spark.sql(
+        f"CREATE TABLE delta.`{uri}` (id INT, part INT, name STRING, amount DECIMAL(10, 2)) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    spark.sql(f"INSERT INTO delta.`{uri}` SELECT id, 0, 'a', 1 FROM range(1, 10, 1, 1)")
+    spark.sql(f"UPDATE delta.`{uri}` SET name = 'b' WHERE id < 4")
+    spark.sql(f"INSERT INTO delta.`{uri}` VALUES (20, 0, 'c', 1)")
+    slice_ = _in_runs(_slice(uri, 1, 3, 1), mixed=False)
+    for paired in (None, 1):
+        spreads = tuple(
+            replace(spread, unpaired=index != paired, told=None) for index, spread in enumerate(slice_.spreads)
+        )
+        folder = tmp_path / f"out-{paired}"
+        encoded = encode_changes(spark, replace(slice_, spreads=spreads), str(folder), "zstd", {})
+        assert [pq.read_metadata(file).num_rows for file in sorted(folder.glob("*.parquet"))] == [9, 3, 1]
+        assert [run.version for run in encoded.runs] == [1, 2 if paired is None else None, 3]
