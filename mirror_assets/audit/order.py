@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import accumulate
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -90,20 +89,15 @@ def _found(spark: SparkSession, staged: StagedSlice, feed: Feed, rows: pa.Table)
     place = _rows_before(staged, file.getField("file_name")) + file.getField("row_index")
     deleted = F.col(ROW_MARKER) == int(Marker.DELETE)
     values = F.xxhash64(*(F.col(quoted(column.name)) for column in feed.columns))
-    parts = written.where(file.getField("file_name").isin(_names(staged)))
+    parts = written.where(file.getField("file_name").isin(list(staged.rows_before)))
     hashes = parts.select(place.alias(PLACE), F.when(~deleted, values).alias("found_hash"))
     return hashes.join(F.broadcast(known), PLACE)
 
 
 def _rows_before(staged: StagedSlice, file: Column) -> Column:
     """The number of rows in the parts before the one of this name."""
-    before = accumulate((part.markers.total for part in staged.record.parts), initial=0)
-    pairs = zip(_names(staged), before, strict=False)
-    return F.element_at(F.create_map(*(F.lit(value) for pair in pairs for value in pair)), file)
-
-
-def _names(staged: StagedSlice) -> list[str]:
-    return [part.name for part in staged.record.parts]
+    before = staged.rows_before.items()
+    return F.element_at(F.create_map(*(F.lit(value) for pair in before for value in pair)), file)
 
 
 def _expected(spark: SparkSession, staged: StagedSlice, feed: Feed, chosen: DataFrame) -> DataFrame:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,9 +32,8 @@ def shown_key(record: SliceRecord, row: Mapping[str, object]) -> str:
 
 def shown_place(staged: StagedSlice, place: int) -> str:
     """Where a row of this place is, as readable text."""
-    ends = list(accumulate(part.markers.total for part in staged.record.parts))
-    index = bisect_right(ends, place)
-    return f"row {place - (ends[index - 1] if index else 0)} of {staged.record.parts[index].name}"
+    part, before = [found for found in staged.rows_before.items() if found[1] <= place][-1]
+    return f"row {place - before} of {part}"
 
 
 @dataclass(frozen=True)

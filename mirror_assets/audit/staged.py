@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,6 +38,12 @@ class StagedSlice:
     def paths(self) -> tuple[str, ...]:
         """All parts, in order."""
         return tuple(self.path(part.name) for part in self.record.parts)
+
+    @property
+    def rows_before(self) -> dict[str, int]:
+        """The number of rows in all parts before each, by the part's name, in order."""
+        before = accumulate((part.markers.total for part in self.record.parts), initial=0)
+        return {part.name: rows for part, rows in zip(self.record.parts, before, strict=False)}
 
     @contextmanager
     def open(self, path: str) -> Iterator[pq.ParquetFile]:

@@ -34,6 +34,15 @@ _MIXED_MERGE = (
 )
 
 
+def _empty(spark: SparkSession, folder: Path) -> str:
+    """The URI of a new table with a feed."""
+    spark.sql(
+        f"CREATE TABLE delta.`{folder}` (id INT, part INT, name STRING, amount DECIMAL(10, 2)) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    return str(folder)
+
+
 def _slice(uri: str, first: int, last: int, parts_each: int, columns: tuple[LandedColumn, ...] = _COLUMNS) -> FeedSlice:
     versions = range(first, last + 1)
     spreads = tuple(CommitSpread(version, index * parts_each, parts_each) for index, version in enumerate(versions))
@@ -122,11 +131,7 @@ def test_footers_carry_the_receipt_and_optional_columns(spark: SparkSession, tmp
 
 
 def test_two_rows_of_one_key_in_a_commit_are_refused_with_examples(spark: SparkSession, tmp_path: Path) -> None:
-    uri = str(tmp_path / "t")
-    spark.sql(
-        f"CREATE TABLE delta.`{uri}` (id INT, part INT, name STRING, amount DECIMAL(10, 2)) USING delta "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
+    uri = _empty(spark, tmp_path / "t")
     spark.sql(f"INSERT INTO delta.`{uri}` VALUES (1, 0, 'a', 1), (7, 0, 'b', 1), (7, 0, 'c', 1)")
     with pytest.raises(DuplicateKey, match="id=7") as caught:
         encode_changes(spark, _slice(uri, 1, 1, 1), str(tmp_path / "out"), "zstd", {})
@@ -152,11 +157,7 @@ def test_a_vacuumed_file_is_a_clear_error(spark: SparkSession, tmp_path: Path) -
     ],
 )
 def test_what_must_be_paired_is_paired(spark: SparkSession, tmp_path: Path, statement: str, *, unpaired: bool) -> None:
-    uri = str(tmp_path / "t")
-    spark.sql(
-        f"CREATE TABLE delta.`{uri}` (id INT, part INT, name STRING, amount DECIMAL(10, 2)) USING delta "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
+    uri = _empty(spark, tmp_path / "t")
     spark.sql(f"INSERT INTO delta.`{uri}` SELECT id, 0, 'a', 1 FROM range(1, 10, 1, 1)")
     spark.sql(statement.format(t=f"delta.`{uri}`"))
     slice_ = _slice(uri, 2, 2, 1)
@@ -172,11 +173,7 @@ def test_what_must_be_paired_is_paired(spark: SparkSession, tmp_path: Path, stat
 
 
 def test_each_run_has_files_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
-    uri = str(tmp_path / "t")
-    spark.sql(
-        f"CREATE TABLE delta.`{uri}` (id INT, part INT, name STRING, amount DECIMAL(10, 2)) USING delta "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
+    uri = _empty(spark, tmp_path / "t")
     spark.sql(f"INSERT INTO delta.`{uri}` SELECT id, 0, 'a', 1 FROM range(1, 10, 1, 1)")
     spark.sql(f"UPDATE delta.`{uri}` SET name = 'b' WHERE id < 4")
     spark.sql(f"INSERT INTO delta.`{uri}` VALUES (20, 0, 'c', 1)")
