@@ -14,18 +14,15 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from mirror_assets.audit.finding import Finding
-from mirror_assets.audit.repeats import MARKER, PLACE, VERSION, RepeatedKeys, aliases, shown_key, shown_place
+from mirror_assets.audit.key_look import SAMPLES, KeyLook
+from mirror_assets.audit.keyed_rows import MARKER, PLACE, VERSION, aliases
+from mirror_assets.audit.repeats import are_updated_twice, shown_key, shown_place
 from mirror_assets.audit.staged import StagedSlice
 from mirror_assets.delta.columns import LandedColumn, landed_value, quoted
 from mirror_assets.delta.feed_columns import COMMIT_VERSION, is_new_row
 from mirror_assets.delta.reader import read_changes
 from mirror_assets.delta.spark_errors import spark_errors
-from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import ROW_MARKER, Marker
-
-_SAMPLES = 5
-# Of more keys than these, so many are compared, spread evenly: an encoder that errs, errs by rule.
-_MOST_KEYS = 1_000
 
 
 @dataclass(frozen=True)
@@ -37,24 +34,23 @@ class Feed:
     vector_versions: tuple[int, ...] = ()
 
 
-def row_order(spark: Callable[[], SparkSession], staged: StagedSlice, repeated: RepeatedKeys, feed: Feed) -> Finding:
+def row_order(spark: Callable[[], SparkSession], staged: StagedSlice, look: KeyLook, feed: Feed) -> Finding:
     """Keys with several changes appear in commit order, where their markers would also allow another order.
 
     A session starts only when there are such keys: the order of different keys is free. Values are read only where a
     key is updated twice: nothing else tells these rows apart. Raises SparkFailed and its like.
     """
-    is_ordered = staged.record.kind is SliceKind.CHANGES and len(repeated) > 0
-    rows = repeated.undecided(_MOST_KEYS) if is_ordered else None
-    keys = rows.group_by(list(repeated.keys)).aggregate([]) if rows else None
+    rows, names = look.undecided, aliases(staged.record)
+    keys = rows.group_by(names).aggregate([]) if rows else None
     figures: dict[str, int | float | str] = {
-        "repeated_keys": len(repeated),
+        "repeated_keys": look.repeated,
         "keys_compared": len(keys) if keys else 0,
     }
     if not rows:
         return Finding("row_order", (), figures)
     with spark_errors(f"the feed of {feed.uri}"):
-        by_values = feed if repeated.are_updated_twice(rows) else replace(feed, columns=())
-        wrong = _differences(spark(), staged, rows, keys, by_values).limit(_SAMPLES).collect()
+        by_values = feed if are_updated_twice(rows, names) else replace(feed, columns=())
+        wrong = _differences(spark(), staged, rows, keys, by_values).limit(SAMPLES).collect()
     problems = tuple(
         f"key {shown_key(staged.record, row.asDict())}: its change number {row['nth']} is "
         f"{_change(row['found_marker'])} in {_place(staged, row['place'])}, "

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.audit.finding import Finding
-from mirror_assets.audit.repeats import MARKER, PLACE, VERSION, RepeatedKeys, follows_same, shown_key, shown_place
+from mirror_assets.audit.key_look import SAMPLES, KeyLook, Wrong
+from mirror_assets.audit.keyed_rows import MARKER, PLACE
+from mirror_assets.audit.repeats import shown_key, shown_place
 from mirror_assets.audit.staged import StagedSlice
 from mirror_assets.delta.columns import quoted
 from mirror_assets.delta.spark_errors import spark_errors
@@ -18,7 +19,6 @@ from mirror_assets.delta.versions import read_version
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import Marker
 
-_SAMPLES = 5
 _IMPOSSIBLE = {
     Marker.INSERT: "is inserted while it is there, so the source has two rows of it",
     Marker.UPDATE: "is updated twice in one commit, or while it is not there",
@@ -27,18 +27,14 @@ _IMPOSSIBLE = {
 }
 
 
-def key_uniqueness(staged: StagedSlice, repeated: RepeatedKeys, data_commits: int) -> Finding:
+def key_uniqueness(staged: StagedSlice, look: KeyLook) -> Finding:
     """At most one change per key and commit, and none that can't follow the one before it.
 
     A key can't have more rows than the slice has commits with data. It can't be inserted while it is there, nor changed
     or deleted while it isn't: then the source has two rows of one key, or changes are in a wrong order.
     """
-    is_changes = staged.record.kind is SliceKind.CHANGES
-    allowed = data_commits if is_changes else 1
-    problems = _too_many(staged, repeated.counted, allowed)
-    if is_changes and len(repeated) and not problems:
-        problems = _impossible(staged, repeated)
-    return Finding("key_uniqueness", tuple(problems), {"repeated_keys": len(repeated)})
+    problems = _too_many(staged, look) or _impossible(staged, look.impossible)
+    return Finding("key_uniqueness", tuple(problems), {"repeated_keys": look.repeated})
 
 
 def version_uniqueness(spark: SparkSession, uri: str, version: int, keys: Sequence[str]) -> Finding:
@@ -46,7 +42,7 @@ def version_uniqueness(spark: SparkSession, uri: str, version: int, keys: Sequen
     columns = [F.col(quoted(key)).alias(f"key{index}") for index, key in enumerate(keys)]
     with spark_errors(f"the keys of {uri}"):
         counted = read_version(spark, uri, version).groupBy(*columns).agg(F.count(F.lit(1)).alias("rows"))
-        twice = counted.where(F.col("rows") > 1).limit(_SAMPLES).collect()
+        twice = counted.where(F.col("rows") > 1).limit(SAMPLES).collect()
     problems = tuple(
         f"key {', '.join(f'{key}={value!r}' for key, value in zip(keys, row, strict=False))} has {row[-1]} rows"
         for row in twice
@@ -54,36 +50,24 @@ def version_uniqueness(spark: SparkSession, uri: str, version: int, keys: Sequen
     return Finding("key_uniqueness", problems)
 
 
-def _too_many(staged: StagedSlice, counted: pa.Table, allowed: int) -> list[str]:
-    twice = counted.filter(pc.field("rows") > allowed)
-    problems = [
-        f"key {shown_key(staged.record, row)} has {row['rows']} rows {_where(staged, allowed)}"
-        for row in twice.slice(0, _SAMPLES).to_pylist()
-    ]
-    return [*problems, *_and_more(len(twice), "keys")]
+def _too_many(staged: StagedSlice, look: KeyLook) -> list[str]:
+    appended = staged.record.kind is SliceKind.APPENDS
+    where = "that were appended" if appended else f"in {look.allowed} commit{'s' if look.allowed > 1 else ''}"
+    keys = [f"key {shown_key(staged.record, row)} has {row['rows']} rows {where}" for row in _shown(look.too_many)]
+    return [*keys, *_and_more(look.too_many, "keys")]
 
 
-def _impossible(staged: StagedSlice, repeated: RepeatedKeys) -> list[str]:
-    """Rows whose marker can't follow that of the key's row before."""
-    ordered = repeated.ordered
-    before, after = ordered.slice(0, max(0, len(ordered) - 1)), ordered.slice(1)
-    is_same = follows_same(ordered, repeated.keys).slice(1)
-    was_there = pc.not_equal(before[MARKER], int(Marker.DELETE))
-    inserts = pc.equal(after[MARKER], int(Marker.INSERT))
-    is_again = pc.fill_null(pc.equal(before[VERSION], after[VERSION]), fill_value=False)
-    wrong = after.filter(pc.and_(is_same, pc.or_(is_again, pc.equal(was_there, inserts))))
+def _impossible(staged: StagedSlice, wrong: Wrong) -> list[str]:
     problems = [
         f"key {shown_key(staged.record, row)} {_IMPOSSIBLE[Marker(row[MARKER])]}: {shown_place(staged, row[PLACE])}"
-        for row in wrong.slice(0, _SAMPLES).to_pylist()
+        for row in _shown(wrong)
     ]
-    return [*problems, *_and_more(len(wrong), "rows")]
+    return [*problems, *_and_more(wrong, "rows")]
 
 
-def _where(staged: StagedSlice, commits: int) -> str:
-    if staged.record.kind is SliceKind.APPENDS:
-        return "that were appended"
-    return f"in {commits} commit{'s' if commits > 1 else ''}"
+def _shown(wrong: Wrong) -> Iterable[Mapping[str, Any]]:
+    return () if wrong.samples is None else wrong.samples.to_pylist()
 
 
-def _and_more(found: int, things: str) -> list[str]:
-    return [f"and {found - _SAMPLES} more {things}"] if found > _SAMPLES else []
+def _and_more(wrong: Wrong, things: str) -> list[str]:
+    return [f"and {wrong.found - SAMPLES} more {things}"] if wrong.found > SAMPLES else []

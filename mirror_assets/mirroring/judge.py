@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
 
 from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.key_look import KeyLook, look_at_keys
 from mirror_assets.audit.order import Feed, row_order
-from mirror_assets.audit.repeats import RepeatedKeys, repeated_keys
 from mirror_assets.audit.staged import (
     StagedSlice,
     key_presence,
@@ -79,21 +81,21 @@ def _row_findings(work: TableWork, staged: StagedSlice) -> tuple[Finding, ...]:
     markers, counts = marker_values(staged), row_counts(staged)
     if not markers.passed:
         return (markers, counts, *_not_run(markers, ["key_uniqueness", "row_order"]))
-    repeated = repeated_keys(staged)
-    commits = _commits(work, staged.record) if len(repeated) else ()
-    unique = _uniqueness(work, staged, repeated, commits)
-    order = (_order(work, staged, repeated, commits),) if unique.passed else _not_run(unique, ["row_order"])
+    commits = _Commits(work, staged.record)
+    look = look_at_keys(staged, commits.with_data)
+    unique = _uniqueness(work, staged, look)
+    order = (_order(work, staged, look, commits),) if unique.passed else _not_run(unique, ["row_order"])
     return (markers, counts, unique, *order)
 
 
-def _uniqueness(work: TableWork, staged: StagedSlice, repeated: RepeatedKeys, commits: Sequence[Commit]) -> Finding:
+def _uniqueness(work: TableWork, staged: StagedSlice, look: KeyLook) -> Finding:
     """A key may also be in two chunks: before the first of them lands, all keys of its version are looked at.
 
     A row id can't: it is in the source only once.
     """
     record = staged.record
     if record.chunk is None or record.chunk.number > 1 or not work.table.keys:
-        return key_uniqueness(staged, repeated, sum(commit.changes_data for commit in commits))
+        return key_uniqueness(staged, look)
     return version_uniqueness(work.spark(), work.table.source, record.key.last, record.keys)
 
 
@@ -103,13 +105,27 @@ def _not_run(because: Finding, checks: Iterable[str]) -> tuple[Finding, ...]:
     return tuple(Finding(check, (f"not looked at: {because.check} comes first",)) for check in others)
 
 
-def _commits(work: TableWork, record: SliceRecord) -> tuple[Commit, ...]:
-    return work.log.commits(record.key.first, record.key.last) if record.kind is SliceKind.CHANGES else ()
+@dataclass(frozen=True)
+class _Commits:
+    """The commits of a slice, read from the log when they are asked for, and then once."""
+
+    work: TableWork
+    record: SliceRecord
+
+    @cached_property
+    def all(self) -> tuple[Commit, ...]:
+        return self.work.log.commits(self.record.key.first, self.record.key.last)
+
+    def with_data(self) -> int:
+        """In how many of them a key may have a row; a slice that is no range of changes counts as one."""
+        if self.record.kind is not SliceKind.CHANGES:
+            return 1
+        return sum(commit.changes_data for commit in self.all)
 
 
-def _order(work: TableWork, staged: StagedSlice, repeated: RepeatedKeys, commits: Sequence[Commit]) -> Finding:
+def _order(work: TableWork, staged: StagedSlice, look: KeyLook, commits: _Commits) -> Finding:
     names = {column.name for column in staged.record.columns}
     schema = parse_schema(staged.record.source_schema)
     columns = landed_columns(schema, names.__contains__, keyless=work.table.is_keyless)
-    feed = Feed(work.table.source, columns, vector_versions(commits))
-    return row_order(work.spark, staged, repeated, feed)
+    vectors = vector_versions(commits.all) if look.undecided else ()
+    return row_order(work.spark, staged, look, Feed(work.table.source, columns, vectors))

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.audit.repeats import repeated_keys
+from mirror_assets.audit.keyed_rows import aliases, keyed_rows
+from mirror_assets.audit.repeats import RepeatedKeys, are_updated_twice
+from mirror_assets.audit.staged import StagedSlice
 from mirror_assets.markers import Marker
 from mirror_assets_tests.audit.rows import Row, staged_rows
 
@@ -32,6 +34,11 @@ def _life(stays: Sequence[bool], *, was_there: bool) -> list[int]:
     return markers
 
 
+def _repeated(staged: StagedSlice) -> RepeatedKeys:
+    (every,) = keyed_rows(staged)
+    return RepeatedKeys.among(every, aliases(staged.record))
+
+
 _LIVES = st.lists(st.tuples(st.lists(st.booleans(), min_size=1, max_size=4), st.booleans()), min_size=1, max_size=8)
 
 
@@ -46,7 +53,7 @@ def test_keys_are_undecided_whose_rows_have_another_order_that_makes_sense(
     rows: list[Row] = [(key, "a", next(left[key])) for key in turns]
     size = -(-len(rows) // parts)
     cut = [rows[start : start + size] for start in range(0, len(rows), size)]
-    repeated = repeated_keys(staged_rows(tmp_path_factory.mktemp("slice"), cut))
+    repeated = _repeated(staged_rows(tmp_path_factory.mktemp("slice"), cut))
     open_ = {
         key for key, found in markers.items() if len(found) > 1 and sum(map(_makes_sense, permutations(found))) > 1
     }
@@ -57,10 +64,10 @@ def test_keys_are_undecided_whose_rows_have_another_order_that_makes_sense(
         for key in open_:
             of_key = [row["marker"] for row in undecided.to_pylist() if row["key0"] == key]
             assert of_key == markers[key]
-        assert repeated.are_updated_twice(undecided) == bool(twice)
+        assert are_updated_twice(undecided, repeated.keys) == bool(twice)
 
 
 def test_of_many_keys_some_are_taken_from_everywhere(tmp_path_factory: pytest.TempPathFactory) -> None:
     rows: list[Row] = [(key, "a", _UPDATE) for _ in range(2) for key in range(100)]
-    undecided = repeated_keys(staged_rows(tmp_path_factory.mktemp("slice"), [rows])).undecided(10)
+    undecided = _repeated(staged_rows(tmp_path_factory.mktemp("slice"), [rows])).undecided(10)
     assert sorted(undecided["key0"].to_pylist()) == sorted([*range(0, 100, 10)] * 2)

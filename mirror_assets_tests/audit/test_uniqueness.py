@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mirror_assets.audit.repeats import repeated_keys
+from mirror_assets.audit.key_look import look_at_keys
 from mirror_assets.audit.uniqueness import key_uniqueness
 from mirror_assets.markers import Marker
 from mirror_assets_tests.audit.rows import Row, staged_rows
@@ -17,9 +17,9 @@ _INSERT, _UPDATE, _DELETE = int(Marker.INSERT), int(Marker.UPDATE), int(Marker.D
 _COMMITS = 100
 
 
-def _problems(folder: Path, parts: list[list[Row]]) -> str:
+def _problems(folder: Path, parts: list[list[Row]], share_rows: int = 1_000) -> str:
     staged = staged_rows(folder, parts)
-    return key_uniqueness(staged, repeated_keys(staged), _COMMITS).message
+    return key_uniqueness(staged, look_at_keys(staged, lambda: _COMMITS, share_rows)).message
 
 
 @pytest.mark.parametrize(

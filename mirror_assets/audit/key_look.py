@@ -1,0 +1,84 @@
+"""One look at the keys of a slice's parts, share by share: all that the checks on keys and on order need of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mirror_assets.audit.keyed_rows import SHARE_ROWS, aliases, keyed_rows
+from mirror_assets.audit.repeats import RepeatedKeys
+from mirror_assets.audit.staged import StagedSlice
+from mirror_assets.landing.format import SliceKind
+
+SAMPLES = 5
+# Of more keys in a share than these, so many are compared, spread evenly: an encoder that errs, errs by rule.
+_MOST_KEYS = 1_000
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """How many were found wrong, and a table of some: a key and its `rows`, or a row with its `marker` and `place`."""
+
+    found: int = 0
+    samples: pa.Table | None = None
+
+    @classmethod
+    def of(cls, rows: pa.Table) -> Wrong:
+        """All these rows."""
+        return cls(len(rows), rows.slice(0, SAMPLES)) if len(rows) else cls()
+
+    def __add__(self, other: Wrong) -> Wrong:
+        """Both together."""
+        return Wrong(self.found + other.found, _together(self.samples, other.samples, SAMPLES))
+
+
+@dataclass(frozen=True)
+class KeyLook:
+    """What a slice's parts say of its keys.
+
+    `repeated` keys have more than one row; `too_many` more than is `allowed`; of the rows `impossible` can't follow
+    those before them. `undecided` are the rows, by key and in order, of keys whose rows could stand in another order
+    (of some, if they are many), and None where there is none.
+    """
+
+    allowed: int = 1
+    repeated: int = 0
+    too_many: Wrong = field(default_factory=Wrong)
+    impossible: Wrong = field(default_factory=Wrong)
+    undecided: pa.Table | None = None
+
+    def __add__(self, other: KeyLook) -> KeyLook:
+        """Both shares."""
+        return KeyLook(
+            max(self.allowed, other.allowed),
+            self.repeated + other.repeated,
+            self.too_many + other.too_many,
+            self.impossible + other.impossible,
+            _together(self.undecided, other.undecided),
+        )
+
+
+def look_at_keys(staged: StagedSlice, rows_allowed: Callable[[], int], share_rows: int = SHARE_ROWS) -> KeyLook:
+    """The look at all shares; a key may have up to `rows_allowed` rows, which is asked for where one has several."""
+    keys, look = aliases(staged.record), KeyLook()
+    for share in keyed_rows(staged, share_rows):
+        repeated = RepeatedKeys.among(share, keys)
+        if len(repeated):
+            look += _looked(staged, repeated, rows_allowed())
+    return look
+
+
+def _together(one: pa.Table | None, other: pa.Table | None, most: int | None = None) -> pa.Table | None:
+    found = [rows for rows in (one, other) if rows is not None]
+    return pa.concat_tables(found).slice(0, most) if found else None
+
+
+def _looked(staged: StagedSlice, repeated: RepeatedKeys, rows_allowed: int) -> KeyLook:
+    too_many = Wrong.of(repeated.counted.filter(pc.field("rows") > rows_allowed))
+    if too_many.found or staged.record.kind is not SliceKind.CHANGES:
+        return KeyLook(rows_allowed, len(repeated), too_many)
+    impossible, open_ = Wrong.of(repeated.impossible()), repeated.undecided(_MOST_KEYS)
+    return KeyLook(rows_allowed, len(repeated), too_many, impossible, open_ if len(open_) else None)
