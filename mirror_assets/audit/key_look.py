@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mirror_assets.audit.keyed_rows import SHARE_ROWS, aliases, keyed_rows
 from mirror_assets.audit.repeats import RepeatedKeys
@@ -41,7 +40,8 @@ class KeyLook:
 
     `repeated` keys have more than one row; `too_many` more than is `allowed`; of the rows `impossible` can't follow
     those before them. `undecided` are the rows, by key and in order, of keys whose rows could stand in another order
-    (of some, if they are many), and None where there is none.
+    (of some, if they are many), and None where there is none; `updated_twice` says whether only values can tell two of
+    them apart.
     """
 
     allowed: int = 1
@@ -49,6 +49,7 @@ class KeyLook:
     too_many: Wrong = field(default_factory=Wrong)
     impossible: Wrong = field(default_factory=Wrong)
     undecided: pa.Table | None = None
+    updated_twice: bool = False
 
     def __add__(self, other: KeyLook) -> KeyLook:
         """Both shares."""
@@ -58,6 +59,7 @@ class KeyLook:
             self.too_many + other.too_many,
             self.impossible + other.impossible,
             _together(self.undecided, other.undecided),
+            self.updated_twice or other.updated_twice,
         )
 
 
@@ -77,8 +79,9 @@ def _together(one: pa.Table | None, other: pa.Table | None, most: int | None = N
 
 
 def _looked(staged: StagedSlice, repeated: RepeatedKeys, rows_allowed: int) -> KeyLook:
-    too_many = Wrong.of(repeated.counted.filter(pc.field("rows") > rows_allowed))
+    too_many = Wrong.of(repeated.with_more_rows(rows_allowed, aliases(staged.record)))
     if too_many.found or staged.record.kind is not SliceKind.CHANGES:
         return KeyLook(rows_allowed, len(repeated), too_many)
     impossible, open_ = Wrong.of(repeated.impossible()), repeated.undecided(_MOST_KEYS)
-    return KeyLook(rows_allowed, len(repeated), too_many, impossible, open_ if len(open_) else None)
+    undecided = open_.rows if len(open_) else None
+    return KeyLook(rows_allowed, len(repeated), too_many, impossible, undecided, open_.are_updated_twice())

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mirror_assets.audit.key_codes import whole_numbers
 from mirror_assets.audit.staged import StagedSlice
 from mirror_assets.landing.format import SliceRecord, StagedPart
 from mirror_assets.markers import ROW_MARKER
@@ -33,11 +34,11 @@ def aliases(record: SliceRecord) -> list[str]:
 
 
 def keyed_rows(staged: StagedSlice, share_rows: int = SHARE_ROWS) -> Iterator[pa.Table]:
-    """Tables of about `share_rows` rows with the keys, as `key0` …, of every row; none where the slice has no keys.
+    """Tables of about `share_rows` rows with the keys, as `key0` …, of every row; no table is empty.
 
-    `place` is the number of rows before a row in all parts, in which order they come; `version` the commit it is of,
-    where its part holds no other; `marker` is there where the parts have markers. A slice of several shares goes
-    through files in the machine's folder for temporary ones.
+    There is none where the slice has no keys. `place` is the number of rows before a row in all parts, in which order
+    they come; `version` the commit it is of, where its part holds no other; `marker` is there where the parts have
+    markers. A slice of several shares goes through files in the machine's folder for temporary ones.
     """
     rows = staged.record.markers.total
     if not staged.record.keys or not rows:
@@ -52,7 +53,9 @@ def keyed_rows(staged: StagedSlice, share_rows: int = SHARE_ROWS) -> Iterator[pa
         _share_out(tables, aliases(staged.record), files)
         for file in files:
             with pa.OSFile(str(file)) as source, pa.ipc.open_file(source) as reader:
-                yield reader.read_all()
+                share = reader.read_all()
+            if len(share):
+                yield share
 
 
 def share_of(rows: pa.Table, keys: Sequence[str], shares: int) -> npt.NDArray[np.intp]:
@@ -79,12 +82,10 @@ def _share_out(tables: Iterable[pa.Table], keys: Sequence[str], files: Sequence[
 
 def _numbers(column: pa.Array) -> _Numbers:
     """A number for each value: of fixed-width values all bits, of text its length and its last bytes."""
-    kind = column.type
-    if pa.types.is_temporal(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        width = pa.int32() if kind.bit_width == 32 else pa.int64()
-        whole = column.cast(width) if pa.types.is_temporal(kind) else column
-        return np.asarray(whole.cast(pa.int64()).to_numpy(zero_copy_only=False)).view(np.uint64)
-    return _of_text(column.cast(pa.large_string()).cast(pa.large_binary()) if pa.types.is_decimal(kind) else column)
+    numbers = whole_numbers(column)
+    if numbers is not None:
+        return numbers.view(np.uint64)
+    return _of_text(column.cast(pa.large_string()) if pa.types.is_decimal(column.type) else column)
 
 
 def _of_text(column: pa.Array) -> _Numbers:

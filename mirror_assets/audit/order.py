@@ -9,20 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.key_codes import codes_of
 from mirror_assets.audit.key_look import SAMPLES, KeyLook
 from mirror_assets.audit.keyed_rows import MARKER, PLACE, VERSION, aliases
-from mirror_assets.audit.repeats import are_updated_twice, shown_key, shown_place
+from mirror_assets.audit.repeats import shown_key, shown_place
 from mirror_assets.audit.staged import StagedSlice
 from mirror_assets.delta.columns import LandedColumn, landed_value, quoted
 from mirror_assets.delta.feed_columns import COMMIT_VERSION, is_new_row
 from mirror_assets.delta.reader import read_changes
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
+
+_NTH = "nth"
 
 
 @dataclass(frozen=True)
@@ -40,8 +45,8 @@ def row_order(spark: Callable[[], SparkSession], staged: StagedSlice, look: KeyL
     A session starts only when there are such keys: the order of different keys is free. Values are read only where a
     key is updated twice: nothing else tells these rows apart. Raises SparkFailed and its like.
     """
-    rows, names = look.undecided, aliases(staged.record)
-    keys = rows.group_by(names).aggregate([]) if rows else None
+    rows = look.undecided
+    keys = rows.group_by(aliases(staged.record)).aggregate([]) if rows else None
     figures: dict[str, int | float | str] = {
         "repeated_keys": look.repeated,
         "keys_compared": len(keys) if keys else 0,
@@ -49,10 +54,12 @@ def row_order(spark: Callable[[], SparkSession], staged: StagedSlice, look: KeyL
     if not rows:
         return Finding("row_order", (), figures)
     with spark_errors(f"the feed of {feed.uri}"):
-        by_values = feed if are_updated_twice(rows, names) else replace(feed, columns=())
-        wrong = _differences(spark(), staged, rows, keys, by_values).limit(SAMPLES).collect()
+        by_values = feed if look.updated_twice else replace(feed, columns=())
+        found = _found(spark(), staged, by_values, rows)
+        expected = _expected(spark(), staged, by_values, keys)
+    wrong = _differences(found, expected, aliases(staged.record)).slice(0, SAMPLES).to_pylist()
     problems = tuple(
-        f"key {shown_key(staged.record, row.asDict())}: its change number {row['nth']} is "
+        f"key {shown_key(staged.record, row)}: its change number {row['nth']} is "
         f"{_change(row['found_marker'])} in {_place(staged, row['place'])}, "
         f"and {_change(row['wanted_marker'])} at version {row['version']} in the feed"
         for row in wrong
@@ -64,22 +71,41 @@ def _place(staged: StagedSlice, place: int | None) -> str:
     return "no part" if place is None else shown_place(staged, place)
 
 
-def _differences(spark: SparkSession, staged: StagedSlice, rows: pa.Table, chosen: pa.Table, feed: Feed) -> DataFrame:
+def _differences(found: pa.Table, expected: pa.Table, keys: list[str]) -> pa.Table:
     """Changes of these keys whose marker, or values, differ between parts and feed."""
-    keys, only = aliases(staged.record), F.broadcast(spark.createDataFrame(chosen))
-    found = _numbered(_found(spark, staged, feed, rows), keys, F.col(PLACE))
-    expected = _numbered(_expected(spark, staged, feed, only), keys, F.col("version"))
-    same = F.col("found_marker").eqNullSafe(F.col("wanted_marker")) & F.col("found_hash").eqNullSafe(
-        F.col("wanted_hash")
+    of_keys = pa.schema([found.schema.field(key) for key in keys])
+    named = expected.select(keys).cast(of_keys)
+    for name in (VERSION, "wanted_marker", "wanted_hash"):
+        named = named.append_column(name, expected[name])
+    both = _numbered(found, keys).join(_numbered(named, keys), [*keys, _NTH], join_type="full outer")
+    same = pc.and_(
+        _are_same(both["found_marker"], both["wanted_marker"]), _are_same(both["found_hash"], both["wanted_hash"])
     )
-    return found.join(expected, [*keys, "nth"], "full_outer").where(~same)
+    return both.filter(pc.invert(same)).sort_by([(name, "ascending") for name in (*keys, _NTH)])
 
 
-def _found(spark: SparkSession, staged: StagedSlice, feed: Feed, rows: pa.Table) -> DataFrame:
-    """Rows of the parts: keys, marker, place, and a hash of the values if they are to be compared."""
-    known = spark.createDataFrame(rows.drop_columns(VERSION)).withColumnRenamed(MARKER, "found_marker")
+def _are_same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Whether values are equal, or both missing."""
+    return pc.or_(pc.fill_null(pc.equal(one, other), fill_value=False), pc.and_(pc.is_null(one), pc.is_null(other)))
+
+
+def _numbered(rows: pa.Table, keys: list[str]) -> pa.Table:
+    """The rows, which come in their order, by key, and the number that each is of its key's, from 1."""
+    if not len(rows):
+        return rows.append_column(_NTH, pa.array([], pa.int64()))
+    index, follows = codes_of(rows, keys).in_order()
+    starts = np.flatnonzero(~follows)
+    nth = np.arange(1, len(index) + 1) - np.repeat(starts, np.diff(starts, append=len(index)))
+    return rows.take(pa.array(index)).append_column(_NTH, pa.array(nth))
+
+
+def _found(spark: SparkSession, staged: StagedSlice, feed: Feed, rows: pa.Table) -> pa.Table:
+    """Rows of the parts, in order: keys, marker, place, and a hash of the values if they are to be compared."""
+    names = [*aliases(staged.record), "found_marker", PLACE]
+    known = rows.select([*aliases(staged.record), MARKER, PLACE]).rename_columns(names)
     if not feed.columns:
-        return known.withColumn("found_hash", F.lit(None).cast("bigint"))
+        return known.append_column("found_hash", pa.nulls(len(known), pa.int64()))
+    places = spark.createDataFrame(known.select([PLACE]))
     written = spark.read.parquet(staged.copies.spark_path(staged.record.folder.parts))
     file = written.metadataColumn("_metadata")  # also where the source has a column of this name
     place = _rows_before(staged, file.getField("file_name")) + file.getField("row_index")
@@ -87,7 +113,8 @@ def _found(spark: SparkSession, staged: StagedSlice, feed: Feed, rows: pa.Table)
     values = F.xxhash64(*(F.col(quoted(column.name)) for column in feed.columns))
     parts = written.where(file.getField("file_name").isin(list(staged.rows_before)))
     hashes = parts.select(place.alias(PLACE), F.when(~deleted, values).alias("found_hash"))
-    return hashes.join(F.broadcast(known), PLACE)
+    hashed = hashes.join(F.broadcast(places), PLACE).toArrow()
+    return known.join(hashed, PLACE).sort_by(PLACE)
 
 
 def _rows_before(staged: StagedSlice, file: Column) -> Column:
@@ -96,31 +123,23 @@ def _rows_before(staged: StagedSlice, file: Column) -> Column:
     return F.element_at(F.create_map(*(F.lit(value) for pair in before for value in pair)), file)
 
 
-def _expected(spark: SparkSession, staged: StagedSlice, feed: Feed, chosen: DataFrame) -> DataFrame:
-    """One row per key and commit of the feed: the marker that must have landed, and a hash of the values likewise."""
-    key = staged.record.key
+def _expected(spark: SparkSession, staged: StagedSlice, feed: Feed, chosen: pa.Table) -> pa.Table:
+    """One row per key and commit of the feed, in order: the marker that must have landed, and a hash likewise."""
+    key, only = staged.record.key, F.broadcast(spark.createDataFrame(chosen))
     is_new = is_new_row()
     changes = read_changes(spark, feed.uri, key.first, key.last, feed.vector_versions)
     values = F.xxhash64(*(landed_value(column, changes) for column in feed.columns))
     new_hash = F.when(is_new, values) if feed.columns else F.lit(None).cast("bigint")
-    grouped = (
-        _only(changes, staged, chosen)
-        .select(
-            *_keys(staged),
-            F.col(COMMIT_VERSION).alias("version"),
-            is_new.alias("new"),
-            new_hash.alias("h"),
-        )
-        .groupBy(*aliases(staged.record), "version")
-        .agg(
-            F.bool_or("new").alias("has_new"),
-            F.bool_or(~F.col("new")).alias("has_old"),
-            F.max("h").alias("wanted_hash"),
-        )
+    rows = _only(changes, staged, only).select(
+        *_keys(staged), F.col(COMMIT_VERSION).alias(VERSION), is_new.alias("new"), new_hash.alias("hash")
     )
-    update = F.when(F.col("has_old"), int(Marker.UPDATE)).otherwise(int(Marker.INSERT))
-    marker = F.when(F.col("has_new"), update).otherwise(int(Marker.DELETE))
-    return grouped.select(*aliases(staged.record), "version", marker.alias("wanted_marker"), "wanted_hash")
+    by = [*aliases(staged.record), VERSION]
+    grouped = rows.toArrow().group_by(by).aggregate([("new", "max"), ("new", "min"), ("hash", "max")]).sort_by(VERSION)
+    has_new, has_old = grouped["new_max"], pc.invert(grouped["new_min"])
+    update = pc.if_else(has_old, int(Marker.UPDATE), int(Marker.INSERT))
+    marker = pc.if_else(has_new, update, int(Marker.DELETE)).cast(pa.int32())
+    wanted = grouped.select(by).append_column("wanted_marker", marker)
+    return wanted.append_column("wanted_hash", grouped["hash_max"])
 
 
 def _keys(staged: StagedSlice) -> list[Column]:
@@ -133,11 +152,6 @@ def _only(rows: DataFrame, staged: StagedSlice, chosen: DataFrame) -> DataFrame:
     pairs = zip(staged.record.keys, aliases(staged.record), strict=True)
     is_chosen = [rows[quoted(key)] == chosen[alias] for key, alias in pairs]
     return rows.join(chosen, is_chosen, "left_semi")
-
-
-def _numbered(side: DataFrame, keys: list[str], *order: Column) -> DataFrame:
-    window = Window.partitionBy(*keys).orderBy(*order)
-    return side.withColumn("nth", F.row_number().over(window))
 
 
 def _change(marker: int | None) -> str:

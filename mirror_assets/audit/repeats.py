@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from mirror_assets.audit.keyed_rows import MARKER, PLACE, VERSION, aliases
+from mirror_assets.audit.key_codes import Numbers, codes_of
+from mirror_assets.audit.keyed_rows import MARKER, VERSION, aliases
 from mirror_assets.audit.staged import StagedSlice
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.markers import Marker
 
-_NUMBER = "number"
+ROWS = "rows"
+_NO_VERSION = -1
 # Two rows of a key that can stand in no other order.
 _DECIDED = ((Marker.INSERT, Marker.UPDATE), (Marker.UPDATE, Marker.DELETE))
+_Flags = npt.NDArray[np.bool_]
 
 
 def shown_key(record: SliceRecord, row: Mapping[str, object]) -> str:
@@ -32,74 +36,82 @@ def shown_place(staged: StagedSlice, place: int) -> str:
 
 @dataclass(frozen=True)
 class RepeatedKeys:
-    """Keys that occur in more than one of `every` row (see `keyed_rows`): `counted`, each once with its `rows`."""
+    """Keys that occur in more than one of `every` row (see `keyed_rows`).
 
-    keys: tuple[str, ...]
-    counted: pa.Table
+    `index` has the rows of these keys, by key and in order; `starts` where in it each key begins.
+    """
+
     every: pa.Table
+    index: Numbers
+    starts: Numbers
 
     @classmethod
     def among(cls, every: pa.Table, keys: Sequence[str]) -> RepeatedKeys:
         """The keys that are repeated in these rows."""
-        counted = every.group_by(keys).aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
-        return cls(tuple(keys), counted.rename_columns([*keys, "rows"]), every)
+        index, follows = codes_of(every, keys).in_order()
+        repeated = follows.copy()
+        repeated[:-1] |= follows[1:]
+        return cls(every, index[repeated], np.flatnonzero(~follows[repeated]))
 
     def __len__(self) -> int:
         """The number of keys."""
-        return len(self.counted)
+        return len(self.starts)
 
-    @cached_property
-    def ordered(self) -> pa.Table:
-        """The rows of these keys, by key and in order."""
-        repeated = self.every.join(self.counted.select(self.keys), list(self.keys), join_type="left semi")
-        return repeated.sort_by([(name, "ascending") for name in (*self.keys, PLACE)]).combine_chunks()
+    def with_more_rows(self, allowed: int, keys: Sequence[str]) -> pa.Table:
+        """The keys that have more rows, each once with their number."""
+        many = self._rows > allowed
+        found = self.every.select(list(keys)).take(pa.array(self.index[self.starts[many]]))
+        return found.append_column(ROWS, pa.array(self._rows[many]))
 
     def impossible(self) -> pa.Table:
         """Rows whose marker can't follow that of the key's row before, or that are of the same commit."""
-        ordered = self.ordered
-        before, after = ordered.slice(0, max(0, len(ordered) - 1)), ordered.slice(1)
-        is_same = follows_same(ordered, self.keys).slice(1)
-        was_there = pc.not_equal(before[MARKER], int(Marker.DELETE))
-        inserts = pc.equal(after[MARKER], int(Marker.INSERT))
-        is_again = pc.fill_null(pc.equal(before[VERSION], after[VERSION]), fill_value=False)
-        return after.filter(pc.and_(is_same, pc.or_(is_again, pc.equal(was_there, inserts))))
+        marker, version = self._markers, self._values(VERSION)
+        was_there, inserts = marker[:-1] != Marker.DELETE, marker[1:] == Marker.INSERT
+        is_again = (version[:-1] == version[1:]) & (version[1:] != _NO_VERSION)
+        wrong = np.flatnonzero(self._follows[1:] & (is_again | (was_there == inserts))) + 1
+        return self.every.take(pa.array(self.index[wrong]))
 
-    def undecided(self, most: int) -> pa.Table:
-        """Rows of keys whose markers would also allow another order; of up to `most` keys, spread evenly.
+    def undecided(self, most: int) -> RepeatedKeys:
+        """Keys whose markers would also allow another order; up to `most` of them, spread evenly.
 
         Decided are an INSERT with its UPDATE and an UPDATE with its DELETE alone: all else that makes sense makes sense
         in another order, too.
         """
-        rows = self.ordered
-        starts = pc.indices_nonzero(pc.invert(follows_same(rows, self.keys)))
-        first, second = (rows[MARKER].take(pc.add(starts, offset)) for offset in (0, 1))
-        decided = reduce(
-            pc.or_,
-            (pc.and_(pc.equal(first, int(one)), pc.equal(second, int(two))) for one, two in _DECIDED),
-        )
-        more = pc.greater(pc.pairwise_diff(pa.concat_arrays([starts, pa.array([len(rows)], starts.type)]))[1:], 2)
-        open_ = pc.indices_nonzero(pc.or_(more, pc.invert(decided)))
-        step = max(1, -(-len(open_) // most))
-        numbered = rows.append_column(_NUMBER, self._numbers(rows))
-        return numbered.filter(pc.is_in(numbered[_NUMBER], value_set=open_[::step])).drop_columns(_NUMBER)
+        first, second = self._markers[self.starts], self._markers[self.starts + 1]
+        decided = np.zeros(len(self), bool)
+        for one, two in _DECIDED:
+            decided |= (first == one) & (second == two)
+        open_ = np.flatnonzero((self._rows > 2) | ~decided)
+        chosen = open_[:: max(1, -(-len(open_) // most))]
+        of_chosen = np.isin(np.cumsum(~self._follows) - 1, chosen)
+        return RepeatedKeys(self.every, self.index[of_chosen], np.flatnonzero(~self._follows[of_chosen]))
 
-    def _numbers(self, rows: pa.Table) -> pa.Array:
-        """The number of each row's key, from 0."""
-        begins = pc.invert(follows_same(rows, self.keys)).cast(pa.uint64())
-        return pc.subtract(pc.cumulative_sum(begins), pa.scalar(1, pa.uint64()))
+    def are_updated_twice(self) -> bool:
+        """Whether a row updates what the one before it has updated: only values tell them apart."""
+        is_update = self._markers == Marker.UPDATE
+        return bool((is_update[:-1] & is_update[1:] & self._follows[1:]).any())
 
+    @property
+    def rows(self) -> pa.Table:
+        """Their rows, by key and in order."""
+        return self.every.take(pa.array(self.index))
 
-def are_updated_twice(rows: pa.Table, keys: Sequence[str]) -> bool:
-    """Whether one of the ordered rows updates what the one before it has updated: only values tell them apart."""
-    is_update = pc.equal(rows[MARKER], int(Marker.UPDATE)).combine_chunks()
-    both = pc.and_(is_update[1:], is_update[: max(0, len(rows) - 1)])
-    return bool(pc.any(pc.and_(both, follows_same(rows, keys)[1:])).as_py())
+    @cached_property
+    def _rows(self) -> Numbers:
+        """How many rows each key has."""
+        return np.diff(self.starts, append=len(self.index))
 
+    @cached_property
+    def _follows(self) -> _Flags:
+        """Whether each row has the key of the one before it."""
+        follows = np.ones(len(self.index), bool)
+        follows[self.starts] = False
+        return follows
 
-def follows_same(rows: pa.Table, keys: Sequence[str]) -> pa.Array:
-    """Whether each row has the key of the one before it. Keys are never NULL nor floating-point by then."""
-    if not len(rows):
-        return pa.array([], pa.bool_())
-    columns = [rows[key].combine_chunks() for key in keys]
-    same = reduce(pc.and_, (pc.equal(column[1:], column[:-1]) for column in columns))
-    return pa.concat_arrays([pa.array([False]), same])
+    @cached_property
+    def _markers(self) -> Numbers:
+        return self._values(MARKER)
+
+    def _values(self, name: str) -> Numbers:
+        values = self.every[name].fill_null(_NO_VERSION).to_numpy()
+        return np.asarray(values[self.index], np.int64)

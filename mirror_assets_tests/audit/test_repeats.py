@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.audit.keyed_rows import aliases, keyed_rows
-from mirror_assets.audit.repeats import RepeatedKeys, are_updated_twice
+from mirror_assets.audit.repeats import RepeatedKeys
 from mirror_assets.audit.staged import StagedSlice
 from mirror_assets.markers import Marker
 from mirror_assets_tests.audit.rows import Row, staged_rows
@@ -60,14 +60,14 @@ def test_keys_are_undecided_whose_rows_have_another_order_that_makes_sense(
     twice = {key for key in open_ if (_UPDATE, _UPDATE) in pairwise(markers[key])}
     if len(repeated):
         undecided = repeated.undecided(_MOST)
-        assert set(undecided["key0"].to_pylist()) == open_
+        assert set(undecided.rows["key0"].to_pylist()) == open_
         for key in open_:
-            of_key = [row["marker"] for row in undecided.to_pylist() if row["key0"] == key]
+            of_key = [row["marker"] for row in undecided.rows.to_pylist() if row["key0"] == key]
             assert of_key == markers[key]
-        assert are_updated_twice(undecided, repeated.keys) == bool(twice)
+        assert undecided.are_updated_twice() == bool(twice)
 
 
 def test_of_many_keys_some_are_taken_from_everywhere(tmp_path_factory: pytest.TempPathFactory) -> None:
     rows: list[Row] = [(key, "a", _UPDATE) for _ in range(2) for key in range(100)]
     undecided = _repeated(staged_rows(tmp_path_factory.mktemp("slice"), [rows])).undecided(10)
-    assert sorted(undecided["key0"].to_pylist()) == sorted([*range(0, 100, 10)] * 2)
+    assert sorted(undecided.rows["key0"].to_pylist()) == sorted([*range(0, 100, 10)] * 2)
