@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.bench import Bench
 from benchmarks.plots import growth
 from benchmarks.result import Outcome, write_results
-from benchmarks.suites import catch_up, changes, growing, onelake, planning, replicating, small, tables, tracking
+from benchmarks.suites import alone, catch_up, changes, growing, onelake, planning, replicating, small, tables, tracking
 from mirror_assets.delta.session import open_session, spark_settings
 
 _SUITES: Mapping[str, Callable[[Bench], Outcome]] = {
@@ -26,6 +26,7 @@ _SUITES: Mapping[str, Callable[[Bench], Outcome]] = {
     "replicator": replicating.run,
     "onelake": onelake.run,
     "growing": growing.run,
+    "alone": alone.run,
 }
 # Vectored reads are in none of Hadoop's counters.
 _SETTINGS = {"spark.driver.memory": "6g", "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false"}

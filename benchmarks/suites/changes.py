@@ -36,8 +36,8 @@ class Changes:
         self._folder.mkdir()
         self.uri = make_source(bench.spark, self._folder, feed_rows)
         self.last = SourceLog(self.uri).state().version
-        self._begun = BenchTable(bench.spark, self._folder / "begun", self.uri, "keys: [id]")
-        self._begun.begin(0)
+        self.begun = BenchTable(bench.spark, self._folder / "begun", self.uri, "keys: [id]")
+        self.begun.begin(0)
 
     def rows(self) -> int:
         """Rows of the feed."""
@@ -95,7 +95,7 @@ class Changes:
 
     def _in_zone(self, land: Callable[[BenchTable], object]) -> Callable[[int], None]:
         def run(turn: int) -> None:
-            zone = self._begun.copied(self._folder / f"zone-{turn}")
+            zone = self.begun.copied(self._folder / f"zone-{turn}")
             land(zone)
             shutil.rmtree(zone.root)
 

@@ -58,7 +58,9 @@ def _contest(bench: Bench, uri: str, name: str) -> Case:
     def diff(turn: int) -> None:
         _full_diff(bench.spark, uri, last, bench.folder / f"{name}-diff-{turn}")
 
-    return Case(name, interleaved(bench.meter, {"row tracking": land, "full diff": diff}, bench.rounds), "full diff")
+    return Case(
+        name, interleaved(bench.meter, {"row tracking": land, "full diff": diff}, bench.size(2, 3)), "full diff"
+    )
 
 
 def run(bench: Bench) -> Outcome:
