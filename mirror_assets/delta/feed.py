@@ -109,7 +109,7 @@ def encode_changes(
 
 def encoded_runs(spark: SparkSession, slice_: FeedSlice, footer: Mapping[str, str]) -> list[EncodedRun]:
     """The slice's runs, in order."""
-    feed = ChangeFeed(spark, slice_.uri, slice_.first, slice_.last, slice_.vector_versions)
+    feed = ChangeFeed(spark, slice_.uri, slice_.last, slice_.vector_versions)
     runs = slice_.runs(spark)
     told = _told(feed, slice_, [run.spreads[0] for run in runs if run.unpaired])
     return [EncodedRun(feed, slice_, run, told.get(run.first), footer) for run in runs]

@@ -41,13 +41,6 @@ class OwnFeed:
         )
         return jvm.frame(frame)
 
-    def changes_without(self, versions: Sequence[int]) -> DataFrame:
-        """The same, nothing being asked of the commits of these versions."""
-        if not versions:
-            return self.changes()
-        nothing = self._jvm.sequence(self._jvm.java_list())
-        return self.changes_by([nothing if found.version in versions else found.actions for found in self.commits()])
-
     def commits(self) -> Iterator[LoggedCommit]:
         """What the log says of each."""
         return (LoggedCommit(commit._1(), commit._2()) for commit in items(self._logged))  # noqa: SLF001 Scala's names

@@ -23,29 +23,24 @@ from mirror_assets.delta.versions import TableVersion, has_own_reader, require_o
 
 @dataclass(frozen=True)
 class ChangeFeed:
-    """The change feed of commits `first` to `last` of the table at `uri`, in the schema of the last.
+    """The change feed of the table at `uri`, in the schema of version `last`; the table is opened once.
 
+    A range of commits has scans of its own: to choose among the files of more commits, Delta runs a query for each.
     `vector_versions` are commits whose deletion vectors are compared together: each file is read once for all of them.
     """
 
     spark: SparkSession
     uri: str
-    first: int
     last: int
     vector_versions: tuple[int, ...] = ()
 
     def rows(self, first: int, last: int) -> DataFrame:
-        """The rows of some of its commits: the table's columns and Delta's three."""
+        """The rows of the commits `first` to `last`: the table's columns and Delta's three."""
         if not has_own_reader(self.spark):
             return read_changes_public(self.spark, self.uri, first, last)
-        if vectors := frozenset(version for version in self.vector_versions if first <= version <= last):
-            return read_with_vectors(OwnFeed(self._table, first, last), vectors)
-        return self._others.where(F.col(COMMIT_VERSION).between(first, last))
-
-    @cached_property
-    def _others(self) -> DataFrame:
-        """What all its other commits yield, put together once; files are chosen by version when it is read."""
-        return OwnFeed(self._table, self.first, self.last).changes_without(self.vector_versions)
+        feed = OwnFeed(self._table, first, last)
+        vectors = frozenset(version for version in self.vector_versions if first <= version <= last)
+        return read_with_vectors(feed, vectors) if vectors else feed.changes()
 
     @cached_property
     def _table(self) -> TableVersion:
@@ -56,7 +51,7 @@ def read_changes(
     spark: SparkSession, uri: str, first: int, last: int, vector_versions: Sequence[int] = ()
 ) -> DataFrame:
     """The change feed of commits `first` to `last`, in the schema of the last; `vector_versions` as for ChangeFeed."""
-    return ChangeFeed(spark, uri, first, last, tuple(vector_versions)).rows(first, last)
+    return ChangeFeed(spark, uri, last, tuple(vector_versions)).rows(first, last)
 
 
 def feed_rows(

@@ -36,7 +36,7 @@ def test_a_feed_read_in_parts_is_the_feed(spark: SparkSession, tmp_path: Path, *
     columns = ["id", "part", "name", "amount", "_change_type", "_commit_version"]
     vectors = [commit.version for commit in SourceLog(history.uri).commits(1, history.tip) if commit.deletion_vectors]
     for compared in ((), tuple(vectors[::2])):
-        feed = ChangeFeed(spark, history.uri, 1, history.tip, compared)
+        feed = ChangeFeed(spark, history.uri, history.tip, compared)
         for first, last in ((1, 1), (2, 4), (5, history.tip)):
             public = read_changes_public(spark, history.uri, first, last)
             assert _rows(feed.rows(first, last), columns) == _rows(public, columns)
@@ -47,7 +47,7 @@ def test_a_part_of_a_feed_opens_no_other_file(spark: SparkSession, tmp_path: Pat
     spark.sql(f"CREATE TABLE delta.`{uri}` (id INT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     for id_ in range(3):
         spark.sql(f"INSERT INTO delta.`{uri}` VALUES ({id_})")
-    of_second = ChangeFeed(spark, uri, 1, 3).rows(2, 2)
+    of_second = ChangeFeed(spark, uri, 3).rows(2, 2)
     first, second, third = ({file.path for file in SourceLog(uri).files(version)} for version in (1, 2, 3))
     for path in third - (second - first):
         (tmp_path / "t" / path).unlink()
