@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from mirror_assets.delta.actions import Metadata, Protocol
 from mirror_assets.delta.errors import SourceUnreadable
@@ -11,7 +12,8 @@ from mirror_assets.delta.schema import parse_schema
 from mirror_assets.direct_lake.table.actions import Actions
 from mirror_assets.direct_lake.table.values import LiveFile, Snapshot, Tombstone
 
-_Key = tuple[str, "str | None"]
+_Key = tuple[str, str]
+_Action = TypeVar("_Action", LiveFile, Tombstone)
 
 
 class Replay:
@@ -55,8 +57,8 @@ class Replay:
             timestamp_ms=timestamp_ms,
             metadata=self.metadata,
             protocol=self._protocol,
-            files=tuple(with_logical_names(self._files.values(), self.metadata)),
-            tombstones=tuple(self._tombstones.values()),
+            files=tuple(with_logical_names(_sorted(self._files), self.metadata)),
+            tombstones=tuple(_sorted(self._tombstones)),
         )
 
 
@@ -80,5 +82,10 @@ def _logical_names(metadata: Metadata) -> Mapping[str, str]:
     return {field.physical_name or field.name: field.name for field in columns}
 
 
+def _sorted(actions: dict[_Key, _Action]) -> list[_Action]:
+    """In order of their paths: replays from different checkpoints give the same."""
+    return [actions[key] for key in sorted(actions)]
+
+
 def _key(file: LiveFile | Tombstone) -> _Key:
-    return file.path, file.vector.id if file.vector else None
+    return file.path, file.vector.id if file.vector else ""

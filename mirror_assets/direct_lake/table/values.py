@@ -58,7 +58,10 @@ class Tombstone:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A table at one version. `tombstones` are those that its checkpoint still had, and those made since."""
+    """A table at one version, files and tombstones in order of their paths.
+
+    `tombstones` are those that the checkpoint it was read from still had, and those made since.
+    """
 
     uri: str
     version: int

@@ -55,7 +55,7 @@ def test_every_version_is_that_of_delta_rs(tmp_path: Path) -> None:
     assert log.versions() == tuple(range(log.newest() + 1))
     for snapshot in log.snapshots(log.versions()):
         assert _of_ours(snapshot) == _of_delta_rs(path, snapshot.version)
-        assert snapshot == log.snapshot(snapshot.version)
+        assert snapshot.files == log.snapshot(snapshot.version).files
         assert snapshot.metadata.table_id == str(DeltaTable(path).metadata().id)
         assert snapshot.timestamp_ms == log.time_ms(snapshot.version)
 
@@ -77,7 +77,7 @@ def test_remote_and_local_say_the_same(tmp_path: Path) -> None:
     local, remote = TableLog(str(path)), TableLog(path.as_uri())
     for mine, other in zip(local.snapshots(local.versions()), remote.snapshots(remote.versions()), strict=True):
         assert (mine.files, mine.timestamp_ms) == (other.files, other.timestamp_ms)
-        assert set(mine.tombstones) == set(other.tombstones)
+        assert mine.tombstones == other.tombstones
     assert local.listing() == remote.listing()
 
 
@@ -90,7 +90,7 @@ def test_a_cleaned_log_begins_at_its_checkpoint(tmp_path: Path) -> None:
     log = TableLog(str(path))
     assert log.versions() == (3, 4, 5, 6, 7)
     for snapshot, other in zip(log.snapshots(range(3, 8)), before, strict=True):
-        assert sorted(map(str, snapshot.files)) == sorted(map(str, other.files))
+        assert snapshot.files == other.files
     with pytest.raises(LogGap) as caught:
         log.snapshot(2)
     assert caught.value.version == 2
@@ -135,5 +135,5 @@ def test_what_is_no_table_or_garbage_is_said(tmp_path: Path) -> None:
         TableLog(str(tmp_path)).newest()
     path = _history(tmp_path / "t")
     commit_file(path, 6).write_text(json.dumps([1]))
-    with pytest.raises(SourceUnreadable, match="00006.json is not what Delta writes"):
+    with pytest.raises(SourceUnreadable, match=r"00006\.json is not what Delta writes"):
         TableLog(str(path)).snapshot(6)
