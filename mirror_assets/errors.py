@@ -77,6 +77,11 @@ class ErrorCode(str, Enum):
     REBUILD_RUNNING = "rebuild_running"
     TABLE_DROPPED = "table_dropped"
     LIFE_ENDED = "life_ended"
+    # Direct Lake
+    FOOTER_UNREADABLE = "footer_unreadable"
+    COLUMN_UNKNOWN = "column_unknown"
+    CACHE_UNUSABLE = "cache_unusable"
+    SKU_UNKNOWN = "sku_unknown"
     # history
     HISTORY_GAP = "history_gap"
     HISTORY_UNFIT = "history_unfit"
