@@ -81,6 +81,7 @@ class ErrorCode(str, Enum):
     FOOTER_UNREADABLE = "footer_unreadable"
     COLUMN_UNKNOWN = "column_unknown"
     CACHE_UNUSABLE = "cache_unusable"
+    NOT_A_DATE = "not_a_date"
     SKU_UNKNOWN = "sku_unknown"
     # history
     HISTORY_GAP = "history_gap"

@@ -43,7 +43,7 @@ class Rule(str, Enum):
 
 @dataclass(frozen=True)
 class TypeFinding:
-    """What is, or may be, wrong with a column; `statement` is Spark SQL that tells, None where nothing is to be asked."""
+    """What is, or may be, wrong with a column; `statement` is Spark SQL that tells more, None where nothing does."""
 
     column: str
     type: str

@@ -41,25 +41,30 @@ class ColumnNames:
 
     def column(self, path: str) -> str | None:
         """The table's column that the Parquet column belongs to; None for one that the table doesn't have."""
-        field = _field(path, self.schema.fields)
-        return None if field is None else field.name
+        way = _way(path, self.schema.fields)
+        return way[0] if way else None
+
+    def label(self, path: str) -> str:
+        """The Parquet column by the table's names, as far as it has any."""
+        return ".".join(_way(path, self.schema.fields) or (path,))
 
     def is_dropped(self, path: str) -> bool:
         """Whether it is still in files, but neither in the table nor one of Delta's own (row ids)."""
         return path not in self.own and self.column(path) is None
 
 
-def _field(path: str, fields: Sequence[Field]) -> Field | None:
-    """The field that `path` leads into: one whose name it is, or begins with; names may have dots themselves."""
+def _way(path: str, fields: Sequence[Field]) -> tuple[str, ...] | None:
+    """The names of the fields that the path leads through, None when it leads nowhere; names may have dots themselves.
+
+    How writers name the inside of lists and maps varies, so that is left as it is.
+    """
     for field in fields:
         name = field.physical_name or field.name
+        inside = path[len(name) + 1 :]
         if path == name:
-            return field
-        if path.startswith(f"{name}.") and _is_inside(path[len(name) + 1 :], field):
-            return field
+            return (field.name,)
+        if path.startswith(f"{name}."):
+            way = _way(inside, field.children) if field.type.startswith("struct<") else (inside,)
+            if way is not None:
+                return (field.name, *way)
     return None
-
-
-def _is_inside(path: str, field: Field) -> bool:
-    """Whether a column below a nested one is still there; how writers name the inside of lists and maps varies."""
-    return not field.type.startswith("struct<") or _field(path, field.children) is not None
