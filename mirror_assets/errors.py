@@ -77,7 +77,9 @@ class ErrorCode(str, Enum):
     REBUILD_RUNNING = "rebuild_running"
     TABLE_DROPPED = "table_dropped"
     LIFE_ENDED = "life_ended"
-    # Direct Lake
+    # direct lake
+    FRAMES_UNREADABLE = "frames_unreadable"
+    FRAME_REFUSED = "frame_refused"
     FOOTER_UNREADABLE = "footer_unreadable"
     COLUMN_UNKNOWN = "column_unknown"
     CACHE_UNUSABLE = "cache_unusable"

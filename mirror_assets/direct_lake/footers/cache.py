@@ -89,7 +89,9 @@ class FooterCache:
 def _read(path: Path) -> pa.Table | None:
     """The facts in a file; None when another process has tidied it up, or a crash of the machine has cut it short."""
     try:
-        return pq.read_table(path, page_checksum_verification=True)
+        # Not read_table: importing what that needs takes longer than reading the facts of 1,000 files.
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            return file.read()
     except (FileNotFoundError, pa.ArrowInvalid):
         return None
     except OSError as error:

@@ -10,7 +10,7 @@ from mirror_assets.direct_lake.footers.mapping import ColumnNames
 from mirror_assets.direct_lake.guardrails.fit import Verdict
 from mirror_assets.direct_lake.guardrails.skus import Sku
 from mirror_assets.direct_lake.layout.report import LayoutReport
-from mirror_assets.direct_lake.questions.answer import Answer
+from mirror_assets.direct_lake.questions.answer import Answer, Figure
 
 # Beyond so many, a partition column does more harm than good (reference `direct-lake` §4).
 _MOST_PARTITIONS = 200
@@ -24,7 +24,8 @@ _VALUES_OF_TYPES = {"boolean": 2, "tinyint": 1 << 8, "smallint": 1 << 16}
 class Candidate:
     """A table partitioned by a column: at least and at most so many partitions, and files once each is compacted.
 
-    None when dictionaries were not looked at. Every load that spreads over partitions adds a file to each.
+    By the values of all stored rows, hidden ones included. None for a nested column, by which nothing is partitioned,
+    and when dictionaries were not looked at. Every load that spreads over partitions adds a file to each.
     """
 
     column: str
@@ -43,12 +44,12 @@ class Candidate:
         """The row of the report."""
         question = f"files if partitioned, {sku.name}"
         if self.partitions is None or self.files is None:
-            return Answer(question, self.column, "not known: dictionaries were not looked at")
+            return Answer(question, self.column, "not known: it is nested, or dictionaries were not looked at")
         verdict = self.verdict(sku)
         found = f"{_said(self.partitions)} partitions, {_said(self.files)} files of {sku.files:,}: {verdict.value}"
         too_many = self.partitions.least > _MOST_PARTITIONS or verdict is Verdict.OVER
         advice = "take a coarser key, of less than 100 to 200 values, or none" if too_many else ""
-        figures: dict[str, int | float | str] = {"least_files": self.files.least, "most_files": self.files.most}
+        figures: dict[str, Figure] = {"least_files": self.files.least, "most_files": self.files.most}
         return Answer(question, self.column, found, advice, figures | {"verdict": verdict.value})
 
 
@@ -69,13 +70,16 @@ def _different(report: LayoutReport, names: ColumnNames, column: str) -> Bounds 
     if column in report.partitions.columns:
         count = len({dict(one.values)[column] for one in report.partitions.each})
         return Bounds(count, count)
-    found = next((one.parquet for one in report.columns if one.label == column and one.name == column), None)
+    field = names.schema.field(column)
+    if field is None or field.is_nested:
+        return None
+    found = next((one.parquet for one in report.columns if one.name == column), None)
     if found is None:  # written before the column came: nulls alone
         return Bounds(min(report.rows, 1), min(report.rows, 1))
     if found.bounds is None:
         return None
-    field, bounds = names.schema.field(column), found.bounds
-    most = min(bounds.most, _most_of_type(found, "" if field is None else field.type, otherwise=bounds.most))
+    bounds = found.bounds
+    most = min(bounds.most, _most_of_type(found, field.type, otherwise=bounds.most))
     has_nulls = found.nulls is None or report.rows - found.values + found.nulls > 0
     surely_nulls = found.nulls is not None and has_nulls
     return Bounds(bounds.least + surely_nulls, most + has_nulls)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from mirror_assets.direct_lake.footers.columns import ParquetColumn
 from mirror_assets.direct_lake.footers.facts import Coding
-from mirror_assets.direct_lake.layout.columns import ColumnLayout
-from mirror_assets.direct_lake.questions.answer import Answer
+from mirror_assets.direct_lake.layout.report import LayoutReport
+from mirror_assets.direct_lake.questions.answer import Answer, Figure
 
 _FLOATS = {"FLOAT", "DOUBLE"}
 # So many of 100 values of a row group differ.
@@ -26,60 +25,59 @@ class Repeats(str, Enum):
 
 @dataclass(frozen=True)
 class FloatColumn:
-    """A floating-point column; `different_percent` are different values per 100 of a row group, where known."""
+    """A floating-point column; `different_percent` are different values per 100 of a row group, None when unknown."""
 
     label: str
-    repeats: Repeats
     different_percent: float | None
     compressed: int
     share: float
 
+    @property
+    def repeats(self) -> Repeats:
+        """Whether its values repeat."""
+        if self.different_percent is None:
+            return Repeats.UNKNOWN
+        return Repeats.HARDLY if self.different_percent >= _NEARLY_UNIQUE_PERCENT else Repeats.OFTEN
+
     def answer(self) -> Answer:
         """The row of the report."""
-        figures: dict[str, int | float | str] = {"bytes": self.compressed, "repeats": self.repeats.value}
-        if self.repeats is Repeats.UNKNOWN:
-            return Answer(
-                "nearly unique floats", self.label, "no dictionaries tell how many values differ", "", figures
-            )
-        many = (
-            f"{self.different_percent:.0f} of 100 values in a row group differ"
-            if self.different_percent
-            else "no values"
-        )
+        figures: dict[str, Figure] = {"bytes": self.compressed, "repeats": self.repeats.value}
+        found = f"{self.share:.0f} % of all bytes; no dictionaries tell how many values differ"
+        if self.different_percent is not None:
+            found = f"{self.share:.0f} % of all bytes; {self.different_percent:.0f} of 100 values in a row group differ"
         advice = "round it, or store it as DECIMAL(17,4)" if self.repeats is Repeats.HARDLY else ""
-        return Answer("nearly unique floats", self.label, f"{many}; {self.share:.0f} % of all bytes", advice, figures)
+        return Answer("nearly unique floats", self.label, found, advice, figures)
 
 
-def float_columns(columns: Sequence[ColumnLayout]) -> tuple[FloatColumn, ...]:
+def float_columns(report: LayoutReport) -> tuple[FloatColumn, ...]:
     """The floating-point columns that the table has, the largest first."""
-    return tuple(_floats(columns))
+    gives_up = _gives_dictionaries_up(report)
+    return tuple(
+        FloatColumn(
+            label=column.label,
+            different_percent=_different_percent(column.parquet, plain_tells=gives_up),
+            compressed=column.parquet.compressed,
+            share=column.share,
+        )
+        for column in report.columns
+        if column.name is not None and _FLOATS.intersection(column.parquet.physical_types)
+    )
 
 
-def _floats(columns: Sequence[ColumnLayout]) -> Iterator[FloatColumn]:
-    for column in columns:
-        if column.name is not None and _FLOATS.intersection(column.parquet.physical_types):
-            different = _different_percent(column.parquet)
-            yield FloatColumn(
-                label=column.label,
-                repeats=_repeats(different),
-                different_percent=different,
-                compressed=column.parquet.compressed,
-                share=column.share,
-            )
+def _gives_dictionaries_up(report: LayoutReport) -> bool:
+    """Whether a column without a dictionary is one of different values.
 
-
-def _repeats(different: float | None) -> Repeats:
-    if different is None:
-        return Repeats.UNKNOWN
-    return Repeats.HARDLY if different >= _NEARLY_UNIQUE_PERCENT else Repeats.OFTEN
-
-
-def _different_percent(column: ParquetColumn) -> float | None:
-    """By the dictionaries; a chunk whose dictionary grew too large counts as one of different values.
-
-    A chunk without any dictionary says nothing: Spark gives one up that doesn't pay, delta-rs makes none when told so.
+    Spark's writer, parquet-mr, keeps no dictionary that is no shorter than the values on the first page. Others keep
+    what they have of it, so that without one they were told to make none; as parquet-mr was if no column has any.
     """
-    if column.bounds is None or column.codings.get(Coding.PLAIN) or column.codings.get(Coding.UNKNOWN):
+    made = any(coding is not Coding.PLAIN for column in report.columns for coding in column.parquet.codings)
+    return made and all(writer.startswith("parquet-mr") for writer in report.writers)
+
+
+def _different_percent(column: ParquetColumn, *, plain_tells: bool) -> float | None:
+    """By the dictionaries; the values of a row group whose dictionary grew too large count as different."""
+    untold = {Coding.UNKNOWN} if plain_tells else {Coding.UNKNOWN, Coding.PLAIN}
+    if column.bounds is None or untold.intersection(column.codings):
         return None
     shown = column.values - (column.nulls or 0)
     return 100 * column.bounds.most / shown if shown else 0.0

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from mirror_assets.direct_lake.footers.footers import Footers
 from mirror_assets.direct_lake.footers.mapping import ColumnNames
-from mirror_assets.direct_lake.questions.answer import Answer
+from mirror_assets.direct_lake.questions.answer import Answer, Figure
 from mirror_assets.direct_lake.questions.errors import NotADate
 from mirror_assets.direct_lake.questions.months import days_of, months_before
 from mirror_assets.direct_lake.table.values import LiveFile, Snapshot
@@ -44,7 +44,7 @@ class Kept:
         left = f"{self.kept:,}"
         if self.undecided:
             left += f" to {self.kept + self.undecided:,}"
-        figures: dict[str, int | float | str] = {"least_rows": self.kept, "most_rows": self.kept + self.undecided}
+        figures: dict[str, Figure] = {"least_rows": self.kept, "most_rows": self.kept + self.undecided}
         found = f"{left} of {rows:,} rows are from {self.since} or later"
         return Answer(f"rows of {months} months", self.column, found, figures=figures | {"since": str(self.since)})
 

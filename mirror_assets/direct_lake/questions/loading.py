@@ -14,7 +14,7 @@ from mirror_assets.direct_lake.questions.answer import Answer
 class ColumnBytes:
     """A column of the table over all files: bytes compressed, as they are read, and uncompressed.
 
-    Partition columns take none, for they are in no file.
+    Partition columns take none, unless their writer puts them into files, too, as Spark does with column mapping.
     """
 
     column: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mirror_assets.direct_lake.questions.answer import Answer
+from mirror_assets.direct_lake.questions.answer import Answer, Figure
 from mirror_assets.direct_lake.table.known import files_by_path
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit
@@ -26,7 +26,7 @@ class Touched:
     def answer(self, partitions: int) -> Answer:
         """The row of the report, for a table with so many partitions."""
         found = f"{self.operation} touches {len(self.partitions)} of {partitions} partitions"
-        figures: dict[str, int | float | str] = {"touched": len(self.partitions), "operation": self.operation}
+        figures: dict[str, Figure] = {"touched": len(self.partitions), "operation": self.operation}
         if self.unknown:
             found += f", and {self.unknown} files whose partition the log tells no more"
         return Answer("partitions touched", f"version {self.version}", found, figures=figures)

@@ -1,4 +1,4 @@
-"""Which files of a table's folder VACUUM never lists (Delta's `DeltaTableUtils.isHiddenDirectory`, as VACUUM calls it)."""
+"""Which files of a table's folder VACUUM never lists (Delta's `DeltaTableUtils.isHiddenDirectory`)."""
 
 from __future__ import annotations
 

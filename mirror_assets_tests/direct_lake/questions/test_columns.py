@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from deltalake import ColumnProperties, DeltaTable, WriterProperties, write_delt
 
 from mirror_assets.direct_lake.footers.columns import Bounds
 from mirror_assets.direct_lake.footers.errors import ColumnUnknown
+from mirror_assets.direct_lake.footers.facts import Coding
 from mirror_assets.direct_lake.footers.mapping import ColumnNames
 from mirror_assets.direct_lake.guardrails.fit import Verdict
 from mirror_assets.direct_lake.guardrails.skus import sku_of
@@ -73,7 +75,7 @@ def test_an_unknown_column_is_said(tmp_path: Path) -> None:
 def _floats(path: Path, **columns: list[float | None]) -> dict[str, FloatColumn]:
     rows = pa.table({name: pa.array(values, pa.float64()) for name, values in columns.items()})
     write_deltalake(path, rows.append_column("id", pa.array(range(rows.num_rows))))
-    return {found.label: found for found in float_columns(_asked(path)[0].columns)}
+    return {found.label: found for found in float_columns(_asked(path)[0])}
 
 
 def test_floats_that_hardly_repeat_are_to_be_rounded(tmp_path: Path) -> None:
@@ -92,21 +94,30 @@ def test_floats_that_hardly_repeat_are_to_be_rounded(tmp_path: Path) -> None:
     }
     assert "DECIMAL" in found["share"].answer().advice
     assert (found["price"].answer().advice, found["none"].answer().advice) == ("", "")
-    assert found["share"].answer().found.startswith("100 of 100 values in a row group differ; ")
+    assert found["share"].answer().found.endswith("% of all bytes; 100 of 100 values in a row group differ")
 
 
 def test_a_dictionary_that_grew_too_large_tells_as_much(tmp_path: Path) -> None:
     properties = WriterProperties(dictionary_page_size_limit=4_000, data_page_row_count_limit=500, write_batch_size=100)
     write_deltalake(tmp_path, pa.table({"x": [i / 7 for i in range(5_000)]}), writer_properties=properties)
-    (found,) = float_columns(_asked(tmp_path)[0].columns)
+    (found,) = float_columns(_asked(tmp_path)[0])
     assert found.repeats is Repeats.HARDLY
 
 
 def test_without_dictionaries_nothing_is_known(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"x": [i / 7 for i in range(500)]}), writer_properties=_PLAIN)
-    (found,) = float_columns(_asked(tmp_path)[0].columns)
+    (found,) = float_columns(_asked(tmp_path)[0])
     assert (found.repeats, found.different_percent) == (Repeats.UNKNOWN, None)
-    assert found.answer().found == "no dictionaries tell how many values differ"
+    assert found.answer().found == "100 % of all bytes; no dictionaries tell how many values differ"
+    # Spark's writer gives dictionaries up that don't pay, unless it makes none at all.
+    report = _asked(tmp_path)[0]
+    by_spark = replace(report, writers={"parquet-mr version 1.17.1": 1})
+    assert float_columns(by_spark) == (found,)
+    (column,) = report.columns
+    other = replace(column, label="other", name=None, parquet=replace(column.parquet, codings={Coding.DICTIONARY: 1}))
+    (given_up,) = float_columns(replace(by_spark, columns=(column, other)))
+    assert (given_up.repeats, given_up.different_percent) == (Repeats.HARDLY, 100)
+    assert float_columns(replace(report, columns=(column, other))) == (found,)
 
 
 def test_partitioning_by_a_column(tmp_path: Path) -> None:
@@ -145,6 +156,13 @@ def test_the_present_partition_column_is_known_exactly(tmp_path: Path) -> None:
     for _ in range(3):
         write_deltalake(tmp_path, rows, mode="append", partition_by=["p"])
     assert candidate(*_asked(tmp_path), "p").partitions == Bounds(5, 5)
+
+
+def test_nothing_is_partitioned_by_a_nested_column(tmp_path: Path) -> None:
+    _inventory(tmp_path)
+    found = candidate(*_asked(tmp_path), "Member")
+    assert (found.partitions, found.verdict(sku_of("F2"))) == (None, Verdict.UNSURE)
+    assert found.answer(sku_of("F2")).found.startswith("not known: it is nested")
 
 
 def test_a_column_that_no_file_has_makes_one_partition(tmp_path: Path) -> None:
