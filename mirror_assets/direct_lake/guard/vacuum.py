@@ -46,7 +46,7 @@ def expiring_files(snapshot: Snapshot, listing: Iterable[StoredFile]) -> tuple[E
 
 
 def _protected(files: Iterable[LiveFile | Tombstone]) -> Iterator[str]:
-    """What the actions keep; not a deletion vector named by an absolute path, which VACUUM takes for another table's."""
+    """What the actions keep; no deletion vector named by an absolute path: VACUUM takes that for another table's."""
     for file in files:
         yield file.path
         if file.vector is not None and file.vector.path is not None and file.vector.id.startswith("u"):
