@@ -3,6 +3,7 @@
 It lists the folder, and deletes each file that is not hidden, was written before the retention began, and is named
 neither by a live file nor by a tombstone that is younger than that. A tombstone that a checkpoint dropped protects
 nothing, and change files are named by nobody: both go by age alone. VACUUM LITE deletes some of these, never more.
+Where a file has its deletion vector in the log itself, Spark's VACUUM (Delta 4.4) fails and deletes nothing.
 """
 
 from __future__ import annotations

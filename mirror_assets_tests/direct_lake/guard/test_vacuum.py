@@ -86,7 +86,7 @@ def _column_mapping(lake: Lake) -> None:
 def _v2_parquet_checkpoints(lake: Lake) -> None:
     _created(lake, checkpointPolicy="v2", enableDeletionVectors="true", checkpointInterval="2")
     with small_tables(lake.spark, checkpointV2__topLevelFileFormat="parquet"):
-        lake.sql(_FIRST, "DELETE FROM {t} WHERE id = 1", _SECOND, "DELETE FROM {t} WHERE id = 2")
+        lake.sql(_FIRST, "DELETE FROM {t} WHERE id < 6", _SECOND, "DELETE FROM {t} WHERE id = 7", "OPTIMIZE {t}")
 
 
 def _in_commit_timestamps(lake: Lake) -> None:
@@ -103,7 +103,7 @@ def _cleaned_log(lake: Lake) -> None:
     lake.sql(_FIRST, "DELETE FROM {t} WHERE id = 1", "DELETE FROM {t} WHERE _p = 'a b:0'")
     lake.checkpoint(_now_ms() + 60 * _DAY_MS)
     assert not commit_file(lake.path, 0).exists()
-    lake.sql("DELETE FROM {t} WHERE id = 5")
+    lake.sql("DELETE FROM {t} WHERE id < 6")
 
 
 def _shallow_clone(lake: Lake) -> None:
@@ -186,6 +186,8 @@ def test_the_statement_keeps_what_is_needed(session: SparkSession, tmp_path: Pat
     plan = plan_vacuum(TableLog(str(lake.path)), now_ms / 1000, frames)
     assert plan.threatened
     assert plan.statement is not None
+    assert "logRetentionDuration = 'interval 41 days'" in plan.statement
+    assert "deletedFileRetentionDuration = 'interval 41 days'" in plan.statement
     session.sql(plan.statement)  # Spark would refuse to keep files for longer than the log, cleaned or not
     now_ms += _DAY_MS
     safe = plan_vacuum(TableLog(str(lake.path)), now_ms / 1000, frames)
