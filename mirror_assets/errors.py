@@ -77,6 +77,14 @@ class ErrorCode(str, Enum):
     REBUILD_RUNNING = "rebuild_running"
     TABLE_DROPPED = "table_dropped"
     LIFE_ENDED = "life_ended"
+    # direct lake
+    FRAMES_UNREADABLE = "frames_unreadable"
+    FRAME_REFUSED = "frame_refused"
+    FOOTER_UNREADABLE = "footer_unreadable"
+    COLUMN_UNKNOWN = "column_unknown"
+    CACHE_UNUSABLE = "cache_unusable"
+    NOT_A_DATE = "not_a_date"
+    SKU_UNKNOWN = "sku_unknown"
     # history
     HISTORY_GAP = "history_gap"
     HISTORY_UNFIT = "history_unfit"

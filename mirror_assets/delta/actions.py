@@ -26,7 +26,9 @@ class _File(TypedDict, total=False):
     deletionVector: _Vector | None
 
 
-class _CommitInfo(TypedDict, total=False):
+class RawCommitInfo(TypedDict, total=False):
+    """A commitInfo action as JSON has it."""
+
     timestamp: int
     inCommitTimestamp: int
     operation: str
@@ -34,14 +36,18 @@ class _CommitInfo(TypedDict, total=False):
     tags: dict[str, str] | None
 
 
-class _MetaData(TypedDict, total=False):
+class RawMetadata(TypedDict, total=False):
+    """A metaData action as JSON has it."""
+
     id: str
     schemaString: str
     configuration: dict[str, str] | None
     partitionColumns: list[str] | None
 
 
-class _Protocol(TypedDict, total=False):
+class RawProtocol(TypedDict, total=False):
+    """A protocol action as JSON has it."""
+
     minReaderVersion: int
     minWriterVersion: int
     readerFeatures: list[str] | None
@@ -52,9 +58,9 @@ class _Line(TypedDict, total=False):
     add: _File
     remove: _File
     cdc: _File
-    commitInfo: _CommitInfo
-    metaData: _MetaData
-    protocol: _Protocol
+    commitInfo: RawCommitInfo
+    metaData: RawMetadata
+    protocol: RawProtocol
 
 
 @dataclass(frozen=True)
@@ -126,15 +132,15 @@ class CommitFile:
 def parse_commit(version: int, data: bytes) -> CommitFile:
     """What the commit file holds. Raises ValueError, KeyError or TypeError when it is not what Delta writes."""
     lines = [_line(text) for text in data.split(b"\n") if text.strip()]
-    info = next((line["commitInfo"] for line in lines if "commitInfo" in line), _CommitInfo())
-    metadata = [_metadata(line["metaData"]) for line in lines if "metaData" in line]
-    protocol = [_protocol(line["protocol"]) for line in lines if "protocol" in line]
+    info = next((line["commitInfo"] for line in lines if "commitInfo" in line), RawCommitInfo())
+    metadata = [read_metadata(line["metaData"]) for line in lines if "metaData" in line]
+    protocol = [read_protocol(line["protocol"]) for line in lines if "protocol" in line]
     added = [line["add"] for line in lines if "add" in line]
     return CommitFile(
         version=version,
         timestamp_ms=_timestamp(info),
         operation=info.get("operation", ""),
-        metrics=dict(_metrics(info)),
+        metrics=dict(whole_metrics(info)),
         added=tuple(_file(add) for add in added if add["dataChange"]),
         removed=tuple(_file(line["remove"]) for line in lines if "remove" in line and line["remove"]["dataChange"]),
         change_files=tuple(_file(line["cdc"]) for line in lines if "cdc" in line),
@@ -154,11 +160,11 @@ def in_commit_time(data: bytes) -> int | None:
     return _info(data).get("inCommitTimestamp")
 
 
-def _info(data: bytes) -> _CommitInfo:
+def _info(data: bytes) -> RawCommitInfo:
     for text in data.split(b"\n"):
         if b'"commitInfo"' in text and "commitInfo" in (line := _line(text)):
             return line["commitInfo"]
-    return _CommitInfo()
+    return RawCommitInfo()
 
 
 def _line(text: bytes) -> _Line:
@@ -168,15 +174,15 @@ def _line(text: bytes) -> _Line:
     return line
 
 
-def _timestamp(info: _CommitInfo) -> int | None:
+def _timestamp(info: RawCommitInfo) -> int | None:
     return info.get("inCommitTimestamp", info.get("timestamp"))
 
 
-def _keeps_ids(info: _CommitInfo) -> bool:
+def _keeps_ids(info: RawCommitInfo) -> bool:
     return (info.get("tags") or {}).get("delta.rowTracking.preserved") == "true"
 
 
-def _metrics(info: _CommitInfo) -> Iterator[tuple[str, int]]:
+def whole_metrics(info: RawCommitInfo) -> Iterator[tuple[str, int]]:
     """The whole numbers among the metrics: Spark writes them as strings, delta-rs as numbers."""
     for name, value in (info.get("operationMetrics") or {}).items():
         if isinstance(value, int):
@@ -190,12 +196,13 @@ def _file(action: _File) -> FileAction:
     return FileAction(
         path=action["path"],
         bytes=action.get("size") or 0,
-        records=_records(action.get("stats")),
+        records=stored_rows(action.get("stats")),
         deleted=vector.get("cardinality", 0) if vector else 0,
     )
 
 
-def _records(stats: str | None) -> int | None:
+def stored_rows(stats: str | None) -> int | None:
+    """Rows in a file by its statistics, those that a vector hides included; None when they don't say."""
     if not stats:
         return None
     first = _RECORDS_FIRST.match(stats)
@@ -205,7 +212,8 @@ def _records(stats: str | None) -> int | None:
     return records
 
 
-def _metadata(action: _MetaData) -> Metadata:
+def read_metadata(action: RawMetadata) -> Metadata:
+    """The action as a value. Raises KeyError, or SchemaUnreadable."""
     return Metadata(
         table_id=action["id"],
         schema_string=canonical(action["schemaString"]),
@@ -214,6 +222,7 @@ def _metadata(action: _MetaData) -> Metadata:
     )
 
 
-def _protocol(action: _Protocol) -> Protocol:
+def read_protocol(action: RawProtocol) -> Protocol:
+    """The action as a value. Raises KeyError."""
     features = (action.get("readerFeatures") or []) + (action.get("writerFeatures") or [])
     return Protocol(action["minReaderVersion"], action["minWriterVersion"], frozenset(features))

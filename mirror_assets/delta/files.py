@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
+from pyarrow import NativeFile
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem, PyFileSystem, SubTreeFileSystem
 
 from mirror_assets.delta.actions import FileAction
@@ -18,6 +21,16 @@ from mirror_assets.delta.storage_errors import translated
 _LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PLACE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)/(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file found by listing; its path is below the table's folder."""
+
+    path: str
+    bytes: int
+    modified_ms: int
 
 
 class SourceFiles:
@@ -25,20 +38,45 @@ class SourceFiles:
 
     def __init__(self, uri: str, storage_options: Mapping[str, str]) -> None:
         """Open the address; nothing is read yet."""
-        self._uri = uri
+        self._uri, self._options = uri, dict(storage_options)
         with translated(uri):
-            self._system = self._opened(storage_options)
+            self._system = self._opened()
 
     @property
     def is_local(self) -> bool:
         """Whether they are on a disk of this machine, and named by its path."""
         return not _SCHEME.match(self._uri)
 
-    def _opened(self, storage_options: Mapping[str, str]) -> FileSystem:
+    def _opened(self) -> FileSystem:
         """Arrow's own file system on a disk: ten times as fast as deltalake's, which goes through Python."""
         if self.is_local:
             return SubTreeFileSystem(str(Path(self._uri).absolute()), LocalFileSystem())
-        return PyFileSystem(DeltaStorageHandler(self._uri, dict(storage_options)))
+        return PyFileSystem(DeltaStorageHandler(self._uri, self._options))
+
+    def listed(self, folder: str = "") -> tuple[StoredFile, ...]:
+        """All files below a folder of the table, in no order; none when it is not there."""
+        with translated(self._uri):
+            found = self._system.get_file_info(FileSelector(folder, allow_not_found=True, recursive=True))
+        return tuple(
+            StoredFile(info.path, info.size or 0, _written_ms(info)) for info in found if info.type is FileType.File
+        )
+
+    def open(self, path: str) -> NativeFile:
+        """A file for random reading: one of the table's folder, or one elsewhere by its absolute URI.
+
+        Raises FileNotFoundError when it is gone. Close it.
+        """
+        with translated(self._uri):
+            place = _PLACE.fullmatch(path)
+            if place is None:
+                return self._system.open_input_file(path)
+            return self._elsewhere(place[1]).open_input_file(place[2])
+
+    def _elsewhere(self, root: str) -> FileSystem:
+        """What holds a shallow clone's files: the same credentials open it."""
+        if root.startswith("file:"):
+            return SubTreeFileSystem("/", LocalFileSystem())
+        return _remote(f"{root}/", tuple(self._options.items()))
 
     def commit(self, version: int) -> bytes | None:
         """The commit file of the version, or None when it is not in the log."""
@@ -89,6 +127,11 @@ class SourceFiles:
                 return data
         except FileNotFoundError:
             return None
+
+
+@lru_cache(maxsize=16)
+def _remote(root: str, options: tuple[tuple[str, str], ...]) -> FileSystem:
+    return PyFileSystem(DeltaStorageHandler(root, dict(options)))
 
 
 def _inside(action: FileAction) -> str | None:

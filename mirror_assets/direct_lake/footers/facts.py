@@ -1,0 +1,107 @@
+"""The facts of one Parquet file, and the Arrow types that many of them are kept as."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+import pyarrow as pa
+
+
+class Coding(str, Enum):
+    """How the values of a column chunk are stored (reference `direct-lake` §2.5)."""
+
+    DICTIONARY = "dictionary"  # all data pages
+    MIXED = "mixed"  # a dictionary that grew too large, and pages behind it that do without
+    PLAIN = "plain"  # no dictionary
+    UNKNOWN = "unknown"  # a dictionary, and no word of the pages behind it
+
+
+# Tuples, for Arrow takes them as rows as they are.
+
+
+class RowGroup(NamedTuple):
+    """One row group; bytes are those of its column chunks."""
+
+    rows: int
+    compressed: int
+    uncompressed: int
+
+
+class Chunk(NamedTuple):
+    """One column of one row group.
+
+    `column` is the path of the leaf, joined by dots. `values` counts nulls, too; `nulls` is None without statistics.
+    `entries` and `dictionary_bytes` (uncompressed) are the dictionary's, None without one or where it was not looked
+    at. `least_us` and `most_us` bound dates and timestamps, in microseconds since 1970; None for all other types, and
+    where the writer left them out, as Spark does for its INT96 timestamps.
+    """
+
+    group: int
+    column: str
+    physical_type: str
+    values: int
+    nulls: int | None
+    compressed: int
+    uncompressed: int
+    encodings: str
+    coding: str
+    entries: int | None
+    dictionary_bytes: int | None
+    least_us: int | None
+    most_us: int | None
+
+
+class Footer(NamedTuple):
+    """One file. `dictionaries` says whether its dictionary pages were looked at.
+
+    `key_values` are the footer's, but for copies of the schema.
+    """
+
+    path: str
+    bytes: int
+    rows: int
+    created_by: str
+    dictionaries: bool
+    key_values: tuple[tuple[str, str], ...]
+    groups: tuple[RowGroup, ...]
+    chunks: tuple[Chunk, ...]
+
+
+GROUP_TYPE = pa.struct([(name, pa.int64()) for name in RowGroup._fields])
+CHUNK_TYPE = pa.struct(
+    [
+        ("group", pa.int32()),
+        ("column", pa.string()),
+        ("physical_type", pa.string()),
+        ("values", pa.int64()),
+        ("nulls", pa.int64()),
+        ("compressed", pa.int64()),
+        ("uncompressed", pa.int64()),
+        ("encodings", pa.string()),
+        ("coding", pa.string()),
+        ("entries", pa.int64()),
+        ("dictionary_bytes", pa.int64()),
+        ("least_us", pa.int64()),
+        ("most_us", pa.int64()),
+    ]
+)
+FOOTER_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("bytes", pa.int64()),
+        ("rows", pa.int64()),
+        ("created_by", pa.string()),
+        ("dictionaries", pa.bool_()),
+        ("key_values", pa.map_(pa.string(), pa.string())),
+        ("groups", pa.list_(GROUP_TYPE)),
+        ("chunks", pa.list_(CHUNK_TYPE)),
+    ]
+)
+
+
+def as_table(footers: list[Footer]) -> pa.Table:
+    """The footers as a table, a row each."""
+    columns = zip(*footers, strict=True) if footers else ((),) * len(FOOTER_SCHEMA)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, FOOTER_SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=FOOTER_SCHEMA)

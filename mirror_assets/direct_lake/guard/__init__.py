@@ -1,0 +1,1 @@
+"""What VACUUM would delete, who still needs it, and for how long to keep it. Nothing here deletes anything."""

@@ -1,0 +1,42 @@
+"""Paths in a log, as paths in the table's folder or absolute URIs (Delta's protocol, "Add File and Remove File")."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+_ON_DISK = re.compile(r"(?:file:)?/+")
+
+
+@dataclass(frozen=True)
+class TablePaths:
+    """The paths of one table; `root` is its folder as an absolute URI with a slash behind it."""
+
+    root: str
+
+    @classmethod
+    def of(cls, uri: str) -> TablePaths:
+        """Those of the table at a URI or a path of this machine."""
+        is_absolute = _ABSOLUTE.match(uri) is not None
+        return cls(f"{_with_scheme(uri if is_absolute else str(Path(uri).absolute())).rstrip('/')}/")
+
+    def decoded(self, path: str) -> str:
+        """A path of the log, which is a URL-encoded one: relative when it lies in the table's folder."""
+        plain = unquote(path)
+        if not _ABSOLUTE.match(plain):
+            return plain
+        return _with_scheme(plain).removeprefix(self.root)
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a decoded path lies outside of the table's folder."""
+    return _ABSOLUTE.match(path) is not None
+
+
+def _with_scheme(path: str) -> str:
+    """Local paths in one spelling: Hadoop writes `file:/a`, others `file:///a` or `/a`."""
+    on_disk = _ON_DISK.match(path)
+    return f"file:///{path[on_disk.end() :]}" if on_disk else path

@@ -1,0 +1,1 @@
+"""Tests of what Direct Lake needs from a table."""

@@ -1,0 +1,111 @@
+"""Advice where a layout is bad, and silence where it is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import WriterProperties, write_deltalake
+
+from mirror_assets.direct_lake.footers.facts import Coding
+from mirror_assets.direct_lake.layout.advice import Topic, advice
+from mirror_assets.direct_lake.layout.histogram import FILE_BINS, ROW_GROUP_BINS, Histogram
+from mirror_assets.direct_lake.layout.partitions import PartitionLayout, Partitions
+from mirror_assets.direct_lake.layout.report import LayoutReport, VectorShare, VOrderShare
+from mirror_assets_tests.direct_lake.tables import report
+
+_MB = 10**6
+
+
+@pytest.fixture
+def fine(tmp_path: Path) -> LayoutReport:
+    """A table of 20 million rows in ten V-Ordered files, as far as advice looks at it."""
+    write_deltalake(tmp_path, pa.table({"id": [i % 5 for i in range(100)]}))
+    return replace(
+        report(tmp_path),
+        files=10,
+        bytes=5_000 * _MB,
+        rows=20 * _MB,
+        file_sizes=Histogram.of([500 * _MB] * 10, FILE_BINS),
+        row_groups=Histogram.of([2 * _MB] * 10, ROW_GROUP_BINS),
+        vorder=VOrderShare(10, 100, 100),
+    )
+
+
+def _topics(found: LayoutReport) -> list[Topic]:
+    return [one.topic for one in advice(found)]
+
+
+def test_a_fine_layout_needs_none(fine: LayoutReport) -> None:
+    assert advice(fine) == ()
+
+
+def test_small_files_are_to_be_compacted_unless_they_are_few(fine: LayoutReport) -> None:
+    many = Histogram.of([500 * _MB] * 5 + [_MB] * 9, FILE_BINS)
+    assert _topics(replace(fine, files=14, file_sizes=many, vorder=VOrderShare(14, 100, 100))) == [Topic.SMALL_FILES]
+    few = Histogram.of([500 * _MB] * 2 + [_MB] * 8, FILE_BINS)
+    assert _topics(replace(fine, file_sizes=few)) == []
+    one_each = Partitions(("p",), tuple(PartitionLayout((("p", str(i)),), 1, _MB, 1) for i in range(14)))
+    sized = replace(fine, files=14, file_sizes=many, vorder=VOrderShare(14, 100, 100), partitions=one_each)
+    assert _topics(sized) == []
+
+
+def test_large_files(fine: LayoutReport) -> None:
+    large = Histogram.of([3_000 * _MB] + [500 * _MB] * 9, FILE_BINS)
+    assert _topics(replace(fine, file_sizes=large)) == [Topic.LARGE_FILES]
+
+
+def test_small_row_groups_matter_in_large_tables(fine: LayoutReport) -> None:
+    small = Histogram.of([100_000] * 200, ROW_GROUP_BINS)
+    (found,) = advice(replace(fine, row_groups=small))
+    assert str(found).startswith("200 of 200 row groups have less than 1 million rows: have OPTIMIZE")
+    # The last one of each file is what is left over.
+    assert _topics(replace(fine, row_groups=Histogram.of([1_500_000, 500_000] * 10, ROW_GROUP_BINS))) == []
+    assert _topics(replace(fine, rows=900_000, row_groups=Histogram.of([100_000] * 9, ROW_GROUP_BINS))) == []
+
+
+def test_vorder(fine: LayoutReport) -> None:
+    (found,) = advice(replace(fine, vorder=VOrderShare(4, 40, 30)))
+    assert (found.topic, found.found) == (Topic.VORDER, "6 of 10 files are not V-Ordered")
+
+
+@pytest.mark.parametrize(("vectors", "told"), [(VectorShare(9, 0, 10, 4.9), False), (VectorShare(9, 1, 10, 0.1), True)])
+def test_deletion_vectors(fine: LayoutReport, vectors: VectorShare, told: bool) -> None:
+    assert _topics(replace(fine, vectors=vectors)) == ([Topic.VECTORS] if told else [])
+
+
+@pytest.mark.parametrize(("count", "told"), [(200, False), (201, True)])
+def test_too_many_partitions(fine: LayoutReport, count: int, told: bool) -> None:
+    each = tuple(PartitionLayout((("p", str(i)),), 1, 100 * _MB, 1) for i in range(count))
+    assert _topics(replace(fine, partitions=Partitions(("p",), each))) == ([Topic.PARTITIONS] if told else [])
+
+
+def test_dropped_columns(fine: LayoutReport) -> None:
+    (column,) = fine.columns
+    gone = replace(column, is_dropped=True, parquet=replace(column.parquet, compressed=fine.bytes // 10))
+    assert _topics(replace(fine, columns=(gone,))) == [Topic.DROPPED]
+    little = replace(gone, parquet=replace(column.parquet, compressed=fine.bytes // 1_000))
+    assert _topics(replace(fine, columns=(little,))) == []
+
+
+def test_dictionaries_that_grew_too_large(fine: LayoutReport) -> None:
+    (column,) = fine.columns
+    mixed = replace(column, parquet=replace(column.parquet, codings={Coding.MIXED: 6, Coding.DICTIONARY: 4}))
+    (found,) = advice(replace(fine, columns=(mixed,)))
+    assert (found.topic, found.found[:3]) == (Topic.DICTIONARIES, "id:")
+    assert _topics(replace(fine, columns=(replace(mixed, share=9),))) == []
+    flags = replace(mixed, parquet=replace(mixed.parquet, physical_types=("BOOLEAN",)))
+    assert _topics(replace(fine, columns=(flags,))) == []
+
+
+def test_a_table_of_many_small_loads(tmp_path: Path) -> None:
+    for _ in range(12):
+        write_deltalake(
+            tmp_path,
+            pa.table({"x": [i / 7 for i in range(3_000)]}),
+            mode="append",
+            writer_properties=WriterProperties(dictionary_page_size_limit=1_000, data_page_row_count_limit=100),
+        )
+    assert _topics(report(tmp_path)) == [Topic.SMALL_FILES, Topic.VORDER, Topic.DICTIONARIES]

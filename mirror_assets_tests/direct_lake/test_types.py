@@ -1,0 +1,105 @@
+"""The type lint: what surely fails, what may, and what can't be seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from mirror_assets.delta.actions import Metadata
+from mirror_assets.direct_lake.footers.columns import parquet_columns
+from mirror_assets.direct_lake.footers.errors import ColumnUnknown
+from mirror_assets.direct_lake.footers.mapping import ColumnNames
+from mirror_assets.direct_lake.footers.reader import FooterReader
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.types import MOST_CHARACTERS, Rule, TypeLint, Weight
+from mirror_assets_tests.delta.handmade import Action, column, schema_string
+
+
+def _schema(*columns: Action) -> ColumnNames:
+    return ColumnNames.of(Metadata("t", schema_string(*columns)))
+
+
+def _found(lint: TypeLint) -> dict[str, tuple[Rule, Weight]]:
+    return {finding.column: (finding.rule, finding.weight) for finding in lint.findings()}
+
+
+def _lint(path: Path, *one_side: str) -> TypeLint:
+    """The lint of a real table, footers read."""
+    log = TableLog(str(path))
+    snapshot = log.snapshot()
+    footers = FooterReader(str(path), log.files).read(snapshot.files)
+    return TypeLint(
+        str(path),
+        ColumnNames.of(snapshot.metadata),
+        snapshot.metadata.partition_columns,
+        {column.path: column for column in parquet_columns(footers)},
+        one_side,
+        sum(file.rows or 0 for file in snapshot.files),
+    )
+
+
+def test_every_type_has_its_verdict() -> None:
+    array = {"type": "array", "elementType": "long", "containsNull": True}
+    plain = ("byte", "short", "integer", "long", "boolean", "date", "timestamp", "timestamp_ntz", "decimal(38,18)")
+    names = _schema(
+        *(column(name, name) for name in plain),
+        column("list", array),
+        column("either", "variant"),
+        column("guid", "binary"),
+        column("share", "float"),
+        column("ratio", "double"),
+        column("nothing", "void"),
+        column("text", "string"),
+        column("short text", "string", metadata={"__CHAR_VARCHAR_TYPE_STRING": f"varchar({MOST_CHARACTERS})"}),
+        column("long text", "string", metadata={"__CHAR_VARCHAR_TYPE_STRING": f"varchar({MOST_CHARACTERS + 1})"}),
+        column("month", "string"),
+    )
+    assert _found(TypeLint("/lake/t", names, ["month"])) == {
+        "list": (Rule.COMPLEX, Weight.FAILS),
+        "either": (Rule.COMPLEX, Weight.FAILS),
+        "guid": (Rule.BINARY, Weight.FAILS),
+        "share": (Rule.NAN, Weight.MAY_FAIL),
+        "ratio": (Rule.NAN, Weight.MAY_FAIL),
+        "nothing": (Rule.UNKNOWN, Weight.MAY_FAIL),
+        "text": (Rule.LENGTH, Weight.UNSEEN),
+        "long text": (Rule.LENGTH, Weight.UNSEEN),
+    }
+
+
+def test_footers_show_that_texts_are_short_enough(tmp_path: Path) -> None:
+    rows = {"short": ["a"] * 50_000, "long": ["a" * 40_000] + ["a"] * 49_999}
+    write_deltalake(tmp_path, pa.table(rows))
+    assert _found(_lint(tmp_path)) == {"long": (Rule.LENGTH, Weight.UNSEEN)}
+
+
+def test_dictionaries_show_duplicates_and_that_there_are_none(tmp_path: Path) -> None:
+    rows = pa.table({"id": range(500), "code": [i % 7 for i in range(500)], "day": [i // 2 for i in range(500)]})
+    write_deltalake(tmp_path, rows)
+    lint = _lint(tmp_path, "id", "code")
+    assert _found(lint) == {"code": (Rule.UNIQUE, Weight.FAILS)}
+    (finding,) = lint.findings()
+    assert "at most 7 different values in 500 rows" in finding.message
+    # In two files, the same ids may come twice.
+    write_deltalake(tmp_path, rows, mode="append")
+    assert _found(_lint(tmp_path, "id"))["id"] == (Rule.UNIQUE, Weight.UNSEEN)
+    assert _found(_lint(tmp_path, "day"))["day"] == (Rule.UNIQUE, Weight.FAILS)
+
+
+def test_a_statement_tells_what_footers_do_not(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"sha`re": [0.5], "key": [1]}))
+    names = ColumnNames.of(TableLog(str(tmp_path)).snapshot().metadata)
+    lint = TypeLint("/lake/t", names, one_side=["key"])
+    assert [finding.statement for finding in lint.findings()] == [
+        "SELECT count(*) FROM delta.`/lake/t` WHERE isnan(`sha``re`) OR abs(`sha``re`) = double('infinity')",
+        "SELECT `key`, count(*) FROM delta.`/lake/t` GROUP BY `key` HAVING count(*) > 1",
+    ]
+
+
+def test_an_unknown_one_side_is_said(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1]}))
+    assert DeltaTable(tmp_path).version() == 0
+    with pytest.raises(ColumnUnknown):
+        _lint(tmp_path, "key").findings()
