@@ -8,17 +8,17 @@ from benchmarks.meter import Cost, Meter
 
 
 def interleaved(
-    meter: Meter, contestants: Mapping[str, Callable[[int], object]], rounds: int
+    meter: Meter, contestants: Mapping[str, Callable[[int], object]], rounds: int, warming: int = 1
 ) -> dict[str, tuple[Cost, ...]]:
-    """What each contestant cost in each round; a round before that warms up is not counted.
+    """What each contestant cost in each round; rounds before that warm up are not counted.
 
     Each is called with the number of the round and begins the round in turn, so that none always follows the same.
     """
     names = list(contestants)
     costs: dict[str, list[Cost]] = {name: [] for name in names}
-    for turn in range(rounds + 1):
+    for turn in range(warming + rounds):
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
             cost = meter.measured(lambda run=contestants[name], turn=turn: run(turn))  # type: ignore[misc]
-            if turn:
+            if turn >= warming:
                 costs[name].append(cost)
     return {name: tuple(taken) for name, taken in costs.items()}

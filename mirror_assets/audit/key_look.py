@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 
@@ -65,12 +66,8 @@ class KeyLook:
 
 def look_at_keys(staged: StagedSlice, rows_allowed: Callable[[], int], share_rows: int = SHARE_ROWS) -> KeyLook:
     """The look at all shares; a key may have up to `rows_allowed` rows, which is asked for where one has several."""
-    keys, look = aliases(staged.record), KeyLook()
-    for share in keyed_rows(staged, share_rows):
-        repeated = RepeatedKeys.among(share, keys)
-        if len(repeated):
-            look += _looked(staged, repeated, rows_allowed())
-    return look
+    looked = partial(_looked, staged, rows_allowed)
+    return sum(map(looked, keyed_rows(staged, share_rows)), KeyLook())  # `map` lets a share go before the next is read
 
 
 def _together(one: pa.Table | None, other: pa.Table | None, most: int | None = None) -> pa.Table | None:
@@ -78,10 +75,15 @@ def _together(one: pa.Table | None, other: pa.Table | None, most: int | None = N
     return pa.concat_tables(found).slice(0, most) if found else None
 
 
-def _looked(staged: StagedSlice, repeated: RepeatedKeys, rows_allowed: int) -> KeyLook:
-    too_many = Wrong.of(repeated.with_more_rows(rows_allowed, aliases(staged.record)))
+def _looked(staged: StagedSlice, rows_allowed: Callable[[], int], share: pa.Table) -> KeyLook:
+    keys = aliases(staged.record)
+    repeated = RepeatedKeys.among(share, keys)
+    if not len(repeated):
+        return KeyLook()
+    allowed = rows_allowed()
+    too_many = Wrong.of(repeated.with_more_rows(allowed, keys))
     if too_many.found or staged.record.kind is not SliceKind.CHANGES:
-        return KeyLook(rows_allowed, len(repeated), too_many)
+        return KeyLook(allowed, len(repeated), too_many)
     impossible, open_ = Wrong.of(repeated.impossible()), repeated.undecided(_MOST_KEYS)
     undecided = open_.rows if len(open_) else None
-    return KeyLook(rows_allowed, len(repeated), too_many, impossible, undecided, open_.are_updated_twice())
+    return KeyLook(allowed, len(repeated), too_many, impossible, undecided, open_.are_updated_twice())

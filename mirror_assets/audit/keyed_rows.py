@@ -20,7 +20,7 @@ from mirror_assets.markers import ROW_MARKER
 
 MARKER, PLACE, VERSION = "marker", "place", "version"
 # Rows of a share: with a key of one number, some 30 bytes each.
-SHARE_ROWS = 4_000_000
+SHARE_ROWS = 2_000_000
 _Numbers = npt.NDArray[np.uint64]
 # Odd, and its bits are spread: a product with it depends on every bit of a key (Knuth's multiplicative hashing).
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -51,11 +51,7 @@ def keyed_rows(staged: StagedSlice, share_rows: int = SHARE_ROWS) -> Iterator[pa
     with TemporaryDirectory(prefix="mirror-assets-keys-") as folder:
         files = [Path(folder) / f"{share}.arrow" for share in range(shares)]
         _share_out(tables, aliases(staged.record), files)
-        for file in files:
-            with pa.OSFile(str(file)) as source, pa.ipc.open_file(source) as reader:
-                share = reader.read_all()
-            if len(share):
-                yield share
+        yield from filter(len, map(_read_share, files))
 
 
 def share_of(rows: pa.Table, keys: Sequence[str], shares: int) -> npt.NDArray[np.intp]:
@@ -78,6 +74,11 @@ def _share_out(tables: Iterable[pa.Table], keys: Sequence[str], files: Sequence[
             writers = writers or [opened.enter_context(pa.ipc.new_file(str(file), table.schema)) for file in files]
             for writer, (start, end) in zip(writers, pairwise([0, *ends.tolist()]), strict=True):
                 writer.write_table(ordered.slice(start, end - start))
+
+
+def _read_share(file: Path) -> pa.Table:
+    with pa.OSFile(str(file)) as source, pa.ipc.open_file(source) as reader:
+        return reader.read_all()
 
 
 def _numbers(column: pa.Array) -> _Numbers:
