@@ -21,8 +21,8 @@ _NO_VERSION = ("", "-1")
 class Frame:
     """A version of a table that a reader has framed.
 
-    `files` are the very files that it says it needs, deletion vectors included, as it spells them; None where only the
-    version is known: then it needs all files of that.
+    `files` are those that it says it needs, deletion vectors included, as it spells them in the table's folder; None
+    where it doesn't say. They tell what the log no longer does, when its entries of that version are gone.
     """
 
     reader: str
@@ -107,9 +107,9 @@ def _needed(files: Iterable[Row], root: str, version: int, source: str) -> Itera
     """What is still of the frame, in the table's folder."""
     for row in files:
         if not _is_dropped(row, version, source):
-            yield _below(root, row["Location"].strip())
+            yield _below(root, row["Location"].strip(), source)
             if vector := row.get("DeletionVectorFileLocation", "").strip():
-                yield _below(root, vector)
+                yield _below(root, vector, source)
 
 
 def _is_dropped(file: Row, version: int, source: str) -> bool:
@@ -121,11 +121,13 @@ def _is_dropped(file: Row, version: int, source: str) -> bool:
     return after < _whole_number(deleted, source) <= version
 
 
-def _below(root: str, location: str) -> str:
+def _below(root: str, location: str, source: str) -> str:
     folder = f"{root.strip().rstrip('/')}/"
-    if root and location.startswith(folder):
+    if root.strip() and location.startswith(folder):
         return location[len(folder) :]
-    return location if "://" in location else location.lstrip("/")
+    if "://" in location:
+        raise FramesUnreadable(source, f"{location} is not below the table's RootLocation {root.strip() or '(blank)'}")
+    return location.lstrip("/")
 
 
 def _whole_number(text: str, source: str) -> int:

