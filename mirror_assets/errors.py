@@ -93,6 +93,10 @@ class ErrorCode(str, Enum):
     FABRIC_ITEM_UNFIT = "fabric_item_unfit"
     FABRIC_REFUSED = "fabric_refused"
     MIRRORING_STOPPED = "mirroring_stopped"
+    # Direct Lake
+    POINT_REFUSED = "point_refused"
+    POINT_BEYOND = "point_beyond"
+    PLOTS_MISSING = "plots_missing"
     # anything else
     UNEXPECTED = "unexpected"
 
