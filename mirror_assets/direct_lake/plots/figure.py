@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette, which colour-blind people can tell apart.
 GOOD, CAUTION, BAD = "#009E73", "#E69F00", "#D55E00"
-KEPT, CHANGED, LOADED, DROPPED = "#0072B2", "#E69F00", "#D55E00", "#999999"
+KEPT, CHANGED, LOADED, DROPPED = "#0072B2", "#E69F00", "#D55E00", "#8E9BB3"
 BAND, INK = "#009E73", "#444444"
 
 _DOTS = 120

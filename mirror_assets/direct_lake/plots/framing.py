@@ -24,7 +24,7 @@ from mirror_assets.direct_lake.plots.marks import draw_marks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LABELS = 12
+_LABELS, _BARS = 12, 100
 _Part = Callable[[FramingPoint], FileSum]
 _PARTS: tuple[tuple[str, str, _Part], ...] = (
     ("kept", KEPT, lambda point: point.effect.kept),
@@ -42,22 +42,30 @@ def framing_bars(points: Sequence[FramingPoint], table: str, zone: tzinfo = time
         return nothing(f"{table}: framing effect")
     figure = new_figure(width=10, height=5)
     axes = figure.add_subplot()
-    places = range(len(points))
     bottom = [0] * len(points)
     for name, colour, part in _PARTS:
-        rows = [part(point).known_rows for point in points]
-        axes.bar(places, rows, bottom=bottom, color=colour, label=name, width=0.9)
-        bottom = [below + row for below, row in zip(bottom, rows, strict=True)]
-    gone = [-point.effect.dropped.known_rows for point in points]
-    axes.bar(places, gone, color=DROPPED, label="dropped", width=0.9)
+        top = [below + part(point).known_rows for below, point in zip(bottom, points, strict=True)]
+        _stacked(axes, bottom, top, colour, name)
+        bottom = top
+    _stacked(axes, [-point.effect.dropped.known_rows for point in points], [0] * len(points), DROPPED, "dropped")
     axes.axhline(0, color="black", linewidth=0.8)
-    room = draw_marks(axes, [(place, mark.operation) for place in places for mark in points[place].marks])
+    room = draw_marks(axes, [(place, mark.operation) for place, point in enumerate(points) for mark in point.marks])
     axes.set_title(_title(points, table), pad=6 + room)
     axes.set(xlabel="framed at version, of the day", ylabel="rows")
     _labelled(axes, points, zone)
     calm(axes)
     figure.legend(loc="outside lower center", ncols=8, frameon=False)
     return png(figure)
+
+
+def _stacked(axes: Axes, bottom: Sequence[int], top: Sequence[int], colour: str, name: str) -> None:
+    """Bars, or without gaps an area where there are too many of them to be told apart."""
+    places = range(len(top))
+    if len(top) <= _BARS:
+        heights = [high - low for low, high in zip(bottom, top, strict=True)]
+        axes.bar(places, heights, bottom=bottom, color=colour, label=name, width=0.9)
+    else:
+        axes.fill_between(places, bottom, top, step="mid", color=colour, linewidth=0, label=name)
 
 
 def _title(points: Sequence[FramingPoint], table: str) -> str:

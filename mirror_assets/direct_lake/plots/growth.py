@@ -69,7 +69,7 @@ def growth_chart(growth: Growth, limits: Sequence[Limit], table: str, zone: tzin
     axes.plot(days[-1:], [growth.now], "o", color=KEPT)
     ahead = _next(growth, limits)
     for limit in (limit for limit in _same_joined(limits) if ahead is None or limit.amount <= ahead.amount):
-        axes.axhline(limit.amount, color=BAD, linewidth=1)
+        axes.axhline(limit.amount, color=BAD, linewidth=1.5)
         axes.annotate(limit.name, (0.01, limit.amount), xycoords=("axes fraction", "data"), va="bottom")
     if ahead is not None:
         _foretell(axes, growth, ahead, days)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mirror_assets.direct_lake.plots.figure import BAD, CAUTION, GOOD, INK, counted, new_figure, png, sized
+from mirror_assets.direct_lake.plots.figure import BAD, CAUTION, GOOD, INK, counted, new_figure, nothing, png, sized
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,11 +33,13 @@ class LimitUse:
 
 def headroom_bars(uses: Sequence[LimitUse], table: str) -> bytes:
     """A row per SKU and a column per measure, both in order of first appearance; bars are shares of the limit."""
+    if not uses:
+        return nothing(f"{table}: use of the guardrails")
     skus, measures = list(dict.fromkeys(use.sku for use in uses)), list(dict.fromkeys(use.measure for use in uses))
-    figure = new_figure(width=2 + 2.6 * max(1, len(measures)), height=1.6 + 0.34 * len(skus))
+    figure = new_figure(width=2 + 2.6 * len(measures), height=1.6 + 0.34 * len(skus))
     figure.suptitle(f"{table}: use of the guardrails")
-    panels = figure.subplots(1, max(1, len(measures)), sharey=True, squeeze=False)[0]
-    for axes, measure in zip(panels, measures, strict=False):
+    panels = figure.subplots(1, len(measures), sharey=True, squeeze=False)[0]
+    for axes, measure in zip(panels, measures, strict=True):
         _panel(axes, [use for use in uses if use.measure == measure], skus)
     return png(figure)
 

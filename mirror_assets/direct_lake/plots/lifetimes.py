@@ -26,8 +26,8 @@ def lifetime_chart(
     """
     if not lifetimes:
         return nothing(f"{table}: lifetimes of files")
-    chosen = sorted(lifetimes, key=lambda life: life.bytes, reverse=True)[:_MOST]
-    shown = [life for life in lifetimes if life in set(chosen)]
+    largest = set(sorted(lifetimes, key=lambda life: life.bytes, reverse=True)[:_MOST])
+    shown = [life for life in lifetimes if life in largest]
     from matplotlib.ticker import MaxNLocator
 
     height = min(9.0, 2.6 + 0.16 * len(shown))
@@ -53,6 +53,8 @@ def _draw(axes: Axes, shown: Sequence[FileLifetime], versions: tuple[int, int], 
     largest = max(life.bytes for life in shown) or 1
     for living, colour, name in ((True, KEPT, "still there"), (False, DROPPED, "removed")):
         some = [(row, life) for row, life in enumerate(shown) if (life.removed is None) is living]
+        if not some:
+            continue
         axes.hlines(
             [row for row, _ in some],
             [first - 0.5 if life.added is None else life.added for _, life in some],
