@@ -1,0 +1,213 @@
+"""What a plan foretells is what Spark then does: files, rows to load, and what is still readable."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+from pyspark.sql import SparkSession
+
+from mirror_assets.delta.points import TimePoint, VersionPoint
+from mirror_assets.direct_lake.framing.effect import framing_effect
+from mirror_assets.direct_lake.framing.values import FramingEffect
+from mirror_assets.direct_lake.maintenance.plan import maintenance_plan
+from mirror_assets.direct_lake.maintenance.sizes import FileSizes
+from mirror_assets.direct_lake.maintenance.values import (
+    Dialect,
+    Effect,
+    MaintenanceInput,
+    MaintenancePlan,
+    SafeRetention,
+    Step,
+    StepKind,
+    Worth,
+)
+from mirror_assets.direct_lake.maintenance.writers import writer_settings
+from mirror_assets.direct_lake.sql import table_at
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.table.values import Snapshot
+from mirror_assets.direct_lake.time_travel.statement import as_of
+
+# How many files each commit's partition gets: one per commit in which it has rows. The larger, the more rows in it.
+_COMMITS = {"it's \\ a": 12, "b": 3, None: 9, "d": 1, "e": 10}
+
+
+_LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session, which forgets what a plan has set; VACUUM lists with as many tasks as there are cores."""
+    spark.conf.set(_LISTING, 2)
+    yield spark
+    spark.conf.unset(_LISTING)
+    for name in ("minFileSize", "maxFileSize", "maxDeletedRowsRatio"):
+        spark.conf.unset(f"spark.databricks.delta.optimize.{name}")
+    for name in ("parquet.block.row.count.limit", "parquet.block.size"):
+        spark.conf.unset(name)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """35 files of sizes of all kinds in five partitions, one of them NULL, one with a name that must be escaped."""
+    path = tmp_path / "t"
+    for commit in range(max(_COMMITS.values())):
+        parts = [part for part, commits in _COMMITS.items() if commit < commits]
+        rows = [(part, number) for part in parts for number in range(50 + 200 * commit)]
+        data = pa.table({"part": [part for part, _ in rows], "id": pa.array([n for _, n in rows], pa.int64())})
+        write_deltalake(path, data, mode="append", partition_by=["part"])
+    return path
+
+
+def _snapshot(path: Path) -> Snapshot:
+    return TableLog(str(path)).snapshot()
+
+
+def _run(session: SparkSession, plan: MaintenancePlan) -> None:
+    for statement in (*plan.settings, *(step.statement for step in plan.steps)):
+        session.sql(statement)
+
+
+def _did(effect: FramingEffect, before: Snapshot) -> Effect:
+    """What was done, as a plan would have foretold it."""
+    return Effect(
+        files_before=len(before.files),
+        files_after=effect.total.files,
+        bytes_before=sum(file.bytes for file in before.files),
+        bytes_after=effect.total.bytes,
+        rows_to_load=effect.reloaded.rows,
+        bytes_to_load=effect.reloaded.bytes,
+    )
+
+
+def _foretold(step: Step) -> Effect:
+    assert step.effect is not None
+    return step.effect
+
+
+def _numbers(effect: Effect) -> tuple[int, int, int, int | None]:
+    return effect.files_before, effect.files_after, effect.bytes_before, effect.rows_to_load
+
+
+def _per_partition(snapshot: Snapshot) -> Counter[str | None]:
+    return Counter(file.partition["part"] for file in snapshot.files)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "worth", "chosen"),
+    [
+        (FileSizes(), Worth(), {"it's \\ a", None, "e"}),
+        (FileSizes(min_bytes=9_000, max_bytes=20_000), Worth(), {None, "e"}),
+        (FileSizes(min_bytes=4_000, max_bytes=12_000), Worth(saved_share=0.32), {None}),
+        (
+            FileSizes(min_bytes=10_000, max_bytes=10_000),
+            Worth(min_files=2, saved_share=0),
+            {"it's \\ a", "b", None, "e"},
+        ),
+    ],
+)
+def test_optimize_does_what_is_foretold(
+    session: SparkSession, table: Path, sizes: FileSizes, worth: Worth, chosen: set[str | None]
+) -> None:
+    before = _snapshot(table)
+    plan = maintenance_plan(before, MaintenanceInput(sizes=sizes, worth=worth))
+    (step,) = plan.steps
+    _run(session, plan)
+    after = _snapshot(table)
+    done = _did(framing_effect(before, after), before)
+    assert _numbers(done) == _numbers(_foretold(step))
+    assert done.bytes_after < _foretold(step).bytes_after  # of such small files, most is footer
+    files, now = _per_partition(before), _per_partition(after)
+    assert {part for part in files if files[part] != now[part]} == chosen
+
+
+def test_purging_hidden_rows_does_what_is_foretold(session: SparkSession, table: Path) -> None:
+    """Of the first partition half of the rows are hidden, of the second few; a bin holds two or three of the files."""
+    name = table_at(str(table))
+    session.sql(f"ALTER TABLE {name} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
+    session.sql(f"DELETE FROM {name} WHERE (part LIKE 'it%' AND id % 2 = 0) OR (part = 'e' AND id = 40)")
+    before = _snapshot(table)
+    wanted = MaintenanceInput(sizes=FileSizes(max_bytes=16_000), worth=Worth(min_files=99))
+    plan = maintenance_plan(before, wanted)
+    (step,) = plan.steps
+    assert step.statement == f"REORG TABLE {name} WHERE `part` = 'it\\'s \\\\ a' APPLY (PURGE)"
+    _run(session, plan)
+    after = _snapshot(table)
+    assert _numbers(_did(framing_effect(before, after), before)) == _numbers(_foretold(step))
+    assert {file.partition["part"] for file in after.files if file.vector} == {"e"}
+
+
+def test_optimize_purges_what_it_rewrites_and_reorg_the_rest(session: SparkSession, table: Path) -> None:
+    """OPTIMIZE takes large files for their hidden rows; one that fills a bin alone is left to REORG."""
+    name = table_at(str(table))
+    session.sql(f"ALTER TABLE {name} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
+    session.sql(f"DELETE FROM {name} WHERE id >= 400")
+    before = _snapshot(table)
+    plan = maintenance_plan(
+        before,
+        MaintenanceInput(sizes=FileSizes(min_bytes=2_000, max_bytes=13_000), worth=Worth(min_files=2, saved_share=0.2)),
+    )
+    assert [step.kind for step in plan.steps] == [StepKind.OPTIMIZE, StepKind.REORG]
+    for statement in plan.settings:
+        session.sql(statement)
+    for step in plan.steps:
+        session.sql(step.statement)
+        now = _snapshot(table)
+        assert _numbers(_did(framing_effect(before, now), before)) == _numbers(_foretold(step))
+        before = now
+    assert not any(file.vector for file in before.files)
+
+
+def test_a_whole_plan_runs_and_leaves_frames_readable(session: SparkSession, table: Path) -> None:
+    """The table's own property would soon let VACUUM delete the frame's files."""
+    name = table_at(str(table))
+    session.sql(f"ALTER TABLE {name} SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval 1 hours')")
+    before = _snapshot(table)
+    rows = session.sql(f"SELECT * FROM {name}").count()
+    longer = f"ALTER TABLE {name} SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval 2 days')"
+    plan = maintenance_plan(before, MaintenanceInput(retention=SafeRetention(2 * 86_400, longer)))
+    assert [step.kind for step in plan.steps] == [StepKind.OPTIMIZE, StepKind.RETENTION, StepKind.VACUUM]
+    _run(session, plan)
+    log = TableLog(str(table))
+    for point in (VersionPoint(before.version), TimePoint(log.time_ms(before.version))):
+        assert session.sql(f"SELECT * FROM {name} {as_of(point)}").count() == rows
+    assert len(_snapshot(table).files) < len(before.files)
+
+
+def test_a_clustered_table_is_optimised_as_a_whole(session: SparkSession, tmp_path: Path) -> None:
+    """And its hidden rows, as long as they are of one cube, by nothing else."""
+    path = tmp_path / "t"
+    name = table_at(str(path))
+    session.sql(
+        f"CREATE TABLE {name} (id BIGINT) USING delta CLUSTER BY (id) "
+        "TBLPROPERTIES (delta.enableDeletionVectors = true)"
+    )
+    for _ in range(3):
+        session.sql(f"INSERT INTO {name} SELECT * FROM range(0, 500, 1, 3)")
+    before = _snapshot(path)
+    plan = maintenance_plan(before, MaintenanceInput())
+    (step,) = plan.steps
+    assert step.statement == f"OPTIMIZE {name}"
+    _run(session, plan)
+    assert _numbers(_did(framing_effect(before, _snapshot(path)), before)) == _numbers(_foretold(step))
+
+    session.sql(f"DELETE FROM {name} WHERE id % 2 = 0")
+    hidden = _snapshot(path)
+    assert not maintenance_plan(hidden, MaintenanceInput()).steps
+    session.sql(f"REORG TABLE {name} APPLY (PURGE)")
+    assert _snapshot(path).files == hidden.files
+
+
+def test_row_groups_have_as_many_rows_as_is_set(session: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    for setting in writer_settings("t", FileSizes(), Dialect.DELTA, row_group_rows=1_000)[:2]:
+        session.sql(setting.statement)
+    session.range(0, 3_500, 1, 1).write.format("delta").save(str(path))
+    (file,) = path.glob("*.parquet")
+    footer = pq.read_metadata(file)
+    assert [footer.row_group(group).num_rows for group in range(footer.num_row_groups)] == [1000, 1000, 1000, 500]
