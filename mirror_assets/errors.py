@@ -77,6 +77,9 @@ class ErrorCode(str, Enum):
     REBUILD_RUNNING = "rebuild_running"
     TABLE_DROPPED = "table_dropped"
     LIFE_ENDED = "life_ended"
+    # direct lake
+    FRAMES_UNREADABLE = "frames_unreadable"
+    FRAME_REFUSED = "frame_refused"
     # history
     HISTORY_GAP = "history_gap"
     HISTORY_UNFIT = "history_unfit"

@@ -39,6 +39,20 @@ def prolonging_statement(uri: str, clocks: tuple[Clock, ...], seconds: float) ->
     return f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ({properties})"
 
 
+def keeping_statement(uri: str, metadata: Metadata, seconds: float) -> str:
+    """The statement after which neither VACUUM nor the log's cleanup takes what is younger than this.
+
+    It names every property that is shorter now, for Spark refuses to keep files for longer than log entries, even where
+    the log is never cleaned (reference `direct-lake` §3.3). Raises PropertyUnreadable.
+    """
+    return prolonging_statement(uri, tuple(_clock(uri, metadata, name) for name in _DEFAULTS), seconds)
+
+
+def file_retention(uri: str, metadata: Metadata) -> float:
+    """For how many seconds VACUUM leaves what is no longer of the table. Raises PropertyUnreadable."""
+    return _clock(uri, metadata, _FILES).seconds
+
+
 def _clock(uri: str, metadata: Metadata, name: str) -> Clock:
     text = metadata.configuration.get(name, _DEFAULTS[name])
     try:

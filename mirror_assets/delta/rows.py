@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from mirror_assets.delta.actions import CommitFile, FileAction
 
@@ -40,7 +41,23 @@ class RowCount:
         return RowCount(self.rows + other.rows, self.exact and other.exact)
 
 
-def yields_nothing(commit: CommitFile) -> bool:
+class Described(Protocol):
+    """What tells whether a commit has changes: its commitInfo, and its change files if there are any."""
+
+    @property
+    def operation(self) -> str:
+        """Delta's name of it."""
+
+    @property
+    def metrics(self) -> Mapping[str, int]:
+        """Its whole-numbered metrics."""
+
+    @property
+    def change_files(self) -> Sequence[object]:
+        """Files of its change data feed."""
+
+
+def yields_nothing(commit: Described) -> bool:
     """Whether a MERGE only rewrote files: Delta's feed skips such a commit, though its actions say dataChange."""
     counts = [commit.metrics.get(name) for name in _CHANGE_METRICS["MERGE"][0]]
     return commit.operation == "MERGE" and not commit.change_files and counts == [0, 0, 0]

@@ -57,6 +57,10 @@ class TableLog:
         """The versions that can be put together from checkpoints and commits, ascending."""
         return tuple(self._log.arrivals)
 
+    def logged(self) -> tuple[int, ...]:
+        """The versions whose commit is in the log, ascending, whether they can be put together or not."""
+        return tuple(self._log.commits)
+
     def snapshot(self, version: int | None = None) -> Snapshot:
         """The table at the version, or at its newest one. Raises LogGap when that can't be put together any more."""
         if version is None or version == self.newest():
@@ -94,14 +98,20 @@ class TableLog:
         """
         return self._dated(version, in_commit=self._newest.metadata.in_commit_timestamps)
 
-    def listing(self) -> tuple[StoredFile, ...]:
-        """All files below the table's folder but the log's, and those that Delta hides, in order of their paths."""
-        columns = self._newest.metadata.partition_columns
-        return tuple(file for file in self._listed if not is_hidden(file.path, columns))
+    def listing(self, *, hidden: bool = False) -> tuple[StoredFile, ...]:
+        """All files below the table's folder but the log's, in order of their paths; `hidden` ones only if asked for.
+
+        Hidden are those that VACUUM never lists.
+        """
+        if hidden:
+            return self._listed
+        metadata = self._newest.metadata
+        return tuple(file for file in self._listed if not is_hidden(file.path, metadata))
 
     @cached_property
     def _listed(self) -> tuple[StoredFile, ...]:
-        return tuple(sorted(self.files.listed(), key=lambda file: file.path))
+        found = (file for file in self.files.listed() if not file.path.startswith(f"{_LOG}/"))
+        return tuple(sorted(found, key=lambda file: file.path))
 
     @cached_property
     def _log(self) -> LogFiles:

@@ -1,0 +1,126 @@
+"""Who needs which files of a table: frames, and the mirror that has yet to read commits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from urllib.parse import unquote
+
+from mirror_assets.delta.rows import yields_nothing
+from mirror_assets.direct_lake.guard.frames import Frame
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Tombstone
+
+
+class Reads(str, Enum):
+    """How the mirror finds changes, which tells the files that it needs of a commit."""
+
+    FEED = "feed"
+    ROW_TRACKING = "row_tracking"
+    APPEND_ONLY = "append_only"
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A mirror that has covered a version of the table; the commits behind it have yet to be read."""
+
+    covered: int
+    reads: Reads = Reads.FEED
+
+
+@dataclass(frozen=True, order=True)
+class Need:
+    """Someone needs a version: of a frame all its files, of the mirror's commit those that its changes are in."""
+
+    reader: str
+    version: int
+
+    def __str__(self) -> str:
+        """`mirror v4`."""
+        return f"{self.reader} v{self.version}"
+
+
+@dataclass
+class Needs:
+    """Files by path, each with who needs it; `gone` are needs whose files the log doesn't tell any more."""
+
+    files: dict[str, set[Need]] = field(default_factory=lambda: defaultdict(set))
+    gone: set[Need] = field(default_factory=set)
+
+    def add(self, paths: Iterable[str], need: Need) -> None:
+        """Someone needs these files."""
+        for path in paths:
+            self.files[path].add(need)
+
+
+def needs_of(log: TableLog, frames: Iterable[Frame], mirror: Mirror | None, known: Iterable[str]) -> Needs:
+    """What the frames and the mirror need; `known` are all paths that the folder has."""
+    needs = Needs()
+    _add_frames(needs, log, tuple(frames), frozenset(known))
+    if mirror is not None:
+        _add_mirror(needs, log, mirror)
+    return needs
+
+
+def paths_of(files: Iterable[LiveFile | Tombstone]) -> Iterator[str]:
+    """The paths of the files and of their deletion vectors."""
+    for file in files:
+        yield file.path
+        if file.vector is not None and file.vector.path is not None:
+            yield file.vector.path
+
+
+def _add_frames(needs: Needs, log: TableLog, frames: tuple[Frame, ...], known: frozenset[str]) -> None:
+    there = set(log.versions())
+    whole = defaultdict(list)
+    for frame in frames:
+        need = Need(frame.reader, frame.version)
+        if frame.files is not None:
+            needs.add((_spelled(path, known) for path in frame.files), need)
+        elif frame.version in there:
+            whole[frame.version].append(need)
+        else:
+            needs.gone.add(need)
+    for snapshot in log.snapshots(whole):
+        for need in whole[snapshot.version]:
+            needs.add(paths_of(snapshot.files), need)
+
+
+def _spelled(path: str, known: frozenset[str]) -> str:
+    """The file's name on the storage: it isn't documented whether models spell it so, or encoded as the log does."""
+    return path if path in known else unquote(path)
+
+
+def _add_mirror(needs: Needs, log: TableLog, mirror: Mirror) -> None:
+    """Commits behind one that is gone are no use: there the mirror starts again with a snapshot."""
+    logged, newest = set(log.logged()), log.newest()
+    gap = next((version for version in range(mirror.covered + 1, newest + 1) if version not in logged), None)
+    if gap is not None:
+        needs.gone.add(Need("mirror", gap))
+    for commit in log.commits(mirror.covered + 1, newest if gap is None else gap - 1):
+        needs.add(_OF_COMMIT[mirror.reads](commit), Need("mirror", commit.version))
+
+
+def _of_feed(commit: LoggedCommit) -> Iterable[str]:
+    """Its change files alone where there are any, else all that it adds and removes (reference `delta` §1)."""
+    if not commit.data_change or yields_nothing(commit):
+        return commit.change_files
+    return commit.change_files or paths_of((*commit.added, *commit.removed))
+
+
+def _of_row_tracking(commit: LoggedCommit) -> Iterable[str]:
+    """All: a slice compares the versions at its ends, and may begin or end at any commit."""
+    return paths_of((*commit.added, *commit.removed))
+
+
+def _of_appends(commit: LoggedCommit) -> Iterable[str]:
+    return paths_of(commit.added) if commit.data_change else ()
+
+
+_OF_COMMIT: Mapping[Reads, Callable[[LoggedCommit], Iterable[str]]] = {
+    Reads.FEED: _of_feed,
+    Reads.ROW_TRACKING: _of_row_tracking,
+    Reads.APPEND_ONLY: _of_appends,
+}
