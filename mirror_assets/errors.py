@@ -80,6 +80,9 @@ class ErrorCode(str, Enum):
     # direct lake
     FRAMES_UNREADABLE = "frames_unreadable"
     FRAME_REFUSED = "frame_refused"
+    POINT_REFUSED = "point_refused"
+    POINT_BEYOND = "point_beyond"
+    PLOTS_MISSING = "plots_missing"
     # history
     HISTORY_GAP = "history_gap"
     HISTORY_UNFIT = "history_unfit"
@@ -96,10 +99,6 @@ class ErrorCode(str, Enum):
     FABRIC_ITEM_UNFIT = "fabric_item_unfit"
     FABRIC_REFUSED = "fabric_refused"
     MIRRORING_STOPPED = "mirroring_stopped"
-    # Direct Lake
-    POINT_REFUSED = "point_refused"
-    POINT_BEYOND = "point_beyond"
-    PLOTS_MISSING = "plots_missing"
     # anything else
     UNEXPECTED = "unexpected"
 

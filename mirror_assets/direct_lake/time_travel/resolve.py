@@ -47,11 +47,17 @@ def version_at(log: TableLog, point: Point) -> int:
         if point.version not in versions:
             raise _beyond(log, point, versions)
         return point.version
-    candidates = _candidates(log, versions, point.time_ms)
-    found = bisect_right(candidates, point.time_ms, key=log.time_ms)
-    if not found or log.time_ms(versions[-1]) < point.time_ms:
+    found = committed_by(log, point.time_ms)
+    if found is None or log.time_ms(versions[-1]) < point.time_ms:
         raise _beyond(log, point, versions)
-    return candidates[found - 1]
+    return found
+
+
+def committed_by(log: TableLog, time_ms: int) -> int | None:
+    """The last version that was committed at or before a time, in ms since 1970; None when the log begins later."""
+    candidates = _candidates(log, log.versions(), time_ms)
+    found = bisect_right(candidates, time_ms, key=log.time_ms)
+    return candidates[found - 1] if found else None
 
 
 def _candidates(log: TableLog, versions: Sequence[int], time_ms: int) -> Sequence[int]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mirror_assets.delta.points import TimePoint, VersionPoint
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.time_travel.errors import PointBeyond
-from mirror_assets.direct_lake.time_travel.resolve import VersionTime, version_at, version_times
+from mirror_assets.direct_lake.time_travel.resolve import VersionTime, committed_by, version_at, version_times
 from mirror_assets.errors import ErrorCode
 from mirror_assets_tests.delta.handmade import (
     PROTOCOL,
@@ -114,6 +114,7 @@ def test_the_rule_is_that_of_a_plain_search(
     entries, time = version_times(log), (1_000 + at) * 1000
     assert [entry.timestamp_ms for entry in entries] == sorted({entry.timestamp_ms for entry in entries})
     until = [entry.version for entry in entries if entry.timestamp_ms <= time]
+    assert committed_by(log, time) == max(until, default=None)
     if until and time <= entries[-1].timestamp_ms:
         assert version_at(log, TimePoint(time)) == until[-1]
     else:
