@@ -33,7 +33,7 @@ class PlannedTable:
 
     @property
     def is_clustered(self) -> bool:
-        """Whether it is liquid-clustered."""
+        """Whether it is liquid-clustered; by which columns, or none any more, the log's files don't tell."""
         return "clustering" in self.features
 
     @property

@@ -30,9 +30,9 @@ class StepKind(str, Enum):
 class Effect:
     """What a step does to a table's live files, those of all partitions together.
 
-    Bytes of files that are not written yet are estimated by the share of rows that are shown. `rows_to_load` and `bytes_to_load` are those of
-    new files: Direct Lake loads them when it is framed the next time; rows are None where statistics don't tell.
-    `is_exact`: the numbers of files are what Spark will make, else they are estimated, too.
+    Bytes of files that are not written yet are estimated, by the share of rows that are shown. `rows_to_load` and
+    `bytes_to_load` are those of new files: Direct Lake loads them when it is framed the next time; rows are None where
+    statistics don't tell. `is_exact`: the numbers of files are what Spark will make, else they are estimated, too.
     """
 
     files_before: int
