@@ -30,7 +30,7 @@ _DELIMITERS = ",;\t"
 
 def read_answer(text: str, source: str) -> Answer:
     """The answer that a text is an export of; `source` names it in errors. Raises FramesUnreadable."""
-    plain = text.removeprefix("\ufeff").strip()
+    plain = text.removeprefix("\ufeff").lstrip().rstrip("\r\n")
     if not plain:
         raise FramesUnreadable(source, "it is empty")
     return _of_json(plain, source) if plain[0] in "[{" and not _is_header(plain) else _of_csv(plain, source)

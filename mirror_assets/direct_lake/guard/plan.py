@@ -34,7 +34,8 @@ class VacuumPlan:
     `deleted` are the files that go; `threatened` those among them that someone needs; `lost` needed files that are gone
     already; `gone` needs that the log no longer tells the files of. `safe_until` is when the first needed file would go
     (None while none can); `resume_until` until when the mirror can read the next commit (None while none waits, or it
-    is gone). `statement` is the one to run, None when nothing needed is in danger.
+    is gone). `statement` has the table keep all that is needed for a day at least; None where its properties do that
+    now: if files are threatened all the same, it is by RETAIN 0.
     """
 
     uri: str

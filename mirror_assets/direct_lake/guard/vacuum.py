@@ -3,6 +3,7 @@
 It lists the folder, and deletes each file that is not hidden, was written before the retention began, and is named
 neither by a live file nor by a tombstone that is younger than that. A tombstone that a checkpoint dropped protects
 nothing, and change files are named by nobody: both go by age alone. VACUUM LITE deletes some of these, never more.
+Where a file has its deletion vector in the log itself, Spark's VACUUM (Delta 4.4) fails and deletes nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def expiring_files(snapshot: Snapshot, listing: Iterable[StoredFile]) -> tuple[E
 
 
 def _protected(files: Iterable[LiveFile | Tombstone]) -> Iterator[str]:
-    """What the actions keep; not a deletion vector named by an absolute path, which VACUUM takes for another table's."""
+    """What the actions keep; no deletion vector named by an absolute path: VACUUM takes that for another table's."""
     for file in files:
         yield file.path
         if file.vector is not None and file.vector.path is not None and file.vector.id.startswith("u"):

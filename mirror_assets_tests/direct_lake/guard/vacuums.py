@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 from mirror_assets.delta.jvm import Jvm
@@ -66,7 +67,7 @@ class Lake:
             log.checkpoint()
 
     @contextmanager
-    def clock(self, now_ms: int) -> Iterator[object]:
+    def clock(self, now_ms: int) -> Iterator[JavaObject]:
         """Delta takes this as the time of this table: its cached log has a clock of its own."""
         jvm = Jvm(self.spark)
         logs = jvm.delta.DeltaLog

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -13,7 +14,16 @@ from deltalake import DeltaTable, write_deltalake
 from mirror_assets.delta.errors import LogGap, SourceNotDelta, SourceUnreadable
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.values import Snapshot
-from mirror_assets_tests.delta.handmade import commit_file
+from mirror_assets_tests.delta.handmade import (
+    PROTOCOL,
+    Action,
+    column,
+    commit_file,
+    info,
+    metadata_action,
+    schema_string,
+    write_commit,
+)
 
 _NAMES = pa.array(["a b", "c:d%", "é", None])
 
@@ -128,6 +138,22 @@ def test_commits_have_all_their_files(tmp_path: Path) -> None:
     assert [commit.data_change for commit in commits] == [c.operation != "OPTIMIZE" for c in commits]
     assert all((path / name).exists() for commit in commits for name in commit.change_files)
     assert [bool(commit.change_files) for commit in commits][:5] == [False, False, True, True, False]
+
+
+def test_versions_are_dated_by_deltas_clock(tmp_path: Path) -> None:
+    """By when their files were written, at least 1 ms apart, until commits have times of their own."""
+    on = {"delta.enableInCommitTimestamps": "true"}
+    schema = schema_string(column("id"))
+    commits: list[list[Action]] = [[info(), PROTOCOL, metadata_action(schema)], [info()], [info()], [info()]]
+    commits[2] = [{"commitInfo": {"timestamp": 1, "inCommitTimestamp": 9_000}}, metadata_action(schema, **on)]
+    commits[3] = [{"commitInfo": {"timestamp": 1, "inCommitTimestamp": 9_500}}]
+    for version, actions in enumerate(commits):
+        write_commit(tmp_path, version, actions)
+        os.utime(commit_file(tmp_path, version), (5, 5))
+    log = TableLog(str(tmp_path))
+    assert [log.time_ms(version) for version in range(4)] == [5_000, 5_001, 9_000, 9_500]
+    assert [snapshot.timestamp_ms for snapshot in log.snapshots(range(4))] == [5_000, 5_001, 9_000, 9_500]
+    assert [commit.timestamp_ms for commit in log.commits(1, 2)] == [5_001, 9_000]
 
 
 def test_what_is_no_table_or_garbage_is_said(tmp_path: Path) -> None:

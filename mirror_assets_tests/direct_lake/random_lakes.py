@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote
 from uuid import UUID
 
 from hypothesis import strategies as st
@@ -56,7 +55,7 @@ class RandomVector:
     def described(self, root: Path) -> Action:
         """As the log describes it."""
         stored = {"i": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", "u": f"{self.folder}{self._encoded}"}
-        name = stored.get(self.kind) or quote(f"{root.as_uri()}/{self.file}", safe="/:")
+        name = stored.get(self.kind) or f"{root.as_uri()}/{self.file}"
         place = {} if self.kind == "i" else {"offset": 1}
         return {"storageType": self.kind, "pathOrInlineDv": name, "sizeInBytes": 40, "cardinality": 1} | place
 
@@ -67,19 +66,21 @@ class RandomVector:
 
 @dataclass
 class RandomLake:
-    """A table as it comes into being; `written` is when each file was, in ms."""
+    """A table as it comes into being: when each file was written, in ms, and what was live in each version."""
 
     root: Path
     live: dict[tuple[str, RandomVector | None], None] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
-    version: int = -1
+    states: list[set[tuple[str, str | None]]] = field(default_factory=list)
     vectors: int = 0
+    more_kinds: tuple[str, ...] = ()
 
     def commit(self, at_ms: int, *actions: Action) -> None:
         """The next commit, written then."""
-        self.version += 1
-        write_commit(self.root, self.version, [info(timestamp=at_ms), *actions])
-        os.utime(commit_file(self.root, self.version), (at_ms / 1000, at_ms / 1000))
+        version = len(self.states)
+        write_commit(self.root, version, [info(timestamp=at_ms), *actions])
+        os.utime(commit_file(self.root, version), (at_ms / 1000, at_ms / 1000))
+        self.states.append({(path, self.named(vector) if vector else None) for path, vector in self.live})
 
     def write(self, path: str, at_ms: int) -> None:
         """An empty file, written then."""
@@ -102,22 +103,28 @@ class RandomLake:
         time = {} if at_ms is None else {"deletionTimestamp": at_ms}
         return {"remove": self._named(path, vector) | time}
 
+    def named(self, vector: RandomVector) -> str:
+        """The vector's unique id in Delta."""
+        described = vector.described(self.root)
+        offset = f"@{described['offset']}" if "offset" in described else ""
+        return f"{described['storageType']}{described['pathOrInlineDv']}{offset}"
+
     def _named(self, path: str, vector: RandomVector | None) -> Action:
         described = {"deletionVector": vector.described(self.root)} if vector else {}
-        return {"path": quote(path), "dataChange": True} | described
+        return {"path": encoded(path), "dataChange": True} | described
 
 
 @st.composite
 def _vectors(draw: st.DrawFn, lake: RandomLake) -> RandomVector | None:
-    kind = draw(st.sampled_from(["none", "i", "u", "u", "p"]))
+    kind = draw(st.sampled_from(["none", "u", "u", "p", *lake.more_kinds]))
     lake.vectors += 1
     return None if kind == "none" else RandomVector(lake.vectors, kind, draw(st.sampled_from(["", "ab"])))
 
 
 @st.composite
-def histories(draw: st.DrawFn, root: Path) -> RandomLake:
-    """A table in this empty folder, with up to five commits."""
-    lake = RandomLake(root)
+def histories(draw: st.DrawFn, root: Path, *, inline: bool = False) -> RandomLake:
+    """A table in this empty folder, with up to five commits; `inline`: some of its vectors are in the log."""
+    lake = RandomLake(root, more_kinds=("i",) if inline else ())
     metadata: Action = {
         "id": "random",
         "format": {"provider": "parquet", "options": {}},
@@ -137,19 +144,22 @@ def histories(draw: st.DrawFn, root: Path) -> RandomLake:
 def _commits(draw: st.DrawFn, lake: RandomLake) -> list[Action]:
     """Files go, or change their vector; files come, or come back; changes are kept."""
     actions: list[Action] = []
-    for path, vector in draw(st.sets(st.sampled_from([*lake.live] or [("", None)]))):
-        if path:
-            actions.append(lake.remove(path, vector, draw(st.none() | moments)))
-            if draw(st.booleans()):
-                actions.append(lake.add(path, draw(_vectors(lake).filter(lambda v: v != vector)), draw(moments)))
     absent = [name for name in _NAMES if name not in {path for path, _ in lake.live}]
-    for path in draw(st.sets(st.sampled_from(absent or [""]), max_size=3)):
-        if path:
-            actions.append(lake.add(path, draw(_vectors(lake)), draw(moments)))
+    for path, vector in [live for live in lake.live if draw(st.booleans())]:
+        actions.append(lake.remove(path, vector, draw(st.none() | moments)))
+        if draw(st.booleans()):
+            changed = draw(_vectors(lake))
+            actions += [] if changed == vector else [lake.add(path, changed, draw(moments))]
+    actions += [lake.add(name, draw(_vectors(lake)), draw(moments)) for name in absent if draw(st.booleans())]
     for path in draw(st.sets(st.sampled_from(_CHANGES), max_size=1)):
         lake.write(path, draw(moments))
-        actions.append({"cdc": {"path": quote(path), "size": 0, "dataChange": False, "partitionValues": {}}})
+        actions.append({"cdc": {"path": encoded(path), "size": 0, "dataChange": False, "partitionValues": {}}})
     return actions
+
+
+def encoded(path: str) -> str:
+    """A path as Hadoop writes it into logs. VACUUM compares paths as they are written: `p%3D1` would not save `p=1`."""
+    return path.replace("%", "%25").replace(" ", "%20")
 
 
 def z85_encoded(data: bytes) -> str:

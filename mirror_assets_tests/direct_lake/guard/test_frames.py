@@ -1,0 +1,159 @@
+"""Frames by version, by time, and by the exported answers of a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from mirror_assets.direct_lake.guard.errors import FrameRefused, FramesUnreadable
+from mirror_assets.direct_lake.guard.frames import Frame, exported_frames, frame_at
+from mirror_assets.direct_lake.guard.needs import Mirror, Need
+from mirror_assets.direct_lake.guard.plan import plan_vacuum
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets_tests.delta.handmade import commit_file
+
+Rows = list[dict[str, object]]
+
+_ROOT = "https://onelake.dfs.fabric.microsoft.com/w/i/Tables/orders"
+_TABLES: Rows = [
+    {"[ID]": 7, "[TableName]": "orders", "[RootLocation]": f"{_ROOT}/", "[CurrentVersion]": 3, "[FallbackReason]": 0},
+    {"[ID]": 8, "[TableName]": "new", "[RootLocation]": "", "[CurrentVersion]": None, "[FallbackReason]": 1},
+]
+_FILES: Rows = [
+    {"[DeltaTableMetadataStorageID]": 7, "[Location]": f"{_ROOT}/a.parquet", "[CreatedVersion]": 1},
+    {
+        "[DeltaTableMetadataStorageID]": 7,
+        "[Location]": "p=1/b.parquet",
+        "[CreatedVersion]": 2,
+        "[DeletedVersion]": -1,
+        "[DeletionVectorFileLocation]": "/deletion_vector_1.bin",
+    },
+    {
+        "[DeltaTableMetadataStorageID]": 7,
+        "[Location]": "dropped.parquet",
+        "[CreatedVersion]": 1,
+        "[DeletedVersion]": 3,
+    },
+    {"[DeltaTableMetadataStorageID]": 8, "[Location]": "other.parquet", "[CreatedVersion]": 1},
+]
+_FRAME = Frame("model table orders", 3, ("a.parquet", "p=1/b.parquet", "deletion_vector_1.bin"))
+
+
+def _answer(rows: Rows) -> str:
+    """As executeQueries gives it: blanks are left out."""
+    told = [{name: value for name, value in row.items() if value is not None} for row in rows]
+    return json.dumps({"results": [{"tables": [{"rows": told}]}], "informationProtectionLabel": {}})
+
+
+def _csv(rows: Rows, delimiter: str = ",", mark: str = "") -> str:
+    names = list({name: None for row in rows for name in row})
+    lines = [[*names], *([str(row.get(name, "") or "") for name in names] for row in rows)]
+    return mark + "\r\n".join(delimiter.join(line) for line in lines) + "\r\n"
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        _answer,
+        json.dumps,
+        lambda rows: json.dumps({"rows": rows}),
+        lambda rows: json.dumps([{name.strip("[]"): value for name, value in row.items()} for row in rows]),
+        _csv,
+        lambda rows: _csv(rows, ";", "\ufeff"),
+        lambda rows: _csv(rows, "\t"),
+        lambda rows: _csv([{f"Query1{name}": value for name, value in row.items()} for row in rows]),
+    ],
+    ids=["executeQueries", "JSON", "JSON rows", "JSON bare", "CSV", "CSV semicolon", "CSV tab", "CSV table"],
+)
+def test_exports_of_all_kinds_say_the_same(write: Callable[[Rows], str]) -> None:
+    exports = {"tables": write(_TABLES), "files": write(_FILES)}
+    assert exported_frames(exports, "orders") == (_FRAME,)
+    assert exported_frames({"tables": write(_TABLES)}, "orders") == (Frame("model table orders", 3),)
+    assert exported_frames(exports, "new") == ()
+
+
+def test_one_table_needs_no_name() -> None:
+    assert exported_frames({"t": _answer(_TABLES[:1])}) == (Frame("model table orders", 3),)
+
+
+@pytest.mark.parametrize(
+    ("exports", "why"),
+    [
+        ({"t": "  "}, "it is empty"),
+        ({"t": "{]"}, "it is no JSON"),
+        ({"t": '{"error": {"code": "DatasetExecuteQueriesError"}}'}, "it is an error: .*DatasetExecuteQueriesError"),
+        ({"t": '{"results": [{"error": {"code": "x"}}]}'}, "it is an error"),
+        ({"t": '{"value": 3}'}, "there are no rows in it"),
+        ({"t": "[1, 2]"}, "there are no rows in it"),
+        ({"t": _answer([])}, r"columns are those of neither query \(none\)"),
+        ({"t": "[ID],[Name]\n1,orders\n"}, r"columns are those of neither query \(ID, Name\)"),
+        ({"t": "[ID],[TableName],[CurrentVersion]\n1,orders\n"}, "line 2 has 2 values, not 3"),
+        ({"t": '[ID],[TableName],[CurrentVersion]\n1,"orders,2\n'}, "is no CSV"),
+        ({"t": "[ID],[TableName],[]\n1,orders,2\n"}, r"'\[\]' is no name of a column"),
+        ({"t": "[ID],[TableName],[CurrentVersion]\n1,orders,two\n"}, "'two' is no version"),
+        ({"t": _answer(_TABLES)}, "it has 2 tables to choose from: new, orders"),
+        ({"f": _answer(_FILES)}, r"the answer of INFO.DELTATABLEMETADATASTORAGES\(\) is missing"),
+    ],
+)
+def test_what_is_no_export_is_said(exports: dict[str, str], why: str) -> None:
+    with pytest.raises(FramesUnreadable, match=why) as caught:
+        exported_frames(exports)
+    assert "INFO.PARQUETFILESTORAGES()" in caught.value.next_step
+
+
+def test_a_table_that_is_not_in_the_export() -> None:
+    with pytest.raises(FramesUnreadable, match="it has no table sales, only new, orders"):
+        exported_frames({"t": _answer(_TABLES)}, "sales")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> TableLog:
+    """Three commits of one file each; the last replaces the others."""
+    rows = [pa.table({"id": [number], "p": ["a b"]}) for number in range(3)]
+    write_deltalake(tmp_path, rows[0], partition_by=["p"])
+    write_deltalake(tmp_path, rows[1], mode="append")
+    write_deltalake(tmp_path, rows[2], mode="overwrite")
+    return TableLog(str(tmp_path))
+
+
+def test_a_frame_at_a_version_or_a_time(log: TableLog) -> None:
+    assert frame_at(log, "1") == Frame("frame", 1)
+    assert frame_at(log, "2100-01-01") == Frame("frame", 2)
+    second = log.time_ms(1)
+    moment = f"{pa.scalar(second, pa.timestamp('ms')).as_py():%Y-%m-%d %H:%M:%S}.{second % 1000:03d}"
+    assert frame_at(log, moment) == Frame("frame", 1)
+    for point, why in {"3": "its newest version is 2", "1999-01-01": "its log begins", "soon": "expected a v"}.items():
+        with pytest.raises(FrameRefused, match=why):
+            frame_at(log, point)
+
+
+def test_nobody_is_ahead_of_the_table(log: TableLog) -> None:
+    with pytest.raises(FrameRefused, match="frame v3"):
+        plan_vacuum(log, 0, [Frame("frame", 3)])
+    with pytest.raises(FrameRefused, match="mirror v4"):
+        plan_vacuum(log, 0, mirror=Mirror(4))
+
+
+@pytest.mark.parametrize("spell", [str, quote], ids=["as stored", "as in the log"])
+def test_exact_files_count_however_they_are_spelled(log: TableLog, spell: Callable[[str], str]) -> None:
+    first, second = sorted(log.snapshot(1).files, key=lambda file: file.modified_ms)
+    frame = Frame("model table orders", 1, (spell(first.path), spell("gone.parquet")))
+    plan = plan_vacuum(log, log.time_ms(2) / 1000 + 8 * 86_400, [frame])
+    assert {file.path for file in plan.deleted} == {first.path, second.path}
+    assert [(file.path, file.needed_by) for file in plan.threatened] == [(first.path, (Need(frame.reader, 1),))]
+    assert [file.path for file in plan.lost] == ["gone.parquet"]
+
+
+def test_what_the_log_no_longer_tells(log: TableLog) -> None:
+    DeltaTable(log.uri).create_checkpoint()
+    for version in (0, 1):
+        commit_file(Path(log.uri), version).unlink()
+    plan = plan_vacuum(TableLog(log.uri), 0, [], Mirror(0))
+    assert plan.gone == (Need("mirror", 1),)
+    assert (plan.oldest_needed, plan.resume_until, plan.statement) == (1, None, None)
