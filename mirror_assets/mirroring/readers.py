@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from mirror_assets.config import Changes, Config, DirectLakeSettings, FramesOf, TableSettings
@@ -9,6 +10,8 @@ from mirror_assets.direct_lake.guard.errors import FramesUnreadable
 from mirror_assets.direct_lake.guard.frames import Frame, exported_frames, frame_at
 from mirror_assets.direct_lake.guard.needs import Mirror, Reads
 from mirror_assets.direct_lake.guard.plan import VacuumPlan, plan_vacuum
+from mirror_assets.direct_lake.report.asked import Readers
+from mirror_assets.direct_lake.report.report import vacuum_of
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.landing.format import Manifest
@@ -27,11 +30,19 @@ def source_guard(
 
     Raises FramesUnreadable, FrameRefused, and what the plan and the logs raise.
     """
+    return vacuum_of(log, now, source_readers(config, table, log, manifest))
+
+
+def source_readers(config: Config, table: TableSettings, log: TableLog, manifest: Manifest | None) -> Readers:
+    """The frames of the source that the settings name, a version that is being loaded, and what has yet to be read.
+
+    Raises FramesUnreadable and FrameRefused.
+    """
     frames = named_frames(table.direct_lake, FramesOf.SOURCE, log)
     loading = manifest.loading.key.last if manifest and manifest.loading else None
     if loading is not None and loading <= log.newest():
         frames = (*frames, Frame("mirror", loading))
-    return plan_vacuum(log, now, frames, _mirror(config, table, log, manifest))
+    return Readers(frames, _mirror(config, table, log, manifest))
 
 
 def mirror_guard(table: TableSettings, log: TableLog, now: float) -> VacuumPlan:
@@ -46,11 +57,16 @@ def named_frames(settings: DirectLakeSettings, of: FramesOf, log: TableLog) -> t
     """
     if settings.frames_of is not of:
         return ()
-    named = tuple(frame_at(log, point) for point in settings.frames)
-    if not settings.exports:
-        return named
-    texts = {str(path): _text(path) for path in settings.exports}
-    return (*named, *exported_frames(texts, settings.model_table))
+    return frames_of(log, settings.frames, settings.exports, settings.model_table)
+
+
+def frames_of(
+    log: TableLog, points: Sequence[str], exports: Sequence[Path], model_table: str | None
+) -> tuple[Frame, ...]:
+    """The frames at versions or times, and those of exported answers. Raises FramesUnreadable and FrameRefused."""
+    named = tuple(frame_at(log, point) for point in points)
+    texts = {str(path): _text(path) for path in exports}
+    return (*named, *exported_frames(texts, model_table)) if texts else named
 
 
 def _text(path: Path) -> str:
