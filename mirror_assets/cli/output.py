@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pydantic
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from mirror_assets.landing.names import TableName
@@ -28,11 +29,11 @@ def note(text: str) -> None:
 
 def show_records(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table for people."""
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(title=escape(title), title_justify="left", title_style="bold")
     for name in columns:
         table.add_column(name, justify="right" if _all_numbers(rows, columns.index(name)) else "left")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     _console().print(table)
 
 

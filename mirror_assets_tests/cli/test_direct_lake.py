@@ -82,6 +82,12 @@ def test_a_report_tells_all_parts(lake: Path, capsys: pytest.CaptureFixture[str]
     assert list((lake.parent / "caches" / "mirror_assets" / "footers").rglob("*.parquet"))
 
 
+def test_names_in_brackets_are_shown_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_deltalake(tmp_path / "named", pa.table({"[bold]": [1, 2]}))
+    assert main(["direct-lake", "report", str(tmp_path / "named"), "--no-cache"]) == Exit.FINE
+    assert "[bold]" in capsys.readouterr().out
+
+
 def test_a_report_for_machines(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["report", str(lake), "--json", "--sku", "f64", "--columns", "id", "--partition-by", "id"]
     assert main(["direct-lake", *arguments]) == Exit.FINE

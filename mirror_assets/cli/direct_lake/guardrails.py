@@ -41,7 +41,7 @@ def _use_row(use: Use) -> tuple[str, ...]:
         "not known" if use.used is None else f"{use.used:,}",
         "unlimited" if use.allowed is None else f"{use.allowed:,}",
         number(use.headroom_percent, 1),
-        number(use.days_left),
+        number(use.days_left, 1),
         use.verdict.value,
     )
 
@@ -57,7 +57,7 @@ def _show_all(found: Guardrails) -> None:
                 tightest.limit.value if tightest else "",
                 number(tightest.used) if tightest else "",
                 number(tightest.allowed) if tightest else "",
-                number(fit.days_left),
+                number(fit.days_left, 1),
                 found.mirror.fits[index].verdict.value if found.mirror else "not known",
             )
         )
