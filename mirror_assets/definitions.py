@@ -15,6 +15,7 @@ from mirror_assets.automation.console import PLAIN, plain_logger
 from mirror_assets.automation.history import HISTORY, history_schedule
 from mirror_assets.automation.jobs import build_jobs
 from mirror_assets.automation.sensors import replicator_sensor, slices_sensor
+from mirror_assets.checks.direct_lake import mirror_lake_checks, source_lake_checks
 from mirror_assets.checks.history import history_checks
 from mirror_assets.checks.landed import landed_checks
 from mirror_assets.checks.mirror import mirror_checks
@@ -51,9 +52,11 @@ def build_definitions(config: Config) -> dg.Definitions:
             for table in tables
             for check in (
                 *source_checks(config, table),
+                source_lake_checks(config, table),
                 staged_checks(config, table),
                 *landed_checks(config, table),
                 *mirror_checks(config, table),
+                mirror_lake_checks(config, table),
                 *(history_checks(config, table) if table.keeps_history else ()),
             )
         ],

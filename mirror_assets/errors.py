@@ -85,6 +85,10 @@ class ErrorCode(str, Enum):
     CACHE_UNUSABLE = "cache_unusable"
     NOT_A_DATE = "not_a_date"
     SKU_UNKNOWN = "sku_unknown"
+    POINT_REFUSED = "point_refused"
+    POINT_BEYOND = "point_beyond"
+    PLOTS_MISSING = "plots_missing"
+    VACUUM_REFUSED = "vacuum_refused"
     # history
     HISTORY_GAP = "history_gap"
     HISTORY_UNFIT = "history_unfit"

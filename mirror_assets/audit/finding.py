@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 class Finding:
     """The result of one check: what is wrong, by file or key, and the figures to show with it.
 
-    `note` is what there is to say although nothing is wrong.
+    `note` is what there is to say although nothing is wrong. `is_warning`: what is wrong is no error yet.
     """
 
     check: str
     problems: tuple[str, ...] = ()
     figures: dict[str, int | float | str] = field(default_factory=dict)
     note: str = ""
+    is_warning: bool = False
 
     @property
     def passed(self) -> bool:

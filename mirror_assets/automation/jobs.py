@@ -12,6 +12,7 @@ from mirror_assets.assets.mirror import mirror_observation
 from mirror_assets.assets.names import Kind, asset_key, flat_name, group_name
 from mirror_assets.assets.slices import failure
 from mirror_assets.automation.history import history_jobs
+from mirror_assets.automation.maintenance import maintenance_jobs
 from mirror_assets.automation.mirror_tables import mirror_tables
 from mirror_assets.automation.report import RebuildReport, TableReport
 from mirror_assets.automation.waiting import mirror_wait
@@ -64,6 +65,7 @@ def build_jobs(settings: Config) -> list[Job]:
         _replicate_job(settings),
         _rebuild_job(settings),
         *history_jobs(settings),
+        *maintenance_jobs(settings),
         dg.define_asset_job(
             ALL_CHECKS,
             dg.AssetSelection.all_asset_checks(),

@@ -71,3 +71,18 @@ class RebuildReport:
     life: int
     covered: int
     files: int
+
+
+@dataclass(frozen=True)
+class MaintenanceReport:
+    """What maintenance has done to a table: the statements that ran, and the error that stopped it, if any."""
+
+    table: str
+    statements: tuple[str, ...] = ()
+    error: str | None = None
+    code: ErrorCode | None = None
+    family: str | None = None
+
+    def failed(self, error: MirrorError) -> MaintenanceReport:
+        """The report of a table that stopped with this error."""
+        return replace(self, error=str(error), code=error.code, family=error.family)

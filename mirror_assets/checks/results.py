@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import dagster as dg
@@ -25,15 +25,18 @@ def checking() -> Iterator[None]:
 
 
 def check_result(
-    asset: dg.AssetKey, finding: Finding, severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
+    asset: dg.AssetKey,
+    finding: Finding,
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
+    pictures: Mapping[str, MetadataItem] | None = None,
 ) -> dg.AssetCheckResult:
-    """The finding as the asset's check result."""
-    metadata: dict[str, MetadataItem] = dict(finding.figures)
+    """The finding as the asset's check result, a warning where it says so; `pictures` are shown beside its figures."""
+    metadata: dict[str, MetadataItem] = {**finding.figures, **(pictures or {})}
     return dg.AssetCheckResult(
         asset_key=asset,
         check_name=finding.check,
         passed=finding.passed,
-        severity=severity,
+        severity=dg.AssetCheckSeverity.WARN if finding.is_warning else severity,
         description=finding.message or finding.note or None,
         metadata=metadata,
     )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mirror_assets.cli.asked import add_range, asked_of
+from mirror_assets.cli.direct_lake.arguments import add_capacity, add_questions, add_readers, add_table
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.spark_log import spark_log
 from mirror_assets.errors import MirrorError, SettingError
@@ -40,6 +41,8 @@ def _exit_code(options: argparse.Namespace) -> Exit:
 
 def _run(options: argparse.Namespace) -> Exit:
     """Dagster and Spark are imported only by the commands that need them: `--help` answers at once."""
+    if options.command.startswith("direct-lake"):
+        return _look_through_direct_lake(options)
     from mirror_assets.cli import execute, fabric, show
     from mirror_assets.cli.demo import demo
     from mirror_assets.cli.doctor import doctor
@@ -67,6 +70,19 @@ def _run(options: argparse.Namespace) -> Exit:
         "fabric status": lambda: fabric.status(options.config, as_json=options.json),
     }
     return commands[options.command]()
+
+
+def _look_through_direct_lake(options: argparse.Namespace) -> Exit:
+    """They read logs and footers only."""
+    from mirror_assets.cli.direct_lake import commands
+    from mirror_assets.cli.direct_lake.arguments import request_of
+
+    looks = {
+        "direct-lake report": commands.report,
+        "direct-lake vacuum-plan": commands.vacuum_plan,
+        "direct-lake guardrails": commands.guardrails,
+    }
+    return looks[options.command](request_of(options), as_json=options.json)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -109,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     drop.add_argument("name", metavar="TABLE", help="a table of mirror.yaml, or one that is no longer in it")
     drop.add_argument("--yes", action="store_true", help="don't ask")
     _fabric(commands)
+    _direct_lake(commands)
     return parser
 
 
@@ -143,6 +160,25 @@ def _fabric(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     for name, step in steps.choices.items():
         step.set_defaults(command=f"fabric {name}")
+
+
+def _direct_lake(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The commands on tables as Direct Lake reads them."""
+    text = "what Direct Lake makes of a table: its report, guardrails, and whether VACUUM is safe"
+    lake = commands.add_parser("direct-lake", help=text, description=text)
+    looks = lake.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    report = _configured(looks, "report", "show layout, guardrails, types, VACUUM's plan and answers to questions")
+    vacuum = _configured(looks, "vacuum-plan", "show what VACUUM would delete; exit 1 when someone needs it")
+    guardrails = _configured(looks, "guardrails", "show which capacities it fits into; exit 1 when over those of --sku")
+    for look in (report, vacuum, guardrails):
+        add_table(look)
+    for look in (report, vacuum):
+        add_readers(look)
+    for look in (report, guardrails):
+        add_capacity(look)
+    add_questions(report)
+    for name, look in looks.choices.items():
+        look.set_defaults(command=f"direct-lake {name}")
 
 
 def _configured(

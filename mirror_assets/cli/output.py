@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
 import pydantic
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from mirror_assets.landing.names import TableName
@@ -28,12 +29,17 @@ def note(text: str) -> None:
 
 def show_records(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table for people."""
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(title=escape(title), title_justify="left", title_style="bold")
     for name in columns:
         table.add_column(name, justify="right" if _all_numbers(rows, columns.index(name)) else "left")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     _console().print(table)
+
+
+def show_line(text: str) -> None:
+    """A line of text for people, on the output, in one piece however long it is."""
+    Console(highlight=False, soft_wrap=True).print(text, markup=False)
 
 
 def _console() -> Console:
@@ -47,14 +53,14 @@ def show_json(records: Sequence[DataclassInstance]) -> None:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, TableName):
-        return str(value)
     if isinstance(value, pydantic.BaseModel):
         return value.model_dump(mode="json")
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if dataclasses.is_dataclass(value) and not isinstance(value, type | TableName):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Enum):
         return value.value
+    if isinstance(value, Mapping):
+        return {str(_plain(key)): _plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)

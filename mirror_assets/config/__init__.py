@@ -1,5 +1,6 @@
 """mirror.yaml as a typed model; every mistake names the line to mend."""
 
+from mirror_assets.config.direct_lake import DirectLakeMode, DirectLakeSettings, FramesOf, MaintenanceSettings
 from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, Problem, TableUnknown
 from mirror_assets.config.fabric import FabricConfig, FabricWorkspace
 from mirror_assets.config.load import CONFIG_VARIABLE, DEFAULT_FILE, config_file, load_config
@@ -32,13 +33,17 @@ __all__ = [
     "Config",
     "ConfigInvalid",
     "ConfigMissing",
+    "DirectLakeMode",
+    "DirectLakeSettings",
     "FabricConfig",
     "FabricWorkspace",
     "FileSettings",
+    "FramesOf",
     "History",
     "HistoryConfig",
     "LagLimits",
     "LandingZoneConfig",
+    "MaintenanceSettings",
     "MirrorConfig",
     "OnBreak",
     "OnDropColumn",

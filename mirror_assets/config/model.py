@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import Self
 
+from mirror_assets.config.direct_lake import DirectLakeSettings, MaintenanceSettings
 from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
 from mirror_assets.config.fabric import FabricConfig
 from mirror_assets.config.onelake import OneLakeConfig
@@ -138,6 +139,12 @@ class TableDefaults(Part):
     lag: LagLimits = Field(default_factory=LagLimits, description="When the lag check warns and fails.")
     retention: RetentionLimits = Field(
         default_factory=RetentionLimits, description="When the retention check warns and fails."
+    )
+    direct_lake: DirectLakeSettings = Field(
+        default_factory=DirectLakeSettings, description="What reads the table through Direct Lake."
+    )
+    maintenance: MaintenanceSettings = Field(
+        default_factory=MaintenanceSettings, description="What the job maintenance may do to the source."
     )
 
 

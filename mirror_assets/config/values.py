@@ -93,6 +93,12 @@ def _folder(value: object, info: ValidationInfo) -> object:
     return _path(value, info)
 
 
+def _local_file(value: object, info: ValidationInfo) -> object:
+    if isinstance(value, str) and is_uri(value):
+        raise ValueError(f"expected a file on this machine, got {value!r}")
+    return _path(value, info)
+
+
 def _path(value: object, info: ValidationInfo) -> object:
     if not isinstance(value, str | Path) or (isinstance(value, str) and is_uri(value)):
         return value
@@ -155,9 +161,11 @@ def _spark_name(name: str) -> str:
 Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=1)]
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=1)]
 Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, allow_inf_nan=False)]
+Percent = Annotated[float, BeforeValidator(_no_bool), Field(ge=0, lt=100, allow_inf_nan=False)]
 KeepHistory = Annotated[History, BeforeValidator(_history)]
 Text = Annotated[str, Field(min_length=1)]
 Folder = Annotated[Path, BeforeValidator(_folder)]
+LocalFile = Annotated[Path, BeforeValidator(_local_file)]
 TableSource = Annotated[str, BeforeValidator(_source)]
 Keys = Annotated[tuple[Text, ...], AfterValidator(_distinct)]
 Columns = Annotated[tuple[Text, ...], Field(min_length=1), AfterValidator(_distinct)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mirror_assets.delta.errors import RowsChanged
 from mirror_assets.delta.plan import Break, BreakKind
-from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, StopError
+from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
 from mirror_assets.landing.format import Loading
 from mirror_assets.landing.names import SliceKey, TableName
 
@@ -114,6 +114,19 @@ class MirrorFailed(StopError):
         super().__init__(
             f"{table}: the replicator has stopped the table: {why}.",
             f"mend what it names, then run `mirror-assets rebuild {table}` again: it goes on where it was.",
+        )
+
+
+class VacuumRefused(SettingError):
+    """VACUUM would delete files that someone needs; it has not run."""
+
+    code = ErrorCode.VACUUM_REFUSED
+
+    def __init__(self, table: str, files: int, needed_by: tuple[str, ...], statement: str) -> None:
+        self.table, self.files, self.needed_by, self.statement = table, files, needed_by, statement
+        super().__init__(
+            f"{table}: VACUUM would delete {files:,} files of its source that are needed by {', '.join(needed_by)}.",
+            f"frame the model anew and take the old frame out of mirror.yaml, or keep files for longer: {statement}.",
         )
 
 

@@ -8,6 +8,7 @@ from deltalake import DeltaTable
 from pydantic import Field
 
 from mirror_assets.delta.log import SourceLog
+from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.landing.names import TableName
 
 
@@ -32,3 +33,7 @@ class SourceTables(dg.ConfigurableResource[None]):
     def log(self, table: TableName) -> SourceLog:
         """The table's log."""
         return SourceLog(self.uris[str(table)], self.storage.str_dict(), lambda: self.load(table))
+
+    def table_log(self, table: TableName) -> TableLog:
+        """The table's log as Direct Lake sees it."""
+        return TableLog(self.uris[str(table)], self.storage.str_dict())

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from mirror_assets.config import Compression, Config, History, OnBreak, TableUnknown
+from mirror_assets.config import (
+    Compression,
+    Config,
+    DirectLakeMode,
+    DirectLakeSettings,
+    History,
+    OnBreak,
+    TableUnknown,
+)
 from mirror_assets.config import model as models
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Part
@@ -81,6 +89,26 @@ def test_a_history_is_kept_where_a_table_or_the_defaults_say_so() -> None:
     assert [table.keeps_history for table in loaded(text).all_tables()] == [False, True]
     assert loaded(text).history.path == Path("/etc/history")
     assert loaded(text + "history: {path: kept}\n").history.path == Path("/etc/kept")
+
+
+def test_what_reads_a_table_and_what_maintains_it() -> None:
+    usual = loaded().table("customers")
+    assert usual.direct_lake == DirectLakeSettings()
+    assert not usual.maintenance.is_on, "nothing is done to a table that nobody asked it for"
+    text = TEXT.replace(
+        "  on_break: hold", "  direct_lake: {sku: f64, mode: sql}\n  maintenance: {purge: true}"
+    ).replace(
+        "[order, line]",
+        "[order]\n    direct_lake: {sku: null, frames: [7, 2026-01-31 18:30:00], exports: [dax/tables.csv]}",
+    )
+    orders, customers = loaded(text).all_tables()
+    assert (orders.direct_lake.sku, orders.direct_lake.mode) == (None, DirectLakeMode.SQL)
+    assert orders.direct_lake.frames == ("7", "2026-01-31 18:30:00")
+    assert orders.direct_lake.exports == (Path("/etc/dax/tables.csv"),)
+    assert customers.direct_lake.sku == "F64"
+    assert customers.maintenance.is_on
+    assert not customers.maintenance.vacuum
+    assert customers.maintenance.target_file_bytes == 2**30
 
 
 def test_tables_keep_the_files_order() -> None:

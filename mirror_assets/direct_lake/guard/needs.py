@@ -20,6 +20,7 @@ class Reads(str, Enum):
     FEED = "feed"
     ROW_TRACKING = "row_tracking"
     APPEND_ONLY = "append_only"
+    ANY = "any"
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,14 @@ def _of_appends(commit: LoggedCommit) -> Iterable[str]:
     return paths_of(commit.added) if commit.data_change else ()
 
 
+def _of_any(commit: LoggedCommit) -> Iterable[str]:
+    """All that any of the ways needs, for a table that is read in several."""
+    return (*commit.change_files, *paths_of((*commit.added, *commit.removed)))
+
+
 _OF_COMMIT: Mapping[Reads, Callable[[LoggedCommit], Iterable[str]]] = {
     Reads.FEED: _of_feed,
     Reads.ROW_TRACKING: _of_row_tracking,
     Reads.APPEND_ONLY: _of_appends,
+    Reads.ANY: _of_any,
 }

@@ -1,0 +1,167 @@
+"""Checks on source and mirror as Direct Lake reads them, from log and footers; no Spark."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import dagster as dg
+
+from mirror_assets.assets.items import MetadataItem
+from mirror_assets.assets.names import Kind, asset_key
+from mirror_assets.audit.direct_lake.frames import FRAMES_SAFE, frames_finding
+from mirror_assets.audit.direct_lake.guardrails import GUARDRAILS, Wanted, guardrails_finding
+from mirror_assets.audit.direct_lake.layout import LAYOUT, layout_finding
+from mirror_assets.audit.direct_lake.look import TableLook
+from mirror_assets.audit.direct_lake.types import TYPES, types_finding
+from mirror_assets.audit.finding import Finding
+from mirror_assets.checks.pictures import guardrail_pictures, layout_pictures
+from mirror_assets.checks.results import check_result, checking
+from mirror_assets.config import Config, DirectLakeMode, TableSettings
+from mirror_assets.delta.errors import SourceNotDelta
+from mirror_assets.direct_lake.guard.plan import VacuumPlan
+from mirror_assets.direct_lake.guardrails.figures import TableFigures
+from mirror_assets.direct_lake.guardrails.modes import Mode
+from mirror_assets.direct_lake.guardrails.skus import sku_of
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.mirroring.readers import mirror_guard, source_guard
+from mirror_assets.resources.catalog import mirror_of, planning_work
+from mirror_assets.resources.landing_zone import LandingZone
+from mirror_assets.resources.sources import SourceTables
+
+_DESCRIPTIONS = {
+    FRAMES_SAFE: "VACUUM takes nothing that a frame, or the mirror, needs.",
+    GUARDRAILS: "The table is within its capacity's limits for Direct Lake.",
+    LAYOUT: "Files and row groups are as Direct Lake reads them well.",
+    TYPES: "Direct Lake can load every column.",
+}
+_MODES = {
+    DirectLakeMode.ONELAKE: Mode.ONELAKE,
+    DirectLakeMode.SQL: Mode.SQL,
+    DirectLakeMode.SQL_ONLY: Mode.SQL_ONLY,
+}
+_NO_MIRROR = "the mirror does not have the table yet"
+
+_Found = tuple[Finding, Mapping[str, MetadataItem]]
+
+
+def source_lake_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
+    """frames_safe, guardrails, layout and types of the source, in one step: they share what they read."""
+    source = asset_key(Kind.SOURCE, table.name)
+
+    @_checks(source, tuple(_DESCRIPTIONS))
+    def found(
+        context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, sources: SourceTables
+    ) -> Iterator[dg.AssetCheckResult]:
+        with checking():
+            now, log = time.time(), sources.table_log(table.name)
+            look = TableLook(str(table.name), log, _cache(context), now)
+            manifest = planning_work(config, table, landing_zone, sources).manifest()
+            results = _table_results(table, look, lambda: source_guard(config, table, log, manifest, now))
+            yield from _asked(context, source, results)
+
+    return found
+
+
+def mirror_lake_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
+    """The same of the mirror where this machine can read it; of one in Fabric, guardrails of what is predicted."""
+    return _predicted_checks(table) if config.mirror.fabric else _stand_in_checks(config, table)
+
+
+def _stand_in_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
+    mirror = asset_key(Kind.MIRROR, table.name)
+
+    @_checks(mirror, tuple(_DESCRIPTIONS))
+    def found(context: dg.AssetCheckExecutionContext, landing_zone: LandingZone) -> Iterator[dg.AssetCheckResult]:
+        with checking():
+            status = mirror_of(config, landing_zone).table(table.name)
+            log = None if status is None else _log_if_there(status.location)
+            if log is None:
+                yield from _asked(context, mirror, {name: _nothing_yet(name) for name in _DESCRIPTIONS})
+                return
+            now = time.time()
+            look = TableLook(f"{table.name} (mirror)", log, _cache(context), now)
+            results = _table_results(table, look, lambda: mirror_guard(table, log, now), is_stand_in=True)
+            yield from _asked(context, mirror, results)
+
+    return found
+
+
+def _predicted_checks(table: TableSettings) -> dg.AssetChecksDefinition:
+    mirror = asset_key(Kind.MIRROR, table.name)
+
+    @_checks(mirror, (GUARDRAILS,))
+    def found(context: dg.AssetCheckExecutionContext, sources: SourceTables) -> Iterator[dg.AssetCheckResult]:
+        with checking():
+            look = TableLook(str(table.name), sources.table_log(table.name), _cache(context), time.time())
+            yield from _asked(context, mirror, {GUARDRAILS: lambda: _guardrails(table, look.predicted)})
+
+    return found
+
+
+_Results = Mapping[str, Callable[[], _Found]]
+
+
+def _table_results(
+    table: TableSettings, look: TableLook, guard: Callable[[], VacuumPlan], *, is_stand_in: bool = False
+) -> _Results:
+    """The four checks, each to be had when it is asked for. The stand-in is no place to expect V-Order at."""
+    return {
+        FRAMES_SAFE: lambda: (
+            frames_finding(guard(), look.log.snapshot().metadata, table.retention.warn_seconds),
+            {},
+        ),
+        GUARDRAILS: lambda: _guardrails(table, look.figures),
+        LAYOUT: lambda: _layout(table, look, is_stand_in=is_stand_in),
+        TYPES: lambda: (types_finding(look.types(), is_read=table.direct_lake.sku is not None), {}),
+    }
+
+
+def _guardrails(table: TableSettings, figures: TableFigures | None) -> _Found:
+    """With a picture where a capacity is named."""
+    settings = table.direct_lake
+    sku = None if settings.sku is None else sku_of(settings.sku)
+    wanted = Wanted(sku, _MODES[settings.mode], settings.min_headroom_percent)
+    pictures = guardrail_pictures(figures) if sku is not None and figures is not None else {}
+    return guardrails_finding(figures, wanted), pictures
+
+
+def _layout(table: TableSettings, look: TableLook, *, is_stand_in: bool) -> _Found:
+    """With pictures where there is something to mend."""
+    finding = layout_finding(look.layout, wants_vorder=table.direct_lake.sku is not None and not is_stand_in)
+    return finding, {} if finding.passed else layout_pictures(look.footers, look.name)
+
+
+def _asked(
+    context: dg.AssetCheckExecutionContext, asset: dg.AssetKey, results: _Results
+) -> Iterator[dg.AssetCheckResult]:
+    """Results of the checks that the run selected."""
+    selected = {key.name for key in context.selected_asset_check_keys}
+    for name, found in results.items():
+        if name in selected:
+            finding, pictures = found()
+            yield check_result(asset, finding, pictures=pictures)
+
+
+def _checks(
+    asset: dg.AssetKey, names: tuple[str, ...]
+) -> Callable[[Callable[..., Iterator[dg.AssetCheckResult]]], dg.AssetChecksDefinition]:
+    specs = [dg.AssetCheckSpec(name, asset=asset, description=_DESCRIPTIONS[name]) for name in names]
+    return dg.multi_asset_check(name=f"{'__'.join(asset.path)}_direct_lake", specs=specs, can_subset=True)
+
+
+def _nothing_yet(name: str) -> Callable[[], _Found]:
+    return lambda: (Finding(name, note=_NO_MIRROR), {})
+
+
+def _log_if_there(location: str) -> TableLog | None:
+    log = TableLog(location)
+    try:
+        log.newest()
+    except SourceNotDelta:
+        return None
+    return log
+
+
+def _cache(context: dg.AssetCheckExecutionContext) -> Path:
+    """Facts of footers outlive the run beside what else the instance stores."""
+    return Path(context.instance.storage_directory()) / "direct_lake" / "footers"

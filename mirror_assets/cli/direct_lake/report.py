@@ -1,0 +1,108 @@
+"""A report for people, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mirror_assets.cli.direct_lake.guardrails import show_guardrails
+from mirror_assets.cli.direct_lake.vacuum import show_vacuum
+from mirror_assets.cli.direct_lake.words import known, moment, number
+from mirror_assets.cli.output import show_line, show_records
+from mirror_assets.direct_lake.guardrails.modes import Mode
+from mirror_assets.direct_lake.guardrails.skus import Sku
+from mirror_assets.direct_lake.layout.columns import ColumnLayout
+from mirror_assets.direct_lake.layout.histogram import Bin, Histogram
+from mirror_assets.direct_lake.layout.report import LayoutReport
+from mirror_assets.direct_lake.report.report import TableReport
+
+# The largest ones; --json has all.
+_COLUMNS = 30
+
+
+def show_report(report: TableReport, sku: Sku | None, mode: Mode) -> None:
+    """All parts of it, from what the table is to what to do."""
+    _show_table(report)
+    show_guardrails(report.guardrails, sku, mode)
+    _show_histogram("Files by bytes", report.layout.file_sizes)
+    _show_histogram("Row groups by rows", report.layout.row_groups)
+    _show_columns(report.layout)
+    show_vacuum(report.vacuum, report.name)
+    _show_types(report)
+    _show_answers(report)
+    _show_advice(report)
+
+
+def _show_table(report: TableReport) -> None:
+    layout, figures = report.layout, report.guardrails.table.figures
+    rows = [
+        ("version", f"{report.version} of {moment(report.timestamp_ms / 1000)}"),
+        ("files", f"{figures.files:,}, {figures.bytes:,} bytes"),
+        ("row groups", known(figures.row_groups)),
+        ("rows", f"{known(figures.rows)}, and {known(figures.hidden_rows)} hidden by deletion vectors"),
+        ("partitions", f"{len(layout.partitions.each):,}" if layout.partitions.columns else "not partitioned"),
+        ("V-Ordered", f"{layout.vorder.files:,} files, {layout.vorder.rows_share:.0f} % of the rows"),
+        ("bytes of dropped columns", f"{layout.dropped_bytes:,}"),
+        ("growth per day", _growth(report)),
+    ]
+    show_records(report.name, ("", "found"), rows)
+
+
+def _growth(report: TableReport) -> str:
+    growth = report.guardrails.table.figures.growth
+    if growth is None:
+        return "not known: the log tells of less than an hour"
+    rows, size = (number(value) or "an unknown number of" for value in (growth.rows, growth.bytes))
+    return (
+        f"{growth.files:,.1f} files, {rows} rows, {size} bytes, by {growth.commits:,} commits in {growth.days:.1f} days"
+    )
+
+
+def _show_histogram(title: str, histogram: Histogram) -> None:
+    rows = [(_bounds(one), f"{one.count:,}", f"{one.total:,}") for one in histogram.bins]
+    show_records(title, ("from, to below", "how many", "together"), rows)
+
+
+def _bounds(one: Bin) -> str:
+    return f"{one.least:,} and more" if one.below is None else f"{one.least:,} to {one.below:,}"
+
+
+def _show_columns(layout: LayoutReport) -> None:
+    rows = [_column(column) for column in layout.columns[:_COLUMNS]]
+    if not rows:
+        return
+    names = ("column", "bytes", "% of all", "% of chunks without dictionary", "different values", "")
+    show_records("Columns", names, rows)
+    if len(layout.columns) > _COLUMNS:
+        show_line(f"… and {len(layout.columns) - _COLUMNS:,} smaller ones; --json has all.")
+
+
+def _column(column: ColumnLayout) -> tuple[str, ...]:
+    bounds = column.parquet.bounds
+    return (
+        column.label,
+        f"{column.parquet.compressed:,}",
+        f"{column.share:.1f}",
+        f"{column.without_dictionary_share:.0f}",
+        f"{bounds.least:,} to {bounds.most:,}" if bounds else "not known",
+        "dropped" if column.is_dropped else "",
+    )
+
+
+def _show_types(report: TableReport) -> None:
+    rows = [(one.column, one.type, one.weight.value, one.message, one.statement or "") for one in report.types]
+    _show_if_any("What Direct Lake can't load, or may not", ("column", "type", "", "why", "to find out"), rows)
+
+
+def _show_answers(report: TableReport) -> None:
+    rows = [(one.question, one.subject, one.found, one.advice) for one in report.answers]
+    _show_if_any("Questions", ("question", "about", "found", "advice"), rows)
+
+
+def _show_advice(report: TableReport) -> None:
+    rows = [(one.topic.value, one.found, one.do) for one in report.advice]
+    _show_if_any("Advice", ("about", "found", "do"), rows)
+
+
+def _show_if_any(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    if rows:
+        show_records(title, columns, rows)

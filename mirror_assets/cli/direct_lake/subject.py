@@ -1,0 +1,81 @@
+"""The table that a command is about: by its address, or as mirror.yaml has it, with who reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mirror_assets.cli.direct_lake.arguments import Request
+from mirror_assets.config import Config, DirectLakeMode, TableSettings, load_config
+from mirror_assets.direct_lake.footers.cache import FooterCache
+from mirror_assets.direct_lake.footers.reader import FooterReader
+from mirror_assets.direct_lake.guardrails.modes import Mode
+from mirror_assets.direct_lake.guardrails.skus import Sku, sku_of
+from mirror_assets.direct_lake.report.asked import Readers
+from mirror_assets.direct_lake.report.cache import cache_folder
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.landing.format import Manifest
+from mirror_assets.landing.state import read_manifest
+from mirror_assets.landing.steps import drive
+from mirror_assets.mirroring.readers import frames_of, source_readers
+
+_MODES = {DirectLakeMode.ONELAKE: Mode.ONELAKE, DirectLakeMode.SQL: Mode.SQL, DirectLakeMode.SQL_ONLY: Mode.SQL_ONLY}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A table, and what was asked of it; `settings` are those of mirror.yaml, None for one that is not in it."""
+
+    request: Request
+    log: TableLog
+    config: Config | None = None
+    settings: TableSettings | None = None
+
+    @property
+    def name(self) -> str:
+        """As it was named."""
+        return self.request.table
+
+    @property
+    def sku(self) -> Sku | None:
+        """The capacity that counts. Raises SkuUnknown."""
+        told = self.request.sku or (self.settings and self.settings.direct_lake.sku)
+        return sku_of(told) if told else None
+
+    @property
+    def mode(self) -> Mode:
+        """The kind of Direct Lake."""
+        if self.request.mode is not None:
+            return _MODES[DirectLakeMode(self.request.mode.replace("-", "_"))]
+        return Mode.ONELAKE if self.settings is None else _MODES[self.settings.direct_lake.mode]
+
+    def readers(self) -> Readers:
+        """Frames of the command line, and whom mirror.yaml knows of. Raises FrameRefused, FramesUnreadable."""
+        asked = self.request
+        named = frames_of(self.log, asked.frame, asked.export, asked.model_table)
+        if self.config is None or self.settings is None:
+            return Readers(named, retain_hours=asked.retain_hours)
+        known = source_readers(self.config, self.settings, self.log, _manifest(self.config, self.settings))
+        return Readers((*named, *known.frames), known.mirror, asked.retain_hours)
+
+    def footers(self, *, dictionaries: bool = True) -> FooterReader:
+        """What reads the table's footers, with the cache that was asked for."""
+        root = self.request.cache or cache_folder()
+        cache = None if self.request.no_cache else FooterCache.of(root, self.log.uri)
+        return FooterReader(self.log.uri, self.log.files, cache, dictionaries)
+
+
+def subject_of(request: Request) -> Subject:
+    """The table of the request. Raises TableUnknown and what reading mirror.yaml raises, unless it is a path."""
+    if request.is_path:
+        return Subject(request, TableLog(request.table))
+    config = load_config(request.config)
+    settings = config.table(request.table)
+    return Subject(request, TableLog(settings.source), config, settings)
+
+
+def _manifest(config: Config, table: TableSettings) -> Manifest | None:
+    """What has landed. Raises ManifestCorrupt."""
+    from mirror_assets.mirroring.zone import open_zone  # it knows Spark's settings, too, which take a second to import
+
+    standing = drive(read_manifest(table.name), open_zone(config.landing_zone))
+    return standing.manifest if standing else None

@@ -1,0 +1,79 @@
+"""What reads a table through Direct Lake, and which maintenance is asked for, as mirror.yaml writes it."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from mirror_assets.config.values import Bytes, LocalFile, Percent, Text
+from mirror_assets.delta.points import parse_point
+from mirror_assets.direct_lake.guardrails.skus import SKUS
+
+_DEFAULT_FILE_BYTES = 1 << 30
+
+
+class DirectLakeMode(str, Enum):
+    """The kinds of Direct Lake, which differ in what happens over a limit."""
+
+    ONELAKE = "onelake"
+    SQL = "sql"
+    SQL_ONLY = "sql_only"
+
+
+class FramesOf(str, Enum):
+    """Which of the two tables the model reads."""
+
+    SOURCE = "source"
+    MIRROR = "mirror"
+
+
+def _sku(value: object) -> object:
+    names = [name for sku in SKUS for name in sku.names]
+    if value is None or (isinstance(value, str) and value.upper() in names):
+        return value.upper() if isinstance(value, str) else None
+    raise ValueError(f"expected a capacity ({', '.join(names)}) or null, got {value!r}")
+
+
+def _frame(value: object) -> object:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return str(value)
+    if not isinstance(value, str):
+        raise ValueError(f"expected a version or a time like 'yyyy-MM-dd HH:mm:ss', got {value!r}")  # noqa: TRY004 pydantic wants ValueError
+    parse_point(value)
+    return value
+
+
+Frame = Annotated[str, BeforeValidator(_frame)]
+Sku = Annotated[str | None, BeforeValidator(_sku)]
+
+
+class DirectLakeSettings(BaseModel):
+    """The model that reads the table, or its mirror, through Direct Lake."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sku: Sku = Field(default=None, description="The capacity whose limits count; null: none, checks only tell.")
+    mode: DirectLakeMode = Field(default=DirectLakeMode.ONELAKE, description="The kind of Direct Lake.")
+    frames_of: FramesOf = Field(default=FramesOf.SOURCE, description="Whether models read the source or its mirror.")
+    frames: tuple[Frame, ...] = Field(default=(), description="Versions, or times, at which models are framed.")
+    exports: tuple[LocalFile, ...] = Field(default=(), description="Files of a model's answers to DAX INFO queries.")
+    model_table: Text | None = Field(default=None, description="The table's name in the exports, if they have several.")
+    min_headroom_percent: Percent = Field(default=10, description="Share of a limit that is to stay free.")
+
+
+class MaintenanceSettings(BaseModel):
+    """What the job `maintenance` may do to the source; nothing unless it is asked for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    optimize: bool = Field(default=False, description="Put small files together, where it pays.")
+    purge: bool = Field(default=False, description="Rewrite files with many hidden rows or dropped columns.")
+    vacuum: bool = Field(default=False, description="Delete old files, none that a frame or the mirror needs.")
+    target_file_bytes: Bytes = Field(default=_DEFAULT_FILE_BYTES, description="Bytes that a file should have at most.")
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is asked for."""
+        return self.optimize or self.purge or self.vacuum

@@ -1,0 +1,17 @@
+"""What can keep a picture from being drawn."""
+
+from __future__ import annotations
+
+from mirror_assets.errors import ErrorCode, SettingError
+
+
+class PlotsMissing(SettingError):
+    """The library that draws is not installed."""
+
+    code = ErrorCode.PLOTS_MISSING
+
+    def __init__(self) -> None:
+        super().__init__(
+            "matplotlib is not installed, so no picture can be drawn.",
+            "pip install 'mirror-assets[plots]', then run again.",
+        )

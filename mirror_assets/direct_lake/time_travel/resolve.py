@@ -1,0 +1,87 @@
+"""Which version a point in a table's history means, by Delta's own rule, and which versions there are."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from mirror_assets.delta.errors import LogGap
+from mirror_assets.delta.points import Point, TimePoint, VersionPoint
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.time_travel.errors import PointBeyond
+
+_SINCE_VERSION = "delta.inCommitTimestampEnablementVersion"
+_SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
+
+
+@dataclass(frozen=True)
+class VersionTime:
+    """A version, and when it was committed by the clock that Delta goes by, in ms since 1970."""
+
+    version: int
+    timestamp_ms: int
+
+    def __str__(self) -> str:
+        """As people write it."""
+        return f"version {self.version} of {TimePoint(self.timestamp_ms)}"
+
+
+def version_times(log: TableLog) -> tuple[VersionTime, ...]:
+    """The versions that the log can put together, ascending; whether their files are still there it can't tell."""
+    versions = log.versions()
+    with suppress(LogGap):  # their own times, if they have them, are then read side by side
+        log.commits(versions[0] + 1, versions[-1])
+    return tuple(_dated(log, version) for version in versions)
+
+
+def version_at(log: TableLog, point: Point) -> int:
+    """The version, or for a time the last one that was committed by then.
+
+    Raises PointBeyond for a version that the log can't put together, for a time before the first, and, as Delta does,
+    for one after the last.
+    """
+    versions = log.versions()
+    if isinstance(point, VersionPoint):
+        if point.version not in versions:
+            raise _beyond(log, point, versions)
+        return point.version
+    found = committed_by(log, point.time_ms)
+    if found is None or log.time_ms(versions[-1]) < point.time_ms:
+        raise _beyond(log, point, versions)
+    return found
+
+
+def committed_by(log: TableLog, time_ms: int) -> int | None:
+    """The last version that was committed at or before a time, in ms since 1970; None when the log begins later."""
+    candidates = _candidates(log, log.versions(), time_ms)
+    found = bisect_right(candidates, time_ms, key=log.time_ms)
+    return candidates[found - 1] if found else None
+
+
+def _candidates(log: TableLog, versions: Sequence[int], time_ms: int) -> Sequence[int]:
+    """Versions among which times ascend: in-commit timestamps may begin behind those of older commits' files."""
+    properties = log.snapshot().metadata.configuration
+    if _SINCE_VERSION not in properties:
+        return versions
+    began = int(properties[_SINCE_VERSION])
+    newer = time_ms >= int(properties[_SINCE_TIME])
+    return [version for version in versions if (version >= began) is newer]
+
+
+def _beyond(log: TableLog, point: Point, versions: Sequence[int]) -> PointBeyond:
+    first, last = _dated(log, versions[0]), _dated(log, versions[-1])
+    if isinstance(point, VersionPoint) and first.version < point.version < last.version:
+        nearest = _dated(log, max(version for version in versions if version < point.version))
+        return PointBeyond(log.uri, str(point), "a commit that leads to it is not in the log", str(nearest))
+    mine, newest = (
+        (point.version, last.version) if isinstance(point, VersionPoint) else (point.time_ms, last.timestamp_ms)
+    )
+    if mine > newest:
+        return PointBeyond(log.uri, str(point), f"the newest is {last}", str(last))
+    return PointBeyond(log.uri, str(point), f"its log begins with {first}", str(first))
+
+
+def _dated(log: TableLog, version: int) -> VersionTime:
+    return VersionTime(version, log.time_ms(version))

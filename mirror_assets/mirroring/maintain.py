@@ -1,0 +1,165 @@
+"""Runs what maintenance a table's settings ask for: OPTIMIZE, REORG and VACUUM, and never what takes from a reader."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mirror_assets.delta.retention import keeping_statement
+from mirror_assets.delta.spark_errors import spark_errors
+from mirror_assets.direct_lake.footers.mapping import ColumnNames
+from mirror_assets.direct_lake.footers.reader import FooterReader
+from mirror_assets.direct_lake.guard.plan import VacuumPlan
+from mirror_assets.direct_lake.guardrails.skus import sku_of
+from mirror_assets.direct_lake.maintenance.plan import maintenance_plan
+from mirror_assets.direct_lake.maintenance.retention import safe_retention
+from mirror_assets.direct_lake.maintenance.sizes import FileSizes
+from mirror_assets.direct_lake.maintenance.values import (
+    LeftOut,
+    MaintenanceInput,
+    MaintenancePlan,
+    Step,
+    StepKind,
+    Worth,
+)
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.table.values import Snapshot
+from mirror_assets.mirroring.errors import VacuumRefused
+from mirror_assets.mirroring.readers import source_guard
+from mirror_assets.mirroring.work import TableWork
+
+# VACUUM runs a while after the guard has looked, on a machine whose clock may be ahead of ours.
+_MARGIN_SECONDS = 3_600
+_NEVER = sys.maxsize
+
+
+@dataclass(frozen=True)
+class TableState:
+    """The files of a table that a step changes: live ones, and all that are stored, and their bytes."""
+
+    version: int
+    live_files: int
+    live_bytes: int
+    stored_files: int
+    stored_bytes: int
+
+
+@dataclass(frozen=True)
+class StepDone:
+    """A step that has run, and the table before and after it."""
+
+    step: Step
+    before: TableState
+    after: TableState
+    seconds: float
+
+
+def maintain(work: TableWork, open_log: Callable[[], TableLog], report: Callable[[str], None]) -> Iterator[StepDone]:
+    """The steps, each as it has run; what is left out is reported with its reason.
+
+    VACUUM is planned on the table as rewriting has left it. Raises VacuumRefused before a file is deleted that a frame,
+    the mirror or the history needs; and what logs, guard, plan and Spark raise.
+    """
+    for rewriting in (True, False):
+        log = open_log()
+        plan = _plan(work, log, rewriting=rewriting)
+        for left_out in plan.left_out:
+            if _is_asked(work, left_out) and _is_rewriting(left_out) is rewriting:
+                report(f"{work.name}: no {left_out.kind.value}: {left_out.why}")
+        steps = [step for step in plan.steps if _is_asked(work, step) and _is_rewriting(step) is rewriting]
+        yield from _run(work, plan, steps, open_log)
+
+
+def _plan(work: TableWork, log: TableLog, *, rewriting: bool) -> MaintenancePlan:
+    """What rewrites files; or, from the table as that has left it, VACUUM."""
+    settings, snapshot, guard = work.table.maintenance, log.snapshot(), None
+    if settings.vacuum and not rewriting:
+        guard = source_guard(work.config, work.table, log, work.manifest(), time.time() + _MARGIN_SECONDS)
+        _refuse_unsafe(work, guard, snapshot)
+    sku = work.table.direct_lake.sku
+    worth = Worth(
+        min_files=Worth.min_files if settings.optimize else _NEVER,
+        max_files=sku_of(sku).files if sku is not None and settings.optimize else None,
+        wasted_share=Worth.wasted_share if settings.purge else _NEVER,
+    )
+    wanted = MaintenanceInput(
+        sizes=FileSizes(settings.target_file_bytes, settings.target_file_bytes),
+        worth=worth,
+        dropped=dropped_bytes(snapshot, log) if settings.purge and rewriting else {},
+        retention=None if guard is None else safe_retention(guard),
+    )
+    return maintenance_plan(snapshot, wanted)
+
+
+def _refuse_unsafe(work: TableWork, guard: VacuumPlan, snapshot: Snapshot) -> None:
+    if guard.is_safe:
+        return
+    needs = tuple(str(need) for need in sorted({need for file in guard.threatened for need in file.needed_by}))
+    seconds = guard.min_safe_retention_seconds + guard.retention_seconds
+    statement = guard.statement or keeping_statement(guard.uri, snapshot.metadata, seconds)
+    raise VacuumRefused(str(work.name), len(guard.threatened), needs, statement)
+
+
+def dropped_bytes(snapshot: Snapshot, log: TableLog) -> dict[str, int]:
+    """Bytes of columns that the table has no more, by file; files without any are left out.
+
+    Raises what the reader of footers raises.
+    """
+    footers = FooterReader(log.uri, log.files, dictionaries=False).read(snapshot.files)
+    names = ColumnNames.of(snapshot.metadata)
+    chunks = footers.chunks
+    gone = [path for path in pc.unique(chunks["column"]).to_pylist() if names.is_dropped(path)]
+    found = chunks.filter(pc.is_in(chunks["column"], pa.array(gone, pa.string())))
+    sums = found.group_by("file").aggregate([("compressed", "sum")])
+    return {
+        footers.files[file].path: size
+        for file, size in zip(sums["file"].to_pylist(), sums["compressed_sum"].to_pylist(), strict=True)
+    }
+
+
+def _run(
+    work: TableWork, plan: MaintenancePlan, steps: list[Step], open_log: Callable[[], TableLog]
+) -> Iterator[StepDone]:
+    """In a session of its own: its settings are nobody else's."""
+    if not steps:
+        return
+    session, before = work.spark().newSession(), state_of(open_log())
+    for setting in plan.settings:
+        session.sql(setting)
+    for step in steps:
+        began = time.monotonic()
+        with spark_errors(plan.table):
+            session.sql(step.statement).collect()
+        after = state_of(open_log())
+        yield StepDone(step, before, after, time.monotonic() - began)
+        before = after
+
+
+def state_of(log: TableLog) -> TableState:
+    """The table's files as they are now."""
+    snapshot, stored = log.snapshot(), log.listing(hidden=True)
+    return TableState(
+        version=snapshot.version,
+        live_files=len(snapshot.files),
+        live_bytes=sum(file.bytes for file in snapshot.files),
+        stored_files=len(stored),
+        stored_bytes=sum(file.bytes for file in stored),
+    )
+
+
+def _is_rewriting(step: Step | LeftOut) -> bool:
+    return step.kind in (StepKind.OPTIMIZE, StepKind.REORG)
+
+
+def _is_asked(work: TableWork, step: Step | LeftOut) -> bool:
+    asked = work.table.maintenance
+    return {
+        StepKind.OPTIMIZE: asked.optimize,
+        StepKind.REORG: asked.purge,
+        StepKind.VACUUM: asked.vacuum,
+    }.get(step.kind, False)

@@ -1,0 +1,96 @@
+"""Who still needs older versions of a table: models by their frames, and the mirror by what it has yet to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mirror_assets.config import Changes, Config, DirectLakeSettings, FramesOf, TableSettings
+from mirror_assets.direct_lake.guard.errors import FramesUnreadable
+from mirror_assets.direct_lake.guard.frames import Frame, exported_frames, frame_at
+from mirror_assets.direct_lake.guard.needs import Mirror, Reads
+from mirror_assets.direct_lake.guard.plan import VacuumPlan, plan_vacuum
+from mirror_assets.direct_lake.report.asked import Readers
+from mirror_assets.direct_lake.report.report import vacuum_of
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.history.log import HistoryLog
+from mirror_assets.landing.format import Manifest
+
+_READS = {
+    Changes.FEED: Reads.FEED,
+    Changes.ROW_TRACKING: Reads.ROW_TRACKING,
+    Changes.APPEND_ONLY: Reads.APPEND_ONLY,
+}
+
+
+def source_guard(
+    config: Config, table: TableSettings, log: TableLog, manifest: Manifest | None, now: float
+) -> VacuumPlan:
+    """What VACUUM would take of the source at `now` (seconds since 1970), from frames, the mirror and the history.
+
+    Raises FramesUnreadable, FrameRefused, and what the plan and the logs raise.
+    """
+    return vacuum_of(log, now, source_readers(config, table, log, manifest))
+
+
+def source_readers(config: Config, table: TableSettings, log: TableLog, manifest: Manifest | None) -> Readers:
+    """The frames of the source that the settings name, a version that is being loaded, and what has yet to be read.
+
+    Raises FramesUnreadable and FrameRefused.
+    """
+    frames = named_frames(table.direct_lake, FramesOf.SOURCE, log)
+    loading = manifest.loading.key.last if manifest and manifest.loading else None
+    if loading is not None and loading <= log.newest():
+        frames = (*frames, Frame("mirror", loading))
+    return Readers(frames, _mirror(config, table, log, manifest))
+
+
+def mirror_guard(table: TableSettings, log: TableLog, now: float) -> VacuumPlan:
+    """What VACUUM would take of the mirror's own table from frames; raises the same."""
+    return plan_vacuum(log, now, named_frames(table.direct_lake, FramesOf.MIRROR, log))
+
+
+def named_frames(settings: DirectLakeSettings, of: FramesOf, log: TableLog) -> tuple[Frame, ...]:
+    """The frames that the settings name, if they are of this table; exports are read anew.
+
+    Raises FramesUnreadable and FrameRefused.
+    """
+    if settings.frames_of is not of:
+        return ()
+    return frames_of(log, settings.frames, settings.exports, settings.model_table)
+
+
+def frames_of(
+    log: TableLog, points: Sequence[str], exports: Sequence[Path], model_table: str | None
+) -> tuple[Frame, ...]:
+    """The frames at versions or times, and those of exported answers. Raises FramesUnreadable and FrameRefused."""
+    named = tuple(frame_at(log, point) for point in points)
+    texts = {str(path): _text(path) for path in exports}
+    return (*named, *exported_frames(texts, model_table)) if texts else named
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FramesUnreadable(str(path), f"it can't be read ({error})") from error
+
+
+def _mirror(config: Config, table: TableSettings, log: TableLog, manifest: Manifest | None) -> Mirror | None:
+    """What has yet to be read, by the mirror or by the history, whichever is further behind.
+
+    Where the source has fewer commits than are covered, it is another table by now, of which nothing is needed.
+    """
+    mirrored = None if manifest is None else manifest.loading.key.last if manifest.loading else manifest.covered
+    kept = _kept(config, table)
+    covered = [version for version in (mirrored, kept) if version is not None]
+    if not covered or max(covered) > log.newest():
+        return None
+    return Mirror(min(covered), _READS[table.changes] if kept is None else Reads.ANY)
+
+
+def _kept(config: Config, table: TableSettings) -> int | None:
+    if not table.keeps_history:
+        return None
+    newest = HistoryLog(str(table.name), config.history_folder(table.name)).newest()
+    return newest.last if newest else None

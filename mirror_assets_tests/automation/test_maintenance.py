@@ -1,0 +1,144 @@
+"""The job maintenance on real tables: what it runs, what it leaves alone, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from mirror_assets.assets.names import Kind, asset_key
+from mirror_assets.automation.maintenance import MAINTENANCE, MAINTENANCE_OP
+from mirror_assets.automation.report import MaintenanceReport
+from mirror_assets.config.load import parse_config
+from mirror_assets.definitions import build_definitions
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.errors import ErrorCode
+from mirror_assets_tests.direct_lake.guard.vacuums import small_tables
+from mirror_assets_tests.lab import TABLE, Lab
+
+
+def _maintained(lab: Lab, settings: str) -> tuple[MaintenanceReport, list[dg.AssetObservation]]:
+    """The table's report, and what was observed of its source by maintenance, oldest first."""
+    lab.configure(table=settings)
+    job = build_definitions(lab.config).resolve_job_def(MAINTENANCE)
+    with dg.DagsterInstance.ephemeral() as instance, small_tables(lab.spark):
+        result = job.execute_in_process(instance=instance, raise_on_error=False)
+        seen = instance.fetch_observations(asset_key(Kind.SOURCE, TABLE), limit=20, ascending=True).records
+    (report,) = result.output_for_node(MAINTENANCE_OP)
+    assert result.success is (report.error is None)
+    observed = [record.asset_observation for record in seen]
+    return report, [one for one in observed if one is not None and one.partition is None]
+
+
+def _numbers(observation: dg.AssetObservation, *names: str) -> list[object]:
+    return [observation.metadata[name].value for name in names]
+
+
+def _fragment(lab: Lab, commits: int = 9) -> None:
+    for number in range(commits):
+        lab.sql(f"INSERT INTO {{t}} VALUES ({1000 + number}, 'more', 1)")
+
+
+def _age(lab: Lab, days: float) -> None:
+    """Have every file be as old as after so many days."""
+    at = time.time() - days * 86_400
+    for path in Path(lab.uri).rglob("*.parquet"):
+        os.utime(path, (at, at))
+
+
+def test_there_is_no_job_where_no_table_asks(tmp_path: Path) -> None:
+    text = "landing_zone: {path: ./zone}\ntables: {orders: {source: ./lake, keys: [id]%s}}"
+    jobs = {}
+    for asked in ("", ", maintenance: {optimize: false}", ", maintenance: {vacuum: true}"):
+        config = parse_config((text % asked).encode(), tmp_path / "mirror.yaml", {})
+        jobs[asked] = {job.name for job in build_definitions(config).resolve_all_job_defs()}
+    assert [MAINTENANCE in names for names in jobs.values()] == [False, False, True]
+
+
+def test_optimize_runs_after_publishing_and_leaves_nothing_to_publish(mirrored: Lab) -> None:
+    _fragment(mirrored)
+    landed = len(mirrored.files)
+    report, (observed,) = _maintained(mirrored, "maintenance: {optimize: true}")
+    assert report.error is None
+    assert report.statements == (f"OPTIMIZE delta.`{mirrored.uri}`",)
+    assert len(mirrored.files) > landed, "what waited was mirrored first"
+    predicted, before, after = _numbers(
+        observed, "optimize_predicted_files_after", "optimize_live_files_before", "optimize_live_files_after"
+    )
+    assert isinstance(before, int)
+    assert before >= 9
+    assert after == predicted == 1
+    files = mirrored.files
+    mirrored.mirror()
+    assert mirrored.files == files, "0 rows to publish"
+    mirrored.replicator.poll()
+    status = mirrored.replicator.table(TABLE)
+    assert status is not None
+    rows, kept = (mirrored.spark.read.format("delta").load(path) for path in (mirrored.uri, status.location))
+    assert sorted(map(tuple, rows.collect())) == sorted(map(tuple, kept.collect()))
+
+
+def test_a_table_that_was_never_mirrored_is_only_rewritten(lab: Lab) -> None:
+    _fragment(lab, commits=8)
+    report, observed = _maintained(lab, "maintenance: {optimize: true}")
+    assert report.error is None
+    assert len(observed) == 1
+    assert not lab.folder.exists()
+
+
+def test_what_does_not_pay_is_not_run(lab: Lab) -> None:
+    version = TableLog(lab.uri).newest()
+    report, observed = _maintained(lab, "maintenance: {optimize: true, purge: true}")
+    assert (report.error, report.statements, observed) == (None, (), [])
+    assert TableLog(lab.uri).newest() == version
+
+
+def test_purge_rewrites_what_deletion_vectors_hide(lab: Lab) -> None:
+    lab.sql(
+        "ALTER TABLE {t} SET TBLPROPERTIES (delta.enableDeletionVectors = true)",
+        "INSERT INTO {t} SELECT CAST(id AS INT), 'x', 1 FROM range(100, 200)",
+        "DELETE FROM {t} WHERE id BETWEEN 110 AND 150",
+    )
+    report, _ = _maintained(lab, "maintenance: {purge: true}")
+    assert report.statements == (f"REORG TABLE delta.`{lab.uri}` APPLY (PURGE)",)
+    assert [file.path for file in TableLog(lab.uri).snapshot().files if file.vector] == []
+
+
+def test_vacuum_is_refused_while_a_frame_needs_a_file_and_runs_when_none_does(lab: Lab) -> None:
+    lab.sql(
+        "ALTER TABLE {t} SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval 0 hours')",
+        "UPDATE {t} SET amount = 7",
+    )
+    framed, newest = 1, TableLog(lab.uri).newest()
+    lost = {file.path for file in TableLog(lab.uri).snapshot(framed).files}
+    refused, observed = _maintained(
+        lab, f"maintenance: {{vacuum: true}}\n    direct_lake: {{frames: [{framed}, {newest}]}}"
+    )
+    assert refused.code is ErrorCode.VACUUM_REFUSED
+    assert "needed by frame v1" in (refused.error or "")
+    assert "SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval" in (refused.error or "")
+    assert (refused.statements, observed) == ((), [])
+    assert all((Path(lab.uri) / path).exists() for path in lost)
+    done, (vacuumed,) = _maintained(lab, f"maintenance: {{vacuum: true}}\n    direct_lake: {{frames: [{newest}]}}")
+    assert done.error is None
+    assert done.statements == (f"VACUUM delta.`{lab.uri}`",)
+    assert not any((Path(lab.uri) / path).exists() for path in lost)
+    before, after = _numbers(vacuumed, "vacuum_stored_files_before", "vacuum_stored_files_after")
+    assert isinstance(before, int)
+    assert isinstance(after, int)
+    assert after < before
+    assert lab.spark.read.format("delta").load(lab.uri).count() == 10
+
+
+@pytest.mark.parametrize("rewrites", ["optimize: true, ", ""])
+def test_files_that_were_just_rewritten_stay_for_models_to_be_framed_anew(lab: Lab, rewrites: str) -> None:
+    _fragment(lab, commits=8)
+    _age(lab, days=30)
+    before = {file.path for file in TableLog(lab.uri).snapshot().files}
+    report, _ = _maintained(lab, f"maintenance: {{{rewrites}vacuum: true}}")
+    assert report.error is None
+    assert report.statements[-1] == f"VACUUM delta.`{lab.uri}`"
+    assert all((Path(lab.uri) / path).exists() for path in before)

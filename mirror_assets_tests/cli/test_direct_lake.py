@@ -1,0 +1,302 @@
+"""`mirror-assets direct-lake` on real tables, by their paths and by mirror.yaml, with its exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import mirror_assets
+from mirror_assets.cli.exit import Exit
+from mirror_assets.cli.main import main
+from mirror_assets.landing.format import Column, Manifest, SliceKind
+from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.landing.state import put_manifest
+from mirror_assets.landing.steps import drive
+from mirror_assets.storage import LocalStore
+
+_FEED = {"delta.enableChangeDataFeed": "true"}
+_DAY = 86_400
+
+
+def _orders(first: int, last: int) -> pa.Table:
+    return pa.table({"id": range(first, last), "amount": [i / 7 for i in range(first, last)]})
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table whose version 1 was overwritten ten days ago by version 2, and the empty folder to be in."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "orders"
+    write_deltalake(path, _orders(0, 20), configuration=_FEED)
+    write_deltalake(path, _orders(20, 30), mode="append")
+    write_deltalake(path, _orders(0, 5), mode="overwrite")
+    _age(path, 10)
+    write_deltalake(path, _orders(5, 9), mode="append")
+    return path
+
+
+def _age(path: Path, days: float) -> None:
+    """Everything happened so long ago: files, commits, and what those say of removals."""
+    then = time.time() - days * _DAY
+    for commit in (path / "_delta_log").glob("*.json"):
+        actions = [json.loads(line) for line in commit.read_text().splitlines()]
+        for action in actions:
+            if "remove" in action:
+                action["remove"]["deletionTimestamp"] = round(then * 1000)
+        commit.write_text("\n".join(map(json.dumps, actions)))
+    for file in path.rglob("*"):
+        os.utime(file, (then, then))
+
+
+def _json(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    (record,) = json.loads(capsys.readouterr().out)
+    assert isinstance(record, dict)
+    return record
+
+
+def test_a_report_tells_all_parts(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["direct-lake", "report", "./orders"]) == Exit.FINE
+    shown = capsys.readouterr().out
+    for title in (
+        "./orders",
+        "Guardrails of",
+        "Files by bytes",
+        "Row groups by rows",
+        "Columns",
+        "VACUUM of",
+        "Advice",
+    ):
+        assert title in shown
+    assert "nearly unique floats" in shown
+    assert "may hold NaN" in shown
+    assert "The smallest capacity that it surely fits into is F2." in shown
+    assert list((lake.parent / "caches" / "mirror_assets" / "footers").rglob("*.parquet"))
+
+
+def test_names_in_brackets_are_shown_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_deltalake(tmp_path / "named", pa.table({"[bold]": [1, 2]}))
+    assert main(["direct-lake", "report", str(tmp_path / "named"), "--no-cache"]) == Exit.FINE
+    assert "[bold]" in capsys.readouterr().out
+
+
+def test_a_report_for_machines(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["report", str(lake), "--json", "--sku", "f64", "--columns", "id", "--partition-by", "id"]
+    assert main(["direct-lake", *arguments]) == Exit.FINE
+    record = _json(capsys)
+    assert (record["name"], record["uri"], record["version"]) == (str(lake), str(lake), 3)
+    assert [answer["question"] for answer in record["answers"]] == [  # type: ignore[attr-defined]
+        "bytes to load",
+        "unused columns",
+        "files if partitioned, F64",
+        "nearly unique floats",
+    ]
+    layout, guardrails = record["layout"], record["guardrails"]
+    assert isinstance(layout, dict)
+    assert isinstance(guardrails, dict)
+    assert layout["rows"] == guardrails["table"]["figures"]["rows"] == 9
+    assert list(layout["writers"].values()) == [2]
+    assert [fit["sku"] for fit in guardrails["table"]["fits"]] == ["F64"]
+    assert guardrails["mirror"]["figures"]["files"] == 1
+
+
+def test_months_are_kept_by_a_column_of_dates(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    days = pa.array([0, 20_000], pa.date32())
+    write_deltalake(lake.parent / "dated", pa.table({"id": [1, 2], "day": days}), partition_by=["day"])
+    arguments = ["report", str(lake.parent / "dated"), "--json", "--months", "1200", "--date-column", "day"]
+    assert main(["direct-lake", *arguments]) == Exit.FINE
+    answers = _json(capsys)["answers"]
+    assert isinstance(answers, list)
+    assert answers[0]["figures"]["least_rows"] == 2
+
+
+@pytest.mark.usefixtures("lake")
+def test_vacuum_is_safe_until_someone_needs_an_old_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["direct-lake", "vacuum-plan", "./orders"]) == Exit.FINE
+    assert "2 files" in capsys.readouterr().out
+    assert main(["direct-lake", "vacuum-plan", "./orders", "--frame", "0", "--frame", "3"]) == Exit.FAILED
+    shown = capsys.readouterr().out
+    assert "frame v0" in shown
+    assert "SET TBLPROPERTIES" in shown
+    assert main(["direct-lake", "vacuum-plan", "./orders", "--frame", "3"]) == Exit.FINE
+
+
+def test_what_vacuum_would_take_is_told_to_machines(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["direct-lake", "vacuum-plan", "./orders", "--frame", "1", "--json"]) == Exit.FAILED
+    record = _json(capsys)
+    gone = {path.name: path.stat().st_size for path in lake.glob("*.parquet")}
+    for live in DeltaTable(lake).file_uris():
+        gone.pop(Path(live).name)
+    plan = record["plan"]
+    assert isinstance(plan, dict)
+    assert (record["is_safe"], record["deleted_bytes"]) == (False, sum(gone.values()))
+    assert {file["path"] for file in plan["threatened"]} == set(gone)
+    assert plan["threatened"][0]["needed_by"] == [{"reader": "frame", "version": 1}]
+
+
+def test_a_retention_of_nothing_takes_what_was_just_written_over(lake: Path) -> None:
+    write_deltalake(lake, _orders(0, 5), mode="overwrite")
+    assert main(["direct-lake", "vacuum-plan", "./orders", "--frame", "3", "--retain-hours", "500"]) == Exit.FINE
+    time.sleep(0.01)
+    assert main(["direct-lake", "vacuum-plan", "./orders", "--frame", "3", "--retain-hours", "0"]) == Exit.FAILED
+
+
+def test_frames_of_an_export(lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    export = tmp_path / "tables.csv"
+    export.write_text("[ID],[TableName],[CurrentVersion]\n1,orders,1\n2,other,3\n")
+    asked = ["direct-lake", "vacuum-plan", str(lake), "--export", str(export)]
+    assert main([*asked, "--model-table", "orders"]) == Exit.FAILED
+    assert "model table orders v1" in capsys.readouterr().out
+    assert main([*asked, "--model-table", "other"]) == Exit.FINE
+    assert main(asked) == Exit.BAD_SETTING
+    assert "2 tables to choose from" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["report", "./nothing"], "is no Delta table"),
+        (["vacuum-plan", "./orders", "--frame", "77"], "its newest version is 3"),
+        (["vacuum-plan", "./orders", "--frame", "yesterday"], "expected a version, or a time"),
+        (["vacuum-plan", "./orders", "--export", "missing.csv"], "it can't be read"),
+        (["guardrails", "./orders", "--sku", "F65"], "F65 is no capacity"),
+        (["report", "./orders", "--columns", "nope"], "no column `nope`"),
+        (["report", "./orders", "--months", "3", "--date-column", "amount"], "can't be kept by the age of `amount`"),
+        (["report", "orders", "--config", "missing.yaml"], "missing.yaml"),
+    ],
+)
+@pytest.mark.usefixtures("lake")
+def test_a_wrong_setting(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["direct-lake", *arguments]) == Exit.BAD_SETTING
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["report", "./orders", "--months", "3"], "--months and --date-column go together"),
+        (["report", "./orders", "--months", "0", "--date-column", "id"], "expected a number of months"),
+        (["vacuum-plan", "./orders", "--model-table", "orders"], "--model-table names a table of --export"),
+        (["vacuum-plan", "./orders", "--retain-hours", "nan"], "expected a number of hours"),
+        (["report", "./orders", "--columns", "a,,b"], "expected names of columns"),
+    ],
+)
+@pytest.mark.usefixtures("lake")
+def test_a_wrong_command_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["direct-lake", *arguments])
+    assert caught.value.code == Exit.BAD_SETTING
+    assert said in capsys.readouterr().err
+
+
+def test_a_guardrail_that_is_exceeded(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for commit in (lake / "_delta_log").glob("*3.json"):
+        _repeat_file(commit, 1_001)
+    asked = ["direct-lake", "guardrails", "./orders"]
+    assert main([*asked, "--no-cache"]) == Exit.FINE
+    assert "surely fits into is F64" in capsys.readouterr().out
+    assert main([*asked, "--sku", "F2"]) == Exit.FAILED
+    assert "framing fails" in capsys.readouterr().out
+    assert main([*asked, "--sku", "F2", "--mode", "sql"]) == Exit.FAILED
+    assert "fall back to DirectQuery" in capsys.readouterr().out
+    assert main([*asked, "--sku", "P1"]) == Exit.FINE
+    capsys.readouterr()
+    assert main([*asked, "--sku", "F32", "--json", "--mode", "sql-only"]) == Exit.FAILED
+    record = _json(capsys)
+    assert record["mode"] == "Direct Lake on SQL, DirectLakeOnly"
+    table = record["table"]
+    assert isinstance(table, dict)
+    assert (table["smallest"], table["fits"][0]["verdict"]) == ("F64", "over")
+
+
+def _repeat_file(commit: Path, times: int) -> None:
+    """So many copies of the file that the commit adds."""
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    (add,) = (action for action in actions if "add" in action)
+    table = commit.parents[1]
+    for number in range(times):
+        name = f"copy-{number}.parquet"
+        os.link(table / add["add"]["path"], table / name)
+        actions.append({"add": add["add"] | {"path": name}})
+    commit.write_text("\n".join(map(json.dumps, actions)))
+
+
+def _mirror_yaml(folder: Path, settings: str = "") -> None:
+    (folder / "mirror.yaml").write_text(
+        "landing_zone: {path: ./landing}\ntables:\n  shop.orders:\n    source: ./orders\n    keys: [id]\n" + settings
+    )
+
+
+def _cover(folder: Path, version: int) -> None:
+    """Say in the manifest that everything up to the version has landed."""
+    table = TableName("shop", "orders")
+    manifest = Manifest(
+        incarnation="here",
+        life=1,
+        source_table_id="t",
+        source_schema="{}",
+        keys=("id",),
+        columns=(Column(name="id", type="bigint"),),
+        generation=1,
+        attempt="one",
+        slice=str(SliceKey(1, 0, version)),
+        kind=SliceKind.SNAPSHOT,
+        covered=version,
+        covered_commit_ms=None,
+        first_number=1,
+        next_number=2,
+        entries=(),
+    )
+    drive(put_manifest(table, manifest, None), LocalStore(folder / "landing"))
+
+
+def test_the_mirrors_covered_version_is_read_from_its_manifest(
+    lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _mirror_yaml(tmp_path)
+    asked = ["direct-lake", "vacuum-plan", "shop.orders"]
+    assert main(asked) == Exit.FINE
+    _cover(tmp_path, 1)
+    assert main(asked) == Exit.FAILED
+    shown = capsys.readouterr().out
+    assert "mirror v2" in shown
+    assert "the mirror can go on until" in shown
+    assert main(["direct-lake", "report", "shop.orders", "--json"]) == Exit.FINE
+    report = _json(capsys)
+    assert (report["name"], report["uri"]) == ("shop.orders", str(lake))
+    vacuum = report["vacuum"]
+    assert isinstance(vacuum, dict)
+    assert not vacuum["is_safe"]
+
+
+@pytest.mark.usefixtures("lake")
+def test_settings_of_the_table_count_where_the_command_line_says_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _mirror_yaml(tmp_path, "    direct_lake: {sku: F64, mode: sql_only, frames: [0]}\n")
+    assert main(["direct-lake", "guardrails", "shop.orders"]) == Exit.FINE
+    assert "Guardrails of F64/FT1/P1, Direct Lake on SQL, DirectLakeOnly" in capsys.readouterr().out
+    assert main(["direct-lake", "guardrails", "shop.orders", "--sku", "F2", "--mode", "onelake"]) == Exit.FINE
+    assert "Guardrails of F2, Direct Lake on OneLake" in capsys.readouterr().out
+    assert main(["direct-lake", "vacuum-plan", "shop.orders"]) == Exit.FAILED
+    _mirror_yaml(tmp_path, "    direct_lake: {frames_of: mirror, frames: [0]}\n")
+    assert main(["direct-lake", "vacuum-plan", "shop.orders"]) == Exit.FINE
+
+
+@pytest.mark.usefixtures("lake")
+def test_neither_dagster_nor_a_jvm_is_started() -> None:
+    program = (
+        "import sys; from mirror_assets.cli.main import main; code = main(['direct-lake', 'report', './orders']); "
+        "assert 'dagster' not in sys.modules and 'py4j.java_gateway' not in sys.modules; sys.exit(code)"
+    )
+    here = os.environ | {"PYTHONPATH": str(Path(mirror_assets.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", program], env=here, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

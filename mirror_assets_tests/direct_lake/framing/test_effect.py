@@ -1,0 +1,95 @@
+"""The framing effect between two versions: each kind of change by example, and what holds for any of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_assets.direct_lake.framing.effect import framing_effect
+from mirror_assets.direct_lake.framing.values import FileSum, FramingEffect, sum_of
+from mirror_assets.direct_lake.table.values import LiveFile, Snapshot
+from mirror_assets_tests.direct_lake.framing.synthetic import Story, live_file, snapshot, stories, vector
+
+_ONE, _TWO, _THREE = live_file("1", 10, 100), live_file("2", 30, 300), live_file("3", 60, 600)
+
+
+def _between(before: list[LiveFile], after: list[LiveFile]) -> FramingEffect:
+    return framing_effect(
+        *(snapshot(v, {file.path: file for file in files}) for v, files in enumerate((before, after)))
+    )
+
+
+def test_an_append_loads_what_is_new() -> None:
+    effect = _between([_ONE, _TWO], [_ONE, _TWO, _THREE])
+    assert (effect.first, effect.last) == (0, 1)
+    assert effect.kept == FileSum(2, 40, bytes=400)
+    assert effect.reloaded == FileSum(1, 60, bytes=600)
+    assert (effect.changed, effect.dropped) == (FileSum(), FileSum())
+    assert (effect.kept_share, effect.changed_share, effect.reloaded_share) == (0.4, 0.0, 0.6)
+    assert effect.bytes_to_load == 600
+
+
+def test_a_rewrite_drops_the_old_file_and_loads_the_new_one() -> None:
+    effect = _between([_ONE, _TWO], [_TWO, _THREE])
+    assert (effect.kept.rows, effect.dropped.rows, effect.reloaded.rows) == (30, 10, 60)
+
+
+def test_a_deletion_vector_is_no_reload_and_no_rest() -> None:
+    hidden = live_file("2", 30, 300, vector("a", 6))
+    effect = _between([_ONE, _TWO], [_ONE, hidden])
+    assert effect.changed == FileSum(1, 24, hidden=6, bytes=300)
+    assert (effect.kept.rows, effect.reloaded.files, effect.bytes_to_load) == (10, 0, 34)
+    assert effect.changed_share == pytest.approx(24 / 34)
+    assert _between([hidden], [live_file("2", 30, 300, vector("a", 6))]).kept.files == 1
+    assert _between([hidden], [live_file("2", 30, 300, vector("b", 6))]).changed.files == 1
+    assert _between([hidden], [_TWO]).changed == FileSum(1, 30, bytes=300)
+
+
+def test_rows_that_no_statistics_tell_are_not_guessed() -> None:
+    unknown = live_file("4", None, 50)
+    effect = _between([_ONE], [_ONE, unknown])
+    assert (effect.kept.rows, effect.reloaded.rows, effect.reloaded.without_rows) == (10, None, 1)
+    assert (effect.total.rows, effect.kept_share, effect.reloaded_share) == (None, None, None)
+    assert effect.bytes_to_load == 50
+
+
+def test_an_empty_version_has_no_shares() -> None:
+    effect = _between([_ONE], [])
+    assert (effect.kept_share, effect.dropped.rows, effect.total.rows) == (None, 10, 0)
+
+
+def _all(of: Snapshot) -> FileSum:
+    return sum(map(sum_of, of.files), FileSum())
+
+
+@given(stories(), st.data())
+def test_every_file_is_counted_once(story: Story, data: st.DataObject) -> None:
+    versions = st.integers(story.first, story.first + len(story.states) - 1)
+    first, last = story.snapshot(data.draw(versions)), story.snapshot(data.draw(versions))
+    effect, back = framing_effect(first, last), framing_effect(last, first)
+    assert effect.kept + effect.changed + effect.reloaded == effect.total == _all(last)
+    assert effect.kept.files + effect.changed.files + effect.dropped.files == len(first.files)
+    assert (back.kept, back.dropped, back.reloaded) == (effect.kept, effect.reloaded, effect.dropped)
+    assert back.changed.files == effect.changed.files
+    shares = (effect.kept_share, effect.changed_share, effect.reloaded_share)
+    assert None in shares or sum(share for share in shares if share is not None) == pytest.approx(1)
+
+
+@given(stories())
+def test_a_version_keeps_itself(story: Story) -> None:
+    there = story.snapshot(story.first)
+    effect = framing_effect(there, there)
+    assert effect == FramingEffect(story.first, story.first, kept=_all(there))
+    assert effect.bytes_to_load == 0
+
+
+@given(stories(), st.data())
+def test_what_is_kept_all_the_way_is_kept(story: Story, data: st.DataObject) -> None:
+    versions = st.integers(story.first, story.first + len(story.states) - 1)
+    first, middle, last = (story.snapshot(data.draw(versions)) for _ in range(3))
+    one, two, both = framing_effect(first, middle), framing_effect(middle, last), framing_effect(first, last)
+    always = set.intersection(*({(file.path, file.vector) for file in at.files} for at in (first, middle, last)))
+    assert both.kept.files >= len(always)
+    assert both.reloaded.files <= one.reloaded.files + two.reloaded.files
+    assert both.dropped.files <= one.dropped.files + two.dropped.files

@@ -1,0 +1,43 @@
+"""Tables for plans: made up, as a log would tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from mirror_assets.delta.actions import Metadata, Protocol
+from mirror_assets.delta.schema import canonical
+from mirror_assets.direct_lake.table.values import LiveFile, Snapshot, Vector
+from mirror_assets_tests.delta.handmade import column, schema_string
+
+MB = 10**6
+
+
+def file(
+    path: str,
+    size: int = MB,
+    rows: int | None = 100,
+    hidden: int = 0,
+    partition: Mapping[str, str | None] | None = None,
+    cube: str | None = None,
+) -> LiveFile:
+    """A live file; with hidden rows it has a deletion vector."""
+    vector = Vector(path, None, 34, hidden) if hidden else None
+    return LiveFile(path, size, rows, 0, partition or {}, vector, {} if cube is None else {"ZCUBE_ID": cube})
+
+
+def some(count: int, size: int = MB, **of: str | None) -> list[LiveFile]:
+    """Files alike, in one partition."""
+    return [file(f"{list(of.values())}-{size}-{number}", size, partition=of) for number in range(count)]
+
+
+def snapshot(
+    files: Iterable[LiveFile],
+    partitioned_by: Mapping[str, str] | None = None,
+    features: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """A table of these files, and of an `id` besides its partition columns, given with their types in the log."""
+    columns = partitioned_by or {}
+    schema = schema_string(column("id"), *(column(name, kind) for name, kind in columns.items()))
+    metadata = Metadata("id", canonical(schema), properties or {}, tuple(columns))
+    return Snapshot("/lake/t", 7, 0, metadata, Protocol(3, 7, frozenset(features)), tuple(files), ())

@@ -1,0 +1,252 @@
+"""Plans by example: what is planned, what is left out, and in which order."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mirror_assets.delta.errors import PropertyUnreadable
+from mirror_assets.direct_lake.maintenance.errors import FabricNameRefused
+from mirror_assets.direct_lake.maintenance.plan import maintenance_plan
+from mirror_assets.direct_lake.maintenance.text import script
+from mirror_assets.direct_lake.maintenance.values import (
+    Dialect,
+    FabricTable,
+    MaintenanceInput,
+    MaintenancePlan,
+    SafeRetention,
+    StepKind,
+    Unpublished,
+    Worth,
+)
+from mirror_assets.errors import ErrorCode
+from mirror_assets_tests.direct_lake.maintenance.tables import MB, file, snapshot, some
+
+_MONTH = {"month": "string"}
+_SHORT = {"delta.deletedFileRetentionDuration": "interval 1 hour"}
+_LONGER = "ALTER TABLE t SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval 3 days')"
+
+
+def _statements(plan: MaintenancePlan) -> list[str]:
+    return [step.statement for step in plan.steps]
+
+
+def _left_out(plan: MaintenancePlan) -> dict[StepKind, str]:
+    return {left_out.kind: left_out.why for left_out in plan.left_out}
+
+
+def test_only_partitions_with_many_small_files_are_optimised() -> None:
+    files = [
+        *some(20, month="2024-01"),
+        *some(3, month="2024-02"),
+        *some(9, month="2024-03"),
+        *some(1, month="2024-04"),
+    ]
+    plan = maintenance_plan(snapshot(files, _MONTH), MaintenanceInput())
+    assert _statements(plan) == ["OPTIMIZE delta.`/lake/t` WHERE `month` IN ('2024-01', '2024-03')"]
+    effect = plan.steps[0].effect
+    assert effect is not None
+    assert (effect.files_before, effect.files_after, effect.is_exact) == (33, 6, True)
+    assert (effect.bytes_before, effect.bytes_after, effect.bytes_to_load) == (33 * MB, 33 * MB, 29 * MB)
+    assert effect.rows_to_load == 2900
+    assert plan.steps[0].why == "27 of 29 files in 2 of 4 partitions go"
+
+
+def test_the_guardrail_calls_for_more_where_most_files_go_per_byte() -> None:
+    files = [*some(20, month="a"), *some(6, 5 * MB, month="b"), *some(6, MB, month="c"), *some(6, 50 * MB, month="d")]
+    wanted = MaintenanceInput(table="t", worth=Worth(max_files=15))
+    plan = maintenance_plan(snapshot(files, _MONTH), wanted)
+    assert _statements(plan) == ["OPTIMIZE t WHERE `month` IN ('a', 'c')"]
+    fewer = maintenance_plan(snapshot(files, _MONTH), MaintenanceInput(table="t", worth=Worth(max_files=9)))
+    assert _statements(fewer) == ["OPTIMIZE t WHERE `month` IN ('a', 'b', 'c')"]
+    all_of_them = maintenance_plan(snapshot(files, _MONTH), MaintenanceInput(table="t", worth=Worth(max_files=1)))
+    assert _statements(all_of_them) == ["OPTIMIZE t"]
+
+
+def test_a_partition_that_optimize_leaves_alone_needs_no_predicate() -> None:
+    files = [*some(20, month="a"), *some(1, month="b")]
+    assert _statements(maintenance_plan(snapshot(files, _MONTH), MaintenanceInput(table="t"))) == ["OPTIMIZE t"]
+
+
+def test_a_table_in_order_needs_nothing() -> None:
+    plan = maintenance_plan(snapshot(some(5, 900 * MB)), MaintenanceInput())
+    assert (plan.steps, plan.settings) == ((), ())
+    assert _left_out(plan) == {
+        StepKind.OPTIMIZE: "not worth it: 0 of 5 files would go",
+        StepKind.REORG: "no file has a deletion vector or, as far as footers were looked at, a dropped column",
+        StepKind.VACUUM: "nobody asked the retention guard how long files are needed",
+    }
+    assert "nothing to do" in script(plan)
+
+
+def test_fabric_writes_v_order_and_its_numbers_are_estimates() -> None:
+    fabric = MaintenanceInput(table="sales", dialect=Dialect.FABRIC, fabric=FabricTable("sales", "dbo"))
+    plan = maintenance_plan(snapshot(some(20)), fabric)
+    assert _statements(plan) == ["OPTIMIZE sales VORDER"]
+    assert plan.steps[0].effect is not None
+    assert not plan.steps[0].effect.is_exact
+    assert json.loads(plan.request or "") == {
+        "executionData": {"tableName": "sales", "schemaName": "dbo", "optimizeSettings": {"vOrder": True}}
+    }
+
+
+def test_fabrics_request_has_all_steps_and_never_less_than_seven_days() -> None:
+    files = [*some(20), file("hidden", 5 * MB, 1000, hidden=900)]
+    table = snapshot(files, properties={"delta.deletedFileRetentionDuration": "interval 2 days"})
+    for seconds, period in ((3600, "7:00:00:00"), (8 * 86_400 + 3_661.2, "8:01:01:02")):
+        wanted = MaintenanceInput(
+            dialect=Dialect.FABRIC, fabric=FabricTable("t"), retention=SafeRetention(seconds, _LONGER)
+        )
+        data = json.loads(maintenance_plan(table, wanted).request or "")["executionData"]
+        assert data["vacuumSettings"] == {"retentionPeriod": period}
+    assert data == {"tableName": "t", "optimizeSettings": {"vOrder": True}, "vacuumSettings": data["vacuumSettings"]}
+
+
+def test_fabric_gets_no_request_for_nothing() -> None:
+    plan = maintenance_plan(snapshot([]), MaintenanceInput(dialect=Dialect.FABRIC, fabric=FabricTable("t")))
+    assert plan.request is None
+
+
+@pytest.mark.parametrize("name", ["", "123", "dbo.sales", "größe", "x" * 257])
+def test_fabric_refuses_some_names(name: str) -> None:
+    with pytest.raises(FabricNameRefused) as caught:
+        maintenance_plan(snapshot(some(20)), MaintenanceInput(dialect=Dialect.FABRIC, fabric=FabricTable(name)))
+    assert caught.value.code is ErrorCode.NAME_REFUSED
+
+
+def test_a_clustered_table_takes_no_predicate() -> None:
+    files = [*(file(f"new{number}", MB) for number in range(9)), file("old", 5 * MB, cube="a")]
+    plan = maintenance_plan(snapshot(files, features=["clustering"]), MaintenanceInput(table="t"))
+    (step,) = plan.steps
+    assert (step.statement, step.effect and step.effect.is_exact) == ("OPTIMIZE t", False)
+    assert step.why == "9 of 10 files go; a clustered table is clustered anew as long as it is below 100 GiB"
+
+
+def test_hidden_rows_in_one_cube_are_left_to_optimize() -> None:
+    files = [file("1", MB, hidden=60, cube="a"), file("2", MB, cube="a")]
+    plan = maintenance_plan(snapshot(files, features=["clustering"]), MaintenanceInput(table="t"))
+    assert not plan.steps
+    assert _left_out(plan)[StepKind.REORG].startswith("Delta leaves it to OPTIMIZE")
+
+
+def test_a_table_of_a_catalog_is_left_to_it() -> None:
+    wanted = MaintenanceInput(retention=SafeRetention(0))
+    plan = maintenance_plan(snapshot(some(20), features=["catalogManaged"]), wanted)
+    assert not plan.steps
+    assert set(_left_out(plan)) == {StepKind.OPTIMIZE, StepKind.REORG, StepKind.VACUUM}
+
+
+def test_many_hidden_rows_are_purged_where_they_are() -> None:
+    files = [
+        file("a1", 400 * MB, 1000, hidden=400, partition={"month": "a"}),
+        file("a2", 400 * MB, 1000, hidden=1, partition={"month": "a"}),
+        file("b1", 400 * MB, 1000, hidden=1, partition={"month": "b"}),
+        file("c1", 400 * MB, 1000, partition={"month": "c"}),
+    ]
+    plan = maintenance_plan(snapshot(files, _MONTH), MaintenanceInput(table="t"))
+    (step,) = plan.steps
+    assert step.statement == "REORG TABLE t WHERE `month` = 'a' APPLY (PURGE)"
+    assert step.why == "in 2 files 401 rows are hidden by deletion vectors"
+    assert step.effect is not None
+    assert (step.effect.files_before, step.effect.files_after) == (4, 3)
+    assert (step.effect.rows_to_load, step.effect.bytes_to_load) == (1599, 240 * MB + 999 * 400 * MB // 1000)
+
+
+def test_few_hidden_rows_are_not_worth_a_reload() -> None:
+    files = [file(str(number), 400 * MB, 1000, hidden=30) for number in range(3)]
+    plan = maintenance_plan(snapshot(files), MaintenanceInput())
+    assert not plan.steps
+    assert _left_out(plan)[StepKind.REORG] == "not worth it: 5% or less of the 3 files with any is hidden or dropped"
+
+
+def test_dropped_columns_are_purged() -> None:
+    files = [file("a", 400 * MB), file("b", 400 * MB), file("c", 600 * MB)]
+    dropped = {"a": 100 * MB, "c": 200 * MB}
+    plan = maintenance_plan(snapshot(files), MaintenanceInput(table="t", dropped=dropped))
+    (step,) = plan.steps
+    assert step.statement == "REORG TABLE t APPLY (PURGE)"
+    assert step.why == "in 2 files 300,000,000 bytes are dropped columns"
+    assert step.effect is not None
+    assert (step.effect.bytes_after, step.effect.rows_to_load) == (1100 * MB, 200)
+
+
+def test_what_optimize_has_purged_is_not_purged_again() -> None:
+    files = [file(str(number), MB, 1000, hidden=500) for number in range(10)]
+    plan = maintenance_plan(snapshot(files), MaintenanceInput(table="t"))
+    (step,) = plan.steps
+    assert step.kind is StepKind.OPTIMIZE
+    assert step.effect is not None
+    assert (step.effect.rows_to_load, step.effect.bytes_after) == (5000, 5 * MB)
+
+
+def test_rows_without_statistics_are_not_foretold() -> None:
+    plan = maintenance_plan(snapshot([file(str(number), rows=None) for number in range(10)]), MaintenanceInput())
+    assert plan.steps[0].effect is not None
+    assert plan.steps[0].effect.rows_to_load is None
+    assert "loads an unknown number of rows anew" in script(plan)
+
+
+def test_the_mirror_comes_first_and_vacuum_last() -> None:
+    files = [*some(20), file("hidden", 900 * MB, 1000, hidden=900), file("full", 1800 * MB)]
+    wanted = MaintenanceInput(
+        table="t",
+        unpublished=Unpublished(5, 7, "mirror-assets run --table t"),
+        retention=SafeRetention(2 * 86_400, _LONGER, 12, 12_000),
+    )
+    plan = maintenance_plan(snapshot(files, properties=_SHORT), wanted)
+    assert _statements(plan) == ["mirror-assets run --table t", "OPTIMIZE t", _LONGER, "VACUUM t"]
+    assert "-- mirror-assets run --table t\n" in script(plan)
+    assert "12 files of 12,000 bytes go" in plan.steps[-1].why
+    nothing_new = MaintenanceInput(unpublished=Unpublished(7, 7, "mirror-assets run --table t"))
+    assert maintenance_plan(snapshot([]), nothing_new).steps == ()
+
+
+def test_vacuum_goes_by_the_tables_property_alone() -> None:
+    plan = maintenance_plan(snapshot([]), MaintenanceInput(table="t", retention=SafeRetention(3600)))
+    assert _statements(plan) == ["VACUUM t"]
+    assert plan.steps[0].why == (
+        "old files go; files that are not live any more are kept for 168.0 hours, and 1.0 hours are needed"
+    )
+
+
+def test_vacuum_is_left_out_where_it_would_delete_what_is_needed() -> None:
+    too_short = maintenance_plan(snapshot([], properties=_SHORT), MaintenanceInput(retention=SafeRetention(7200)))
+    assert not too_short.steps
+    assert _left_out(too_short)[StepKind.VACUUM] == (
+        "delta.deletedFileRetentionDuration is below the 2.0 hours that are needed"
+    )
+
+
+def test_vacuum_does_not_delete_what_the_plan_has_just_replaced() -> None:
+    """The guard asked for nothing, for all that is needed was live; it will not be after OPTIMIZE."""
+    plan = maintenance_plan(
+        snapshot(some(20), properties=_SHORT), MaintenanceInput(table="t", retention=SafeRetention(0))
+    )
+    assert _statements(plan) == ["OPTIMIZE t"]
+    assert "models still use" in _left_out(plan)[StepKind.VACUUM]
+    alone = maintenance_plan(snapshot([], properties=_SHORT), MaintenanceInput(table="t", retention=SafeRetention(0)))
+    assert _statements(alone) == ["VACUUM t"]
+
+
+def test_an_unreadable_property_is_said() -> None:
+    table = snapshot([], properties={"delta.deletedFileRetentionDuration": "soon"})
+    with pytest.raises(PropertyUnreadable):
+        maintenance_plan(table, MaintenanceInput(retention=SafeRetention(0)))
+
+
+def test_the_script_is_sql_with_reasons() -> None:
+    plan = maintenance_plan(snapshot(some(20)), MaintenanceInput(table="t", retention=SafeRetention(60)))
+    assert script(plan) == (
+        "-- t at version 7\n"
+        "\n"
+        "-- 1. optimize: 19 of 20 files go\n"
+        "-- files 20 -> 1, bytes 20,000,000 -> about 20,000,000; Direct Lake loads 2,000 rows anew; 0 rows to publish\n"
+        "OPTIMIZE t;\n"
+        "\n"
+        "-- 2. vacuum: old files go; files that are not live any more are kept for 168.0 hours, "
+        "and 0.0 hours are needed\n"
+        "VACUUM t;\n"
+        "\n"
+        "-- no reorg: no file has a deletion vector or, as far as footers were looked at, a dropped column\n"
+    )

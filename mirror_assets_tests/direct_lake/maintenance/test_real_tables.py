@@ -1,0 +1,245 @@
+"""What a plan foretells is what Spark then does: files, rows to load, and what is still readable."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+from pyspark.sql import SparkSession
+
+from mirror_assets.delta.points import TimePoint, VersionPoint
+from mirror_assets.direct_lake.framing.effect import framing_effect
+from mirror_assets.direct_lake.framing.values import FramingEffect
+from mirror_assets.direct_lake.guard.frames import Frame
+from mirror_assets.direct_lake.guard.plan import plan_vacuum
+from mirror_assets.direct_lake.maintenance.plan import maintenance_plan
+from mirror_assets.direct_lake.maintenance.predicate import partition_predicate
+from mirror_assets.direct_lake.maintenance.retention import safe_retention
+from mirror_assets.direct_lake.maintenance.sizes import FileSizes
+from mirror_assets.direct_lake.maintenance.values import (
+    Dialect,
+    Effect,
+    MaintenanceInput,
+    MaintenancePlan,
+    Step,
+    StepKind,
+    Worth,
+)
+from mirror_assets.direct_lake.maintenance.writers import writer_settings
+from mirror_assets.direct_lake.sql import table_at
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.table.values import Snapshot
+from mirror_assets.direct_lake.time_travel.statement import as_of
+
+# How many files each commit's partition gets: one per commit in which it has rows. The larger, the more rows in it.
+_COMMITS = {"it's \\ a": 10, "b": 3, None: 8, "d": 1}
+
+
+_LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session, which forgets what a plan has set; VACUUM lists with as many tasks as there are cores."""
+    spark.conf.set(_LISTING, 2)
+    yield spark
+    spark.conf.unset(_LISTING)
+    for name in ("minFileSize", "maxFileSize", "maxDeletedRowsRatio"):
+        spark.conf.unset(f"spark.databricks.delta.optimize.{name}")
+    for name in ("parquet.block.row.count.limit", "parquet.block.size"):
+        spark.conf.unset(name)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """22 files of sizes of all kinds in four partitions, one of them NULL, one with a name that must be escaped."""
+    path = tmp_path / "t"
+    for commit in range(max(_COMMITS.values())):
+        parts = [part for part, commits in _COMMITS.items() if commit < commits]
+        rows = [(part, number) for part in parts for number in range(50 + 200 * commit)]
+        data = pa.table({"part": [part for part, _ in rows], "id": pa.array([n for _, n in rows], pa.int64())})
+        write_deltalake(path, data, mode="append", partition_by=["part"])
+    return path
+
+
+def _snapshot(path: Path) -> Snapshot:
+    return TableLog(str(path)).snapshot()
+
+
+def _run(session: SparkSession, plan: MaintenancePlan) -> None:
+    for statement in (*plan.settings, *(step.statement for step in plan.steps)):
+        session.sql(statement)
+
+
+def _did(effect: FramingEffect, before: Snapshot) -> Effect:
+    """What was done, as a plan would have foretold it."""
+    return Effect(
+        files_before=len(before.files),
+        files_after=effect.total.files,
+        bytes_before=sum(file.bytes for file in before.files),
+        bytes_after=effect.total.bytes,
+        rows_to_load=effect.reloaded.rows,
+        bytes_to_load=effect.reloaded.bytes,
+    )
+
+
+def _foretold(step: Step) -> Effect:
+    assert step.effect is not None
+    return step.effect
+
+
+def _numbers(effect: Effect) -> tuple[int, int, int | None]:
+    """What is exact; bytes are not."""
+    return effect.files_before, effect.files_after, effect.rows_to_load
+
+
+def _per_partition(snapshot: Snapshot) -> Counter[str | None]:
+    return Counter(file.partition["part"] for file in snapshot.files)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "worth", "chosen"),
+    [
+        (FileSizes(), Worth(), {"it's \\ a", None}),
+        (FileSizes(min_bytes=9_000, max_bytes=20_000), Worth(saved_share=0.6), {None}),
+        (
+            FileSizes(min_bytes=10_000, max_bytes=10_000),
+            Worth(min_files=2, saved_share=0),
+            {"it's \\ a", "b", None},
+        ),
+    ],
+)
+def test_optimize_does_what_is_foretold(
+    session: SparkSession, table: Path, sizes: FileSizes, worth: Worth, chosen: set[str | None]
+) -> None:
+    before = _snapshot(table)
+    plan = maintenance_plan(before, MaintenanceInput(sizes=sizes, worth=worth))
+    (step,) = plan.steps
+    _run(session, plan)
+    after = _snapshot(table)
+    done = _did(framing_effect(before, after), before)
+    assert _numbers(done) == _numbers(_foretold(step))
+    assert done.bytes_after < _foretold(step).bytes_after  # of such small files, most is footer
+    files, now = _per_partition(before), _per_partition(after)
+    assert {part for part in files if files[part] != now[part]} == chosen
+
+
+def test_purging_hidden_rows_does_what_is_foretold(session: SparkSession, table: Path) -> None:
+    """Of the first partition half of the rows are hidden, of the second few; a bin holds two or three of the files."""
+    name = table_at(str(table))
+    session.sql(f"ALTER TABLE {name} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
+    session.sql(f"DELETE FROM {name} WHERE (part LIKE 'it%' AND id % 2 = 0) OR (part = 'b' AND id = 40)")
+    before = _snapshot(table)
+    wanted = MaintenanceInput(sizes=FileSizes(max_bytes=16_000), worth=Worth(min_files=99))
+    plan = maintenance_plan(before, wanted)
+    (step,) = plan.steps
+    assert step.statement == f"REORG TABLE {name} WHERE `part` = 'it\\'s \\\\ a' APPLY (PURGE)"
+    _run(session, plan)
+    after = _snapshot(table)
+    assert _numbers(_did(framing_effect(before, after), before)) == _numbers(_foretold(step))
+    assert {file.partition["part"] for file in after.files if file.vector} == {"b"}
+
+
+def test_optimize_purges_what_it_rewrites_and_reorg_the_rest(session: SparkSession, table: Path) -> None:
+    """OPTIMIZE takes large files for their hidden rows; one that fills a bin alone is left to REORG."""
+    name = table_at(str(table))
+    session.sql(f"ALTER TABLE {name} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
+    session.sql(f"DELETE FROM {name} WHERE id >= 400")
+    before = _snapshot(table)
+    plan = maintenance_plan(
+        before,
+        MaintenanceInput(sizes=FileSizes(min_bytes=2_000, max_bytes=13_000), worth=Worth(min_files=2, saved_share=0.2)),
+    )
+    assert [step.kind for step in plan.steps] == [StepKind.OPTIMIZE, StepKind.REORG]
+    for statement in plan.settings:
+        session.sql(statement)
+    for step in plan.steps:
+        session.sql(step.statement)
+        now = _snapshot(table)
+        assert _numbers(_did(framing_effect(before, now), before)) == _numbers(_foretold(step))
+        before = now
+    assert not any(file.vector for file in before.files)
+
+
+def test_a_whole_plan_runs_and_leaves_frames_readable(session: SparkSession, table: Path) -> None:
+    """Two days on, the table's own property would let VACUUM delete what a model has framed."""
+    name = table_at(str(table))
+    session.sql(f"ALTER TABLE {name} SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval 25 hours')")
+    framed = TableLog(str(table)).newest()
+    rows = session.sql(f"SELECT * FROM {name}").count()
+    session.sql(f"DELETE FROM {name} WHERE part = 'b' AND id < 100")
+    log, before = TableLog(str(table)), _snapshot(table)
+    guard = plan_vacuum(log, time.time() + 2 * 86_400, [Frame("model", framed)])
+    assert len(guard.threatened) == 3
+    plan = maintenance_plan(before, MaintenanceInput(retention=safe_retention(guard)))
+    assert [step.kind for step in plan.steps] == [StepKind.OPTIMIZE, StepKind.RETENTION, StepKind.VACUUM]
+    _run(session, plan)
+    for point in (VersionPoint(framed), TimePoint(log.time_ms(framed))):
+        assert session.sql(f"SELECT * FROM {name} {as_of(point)}").count() == rows
+    assert plan_vacuum(TableLog(str(table)), time.time() + 2 * 86_400, [Frame("model", framed)]).is_safe
+    assert len(_snapshot(table).files) < len(before.files)
+
+
+def test_a_clustered_table_is_optimised_as_a_whole(session: SparkSession, tmp_path: Path) -> None:
+    """And its hidden rows, as long as they are of one cube, by nothing else."""
+    path = tmp_path / "t"
+    name = table_at(str(path))
+    session.sql(
+        f"CREATE TABLE {name} (id BIGINT) USING delta CLUSTER BY (id) "
+        "TBLPROPERTIES (delta.enableDeletionVectors = true)"
+    )
+    for _ in range(3):
+        session.sql(f"INSERT INTO {name} SELECT * FROM range(0, 500, 1, 3)")
+    before = _snapshot(path)
+    plan = maintenance_plan(before, MaintenanceInput())
+    (step,) = plan.steps
+    assert step.statement == f"OPTIMIZE {name}"
+    _run(session, plan)
+    assert _numbers(_did(framing_effect(before, _snapshot(path)), before)) == _numbers(_foretold(step))
+
+    session.sql(f"DELETE FROM {name} WHERE id % 2 = 0")
+    hidden = _snapshot(path)
+    assert not maintenance_plan(hidden, MaintenanceInput()).steps
+    session.sql(f"REORG TABLE {name} APPLY (PURGE)")
+    assert _snapshot(path).files == hidden.files
+
+
+_KEYS = {
+    "s": pa.array(["it's \\ a", "b", None]),
+    "f": pa.array([1.1, float("nan"), None], pa.float32()),
+    "d": pa.array([date(2024, 1, 2), date(1969, 12, 31), None]),
+    "t": pa.array([datetime(2024, 1, 2, 3, 4, 5, 6, tzinfo=timezone.utc)] * 2 + [None], pa.timestamp("us", "UTC")),
+    "b": pa.array([True, False, None]),
+    "m": pa.array([Decimal("1.50"), Decimal("-2.00"), None], pa.decimal128(5, 2)),
+}
+
+
+def test_conditions_hold_for_their_partitions_alone(session: SparkSession, tmp_path: Path) -> None:
+    """By values of all kinds, each partition by itself and two together."""
+    write_deltalake(tmp_path / "t", pa.table(_KEYS | {"id": [0, 1, 2]}), partition_by=list(_KEYS))
+    snapshot = _snapshot(tmp_path / "t")
+    keys = [tuple(file.partition[name] for name in _KEYS) for file in snapshot.files]
+    name, rows = table_at(snapshot.uri), []
+    for chosen in (*([key] for key in keys), keys[:2]):
+        condition = partition_predicate(snapshot.metadata, chosen)
+        rows.append(session.sql(f"SELECT id FROM {name} WHERE {condition}").count())
+    session.sql(f"OPTIMIZE {name} WHERE {condition}")
+    assert rows == [1, 1, 1, 2]
+
+
+def test_row_groups_have_as_many_rows_as_is_set(session: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    for setting in writer_settings("t", FileSizes(), Dialect.DELTA, row_group_rows=1_000)[:2]:
+        session.sql(setting.statement)
+    session.range(0, 3_500, 1, 1).write.format("delta").save(str(path))
+    (file,) = path.glob("*.parquet")
+    footer = pq.read_metadata(file)
+    assert [footer.row_group(group).num_rows for group in range(footer.num_row_groups)] == [1000, 1000, 1000, 500]

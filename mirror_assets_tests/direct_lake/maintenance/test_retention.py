@@ -1,0 +1,41 @@
+"""From the guard to the plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from mirror_assets.direct_lake.guard.frames import Frame
+from mirror_assets.direct_lake.guard.plan import plan_vacuum
+from mirror_assets.direct_lake.maintenance.plan import maintenance_plan
+from mirror_assets.direct_lake.maintenance.retention import safe_retention
+from mirror_assets.direct_lake.maintenance.values import MaintenanceInput, StepKind
+from mirror_assets.direct_lake.table.log import TableLog
+
+_DAY = 86_400
+
+
+def test_a_frame_that_is_older_than_the_property_comes_with_a_statement(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1, 2, 3]}))
+    DeltaTable(tmp_path).delete("id = 2")
+    log = TableLog(str(tmp_path))
+    written = log.time_ms(1) / 1000
+    snapshot = log.snapshot()
+
+    soon = safe_retention(plan_vacuum(log, written + _DAY, [Frame("model", 0)]))
+    assert (soon.statement, soon.files, soon.bytes) == (None, 0, 0)
+    assert _DAY - 60 < soon.seconds < _DAY + 60
+    assert [step.kind for step in maintenance_plan(snapshot, MaintenanceInput(retention=soon)).steps] == [
+        StepKind.VACUUM
+    ]
+
+    late = safe_retention(plan_vacuum(log, written + 8 * _DAY, [Frame("model", 0)]))
+    assert late.files is None
+    plan = maintenance_plan(snapshot, MaintenanceInput(retention=late))
+    assert [step.kind for step in plan.steps] == [StepKind.RETENTION, StepKind.VACUUM]
+    assert plan.steps[0].statement == late.statement
+
+    free = safe_retention(plan_vacuum(log, written + 8 * _DAY))
+    assert (free.seconds, free.statement, free.files) == (0.0, None, 1)

@@ -1,0 +1,39 @@
+"""What all pictures share."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from mirror_assets.direct_lake.plots.errors import PlotsMissing
+from mirror_assets.direct_lake.plots.figure import counted, sized
+from mirror_assets.direct_lake.plots.histograms import row_group_histogram
+from mirror_assets.errors import ErrorCode
+
+
+@pytest.mark.parametrize(
+    ("amount", "written"),
+    [(0, "0"), (950, "950"), (1_000, "1 k"), (1_234, "1.23 k"), (999_900, "1 M"), (24e9, "24 B"), (-1_500, "-1.5 k")],
+)
+def test_numbers_are_written_in_few_signs(amount: float, written: str) -> None:
+    assert counted(amount) == written
+
+
+@pytest.mark.parametrize(
+    ("amount", "written"), [(0, "0 B"), (900, "900 B"), (1_024, "1 KiB"), (25 * 2**20, "25 MiB"), (2**40, "1 TiB")]
+)
+def test_bytes_are_written_in_few_signs(amount: float, written: str) -> None:
+    assert sized(amount) == written
+
+
+def test_without_the_library_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(PlotsMissing, match=r"mirror-assets\[plots\]") as caught:
+        row_group_histogram([1], "t")
+    assert caught.value.code is ErrorCode.PLOTS_MISSING
+
+
+def test_the_same_data_give_the_same_picture() -> None:
+    assert row_group_histogram([5, 10**6], "t") == row_group_histogram([5, 10**6], "t")
+    assert row_group_histogram([5, 10**6], "t") != row_group_histogram([5, 10**7], "t")

@@ -1,0 +1,174 @@
+"""One report of a real table: its parts are those of the engine, and each footer is read once."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from mirror_assets.direct_lake.footers.cache import FooterCache
+from mirror_assets.direct_lake.footers.errors import ColumnUnknown, LiveFileMissing
+from mirror_assets.direct_lake.footers.reader import FooterReader
+from mirror_assets.direct_lake.guard.frames import Frame
+from mirror_assets.direct_lake.guard.needs import Mirror, Need
+from mirror_assets.direct_lake.guardrails.fit import Limit, Verdict
+from mirror_assets.direct_lake.guardrails.skus import sku_of
+from mirror_assets.direct_lake.layout.advice import Topic
+from mirror_assets.direct_lake.report.asked import Asked, Keeping, Questions, Readers
+from mirror_assets.direct_lake.report.cache import cache_folder
+from mirror_assets.direct_lake.report.report import TableReport, table_report
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.types import Rule
+from mirror_assets_tests.delta.handmade import commit_file
+
+_WEEK = 7 * 86_400
+_NOW = datetime(2026, 3, 10, tzinfo=timezone.utc).timestamp()
+
+
+def _sales(first: int, last: int, day: date = date(2026, 3, 1)) -> pa.Table:
+    ids = range(first, last)
+    days = pa.array([day + timedelta(days=i % 2) for i in ids], pa.date32())
+    return pa.table({"id": ids, "day": days, "price": [i / 7 for i in ids], "photo": [b"x" for _ in ids]})
+
+
+def _of(path: Path, asked: Asked | None = None, now: float | None = None) -> TableReport:
+    log = TableLog(str(path))
+    return table_report(log, FooterReader(log.uri, log.files), time.time() if now is None else now, asked)
+
+
+@pytest.fixture
+def sales(tmp_path: Path) -> Path:
+    """Versions 0 to 2 add 30 rows on two days, version 3 deletes those of version 1."""
+    for first in (0, 10, 20):
+        write_deltalake(tmp_path / "sales", _sales(first, first + 10), mode="append", partition_by=["day"])
+    DeltaTable(tmp_path / "sales").delete("id >= 10 AND id < 20")
+    return tmp_path / "sales"
+
+
+def test_its_parts_agree(sales: Path) -> None:
+    found = _of(sales)
+    figures = found.guardrails.table.figures
+    assert (found.name, found.uri, found.version) == (str(sales), str(sales), 3)
+    assert found.timestamp_ms == TableLog(str(sales)).time_ms(3)
+    assert found.layout.version == found.vacuum.version == found.version
+    assert (
+        (figures.files, figures.rows, figures.row_groups)
+        == (4, 20, 4)
+        == (
+            found.layout.files,
+            found.layout.rows,
+            found.layout.row_groups.count,
+        )
+    )
+    assert found.guardrails.mirror is not None
+    assert found.guardrails.mirror.figures.rows == 20
+    assert {finding.column: finding.rule for finding in found.types} == {"price": Rule.NAN, "photo": Rule.BINARY}
+    assert [one.topic for one in found.advice] == [Topic.VORDER]
+    assert found.vacuum.is_safe
+    assert found.vacuum.deleted == ()
+
+
+def test_readers_and_the_clock_are_given_to_the_plan(sales: Path) -> None:
+    readers = Readers((Frame("model", 1),), Mirror(1))
+    found = _of(sales, Asked("sales", readers), time.time() + _WEEK + 60).vacuum
+    assert len(found.deleted) == len(found.threatened) == 2
+    assert {need for file in found.threatened for need in file.needed_by} == {Need("model", 1), Need("mirror", 3)}
+    told = _of(sales, Asked(readers=Readers((Frame("model", 1),), retain_hours=0)), time.time() + 60).vacuum
+    assert len(told.threatened) == 2
+
+
+def test_guardrails_of_each_capacity(sales: Path) -> None:
+    fitting = _of(sales).guardrails.table
+    assert fitting.smallest is not None
+    assert fitting.smallest.name == "F2"
+    use = fitting.into(sku_of("P1")).uses[0]
+    assert (use.limit, use.used, use.allowed, use.verdict) == (Limit.FILES, 4, 5_000, Verdict.FITS)
+
+
+def test_growth_is_that_of_the_days_asked_for(sales: Path) -> None:
+    day = 86_400
+    for version in range(4):
+        commit = commit_file(sales, version)
+        _dated(commit, _NOW - (4 - version) * day)
+    near, far = (_of(sales, Asked(growth_days=days), _NOW).guardrails.table.figures.growth for days in (1.5, 30.0))
+    assert near is not None
+    assert far is not None
+    assert near.rows is not None
+    assert near.rows < 0
+    assert far.rows is not None
+    assert far.rows > near.rows
+    assert (near.commits, far.commits) == (1, 3)
+
+
+def _dated(path: Path, seconds: float) -> None:
+    os.utime(path, (seconds, seconds))
+
+
+def test_questions_are_answered_where_they_are_asked(sales: Path) -> None:
+    floats = ["nearly unique floats"]
+    unasked = [answer.question for answer in _of(sales).answers]
+    assert unasked == [*floats, *["partitions touched"] * 4]
+    questions = Questions(("id", "price"), partition_by="id", keeping=Keeping("day", 0), sku=sku_of("F64"))
+    answers = {answer.question: answer for answer in _of(sales, Asked(questions=questions)).answers}
+    assert answers["bytes to load"].subject == "id, price" or answers["bytes to load"].subject == "price, id"
+    assert answers["unused columns"].subject == "day"
+    assert answers["files if partitioned, F64"].figures["verdict"] == "fits"
+    assert answers["rows of 0 months"].figures["most_rows"] == 0
+
+
+def test_one_side_columns_are_linted(sales: Path) -> None:
+    (found,) = (one for one in _of(sales, Asked(questions=Questions(one_side=("id",)))).types if one.column == "id")
+    assert found.rule is Rule.UNIQUE
+
+
+def test_touched_partitions_are_those_of_commits_that_are_left(sales: Path) -> None:
+    DeltaTable(sales).create_checkpoint()
+    commit_file(sales, 2).unlink()
+    touched = [one.subject for one in _of(sales).answers if one.question == "partitions touched"]
+    assert touched == ["version 3"]
+
+
+def test_a_second_report_reads_no_footer(sales: Path, tmp_path: Path) -> None:
+    log = TableLog(str(sales))
+    reader = FooterReader(log.uri, log.files, FooterCache.of(tmp_path / "cache", log.uri))
+    first = table_report(log, reader, _NOW)
+    for file in sales.rglob("*.parquet"):
+        file.write_bytes(b"")
+    again = table_report(log, reader, _NOW)
+    assert again == first
+    with pytest.raises(LiveFileMissing):
+        _missing(sales)
+
+
+def _missing(sales: Path) -> None:
+    for file in sales.rglob("*.parquet"):
+        file.unlink()
+    _of(sales)
+
+
+def test_an_empty_table_has_a_report(tmp_path: Path) -> None:
+    DeltaTable.create(tmp_path / "empty", pa.schema([("id", pa.int64())]))
+    found = _of(tmp_path / "empty")
+    assert (found.guardrails.table.figures.rows, found.advice, found.types, found.answers) == (0, (), (), ())
+
+
+def test_a_column_that_is_not_there(sales: Path) -> None:
+    with pytest.raises(ColumnUnknown):
+        _of(sales, Asked(questions=Questions(columns=("ids",))))
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"XDG_CACHE_HOME": "/caches"}, Path("/caches/mirror_assets/footers")),
+        ({"XDG_CACHE_HOME": "relative"}, Path("~/.cache/mirror_assets/footers").expanduser()),
+        ({}, Path("~/.cache/mirror_assets/footers").expanduser()),
+    ],
+)
+def test_facts_are_kept_in_the_users_cache_folder(environment: dict[str, str], expected: Path) -> None:
+    assert cache_folder(environment) == expected

@@ -1,0 +1,148 @@
+"""The worked example of seed 003 ("Data versioning", "Delta time travel", "Framing") on a real table.
+
+An inventory of products A, B, C with stocks 1, 2, 3; D with 4 is inserted; a stock becomes 10; B is deleted. The seed
+contradicts itself. The readings taken here:
+
+- *Insert*: its sentence names product C, its file list and its result name D. It is D.
+- *Update*: its sentence names product D, its file lists and results say that C becomes 10. It is C.
+- *Files*: the seed's third Parquet file has only the updated row, its fourth all rows that are left. Real Delta without
+  deletion vectors rewrites the file of a changed row and no other: the third has A, B and C, the fourth A and C, and D
+  stays in the second. The numbers of Parquet and "link" files (commits) are the seed's.
+- *Time travel*: `AS OF VERSION 2` is no Delta; it is `VERSION AS OF 2`. The seed's first version is Delta's version 0.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from mirror_assets.delta.points import TimePoint, VersionPoint, parse_time
+from mirror_assets.direct_lake.framing.effect import framing_effect
+from mirror_assets.direct_lake.framing.history import History, read_history
+from mirror_assets.direct_lake.framing.lifetimes import file_lifetimes
+from mirror_assets.direct_lake.framing.series import framing_series
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.time_travel.resolve import version_at
+from mirror_assets.direct_lake.time_travel.shorthand import parse_shorthand, shorthand
+from mirror_assets.direct_lake.time_travel.statement import select_as_of
+from mirror_assets_tests.delta.handmade import commit_file
+
+Stock = dict[str, int]
+
+_RESULTS: tuple[Stock, ...] = (
+    {"A": 1, "B": 2, "C": 3},
+    {"A": 1, "B": 2, "C": 3, "D": 4},
+    {"A": 1, "B": 2, "C": 10, "D": 4},
+    {"A": 1, "C": 10, "D": 4},
+)
+# What each commit's Parquet file holds, and which files each version reads; counted from 1, as the seed does.
+_FILES: tuple[Stock, ...] = ({"A": 1, "B": 2, "C": 3}, {"D": 4}, {"A": 1, "B": 2, "C": 10}, {"A": 1, "C": 10})
+_NEEDED = ({1}, {1, 2}, {2, 3}, {2, 4})
+# The day of the seed's query by time, an hour apart: the query falls between the second and the third version.
+_TIMES = tuple(datetime(2024, 4, 28, hour, 30, tzinfo=timezone.utc) for hour in (7, 8, 9, 10))
+_QUERIED = parse_time("2024-04-28T09:15:00.000Z")
+
+
+def _rows(stock: Stock) -> pa.Table:
+    return pa.table({"ProductID": list(stock), "StockOnHand": pa.array(stock.values(), pa.int64())})
+
+
+def _stock(rows: pa.Table) -> Stock:
+    return dict(zip(rows["ProductID"].to_pylist(), rows["StockOnHand"].to_pylist(), strict=True))
+
+
+@pytest.fixture(scope="module")
+def inventory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The table after the seed's four operations."""
+    path = tmp_path_factory.mktemp("lake") / "Inventory"
+    write_deltalake(path, _rows(_RESULTS[0]))
+    write_deltalake(path, _rows({"D": 4}), mode="append")
+    DeltaTable(path).update(predicate="ProductID = 'C'", updates={"StockOnHand": "10"})
+    DeltaTable(path).delete("ProductID = 'B'")
+    for version, time in enumerate(_TIMES):
+        os.utime(commit_file(path, version), (time.timestamp(), time.timestamp()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def history(inventory: Path) -> History:
+    """Its log, read once."""
+    return read_history(TableLog(str(inventory)))
+
+
+@pytest.fixture(scope="module")
+def numbers(history: History) -> dict[str, int]:
+    """The seed's number of each Parquet file: each commit writes one."""
+    names = [file.path for file in history.start.files]
+    names += [file.path for commit in history.commits for file in commit.added]
+    return {name: number for number, name in enumerate(names, 1)}
+
+
+def test_each_operation_makes_one_parquet_file_and_one_link_file(inventory: Path, history: History) -> None:
+    assert len(list(inventory.glob("*.parquet"))) == 4
+    assert len(list(inventory.glob("_delta_log/*.json"))) == 4
+    assert [len(commit.added) for commit in history.commits] == [1, 1, 1]
+    assert [commit.operation for commit in history.commits] == ["WRITE", "UPDATE", "DELETE"]
+    assert "deletionVectors" not in history.start.protocol.features
+
+
+def test_rows_are_repeated_in_files_that_never_change(inventory: Path, numbers: dict[str, int]) -> None:
+    held = {number: _stock(pq.read_table(inventory / name)) for name, number in numbers.items()}
+    assert tuple(held[number] for number in sorted(held)) == _FILES
+
+
+def test_queries_of_each_version_give_the_seeds_results(inventory: Path) -> None:
+    for version, result in enumerate(_RESULTS):
+        assert _stock(pa.table(DeltaTable(inventory, version=version).to_pyarrow_table())) == result
+
+
+def test_each_version_needs_its_files(inventory: Path, numbers: dict[str, int]) -> None:
+    log = TableLog(str(inventory))
+    for snapshot in log.snapshots(range(4)):
+        files = {file.path: _stock(pq.read_table(inventory / file.path)) for file in snapshot.files}
+        assert {numbers[name] for name in files} == _NEEDED[snapshot.version]
+        assert {product: stock for held in files.values() for product, stock in held.items()} == _RESULTS[
+            snapshot.version
+        ]
+
+
+def test_the_seeds_queries_travel_in_time(inventory: Path) -> None:
+    log = TableLog(str(inventory))
+    assert version_at(log, _QUERIED) == 1
+    assert version_at(log, VersionPoint(2)) == 2
+    assert [version_at(log, TimePoint(round(time.timestamp() * 1000))) for time in _TIMES] == [0, 1, 2, 3]
+    assert select_as_of("Inventory", _QUERIED) == "SELECT * FROM Inventory TIMESTAMP AS OF '2024-04-28T09:15:00.000Z'"
+    assert select_as_of("Inventory", VersionPoint(2)) == "SELECT * FROM Inventory VERSION AS OF 2"
+
+
+def test_the_seeds_shorthand_names_the_same_versions() -> None:
+    assert shorthand("Inventory", _QUERIED) == "Inventory@20240428091500000"
+    assert parse_shorthand("Inventory@20240428091500000").point == _QUERIED
+    assert parse_shorthand("Inventory@v2").point == VersionPoint(2)
+
+
+def test_framing_anew_keeps_what_is_still_there(history: History) -> None:
+    insert, update, delete = (point.effect for point in framing_series(history, history.every_version()))
+    rows = [(e.kept.rows, e.changed.rows, e.reloaded.rows, e.dropped.rows) for e in (insert, update, delete)]
+    assert rows == [(3, 0, 1, 0), (1, 0, 3, 3), (1, 0, 2, 3)]
+    files = [(e.kept.files, e.reloaded.files, e.dropped.files) for e in (insert, update, delete)]
+    assert files == [(1, 1, 0), (1, 1, 1), (1, 1, 1)]
+
+
+def test_a_model_that_slept_keeps_product_d(inventory: Path, history: History) -> None:
+    log = TableLog(str(inventory))
+    effect = framing_effect(log.snapshot(1), log.snapshot(3))
+    assert (effect.kept.rows, effect.reloaded.rows, effect.dropped.rows) == (1, 2, 3)
+    (point,) = framing_series(history, (1, 3))
+    assert point.effect == effect
+
+
+def test_only_the_second_file_lives_on_from_the_past(history: History, numbers: dict[str, int]) -> None:
+    lives = {numbers[life.path]: (life.added, life.removed) for life in file_lifetimes(history)}
+    assert lives == {1: (0, 2), 2: (1, None), 3: (2, 3), 4: (3, None)}

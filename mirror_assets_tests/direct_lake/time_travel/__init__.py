@@ -1,0 +1,1 @@
+"""Tests of points in a table's history."""

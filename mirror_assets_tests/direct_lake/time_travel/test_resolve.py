@@ -1,0 +1,122 @@
+"""Which version a time means: Delta's rule, on logs whose files were written at chosen times."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_assets.delta.points import TimePoint, VersionPoint
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.time_travel.errors import PointBeyond
+from mirror_assets.direct_lake.time_travel.resolve import VersionTime, committed_by, version_at, version_times
+from mirror_assets.errors import ErrorCode
+from mirror_assets_tests.delta.handmade import (
+    PROTOCOL,
+    Action,
+    column,
+    commit_file,
+    metadata_action,
+    schema_string,
+    write_commit,
+)
+
+_SCHEMA = schema_string(column("id"))
+
+
+def _log(folder: Path, written: Sequence[int], in_commit: Sequence[int] = (), **properties: str) -> TableLog:
+    """A log whose commits were written at these seconds; the last ones have times of their own, in ms."""
+    without = len(written) - len(in_commit)
+    for version, seconds in enumerate(written):
+        info: Action = {"timestamp": 7}
+        if version >= without:
+            info["inCommitTimestamp"] = in_commit[version - without]
+        actions: list[Action] = [{"commitInfo": info}]
+        if version == 0:
+            actions += [PROTOCOL, metadata_action(_SCHEMA, **properties)]
+        write_commit(folder, version, actions)
+        os.utime(commit_file(folder, version), (seconds, seconds))
+    return TableLog(str(folder))
+
+
+def test_a_time_is_the_last_commit_by_then(tmp_path: Path) -> None:
+    log = _log(tmp_path, (1_000, 1_100, 1_050, 1_300))
+    assert version_times(log) == (
+        VersionTime(0, 1_000_000),
+        VersionTime(1, 1_100_000),
+        VersionTime(2, 1_100_001),
+        VersionTime(3, 1_300_000),
+    )
+    times = (1_000_000, 1_099_999, 1_100_000, 1_100_001, 1_299_999, 1_300_000)
+    assert [version_at(log, TimePoint(time)) for time in times] == [0, 0, 1, 2, 2, 3]
+    assert [version_at(log, VersionPoint(version)) for version in range(4)] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("point", "why", "nearest"),
+    [
+        (TimePoint(999_999), "its log begins with version 0 of 1970-01-01 00:16:40.000 UTC", "version 0"),
+        (TimePoint(1_300_001), "the newest is version 3 of 1970-01-01 00:21:40.000 UTC", "version 3"),
+        (VersionPoint(4), "the newest is version 3", "version 3"),
+    ],
+)
+def test_a_point_outside_is_refused_as_delta_does(
+    tmp_path: Path, point: TimePoint | VersionPoint, why: str, nearest: str
+) -> None:
+    with pytest.raises(PointBeyond) as caught:
+        version_at(_log(tmp_path, (1_000, 1_100, 1_050, 1_300)), point)
+    assert caught.value.code is ErrorCode.POINT_BEYOND
+    assert caught.value.why.startswith(why)
+    assert caught.value.nearest.startswith(nearest)
+
+
+def test_a_version_behind_a_hole_is_refused(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1]}))
+    for version in range(1, 5):
+        write_deltalake(tmp_path, pa.table({"id": [version]}), mode="append")
+    DeltaTable(tmp_path).create_checkpoint()
+    commit_file(tmp_path, 2).unlink()
+    log = TableLog(str(tmp_path))
+    assert [entry.version for entry in version_times(log)] == [0, 1, 4]
+    with pytest.raises(PointBeyond, match="version 3: a commit that leads to it is not in the log") as caught:
+        version_at(log, VersionPoint(3))
+    assert caught.value.nearest.startswith("version 1 of")
+
+
+def test_in_commit_timestamps_that_begin_late_do_not_mix_with_times_of_files(tmp_path: Path) -> None:
+    """The older commits' files were copied, so they look newer than all that came after them."""
+    log = _log(
+        tmp_path,
+        (9_000, 9_001, 9_002, 9_003),
+        (2_000_000, 2_500_000),
+        **{
+            "delta.enableInCommitTimestamps": "true",
+            "delta.inCommitTimestampEnablementVersion": "2",
+            "delta.inCommitTimestampEnablementTimestamp": "2000000",
+        },
+    )
+    assert [version_at(log, TimePoint(time)) for time in (2_000_000, 2_400_000, 2_500_000)] == [2, 2, 3]
+    with pytest.raises(PointBeyond):
+        version_at(log, TimePoint(1_999_999))
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(-1, 50))
+def test_the_rule_is_that_of_a_plain_search(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[int], at: int
+) -> None:
+    log = _log(tmp_path_factory.mktemp("log"), [1_000 + step for step in steps])
+    entries, time = version_times(log), (1_000 + at) * 1000
+    assert [entry.timestamp_ms for entry in entries] == sorted({entry.timestamp_ms for entry in entries})
+    until = [entry.version for entry in entries if entry.timestamp_ms <= time]
+    assert committed_by(log, time) == max(until, default=None)
+    if until and time <= entries[-1].timestamp_ms:
+        assert version_at(log, TimePoint(time)) == until[-1]
+    else:
+        with pytest.raises(PointBeyond):
+            version_at(log, TimePoint(time))
