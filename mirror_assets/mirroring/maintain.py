@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import SparkSession
 
 from mirror_assets.delta.retention import keeping_statement
 from mirror_assets.delta.spark_errors import spark_errors
@@ -125,19 +127,31 @@ def dropped_bytes(snapshot: Snapshot, log: TableLog) -> dict[str, int]:
 def _run(
     work: TableWork, plan: MaintenancePlan, steps: list[Step], open_log: Callable[[], TableLog]
 ) -> Iterator[StepDone]:
-    """In a session of its own: its settings are nobody else's."""
-    if not steps:
-        return
-    session, before = work.spark().newSession(), state_of(open_log())
-    for setting in plan.settings:
-        session.sql(setting)
+    before = state_of(open_log()) if steps else None
     for step in steps:
         began = time.monotonic()
-        with spark_errors(plan.table):
-            session.sql(step.statement).collect()
+        with spark_errors(plan.table), _settings(work.spark(), plan.settings):
+            work.spark().sql(step.statement).collect()
         after = state_of(open_log())
-        yield StepDone(step, before, after, time.monotonic() - began)
+        yield StepDone(step, before or after, after, time.monotonic() - began)
         before = after
+
+
+@contextmanager
+def _settings(session: SparkSession, statements: Sequence[str]) -> Iterator[None]:
+    """The session as the plan wants it, for a while: mirroring shares it. A new one would lose what it was given."""
+    names = [statement.removeprefix("SET ").partition(" = ")[0] for statement in statements]
+    known = {name: session.conf.get(name, None) for name in names}
+    try:
+        for statement in statements:
+            session.sql(statement)
+        yield
+    finally:
+        for name, value in known.items():
+            if value is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, value)
 
 
 def state_of(log: TableLog) -> TableState:

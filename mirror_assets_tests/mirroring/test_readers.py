@@ -1,0 +1,64 @@
+"""Whom the guard asks before VACUUM takes a file of the source: frames, the mirror and the history."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.config import Config, FramesOf, TableSettings
+from mirror_assets.direct_lake.guard.errors import FrameRefused, FramesUnreadable
+from mirror_assets.direct_lake.guard.plan import VacuumPlan
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.mirroring.readers import named_frames, source_guard
+from mirror_assets_tests.mirroring.paper import TABLE, Paper
+
+_DAY = 86_400.0
+
+
+@pytest.fixture
+def paper(tmp_path: Path) -> Paper:
+    """Four versions of which the mirror has covered the second."""
+    made = Paper(tmp_path)
+    made.create(time.time() - 9 * _DAY)
+    for version in (1, 2, 3):
+        made.commit(version, time.time() - (9 - version) * _DAY)
+    made.cover(1)
+    return made
+
+
+def _guard(paper: Paper, settings: str = "") -> VacuumPlan:
+    config, table = _configured(paper, settings)
+    return source_guard(config, table, TableLog(str(paper.lake)), paper.work.manifest(), time.time())
+
+
+def _configured(paper: Paper, settings: str) -> tuple[Config, TableSettings]:
+    config = replace(paper, settings=settings).config
+    return config, config.table(TABLE)
+
+
+def test_the_mirror_needs_what_it_has_not_covered(paper: Paper) -> None:
+    assert _guard(paper).oldest_needed == 2
+    assert _guard(paper, "direct_lake: {frames: [1]}").oldest_needed == 1
+    assert _guard(paper, "direct_lake: {frames: [1], frames_of: mirror}").oldest_needed == 2
+
+
+def test_of_a_source_with_fewer_commits_than_are_covered_nothing_is_needed(paper: Paper) -> None:
+    for version in (3, 2, 1):
+        next(paper.lake.glob(f"_delta_log/*{version}.json")).unlink()
+    assert _guard(paper).oldest_needed is None
+
+
+def test_frames_that_can_not_be_are_refused(paper: Paper) -> None:
+    with pytest.raises(FrameRefused, match="its newest version is 3"):
+        _guard(paper, "direct_lake: {frames: [4]}")
+    with pytest.raises(FramesUnreadable, match=r"answer\.csv does not tell a model's frames: it can't be read"):
+        _guard(paper, "direct_lake: {exports: [answer.csv]}")
+
+
+def test_frames_are_named_by_version_and_time(paper: Paper) -> None:
+    _, table = _configured(paper, "direct_lake: {frames: [2, 2999-01-01]}")
+    frames = named_frames(table.direct_lake, FramesOf.SOURCE, TableLog(str(paper.lake)))
+    assert [frame.version for frame in frames] == [2, 3]
