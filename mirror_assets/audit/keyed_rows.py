@@ -21,6 +21,7 @@ from mirror_assets.markers import ROW_MARKER
 MARKER, PLACE, VERSION = "marker", "place", "version"
 # Rows of a share: with a key of one number, some 30 bytes each.
 SHARE_ROWS = 2_000_000
+_BATCH_ROWS = 500_000
 _Numbers = npt.NDArray[np.uint64]
 # Odd, and its bits are spread: a product with it depends on every bit of a key (Knuth's multiplicative hashing).
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -43,7 +44,7 @@ def keyed_rows(staged: StagedSlice, share_rows: int = SHARE_ROWS) -> Iterator[pa
     rows = staged.record.markers.total
     if not staged.record.keys or not rows:
         return
-    tables = (_columns(staged, part) for part in staged.record.parts)
+    tables = (table for part in staged.record.parts for table in _columns(staged, part))
     shares = -(-rows // share_rows)
     if shares == 1:
         yield pa.concat_tables(tables)
@@ -103,15 +104,16 @@ def _of_text(column: pa.Array) -> _Numbers:
     return numbers
 
 
-def _columns(staged: StagedSlice, part: StagedPart) -> pa.Table:
-    """The part's rows as `keyed_rows` has them."""
-    names = _names(staged.record)
+def _columns(staged: StagedSlice, part: StagedPart) -> Iterator[pa.Table]:
+    """The part's rows as `keyed_rows` has them, some at a time: how many a part has is not bounded."""
+    names, place = _names(staged.record), staged.rows_before[part.name]
     with staged.open(staged.path(part.name)) as file:
-        table = file.read(list(names)).select(list(names)).rename_columns(list(names.values()))
-    first = staged.rows_before[part.name]
-    places = pa.array(np.arange(first, first + len(table), dtype=np.int64))
-    versions = pa.repeat(pa.scalar(part.version, pa.int64()), len(table))
-    return table.append_column(PLACE, places).append_column(VERSION, versions)
+        for batch in file.iter_batches(_BATCH_ROWS, columns=list(names)):
+            table = pa.table(batch).select(list(names)).rename_columns(list(names.values()))
+            places = pa.array(np.arange(place, place + len(table), dtype=np.int64))
+            versions = pa.repeat(pa.scalar(part.version, pa.int64()), len(table))
+            yield table.append_column(PLACE, places).append_column(VERSION, versions)
+            place += len(table)
 
 
 def _names(record: SliceRecord) -> Mapping[str, str]:
