@@ -41,7 +41,7 @@ class DemoLine:
 
 
 def demo(folder: Path, months: int, others: Path | None, *, as_json: bool) -> Exit:
-    """Build, mirror, replicate, check; it fails unless every check passes and every table equals its source."""
+    """Build, mirror, replicate, check; it fails when a check fails with severity ERROR, or a table differs."""
     began = time.monotonic()
     root = folder.resolve()
     root.mkdir(parents=True, exist_ok=True)
@@ -53,11 +53,18 @@ def demo(folder: Path, months: int, others: Path | None, *, as_json: bool) -> Ex
     lines = [_line(reports, checks) for reports in zip(*rounds, strict=True)]
     _show(lines, open_zone(config.landing_zone).root, time.monotonic() - began, as_json=as_json)
     problems = [report.error for reports in rounds for report in reports if report.error]
-    problems += [f"{line.asset}: {line.check}: {line.message}" for line in checks if not line.passed]
+    problems += [_said(line) for line in checks if line.is_error]
     problems += [failed.text for failed in (*failures(replicated), *failures(checked))]
+    for line in checks:
+        if not (line.passed or line.is_error):
+            note(f"warning: {_said(line)}")
     for problem in problems:
         note(f"error: {problem}")
     return Exit.FINE if not problems and all(line.result == _EQUAL for line in lines) else Exit.FAILED
+
+
+def _said(line: CheckLine) -> str:
+    return f"{line.asset}: {line.check}: {line.message}"
 
 
 def _mirror_as_it_happens(config: Config, root: Path, months: range) -> list[list[TableReport]]:
