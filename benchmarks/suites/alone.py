@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from statistics import median
 
 from benchmarks.alone import Alone, dump_alone, land_alone
@@ -51,9 +50,7 @@ def _cold(bench: Bench) -> tuple[Case, list[float]]:
 
 def _slice(bench: Bench, rows: int) -> Case:
     """One slice of so many feed rows."""
-    folder = bench.folder / f"{rows}"
-    folder.mkdir()
-    changes = Changes(replace(bench, folder=folder), rows)
-    alone = land_alone(changes.begun.copied(folder / "alone"))
-    shutil.rmtree(folder)
+    changes = Changes(bench, rows)
+    alone = land_alone(changes.begun.copied(changes.folder / "alone"))
+    shutil.rmtree(changes.folder)
     return Case(f"{rows:,} feed rows, in a new process", {_LAND: (alone.cost,)}, _LAND)

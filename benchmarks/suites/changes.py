@@ -32,11 +32,11 @@ class Changes:
 
     def __init__(self, bench: Bench, feed_rows: int) -> None:
         """Make the source, and land its version 0 once: what is measured starts from copies of that zone."""
-        self._spark, self._folder = bench.spark, bench.folder / f"{feed_rows}"
-        self._folder.mkdir()
-        self.uri = make_source(bench.spark, self._folder, feed_rows)
+        self._spark, self.folder = bench.spark, bench.folder / f"{feed_rows}"
+        self.folder.mkdir()
+        self.uri = make_source(bench.spark, self.folder, feed_rows)
         self.last = SourceLog(self.uri).state().version
-        self.begun = BenchTable(bench.spark, self._folder / "begun", self.uri, "keys: [id]")
+        self.begun = BenchTable(bench.spark, self.folder / "begun", self.uri, "keys: [id]")
         self.begun.begin(0)
 
     def rows(self) -> int:
@@ -67,7 +67,7 @@ class Changes:
         self._write(read_version(self._spark, self.uri, self.last), turn)
 
     def _write(self, rows: DataFrame, turn: int) -> None:
-        target = self._folder / f"dump-{turn}"
+        target = self.folder / f"dump-{turn}"
         rows.write.option("compression", "zstd").parquet(str(target))
         shutil.rmtree(target)
 
@@ -80,13 +80,13 @@ class Changes:
                 file.write_batch(batch)
 
     def _snapshot(self, turn: int) -> None:
-        root = self._folder / f"snapshot-{turn}"
+        root = self.folder / f"snapshot-{turn}"
         BenchTable(self._spark, root, self.uri, "keys: [id]").land()
         shutil.rmtree(root)
 
     def _in_folder(self, land: Callable[[Path], None]) -> Callable[[int], None]:
         def run(turn: int) -> None:
-            folder = self._folder / f"folder-{turn}"
+            folder = self.folder / f"folder-{turn}"
             folder.mkdir()
             land(folder)
             shutil.rmtree(folder)
@@ -95,7 +95,7 @@ class Changes:
 
     def _in_zone(self, land: Callable[[BenchTable], object]) -> Callable[[int], None]:
         def run(turn: int) -> None:
-            zone = self.begun.copied(self._folder / f"zone-{turn}")
+            zone = self.begun.copied(self.folder / f"zone-{turn}")
             land(zone)
             shutil.rmtree(zone.root)
 

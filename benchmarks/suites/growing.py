@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -35,13 +34,12 @@ def run(bench: Bench) -> Outcome:
 
 
 def _of_rows(bench: Bench, rows: int) -> Case:
-    folder = bench.folder / f"{rows}"
-    folder.mkdir()
-    ways = Changes(replace(bench, folder=folder), rows).ways()
+    changes = Changes(bench, rows)
+    ways = changes.ways()
     chosen = {name: ways[name] for name in (RAW, LIMIT, MIRRORED)}
     is_huge = rows > _HUGE
     costs = interleaved(bench.meter, chosen, 1 if is_huge else bench.size(2, 3), 0 if is_huge else 1)
-    shutil.rmtree(folder)
+    shutil.rmtree(changes.folder)
     return Case(f"{rows:,} feed rows", costs, RAW, rows)
 
 

@@ -44,7 +44,8 @@ def keyed_rows(staged: StagedSlice, share_rows: int = SHARE_ROWS) -> Iterator[pa
     rows = staged.record.markers.total
     if not staged.record.keys or not rows:
         return
-    tables = (table for part in staged.record.parts for table in _columns(staged, part))
+    parts = zip(staged.record.parts, staged.rows_before.values(), strict=True)
+    tables = (table for part, before in parts for table in _columns(staged, part, before))
     shares = -(-rows // share_rows)
     if shares == 1:
         yield pa.concat_tables(tables)
@@ -104,9 +105,9 @@ def _of_text(column: pa.Array) -> _Numbers:
     return numbers
 
 
-def _columns(staged: StagedSlice, part: StagedPart) -> Iterator[pa.Table]:
-    """The part's rows as `keyed_rows` has them, some at a time: how many a part has is not bounded."""
-    names, place = _names(staged.record), staged.rows_before[part.name]
+def _columns(staged: StagedSlice, part: StagedPart, place: int) -> Iterator[pa.Table]:
+    """The part's rows, from `place` on, as `keyed_rows` has them; some at a time: a part may have any number."""
+    names = _names(staged.record)
     with staged.open(staged.path(part.name)) as file:
         for batch in file.iter_batches(_BATCH_ROWS, columns=list(names)):
             table = pa.table(batch).select(list(names)).rename_columns(list(names.values()))

@@ -14,7 +14,7 @@ from mirror_assets.assets.slices import failure
 from mirror_assets.automation.history import history_jobs
 from mirror_assets.automation.maintenance import maintenance_jobs
 from mirror_assets.automation.mirror_tables import mirror_tables
-from mirror_assets.automation.report import RebuildReport, TableReport
+from mirror_assets.automation.report import RebuildReport, TableReport, require_all
 from mirror_assets.automation.waiting import mirror_wait
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.delta.ranges import parse_range
@@ -109,10 +109,7 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
 
     @dg.op(description="Fail the run when a table failed; the others have gone on.")
     def all_mirrored(reports: list[TableReport]) -> None:
-        failed = [report for report in reports if report.error]
-        if failed:
-            problems = {report.table: report.error or "" for report in failed}
-            raise dg.Failure(f"{len(failed)} of {len(reports)} tables failed", metadata=problems, allow_retries=False)
+        require_all(reports)
 
     @dg.graph(name="mirror", description="Mirror tables until nothing is left.")
     def mirror() -> None:

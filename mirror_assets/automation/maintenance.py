@@ -9,7 +9,7 @@ from dagster_pyspark import LazyPySparkResource
 from mirror_assets.assets.items import MetadataItem
 from mirror_assets.assets.names import Kind, asset_key
 from mirror_assets.automation.mirror_tables import mirror_tables
-from mirror_assets.automation.report import MaintenanceReport
+from mirror_assets.automation.report import MaintenanceReport, require_all
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
@@ -44,9 +44,7 @@ def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.Jo
 
     @dg.op(description="Fail the run when a table failed; the others have gone on.")
     def all_maintained(reports: list[MaintenanceReport]) -> None:
-        failed = {report.table: report.error or "" for report in reports if report.error}
-        if failed:
-            raise dg.Failure(f"{len(failed)} of {len(reports)} tables failed", metadata=failed, allow_retries=False)
+        require_all(reports)
 
     @dg.job(name=MAINTENANCE, description=f"Maintain the sources of {len(tables)} tables that ask for it.")
     def maintenance() -> None:

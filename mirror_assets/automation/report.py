@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+
+import dagster as dg
 
 from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.landing.format import MarkerCounts
@@ -61,6 +64,13 @@ class TableReport:
         """The report of a table that stopped with this error."""
         text = str(error) if self.table in str(error) else f"{self.table}: {error}"
         return replace(self, error=text, code=error.code, family=error.family)
+
+
+def require_all(reports: Sequence[TableReport | MaintenanceReport]) -> None:
+    """Fail the run when a table failed; the others have gone on. Raises dagster.Failure."""
+    failed = {report.table: report.error for report in reports if report.error}
+    if failed:
+        raise dg.Failure(f"{len(failed)} of {len(reports)} tables failed", metadata=failed, allow_retries=False)
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,18 @@ from mirror_assets.assets.names import Kind, asset_key
 from mirror_assets.audit.direct_lake.frames import FRAMES_SAFE, frames_finding
 from mirror_assets.audit.direct_lake.guardrails import GUARDRAILS, Wanted, guardrails_finding
 from mirror_assets.audit.direct_lake.layout import LAYOUT, layout_finding
-from mirror_assets.audit.direct_lake.look import TableLook
 from mirror_assets.audit.direct_lake.types import TYPES, types_finding
 from mirror_assets.audit.finding import Finding
 from mirror_assets.checks.pictures import guardrail_pictures, layout_pictures
 from mirror_assets.checks.results import check_result, checking
-from mirror_assets.config import Config, DirectLakeMode, TableSettings
+from mirror_assets.config import Config, TableSettings
 from mirror_assets.delta.errors import SourceNotDelta
+from mirror_assets.direct_lake.footers.cache import FooterCache
+from mirror_assets.direct_lake.footers.reader import FooterReader
 from mirror_assets.direct_lake.guard.plan import VacuumPlan
 from mirror_assets.direct_lake.guardrails.figures import TableFigures
-from mirror_assets.direct_lake.guardrails.modes import Mode
 from mirror_assets.direct_lake.guardrails.skus import sku_of
+from mirror_assets.direct_lake.report.look import TableLook
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.mirroring.readers import mirror_guard, source_guard
 from mirror_assets.resources.catalog import mirror_of, planning_work
@@ -33,11 +34,6 @@ _DESCRIPTIONS = {
     GUARDRAILS: "The table is within its capacity's limits for Direct Lake.",
     LAYOUT: "Files and row groups are as Direct Lake reads them well.",
     TYPES: "Direct Lake can load every column.",
-}
-_MODES = {
-    DirectLakeMode.ONELAKE: Mode.ONELAKE,
-    DirectLakeMode.SQL: Mode.SQL,
-    DirectLakeMode.SQL_ONLY: Mode.SQL_ONLY,
 }
 _NO_MIRROR = "the mirror does not have the table yet"
 
@@ -54,7 +50,7 @@ def source_lake_checks(config: Config, table: TableSettings) -> dg.AssetChecksDe
     ) -> Iterator[dg.AssetCheckResult]:
         with checking():
             now, log = time.time(), sources.table_log(table.name)
-            look = TableLook(str(table.name), log, _cache(context), now)
+            look = TableLook(str(table.name), log, _reader(context, log), now)
             manifest = planning_work(config, table, landing_zone, sources).manifest()
             results = _table_results(table, look, lambda: source_guard(config, table, log, manifest, now))
             yield from _asked(context, source, results)
@@ -79,7 +75,7 @@ def _stand_in_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefi
                 yield from _asked(context, mirror, {name: _nothing_yet(name) for name in _DESCRIPTIONS})
                 return
             now = time.time()
-            look = TableLook(f"{table.name} (mirror)", log, _cache(context), now)
+            look = TableLook(f"{table.name} (mirror)", log, _reader(context, log), now)
             results = _table_results(table, look, lambda: mirror_guard(table, log, now), is_stand_in=True)
             yield from _asked(context, mirror, results)
 
@@ -92,8 +88,10 @@ def _predicted_checks(table: TableSettings) -> dg.AssetChecksDefinition:
     @_checks(mirror, (GUARDRAILS,))
     def found(context: dg.AssetCheckExecutionContext, sources: SourceTables) -> Iterator[dg.AssetCheckResult]:
         with checking():
-            look = TableLook(str(table.name), sources.table_log(table.name), _cache(context), time.time())
-            yield from _asked(context, mirror, {GUARDRAILS: lambda: _guardrails(table, look.predicted)})
+            log = sources.table_log(table.name)
+            predicted = TableLook(str(table.name), log, _reader(context, log), time.time()).guardrails.mirror
+            figures = predicted.figures if predicted else None
+            yield from _asked(context, mirror, {GUARDRAILS: lambda: _guardrails(table, figures)})
 
     return found
 
@@ -110,7 +108,7 @@ def _table_results(
             frames_finding(guard(), look.log.snapshot().metadata, table.retention.warn_seconds),
             {},
         ),
-        GUARDRAILS: lambda: _guardrails(table, look.figures),
+        GUARDRAILS: lambda: _guardrails(table, look.guardrails.table.figures),
         LAYOUT: lambda: _layout(table, look, is_stand_in=is_stand_in),
         TYPES: lambda: (types_finding(look.types(), is_read=table.direct_lake.sku is not None), {}),
     }
@@ -120,7 +118,7 @@ def _guardrails(table: TableSettings, figures: TableFigures | None) -> _Found:
     """With a picture where a capacity is named."""
     settings = table.direct_lake
     sku = None if settings.sku is None else sku_of(settings.sku)
-    wanted = Wanted(sku, _MODES[settings.mode], settings.min_headroom_percent)
+    wanted = Wanted(sku, settings.mode.kind, settings.min_headroom_percent)
     pictures = guardrail_pictures(figures) if sku is not None and figures is not None else {}
     return guardrails_finding(figures, wanted), pictures
 
@@ -162,6 +160,7 @@ def _log_if_there(location: str) -> TableLog | None:
     return log
 
 
-def _cache(context: dg.AssetCheckExecutionContext) -> Path:
+def _reader(context: dg.AssetCheckExecutionContext, log: TableLog) -> FooterReader:
     """Facts of footers outlive the run beside what else the instance stores."""
-    return Path(context.instance.storage_directory()) / "direct_lake" / "footers"
+    cache = Path(context.instance.storage_directory()) / "direct_lake" / "footers"
+    return FooterReader(log.uri, log.files, FooterCache.of(cache, log.uri))

@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from mirror_assets.config.values import Bytes, LocalFile, Percent, Text
 from mirror_assets.delta.points import parse_point
+from mirror_assets.direct_lake.guardrails.modes import Mode
 from mirror_assets.direct_lake.guardrails.skus import SKUS
 
 _DEFAULT_FILE_BYTES = 1 << 30
@@ -20,6 +21,11 @@ class DirectLakeMode(str, Enum):
     ONELAKE = "onelake"
     SQL = "sql"
     SQL_ONLY = "sql_only"
+
+    @property
+    def kind(self) -> Mode:
+        """The kind, as guardrails know it."""
+        return Mode[self.name]
 
 
 class FramesOf(str, Enum):

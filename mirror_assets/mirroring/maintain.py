@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.retention import keeping_statement
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.direct_lake.footers.mapping import ColumnNames
 from mirror_assets.direct_lake.footers.reader import FooterReader
@@ -102,9 +101,7 @@ def _refuse_unsafe(work: TableWork, guard: VacuumPlan, snapshot: Snapshot) -> No
     if guard.is_safe:
         return
     needs = tuple(str(need) for need in sorted({need for file in guard.threatened for need in file.needed_by}))
-    seconds = guard.min_safe_retention_seconds + guard.retention_seconds
-    statement = guard.statement or keeping_statement(guard.uri, snapshot.metadata, seconds)
-    raise VacuumRefused(str(work.name), len(guard.threatened), needs, statement)
+    raise VacuumRefused(str(work.name), len(guard.threatened), needs, guard.keeping(snapshot.metadata))
 
 
 def dropped_bytes(snapshot: Snapshot, log: TableLog) -> dict[str, int]:

@@ -16,11 +16,9 @@ from deltalake import DeltaTable, write_deltalake
 import mirror_assets
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.main import main
-from mirror_assets.landing.format import Column, Manifest, SliceKind
-from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.landing.state import put_manifest
-from mirror_assets.landing.steps import drive
+from mirror_assets.landing.names import TableName
 from mirror_assets.storage import LocalStore
+from mirror_assets_tests.landing.staging import cover
 
 _FEED = {"delta.enableChangeDataFeed": "true"}
 _DAY = 86_400
@@ -237,25 +235,7 @@ def _mirror_yaml(folder: Path, settings: str = "") -> None:
 
 def _cover(folder: Path, version: int) -> None:
     """Say in the manifest that everything up to the version has landed."""
-    table = TableName("shop", "orders")
-    manifest = Manifest(
-        incarnation="here",
-        life=1,
-        source_table_id="t",
-        source_schema="{}",
-        keys=("id",),
-        columns=(Column(name="id", type="bigint"),),
-        generation=1,
-        attempt="one",
-        slice=str(SliceKey(1, 0, version)),
-        kind=SliceKind.SNAPSHOT,
-        covered=version,
-        covered_commit_ms=None,
-        first_number=1,
-        next_number=2,
-        entries=(),
-    )
-    drive(put_manifest(table, manifest, None), LocalStore(folder / "landing"))
+    cover(LocalStore(folder / "landing"), TableName("shop", "orders"), version)
 
 
 def test_the_mirrors_covered_version_is_read_from_its_manifest(

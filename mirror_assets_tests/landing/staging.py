@@ -26,7 +26,7 @@ from mirror_assets.landing.format import (
     encode,
 )
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName
-from mirror_assets.landing.state import Footing, next_footing, read_manifest
+from mirror_assets.landing.state import Footing, next_footing, put_manifest, read_manifest
 from mirror_assets.landing.steps import Create, Steps, drive
 from mirror_assets.markers import ROW_MARKER
 from mirror_assets.storage import Store
@@ -35,6 +35,7 @@ TABLE: Final = TableName.parse("shop.orders")
 CHECKS: Final = ("key_presence", "row_counts")
 KEYS: Final = ("id",)
 SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
+_ONE_COLUMN: Final = (Column(name="id", type="bigint"),)
 COLUMNS: Final = (Column(name="id", type="bigint"), Column(name="part", type="bigint"))
 
 
@@ -166,3 +167,32 @@ def manifest_of(store: Store) -> Manifest | None:
 def footing_of(store: Store) -> Footing:
     """What the next slice must be staged as."""
     return next_footing(manifest_of(store), life=1, incarnation=INCARNATION)
+
+
+def cover(
+    store: Store,
+    table: TableName,
+    version: int,
+    table_id: str = "t",
+    schema: str = "{}",
+    columns: tuple[Column, ...] = _ONE_COLUMN,
+) -> None:
+    """Say in the table's manifest that everything up to the version has landed, as a snapshot without parts."""
+    manifest = Manifest(
+        incarnation="paper",
+        life=1,
+        source_table_id=table_id,
+        source_schema=schema,
+        keys=KEYS,
+        columns=columns,
+        generation=1,
+        attempt="paper",
+        slice=str(SliceKey(1, 0, version)),
+        kind=SliceKind.SNAPSHOT,
+        covered=version,
+        covered_commit_ms=None,
+        first_number=1,
+        next_number=2,
+        entries=(),
+    )
+    drive(put_manifest(table, manifest, None), store)

@@ -10,10 +10,8 @@ from typing import NoReturn
 from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
 from mirror_assets.delta.log import SourceLog
-from mirror_assets.landing.format import Column, Manifest, SliceKind
-from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.landing.state import put_manifest
-from mirror_assets.landing.steps import drive
+from mirror_assets.landing.format import Column
+from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.delta.handmade import (
@@ -27,6 +25,7 @@ from mirror_assets_tests.delta.handmade import (
     schema_string,
     write_commit,
 )
+from mirror_assets_tests.landing.staging import cover
 
 TABLE = TableName("shop", "orders")
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -81,24 +80,8 @@ class Paper:
     def cover(self, version: int) -> None:
         """Say in the manifest that everything up to the version has landed."""
         state = self.work.log.state(version)
-        manifest = Manifest(
-            incarnation="paper",
-            life=1,
-            source_table_id=state.table_id,
-            source_schema=state.schema_string,
-            keys=("id",),
-            columns=(Column(name="id", type="bigint"), Column(name="name", type="string")),
-            generation=1,
-            attempt="paper",
-            slice=str(SliceKey(1, 0, version)),
-            kind=SliceKind.SNAPSHOT,
-            covered=version,
-            covered_commit_ms=None,
-            first_number=1,
-            next_number=2,
-            entries=(),
-        )
-        drive(put_manifest(TABLE, manifest, None), LocalStore(self.zone))
+        columns = (Column(name="id", type="bigint"), Column(name="name", type="string"))
+        cover(LocalStore(self.zone), TABLE, version, state.table_id, state.schema_string, columns)
 
 
 def _no_spark() -> NoReturn:

@@ -7,7 +7,6 @@ from datetime import datetime, timezone
 
 from mirror_assets.audit.finding import Finding
 from mirror_assets.delta.actions import Metadata
-from mirror_assets.delta.retention import keeping_statement
 from mirror_assets.direct_lake.guard.needs import Need
 from mirror_assets.direct_lake.guard.plan import NeededFile, VacuumPlan
 
@@ -55,9 +54,7 @@ def _until(plan: VacuumPlan) -> str:
 
 
 def _keep(plan: VacuumPlan, metadata: Metadata) -> str:
-    """The statement after which what is needed has as long to go as a new version has now."""
-    seconds = plan.min_safe_retention_seconds + plan.retention_seconds
-    return f"to keep files for longer: {plan.statement or keeping_statement(plan.uri, metadata, seconds)}"
+    return f"to keep files for longer: {plan.keeping(metadata)}"
 
 
 def _readers(needs: Iterable[Need]) -> str:

@@ -15,7 +15,7 @@ from mirror_assets.cli.output import show_json
 from mirror_assets.direct_lake.guardrails.fit import Verdict
 from mirror_assets.direct_lake.guardrails.skus import SKUS
 from mirror_assets.direct_lake.report.asked import Asked, Keeping, Questions
-from mirror_assets.direct_lake.report.fitting import table_guardrails
+from mirror_assets.direct_lake.report.look import TableLook
 from mirror_assets.direct_lake.report.report import table_report, vacuum_of
 
 
@@ -46,7 +46,7 @@ def guardrails(request: Request, *, as_json: bool) -> Exit:
     """Show how a table fits into capacities; it fails when it is over a limit of the one that counts."""
     subject = subject_of(request)
     sku, mode, reader = subject.sku, subject.mode, subject.footers(dictionaries=False)
-    found = table_guardrails(subject.log, reader, time.time(), name=subject.name, growth_days=Asked().growth_days)
+    found = TableLook(subject.name, subject.log, reader, time.time()).guardrails
     if as_json:
         show_json([guardrails_record(found, sku, mode)])
     else:

@@ -18,8 +18,6 @@ from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.readers import frames_of, source_readers
 
-_MODES = {DirectLakeMode.ONELAKE: Mode.ONELAKE, DirectLakeMode.SQL: Mode.SQL, DirectLakeMode.SQL_ONLY: Mode.SQL_ONLY}
-
 
 @dataclass(frozen=True)
 class Subject:
@@ -45,8 +43,8 @@ class Subject:
     def mode(self) -> Mode:
         """The kind of Direct Lake."""
         if self.request.mode is not None:
-            return _MODES[DirectLakeMode(self.request.mode.replace("-", "_"))]
-        return Mode.ONELAKE if self.settings is None else _MODES[self.settings.direct_lake.mode]
+            return DirectLakeMode(self.request.mode.replace("-", "_")).kind
+        return Mode.ONELAKE if self.settings is None else self.settings.direct_lake.mode.kind
 
     def readers(self) -> Readers:
         """Frames of the command line, and whom mirror.yaml knows of. Raises FrameRefused, FramesUnreadable."""

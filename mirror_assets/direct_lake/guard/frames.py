@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from mirror_assets.delta.points import TimePoint, parse_point
 from mirror_assets.direct_lake.guard.errors import FrameRefused, FramesUnreadable
 from mirror_assets.direct_lake.guard.exports import Row, read_answer
 from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.time_travel.resolve import committed_by
 
 _TABLE = ("ID", "TableName", "CurrentVersion")
 _FILE = ("DeltaTableMetadataStorageID", "Location")
@@ -43,11 +43,10 @@ def frame_at(log: TableLog, point: str) -> Frame:
         if at.version > log.newest():
             raise FrameRefused(log.uri, point, f"its newest version is {log.newest()}")
         return Frame("frame", at.version)
-    versions = log.versions()
-    index = bisect_right(versions, at.time_ms, key=log.time_ms)
-    if index == 0:
+    version = committed_by(log, at.time_ms)
+    if version is None:
         raise FrameRefused(log.uri, point, "its log begins later")
-    return Frame("frame", versions[index - 1])
+    return Frame("frame", version)
 
 
 def exported_frames(exports: Mapping[str, str], table: str | None = None) -> tuple[Frame, ...]:

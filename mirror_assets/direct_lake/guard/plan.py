@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from mirror_assets.delta.actions import Metadata
 from mirror_assets.delta.retention import Clock, keeping_statement, retention_clocks
 from mirror_assets.direct_lake.guard.errors import FrameRefused
 from mirror_assets.direct_lake.guard.frames import Frame
@@ -63,6 +64,14 @@ class VacuumPlan:
     def is_safe(self) -> bool:
         """Whether VACUUM would take nothing that anyone needs."""
         return not self.threatened
+
+    def keeping(self, metadata: Metadata) -> str:
+        """The statement after which what is needed has as long to go as a new version has now.
+
+        `metadata` is the table's. Raises PropertyUnreadable.
+        """
+        seconds = self.min_safe_retention_seconds + self.retention_seconds
+        return self.statement or keeping_statement(self.uri, metadata, seconds)
 
 
 def plan_vacuum(

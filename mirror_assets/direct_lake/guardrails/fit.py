@@ -98,7 +98,12 @@ def fit_all(tables: Sequence[TableFigures]) -> tuple[SkuFit, ...]:
 
 def smallest_fit(tables: Sequence[TableFigures]) -> Sku | None:
     """The smallest capacity that all figures surely fit into; None when there is none."""
-    return next((found.sku for found in fit_all(tables) if found.verdict is Verdict.FITS), None)
+    return smallest_of(fit_all(tables))
+
+
+def smallest_of(fits: Sequence[SkuFit]) -> Sku | None:
+    """The first of these capacities, the smallest first, that all figures surely fit into; None when none does."""
+    return next((found.sku for found in fits if found.verdict is Verdict.FITS), None)
 
 
 def _table_uses(sku: Sku, table: TableFigures) -> Iterator[Use]:

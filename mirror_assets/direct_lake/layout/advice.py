@@ -9,7 +9,6 @@ from enum import Enum
 from mirror_assets.direct_lake.layout.report import MANY_HIDDEN_PERCENT, LayoutReport
 
 _MILLION = 10**6
-_GB = 10**9
 # A table read by about as many files as the reader has cores needs no compaction.
 _FEW_FILES = 8
 _MOST_PARTITIONS = 200

@@ -10,6 +10,8 @@ from mirror_assets.direct_lake.guardrails.skus import SKUS, Sku
 
 # The smallest capacity: what fits into it fits into all.
 _SMALLEST = SKUS[0]
+# How far back growth is looked at, unless another time is asked for.
+GROWTH_DAYS = 7.0
 
 
 @dataclass(frozen=True)
@@ -54,4 +56,4 @@ class Asked:
     name: str | None = None
     readers: Readers = field(default_factory=Readers)
     questions: Questions = field(default_factory=Questions)
-    growth_days: float = 7.0
+    growth_days: float = GROWTH_DAYS

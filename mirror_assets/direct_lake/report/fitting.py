@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mirror_assets.direct_lake.footers.footers import Footers
-from mirror_assets.direct_lake.footers.reader import FooterReader
-from mirror_assets.direct_lake.guardrails.figures import TableFigures, measure
-from mirror_assets.direct_lake.guardrails.fit import SkuFit, Verdict, fit_all
-from mirror_assets.direct_lake.guardrails.growth import growth
-from mirror_assets.direct_lake.guardrails.mirror import predicted_mirror
+from mirror_assets.direct_lake.guardrails.figures import TableFigures
+from mirror_assets.direct_lake.guardrails.fit import SkuFit, fit_all, smallest_of
 from mirror_assets.direct_lake.guardrails.skus import Sku
-from mirror_assets.direct_lake.guardrails.window import recent_window
-from mirror_assets.direct_lake.table.log import TableLog
-
-_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True)
@@ -32,7 +24,7 @@ class Fitting:
     @property
     def smallest(self) -> Sku | None:
         """The smallest capacity that all figures surely fit into; None when there is none."""
-        return next((one.sku for one in self.fits if one.verdict is Verdict.FITS), None)
+        return smallest_of(self.fits)
 
     def into(self, sku: Sku) -> SkuFit:
         """The figures against one capacity."""
@@ -45,17 +37,3 @@ class Guardrails:
 
     table: Fitting
     mirror: Fitting | None
-
-
-def guardrails_of(name: str, log: TableLog, footers: Footers, now: float, growth_days: float) -> Guardrails:
-    """The guardrails of the newest version; `footers` are those of its files. `now`: seconds since 1970."""
-    now_ms = round(now * 1000)
-    window = recent_window(log, now_ms - round(growth_days * _DAY_MS), now_ms)
-    figures = measure(name, log.snapshot(), footers, growth(window))
-    mirror = predicted_mirror(figures)
-    return Guardrails(Fitting.of(figures), None if mirror is None else Fitting.of(mirror))
-
-
-def table_guardrails(log: TableLog, reader: FooterReader, now: float, *, name: str, growth_days: float) -> Guardrails:
-    """The guardrails alone, without the rest of a report: the footers' dictionaries need not be looked at."""
-    return guardrails_of(name, log, reader.read(log.snapshot().files), now, growth_days)

@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 
-from mirror_assets.direct_lake.footers.columns import ParquetColumn
-from mirror_assets.direct_lake.footers.mapping import ColumnNames
 from mirror_assets.direct_lake.footers.reader import FooterReader
 from mirror_assets.direct_lake.guard.plan import VacuumPlan, plan_vacuum
 from mirror_assets.direct_lake.layout.advice import Advice, advice
-from mirror_assets.direct_lake.layout.report import LayoutReport, layout_report
+from mirror_assets.direct_lake.layout.report import LayoutReport
 from mirror_assets.direct_lake.questions.answer import Answer
 from mirror_assets.direct_lake.report.answers import answers_of
 from mirror_assets.direct_lake.report.asked import Asked, Readers
-from mirror_assets.direct_lake.report.fitting import Guardrails, guardrails_of
+from mirror_assets.direct_lake.report.fitting import Guardrails
+from mirror_assets.direct_lake.report.look import TableLook
 from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.types import TypeFinding, TypeLint
+from mirror_assets.direct_lake.types import TypeFinding
 
 
 @dataclass(frozen=True)
@@ -48,39 +47,25 @@ def table_report(log: TableLog, reader: FooterReader, now: float, asked: Asked |
     asked = asked or Asked()
     snapshot, name = log.snapshot(), asked.name or log.uri
     vacuum = vacuum_of(log, now, asked.readers)
-    footers = reader.read(snapshot.files)
-    layout = layout_report(snapshot, footers)
-    guardrails = guardrails_of(name, log, footers, now, asked.growth_days)
-    lint = TypeLint(
-        uri=log.uri,
-        names=ColumnNames.of(snapshot.metadata),
-        partitioned_by=snapshot.metadata.partition_columns,
-        parquet=_parquet(layout),
-        one_side=asked.questions.one_side,
-        rows=guardrails.table.figures.rows,
-    )
+    look = TableLook(name, log, reader, now, asked.growth_days)
     return TableReport(
         name=name,
         uri=log.uri,
         version=snapshot.version,
         timestamp_ms=snapshot.timestamp_ms,
         now=now,
-        guardrails=guardrails,
-        layout=layout,
-        advice=advice(layout),
-        types=lint.findings(),
+        guardrails=look.guardrails,
+        layout=look.layout,
+        advice=advice(look.layout),
+        types=look.types(asked.questions.one_side),
         vacuum=vacuum,
-        answers=tuple(answers_of(log, footers, layout, asked.questions, _day(now))),
+        answers=tuple(answers_of(log, look.footers, look.layout, asked.questions, _day(now))),
     )
 
 
 def vacuum_of(log: TableLog, now: float, readers: Readers) -> VacuumPlan:
     """The plan of a VACUUM at `now`, for these readers. Raises FrameRefused, PropertyUnreadable."""
     return plan_vacuum(log, now, readers.frames, readers.mirror, readers.retain_hours)
-
-
-def _parquet(layout: LayoutReport) -> dict[str, ParquetColumn]:
-    return {column.parquet.path: column.parquet for column in layout.columns}
 
 
 def _day(now: float) -> date:

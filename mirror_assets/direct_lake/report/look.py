@@ -1,44 +1,44 @@
-"""What the checks see of a table: its log, its footers, and what they say; each is read once, when first needed."""
+"""A look at a table: its log, its footers, and what they say; each is read once, when first needed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
-from mirror_assets.direct_lake.footers.cache import FooterCache
 from mirror_assets.direct_lake.footers.footers import Footers
 from mirror_assets.direct_lake.footers.mapping import ColumnNames
 from mirror_assets.direct_lake.footers.reader import FooterReader
-from mirror_assets.direct_lake.guardrails.figures import TableFigures, measure
+from mirror_assets.direct_lake.guardrails.figures import measure
 from mirror_assets.direct_lake.guardrails.growth import growth
 from mirror_assets.direct_lake.guardrails.mirror import predicted_mirror
 from mirror_assets.direct_lake.guardrails.window import recent_window
 from mirror_assets.direct_lake.layout.report import LayoutReport, layout_report
+from mirror_assets.direct_lake.report.asked import GROWTH_DAYS
+from mirror_assets.direct_lake.report.fitting import Fitting, Guardrails
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.types import TypeFinding, TypeLint
 
-# How far back growth is looked at.
-_WINDOW_MS = 7 * 86_400_000
+_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True)
 class TableLook:
-    """A table's newest version at `now` (seconds since 1970); facts of footers are kept below `cache`.
+    """A table's newest version at `now` (seconds since 1970); `reader` reads footers of the log's table.
 
-    Its properties raise what the log and the reader of footers raise.
+    Its growth is that of the last `growth_days`. What it tells raises what the log and the reader of footers raise.
     """
 
     name: str
     log: TableLog
-    cache: Path
+    reader: FooterReader
     now: float
+    growth_days: float = GROWTH_DAYS
 
     @cached_property
     def footers(self) -> Footers:
         """Those of all live files."""
-        reader = FooterReader(self.log.uri, self.log.files, FooterCache.of(self.cache, self.log.uri))
-        return reader.read(self.log.snapshot().files)
+        return self.reader.read(self.log.snapshot().files)
 
     @cached_property
     def layout(self) -> LayoutReport:
@@ -46,25 +46,23 @@ class TableLook:
         return layout_report(self.log.snapshot(), self.footers)
 
     @cached_property
-    def figures(self) -> TableFigures:
-        """What limits are about, with the growth of the last week."""
+    def guardrails(self) -> Guardrails:
+        """It, and its mirror as it will be, against every capacity."""
         now_ms = round(self.now * 1000)
-        grown = growth(recent_window(self.log, now_ms - _WINDOW_MS, now_ms))
-        return measure(self.name, self.log.snapshot(), self.footers, grown)
+        window = recent_window(self.log, now_ms - round(self.growth_days * _DAY_MS), now_ms)
+        figures = measure(self.name, self.log.snapshot(), self.footers, growth(window))
+        mirror = predicted_mirror(figures)
+        return Guardrails(Fitting.of(figures), None if mirror is None else Fitting.of(mirror))
 
-    @property
-    def predicted(self) -> TableFigures | None:
-        """The figures of its mirror once Fabric has compacted it; None when its rows are not known."""
-        return predicted_mirror(self.figures)
-
-    def types(self) -> tuple[TypeFinding, ...]:
-        """What Direct Lake can't load."""
+    def types(self, one_side: Sequence[str] = ()) -> tuple[TypeFinding, ...]:
+        """What Direct Lake can't load; `one_side` as in TypeLint. Raises ColumnUnknown."""
         metadata = self.log.snapshot().metadata
         lint = TypeLint(
             uri=self.log.uri,
             names=ColumnNames.of(metadata),
             partitioned_by=metadata.partition_columns,
             parquet={column.parquet.path: column.parquet for column in self.layout.columns},
-            rows=self.figures.rows,
+            one_side=one_side,
+            rows=self.guardrails.table.figures.rows,
         )
         return lint.findings()
