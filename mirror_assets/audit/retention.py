@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from enum import Enum
 
 from mirror_assets.audit.finding import Finding
-from mirror_assets.delta.retention import Clock, prolonging_statement
+from mirror_assets.delta.retention import Clock, Retention
 
 _HOUR = 3600
 
@@ -22,18 +22,16 @@ class Then(str, Enum):
 
 @dataclass(frozen=True)
 class Horizon:
-    """The next version to cover at `now` (seconds since 1970), and the clocks that run since it was committed.
+    """The next version to cover at `now` (seconds since 1970), and the source's clocks that run since its commit.
 
     `committed` is None for a version that is not there: not made yet, or, if it `waits`, gone from the log. `lost` are
-    files that its changes are read from, and that are gone. `clocks` are the source's, the first to run out first;
-    `then` is what happens when they have.
+    files that its changes are read from, and that are gone. `then` is what happens when the clocks have run out.
     """
 
-    uri: str
     version: int
     waits: bool
     committed: float | None
-    clocks: tuple[Clock, ...]
+    retention: Retention
     now: float
     then: Then
     lost: tuple[str, ...] = ()
@@ -41,7 +39,7 @@ class Horizon:
     @property
     def clock(self) -> Clock:
         """The clock that runs out first."""
-        return self.clocks[0]
+        return self.retention.first
 
     @property
     def is_gone(self) -> bool:
@@ -63,8 +61,7 @@ class Horizon:
     @property
     def statement(self) -> str:
         """The statement after which the version has as long to go as a new one has now, or all have twice as long."""
-        age = 0.0 if self.committed is None else self.now - self.committed
-        return prolonging_statement(self.uri, self.clocks, self.clock.seconds + max(age, self.clock.seconds, _HOUR))
+        return self.retention.prolonged(0.0 if self.committed is None else self.now - self.committed)
 
 
 def retention_finding(horizon: Horizon, limit_seconds: float | None, check: str = "retention") -> Finding:

@@ -9,6 +9,7 @@ from mirror_assets.delta.errors import PropertyUnreadable
 from mirror_assets.delta.intervals import interval_of_days, parse_interval
 
 _LOG, _FILES = "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"
+_HOUR = 3600
 _CLEANUP = "delta.enableExpiredLogCleanup"
 _DEFAULTS = {_LOG: "interval 30 days", _FILES: "interval 1 week"}
 
@@ -21,36 +22,48 @@ class Clock:
     seconds: float
 
 
-def retention_clocks(uri: str, metadata: Metadata) -> tuple[Clock, ...]:
-    """The clocks of a source, the first to run out first.
+@dataclass(frozen=True)
+class Retention:
+    """How long the table at `uri` keeps its log entries and the files that VACUUM would take.
 
-    Log entries behind a checkpoint may be cleaned up after the one, and files deleted by VACUUM after the other, when
-    Delta from 4.1 on refuses the commit in its public reader, too. Raises PropertyUnreadable.
+    Log entries behind a checkpoint may be cleaned up after the one, if `cleans_log`, and files deleted by VACUUM after
+    the other, when Delta from 4.1 on refuses the commit in its public reader, too.
     """
-    cleans_up = metadata.configuration.get(_CLEANUP, "true").lower() == "true"
-    clocks = [_clock(uri, metadata, name) for name in _DEFAULTS if cleans_up or name != _LOG]
-    return tuple(sorted(clocks, key=lambda clock: clock.seconds))
 
+    uri: str
+    log: Clock
+    files: Clock
+    cleans_log: bool
 
-def prolonging_statement(uri: str, clocks: tuple[Clock, ...], seconds: float) -> str:
-    """The statement that has every clock run for at least this long."""
-    interval = interval_of_days(seconds)
-    properties = ", ".join(f"{clock.name} = '{interval}'" for clock in clocks if clock.seconds < seconds)
-    return f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ({properties})"
+    @classmethod
+    def of(cls, uri: str, metadata: Metadata) -> Retention:
+        """That of a table with this metadata. Raises PropertyUnreadable."""
+        cleans_log = metadata.configuration.get(_CLEANUP, "true").lower() == "true"
+        return cls(uri, _clock(uri, metadata, _LOG), _clock(uri, metadata, _FILES), cleans_log)
 
+    @property
+    def first(self) -> Clock:
+        """The clock that runs out first."""
+        clocks = (self.log, self.files) if self.cleans_log else (self.files,)
+        return min(clocks, key=lambda clock: clock.seconds)
 
-def keeping_statement(uri: str, metadata: Metadata, seconds: float) -> str:
-    """The statement after which neither VACUUM nor the log's cleanup takes what is younger than this.
+    def prolonged(self, age: float) -> str:
+        """The statement after which what is `age` seconds old has as long to go as new things have now.
 
-    It names every property that is shorter now, for Spark refuses to keep files for longer than log entries, even where
-    the log is never cleaned (reference `direct-lake` §3.3). Raises PropertyUnreadable.
-    """
-    return prolonging_statement(uri, tuple(_clock(uri, metadata, name) for name in _DEFAULTS), seconds)
+        At least, everything is kept for twice as long as now.
+        """
+        return self.keeping(self.first.seconds + max(age, self.first.seconds, _HOUR))
 
+    def keeping(self, seconds: float) -> str:
+        """The statement after which neither VACUUM nor the log's cleanup takes what is younger than this.
 
-def file_retention(uri: str, metadata: Metadata) -> float:
-    """For how many seconds VACUUM leaves what is no longer of the table. Raises PropertyUnreadable."""
-    return _clock(uri, metadata, _FILES).seconds
+        It names every property that is shorter now, for Spark refuses to keep files for longer than log entries, even
+        where the log is never cleaned (reference `direct-lake` §3.3).
+        """
+        interval = interval_of_days(seconds)
+        shorter = (clock.name for clock in (self.log, self.files) if clock.seconds < seconds)
+        properties = ", ".join(f"{name} = '{interval}'" for name in shorter)
+        return f"ALTER TABLE delta.`{self.uri}` SET TBLPROPERTIES ({properties})"
 
 
 def _clock(uri: str, metadata: Metadata, name: str) -> Clock:

@@ -8,7 +8,7 @@ from mirror_assets.audit.retention import Horizon, Then
 from mirror_assets.config import Changes, OnBreak
 from mirror_assets.delta.actions import CommitFile, FileAction
 from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.retention import retention_clocks
+from mirror_assets.delta.retention import Retention
 from mirror_assets.delta.rows import feed_files
 from mirror_assets.delta.state import SourceState
 from mirror_assets.delta.times import CommitTimes
@@ -47,11 +47,10 @@ def horizon_behind(
     version = covered + 1 if covered is not None and waits else tip.version + 1
     is_there = waits and version >= times.first
     return Horizon(
-        uri=log.uri,
         version=version,
         waits=waits,
         committed=times.at(version) / 1000 if is_there else None,
-        clocks=retention_clocks(log.uri, tip.metadata),
+        retention=Retention.of(log.uri, tip.metadata),
         now=now,
         then=then,
         lost=log.lost_files(version, lambda commit: needed(commit)[:_LOOKED_FOR]) if is_there else (),

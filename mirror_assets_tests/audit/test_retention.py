@@ -9,7 +9,7 @@ import pytest
 from mirror_assets.audit.retention import Horizon, Then, retention_finding
 from mirror_assets.delta.actions import Metadata
 from mirror_assets.delta.errors import PropertyUnreadable
-from mirror_assets.delta.retention import retention_clocks
+from mirror_assets.delta.retention import Retention
 
 _DAY, _HOUR = 86_400, 3_600
 _LOG, _FILES = "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"
@@ -19,11 +19,10 @@ def _horizon(age_days: float | None = 6.0, **configuration: str) -> Horizon:
     properties = {f"delta.{name}": value for name, value in configuration.items()}
     now = 1_700_000_000.0
     return Horizon(
-        uri="/lake/orders",
         version=6,
         waits=True,
         committed=None if age_days is None else now - age_days * _DAY,
-        clocks=retention_clocks("/lake/orders", Metadata("id", "{}", properties)),
+        retention=Retention.of("/lake/orders", Metadata("id", "{}", properties)),
         now=now,
         then=Then.REBUILT,
     )
@@ -51,7 +50,10 @@ def test_a_commit_that_can_soon_not_be_read_fails_with_the_deadline_and_the_stat
 def test_the_statement_keeps_the_log_at_least_as_long_as_the_files() -> None:
     """Delta refuses files that are kept for longer than the log."""
     (clause,) = [_horizon(age_days=40).statement.partition("TBLPROPERTIES ")[2]]
-    assert clause == f"({_FILES} = 'interval 47 days', {_LOG} = 'interval 47 days')"
+    assert clause == f"({_LOG} = 'interval 47 days', {_FILES} = 'interval 47 days')"
+    # It does so even where the log is never cleaned.
+    never_cleaned = _horizon(age_days=40, enableExpiredLogCleanup="false")
+    assert f"{_LOG} = 'interval 47 days'" in never_cleaned.statement
 
 
 def test_a_deadline_that_is_past_and_a_commit_that_is_gone() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mirror_assets.delta.actions import Metadata
-from mirror_assets.delta.retention import Clock, keeping_statement, retention_clocks
+from mirror_assets.delta.retention import Retention
 from mirror_assets.direct_lake.guard.errors import FrameRefused
 from mirror_assets.direct_lake.guard.frames import Frame
 from mirror_assets.direct_lake.guard.needs import Mirror, Need, Needs, needs_of
@@ -14,7 +14,7 @@ from mirror_assets.direct_lake.guard.readable import oldest_readable
 from mirror_assets.direct_lake.guard.vacuum import Expiring, effective_retention, expiring_files
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.paths import is_absolute
-from mirror_assets.direct_lake.table.values import Snapshot, StoredFile
+from mirror_assets.direct_lake.table.values import StoredFile
 
 # The statement holds for a day at least: nobody runs it the moment that it is printed.
 _MARGIN_SECONDS = 86_400
@@ -66,12 +66,12 @@ class VacuumPlan:
         return not self.threatened
 
     def keeping(self, metadata: Metadata) -> str:
-        """The statement after which what is needed has as long to go as a new version has now.
+        """The statement after which what is needed has as long to go as a new version has now, or twice as long.
 
         `metadata` is the table's. Raises PropertyUnreadable.
         """
-        seconds = self.min_safe_retention_seconds + self.retention_seconds
-        return self.statement or keeping_statement(self.uri, metadata, seconds)
+        kept = Retention.of(self.uri, metadata)
+        return self.statement or kept.prolonged(self.min_safe_retention_seconds)
 
 
 def plan_vacuum(
@@ -95,7 +95,7 @@ def plan_vacuum(
     before_ms = _ms(now) - _ms(retention)
     deleted = tuple(one.file for one in expiring if one.since_ms < before_ms)
     least = _least_retention(expiring, needs, now)
-    clocks = retention_clocks(log.uri, snapshot.metadata)
+    kept = Retention.of(log.uri, snapshot.metadata)
     committed = _next_commit(log, mirror, lost)
     return VacuumPlan(
         uri=log.uri,
@@ -111,8 +111,8 @@ def plan_vacuum(
         oldest_needed=_oldest_needed(log, frames, mirror),
         min_safe_retention_seconds=least or 0.0,
         safe_until=None if least is None else now + retention - least,
-        resume_until=None if committed is None else committed + clocks[0].seconds,
-        statement=_statement(snapshot, clocks[0], max(least or 0.0, now - (committed or now))),
+        resume_until=None if committed is None else committed + kept.first.seconds,
+        statement=_statement(kept, max(least or 0.0, now - (committed or now))),
     )
 
 
@@ -148,11 +148,9 @@ def _oldest_needed(log: TableLog, frames: Iterable[Frame], mirror: Mirror | None
     return min([*needed, *([mirror.covered + 1] if mirror and waits else [])], default=None)
 
 
-def _statement(snapshot: Snapshot, shortest: Clock, age: float) -> str | None:
+def _statement(kept: Retention, age: float) -> str | None:
     """What keeps files and commits of this age, for a day at least; None where the properties do so now."""
-    if age <= shortest.seconds:
-        return None
-    return keeping_statement(snapshot.uri, snapshot.metadata, age + _MARGIN_SECONDS)
+    return None if age <= kept.first.seconds else kept.keeping(age + _MARGIN_SECONDS)
 
 
 def _ms(seconds: float) -> int:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mirror_assets.delta.retention import file_retention
+from mirror_assets.delta.retention import Retention
 from mirror_assets.direct_lake.table.values import LiveFile, Snapshot, StoredFile, Tombstone
 
 
@@ -23,7 +23,7 @@ def effective_retention(snapshot: Snapshot, retain_hours: float | None = None) -
     """
     if retain_hours is not None and math.floor(retain_hours + 0.5) == 0:
         return 0.0
-    return file_retention(snapshot.uri, snapshot.metadata)
+    return Retention.of(snapshot.uri, snapshot.metadata).files.seconds
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.delta.retention import retention_clocks
+from mirror_assets.delta.retention import Retention
 from mirror_assets.direct_lake.maintenance.table import PlannedTable
 from mirror_assets.direct_lake.maintenance.values import LeftOut, SafeRetention, Step, StepKind
 from mirror_assets.direct_lake.table.values import Snapshot
@@ -40,8 +40,7 @@ def plan_vacuum(
 
 def kept_seconds(snapshot: Snapshot) -> float:
     """For how long the table's own property keeps files. Raises PropertyUnreadable."""
-    clocks = retention_clocks(snapshot.uri, snapshot.metadata)
-    return next(clock.seconds for clock in clocks if clock.name == _FILES)
+    return Retention.of(snapshot.uri, snapshot.metadata).files.seconds
 
 
 def _deleted(safe: SafeRetention) -> str:

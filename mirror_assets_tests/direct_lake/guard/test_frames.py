@@ -173,3 +173,14 @@ def test_what_the_log_no_longer_tells(log: TableLog) -> None:
     plan = plan_vacuum(TableLog(log.uri), 0, [Frame("frame", 0)], Mirror(0))
     assert plan.gone == (Need("frame", 0), Need("mirror", 1))
     assert (plan.oldest_needed, plan.resume_until, plan.statement) == (0, None, None)
+
+
+def test_the_statement_for_later_names_a_property_even_when_nothing_can_expire(log: TableLog) -> None:
+    """The only needed file is gone already: nothing is left to keep, but the next frame's files are."""
+    snapshot = log.snapshot(2)
+    (Path(log.uri) / snapshot.files[0].path).unlink()
+    plan = plan_vacuum(log, log.time_ms(2) / 1000, [Frame("frame", 2)])
+    assert (len(plan.lost), plan.statement) == (1, None)
+    assert plan.keeping(snapshot.metadata).endswith(
+        "SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval 14 days')"
+    )
