@@ -17,8 +17,9 @@ KEPT, CHANGED, LOADED, DROPPED = "#0072B2", "#E69F00", "#D55E00", "#8E9BB3"
 BAND, INK = "#009E73", "#444444"
 
 _DOTS = 120
-_DECIMAL = ((1e9, "B"), (1e6, "M"), (1e3, "k"))
-_BINARY = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+_NUMBERS = ((1e9, "B"), (1e6, "M"), (1e3, "k"))
+# Microsoft's limits are such GB.
+_BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def new_figure(width: float = 8, height: float = 4.5) -> Figure:
@@ -54,12 +55,12 @@ def calm(axes: Axes) -> None:
 
 def counted(amount: float) -> str:
     """A number of things in few signs: 950, 1.5 M."""
-    return _short(amount, _DECIMAL, "")
+    return _short(amount, _NUMBERS, "")
 
 
 def sized(amount: float) -> str:
-    """Bytes in few signs: 64 KiB, 1.5 GiB."""
-    return _short(amount, _BINARY, " B")
+    """Bytes in few signs: 64 kB, 1.5 GB."""
+    return _short(amount, _BYTES, " B")
 
 
 def _short(amount: float, units: tuple[tuple[float, str], ...], none: str) -> str:

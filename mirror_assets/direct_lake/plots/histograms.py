@@ -7,18 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mirror_assets.direct_lake.layout.histogram import GB, MB
 from mirror_assets.direct_lake.plots.figure import BAND, INK, KEPT, calm, counted, new_figure, png, sized
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MILLION, _MEBIBYTE = 1_000_000, 2**20
+_MILLION = 1_000_000
 _LABELS = 9
 
 
 @dataclass(frozen=True)
 class _Scale:
-    """An axis of doubling bins with an edge at `good`'s ends, the band that is aimed at; `small` is too small."""
+    """An axis of doubling bins with edges at `small` and where `good` begins, the band that is aimed at."""
 
     things: str
     axis: str
@@ -28,7 +29,7 @@ class _Scale:
 
 
 _ROW_GROUPS = _Scale("row groups", "rows in the row group", counted, (_MILLION, 16 * _MILLION), _MILLION)
-_FILES = _Scale("files", "size of the file", sized, (128 * _MEBIBYTE, 1024 * _MEBIBYTE), 25 * _MEBIBYTE)
+_FILES = _Scale("files", "size of the file", sized, (400 * MB, GB), 25 * MB)
 
 
 def row_group_histogram(rows: Sequence[int], table: str) -> bytes:
@@ -37,7 +38,7 @@ def row_group_histogram(rows: Sequence[int], table: str) -> bytes:
 
 
 def file_size_histogram(sizes: Sequence[int], table: str) -> bytes:
-    """Files by their bytes, with the band of 128 MiB to 1 GiB; below 25 MiB a table counts as fragmented."""
+    """Files by their bytes, with the band of 400 MB to 1 GB; below 25 MB a table counts as fragmented."""
     return _histogram(sizes, _FILES, f"{table}: sizes of files")
 
 
@@ -58,7 +59,7 @@ def _histogram(amounts: Sequence[int], scale: _Scale, title: str) -> bytes:
 
 
 def _doubling(shown: Sequence[int], scale: _Scale) -> list[float]:
-    """Edges of bins, each twice the one before, over all amounts and the band, at whose ends there are edges."""
+    """Edges of bins, each twice the one before, over all amounts and the band, at whose beginning there is an edge."""
     anchor = scale.good[0]
     low = math.floor(math.log2(min([*shown, anchor]) / anchor))
     high = math.ceil(math.log2((max([*shown, scale.good[1] - 1]) + 1) / anchor))

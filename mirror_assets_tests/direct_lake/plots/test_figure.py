@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 
 import pytest
+from matplotlib.figure import Figure
 
+from mirror_assets.direct_lake.layout.histogram import FILE_BINS, MB, Histogram
+from mirror_assets.direct_lake.plots import histograms
 from mirror_assets.direct_lake.plots.errors import PlotsMissing
 from mirror_assets.direct_lake.plots.figure import counted, sized
 from mirror_assets.direct_lake.plots.histograms import row_group_histogram
@@ -21,7 +24,8 @@ def test_numbers_are_written_in_few_signs(amount: float, written: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("amount", "written"), [(0, "0 B"), (900, "900 B"), (1_024, "1 KiB"), (25 * 2**20, "25 MiB"), (2**40, "1 TiB")]
+    ("amount", "written"),
+    [(0, "0 B"), (900, "900 B"), (1_000, "1 kB"), (25_000_000, "25 MB"), (10**10, "10 GB"), (10**12, "1 TB")],
 )
 def test_bytes_are_written_in_few_signs(amount: float, written: str) -> None:
     assert sized(amount) == written
@@ -37,3 +41,14 @@ def test_without_the_library_the_error_says_what_to_install(monkeypatch: pytest.
 def test_the_same_data_give_the_same_picture() -> None:
     assert row_group_histogram([5, 10**6], "t") == row_group_histogram([5, 10**6], "t")
     assert row_group_histogram([5, 10**6], "t") != row_group_histogram([5, 10**7], "t")
+
+
+def test_a_picture_calls_small_what_the_report_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    figures: list[Figure] = []
+    monkeypatch.setattr(histograms, "png", figures.append)
+    sizes = [10, 24_999_999, 25_000_000, 26_000_000]
+    histograms.file_size_histogram(sizes, "t")
+    small = Histogram.of(sizes, FILE_BINS).below(25 * MB).count
+    assert figures[0].axes[0].get_title().endswith(f"{small} small")
+    legend = [text.get_text() for text in figures[0].legends[0].get_texts()]
+    assert legend == ["aimed at: 400 MB to 1 GB", "small: below 25 MB"]
