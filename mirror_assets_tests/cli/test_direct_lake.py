@@ -158,6 +158,14 @@ def test_frames_of_an_export(lake: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert "2 tables to choose from" in capsys.readouterr().err
 
 
+def test_statements_name_the_table_by_its_absolute_path(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["direct-lake", "vacuum-plan", "./orders/", "--frame", "1"]) == Exit.FAILED
+    assert f"ALTER TABLE delta.`{lake}` SET" in capsys.readouterr().out
+    assert main(["direct-lake", "report", "./orders", "--json"]) == Exit.FINE
+    report = _json(capsys)
+    assert (report["name"], report["uri"]) == ("./orders", str(lake))
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

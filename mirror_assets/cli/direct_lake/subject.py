@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from mirror_assets.cli.direct_lake.arguments import Request
 from mirror_assets.config import Config, DirectLakeMode, TableSettings, load_config
@@ -17,6 +19,8 @@ from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.readers import frames_of, source_readers
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 @dataclass(frozen=True)
@@ -65,10 +69,15 @@ class Subject:
 def subject_of(request: Request) -> Subject:
     """The table of the request. Raises TableUnknown and what reading mirror.yaml raises, unless it is a path."""
     if request.is_path:
-        return Subject(request, TableLog(request.table))
+        return Subject(request, TableLog(_address(request.table)))
     config = load_config(request.config)
     settings = config.table(request.table)
     return Subject(request, TableLog(settings.source), config, settings)
+
+
+def _address(path: str) -> str:
+    """The path or URI, absolute: statements are told by it, and Spark's take no other."""
+    return path if _SCHEME.match(path) else str(Path(path).absolute())
 
 
 def _manifest(config: Config, table: TableSettings) -> Manifest | None:
