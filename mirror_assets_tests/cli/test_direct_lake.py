@@ -166,6 +166,13 @@ def test_statements_name_the_table_by_its_absolute_path(lake: Path, capsys: pyte
     assert (report["name"], report["uri"]) == ("./orders", str(lake))
 
 
+def test_the_least_safe_retention_is_never_rounded_down(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    DeltaTable(lake).delete()
+    assert main(["direct-lake", "vacuum-plan", "./orders", "--frame", "3"]) == Exit.FINE
+    line = next(text for text in capsys.readouterr().out.splitlines() if "least retention" in text)
+    assert "0.1 hours" in line
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

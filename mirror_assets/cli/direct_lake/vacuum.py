@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from mirror_assets.cli.direct_lake.words import hours, moment
@@ -32,13 +33,18 @@ def _facts(plan: VacuumPlan) -> Iterator[tuple[str, str]]:
     yield "would be deleted", f"{len(plan.deleted):,} files, {plan.deleted_bytes:,} bytes"
     yield "of these, needed", f"{len(plan.threatened):,} files"
     yield "needed, and gone already", f"{len(plan.lost):,} files"
-    yield "least retention that is safe", hours(plan.min_safe_retention_seconds)
+    yield "least retention that is safe", hours(_up(plan.min_safe_retention_seconds))
     yield "safe until", "no end: no needed file can go" if plan.safe_until is None else moment(plan.safe_until)
     if plan.resume_until is not None:
         yield "the mirror can go on until", moment(plan.resume_until)
     yield "oldest version in the log", _version(plan.oldest_reconstructable)
     yield "oldest version with all files", _version(plan.oldest_readable)
     yield "oldest version that is needed", _version(plan.oldest_needed)
+
+
+def _up(seconds: float) -> float:
+    """Up to the tenth of an hour that is shown: rounded down, it would not be safe."""
+    return math.ceil(seconds / 360) * 360.0
 
 
 def _version(version: int | None) -> str:
