@@ -24,7 +24,7 @@ class SparkLog:
         if self.path is None:
             return
         if self.keep and self.path.stat().st_size:
-            print(f"Spark's own messages are in {self.path}", file=sys.stderr)  # noqa: T201 the command line's voice
+            print(f"messages of Spark and other libraries are in {self.path}", file=sys.stderr)  # noqa: T201 the command line's voice
         else:
             self.path.unlink()
 

@@ -14,7 +14,7 @@ class SourceNotDelta(SettingError):
         self.uri = uri
         super().__init__(
             f"{uri} is no Delta table: it has no commits in `_delta_log`.",
-            "correct the table's `source` in mirror.yaml, or write the table first.",
+            "correct its address (of a table of mirror.yaml, the setting `source`), or write the table first.",
         )
 
 
@@ -27,7 +27,8 @@ class SourceUnreadable(SettingError):
         self.uri, self.why = uri, why
         super().__init__(
             f"{uri} can't be read: {why}.",
-            "correct the table's `source`, its credentials or its permissions, then run again.",
+            "correct its address (of a table of mirror.yaml, the setting `source`), its credentials or permissions, or "
+            "restore what is broken in its log; then run again.",
         )
 
 
@@ -40,7 +41,7 @@ class SourceUnavailable(RetryError):
         self.uri, self.why = uri, why
         super().__init__(
             f"the storage of {uri} failed: {why}.",
-            "run again; if it stays so, check the host in the table's `source` and its credentials.",
+            "run again; if it stays so, check the host in the table's address, and its credentials.",
         )
 
 
@@ -102,8 +103,8 @@ class LogGap(RebuildError):
         self.uri, self.version = uri, version
         super().__init__(
             f"{uri}: commit {version} is not in the Delta log (cleaned up, or lost).",
-            "rebuild the table, or restore the file if the table is unreadable without it; to keep commits for longer, "
-            "raise `delta.logRetentionDuration` or run more often.",
+            "restore the file if the table is unreadable without it, else rebuild its mirror; to keep commits "
+            "for longer, raise `delta.logRetentionDuration` or run more often.",
         )
 
 

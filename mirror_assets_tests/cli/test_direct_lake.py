@@ -173,10 +173,22 @@ def test_the_least_safe_retention_is_never_rounded_down(lake: Path, capsys: pyte
     assert "0.1 hours" in line
 
 
+@pytest.mark.usefixtures("lake")
+def test_a_folder_that_is_taken_for_a_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["direct-lake", "report", "orders"]) == Exit.BAD_SETTING
+    assert "for the folder, write ./orders" in capsys.readouterr().err
+    _mirror_yaml(tmp_path)
+    assert main(["direct-lake", "report", "orders"]) == Exit.BAD_SETTING
+    assert "for the folder, write ./orders" in capsys.readouterr().err
+    assert main(["direct-lake", "report", "order"]) == Exit.BAD_SETTING
+    assert "write ./" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["report", "./nothing"], "is no Delta table"),
+        (["report", "./nothing"], "correct its address"),
         (["vacuum-plan", "./orders", "--frame", "77"], "its newest version is 3"),
         (["vacuum-plan", "./orders", "--frame", "yesterday"], "expected a version, or a time"),
         (["vacuum-plan", "./orders", "--export", "missing.csv"], "it can't be read"),

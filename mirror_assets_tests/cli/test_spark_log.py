@@ -32,7 +32,7 @@ def _run(end: str, child: str = "from a child") -> tuple[Path, str]:
 def test_a_childs_errors_are_kept_in_a_file_that_is_named(end: str) -> None:
     log, terminal = _run(end)
     assert log.read_text() == "from a child"
-    assert terminal.startswith(f"ours\nSpark's own messages are in {log}\n")
+    assert terminal.startswith(f"ours\nmessages of Spark and other libraries are in {log}\n")
     log.unlink()
 
 

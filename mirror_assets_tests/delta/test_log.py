@@ -217,7 +217,7 @@ def test_a_folder_that_is_no_delta_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize("uri", ["nowhere://x/y", "{}/missing", "{}/file"])
 def test_an_address_that_cannot_be_read(tmp_path: Path, uri: str) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(SourceUnreadable, match=r"can't be read.*Next: correct the table's `source`") as caught:
+    with pytest.raises(SourceUnreadable, match=r"can't be read.*Next: correct its address.*`source`") as caught:
         SourceLog(uri.format(tmp_path)).state()
     assert "\n" not in str(caught.value)
 

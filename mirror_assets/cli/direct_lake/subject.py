@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirror_assets.cli.direct_lake.arguments import Request
-from mirror_assets.config import Config, DirectLakeMode, TableSettings, load_config
+from mirror_assets.cli.output import note
+from mirror_assets.config import Config, ConfigMissing, DirectLakeMode, TableSettings, TableUnknown, load_config
 from mirror_assets.direct_lake.footers.cache import FooterCache
 from mirror_assets.direct_lake.footers.reader import FooterReader
 from mirror_assets.direct_lake.guardrails.modes import Mode
@@ -70,8 +71,13 @@ def subject_of(request: Request) -> Subject:
     """The table of the request. Raises TableUnknown and what reading mirror.yaml raises, unless it is a path."""
     if request.is_path:
         return Subject(request, TableLog(_address(request.table)))
-    config = load_config(request.config)
-    settings = config.table(request.table)
+    try:
+        config = load_config(request.config)
+        settings = config.table(request.table)
+    except (ConfigMissing, TableUnknown):
+        if Path(request.table).is_dir():
+            note(f"{request.table} is taken for a name of mirror.yaml; for the folder, write ./{request.table}")
+        raise
     return Subject(request, TableLog(settings.source), config, settings)
 
 
