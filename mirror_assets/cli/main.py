@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +24,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     options = _parser().parse_args(arguments)
     with spark_log() as log:
-        code = _exit_code(options)
+        try:
+            code = _exit_code(options)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            code = _unheard()
         log.keep = code is Exit.FAILED
     return int(code)
 
@@ -37,6 +42,12 @@ def _exit_code(options: argparse.Namespace) -> Exit:
     except MirrorError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201 the command line's voice
         return Exit.FAILED
+
+
+def _unheard() -> Exit:
+    """Whoever reads the output has closed it (`| head`): say no more, not even when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Exit.FAILED
 
 
 def _run(options: argparse.Namespace) -> Exit:

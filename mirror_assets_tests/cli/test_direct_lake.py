@@ -299,6 +299,23 @@ def test_settings_of_the_table_count_where_the_command_line_says_nothing(
 
 
 @pytest.mark.usefixtures("lake")
+def test_a_reader_who_has_seen_enough_gets_no_traceback() -> None:
+    program = (
+        "import sys; from mirror_assets.cli.main import main; "
+        "sys.exit(main(['direct-lake', 'report', './orders', '--json']))"
+    )
+    here = os.environ | {"PYTHONPATH": str(Path(mirror_assets.__file__).parents[1])}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], env=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as done:
+        assert done.stdout is not None
+        assert done.stderr is not None
+        done.stdout.close()
+        assert done.stderr.read() == ""
+    assert done.returncode == Exit.FAILED
+
+
+@pytest.mark.usefixtures("lake")
 def test_neither_dagster_nor_a_jvm_is_started() -> None:
     program = (
         "import sys; from mirror_assets.cli.main import main; code = main(['direct-lake', 'report', './orders']); "
