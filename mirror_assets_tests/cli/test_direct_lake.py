@@ -229,7 +229,9 @@ def test_a_guardrail_that_is_exceeded(lake: Path, capsys: pytest.CaptureFixture[
     assert main([*asked, "--no-cache"]) == Exit.FINE
     assert "surely fits into is F64" in capsys.readouterr().out
     assert main([*asked, "--sku", "F2"]) == Exit.FAILED
-    assert "framing fails" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "framing fails" in shown
+    assert ["table, as a model" in shown, "mirror, predicted, as a model" in shown] == [True, True]
     assert main([*asked, "--sku", "F2", "--mode", "sql"]) == Exit.FAILED
     assert "fall back to DirectQuery" in capsys.readouterr().out
     assert main([*asked, "--sku", "P1"]) == Exit.FINE

@@ -26,17 +26,19 @@ def show_guardrails(found: Guardrails, sku: Sku | None, mode: Mode) -> None:
 
 
 def _show_one(found: Guardrails, sku: Sku, mode: Mode) -> None:
-    fits = [found.table.into(sku), *([found.mirror.into(sku)] if found.mirror else [])]
-    rows = [_use_row(use) for fit in fits for use in fit.uses]
-    show_records(f"Guardrails of {'/'.join(sku.names)}, {mode.value}", _USE_COLUMNS, rows)
-    for use in fits[0].uses:
+    fit, fittings = found.table.into(sku), {"table": found.table, "mirror, predicted": found.mirror}
+    rows = [_use_row(of, use) for of, one in fittings.items() if one is not None for use in one.into(sku).uses]
+    title = f"Guardrails of {'/'.join(sku.names)}, {mode.value}: {found.table.figures.table}"
+    show_records(title, _USE_COLUMNS, rows)
+    for use in fit.uses:
         if use.verdict is Verdict.OVER:
             show_line(f"{use}: {consequence(mode, use.limit)}.")
 
 
-def _use_row(use: Use) -> tuple[str, ...]:
+def _use_row(of: str, use: Use) -> tuple[str, ...]:
+    """Without the table's name, which may be a long address; a model is taken to have no other table."""
     return (
-        use.table or "a model of it alone",
+        of if use.table else f"{of}, as a model",
         use.limit.value,
         "not known" if use.used is None else f"{use.used:,}",
         "unlimited" if use.allowed is None else f"{use.allowed:,}",
