@@ -16,6 +16,7 @@ class Operation(Enum):
     RENAME = "rename"
     DELETE = "delete"
     LIST = "list"
+    LIST_BLOBS = "list blobs"
     HEAD = "head"
     READ = "read"
     PUT_BLOB = "put blob"
@@ -32,9 +33,10 @@ class Operation(Enum):
     @property
     def is_blob(self) -> bool:
         """Whether the SDK sends it to the blob endpoint, which answers errors in XML."""
-        return self in (Operation.HEAD, Operation.READ, Operation.PUT_BLOB, Operation.PUT_BLOCK)
+        return self in _OF_BLOBS
 
 
+_OF_BLOBS = (Operation.HEAD, Operation.READ, Operation.PUT_BLOB, Operation.PUT_BLOCK, Operation.LIST_BLOBS)
 _BY_END = {
     "/oauth2/v2.0/token": Operation.TOKEN,
     "/oauth2/token": Operation.TOKEN,
@@ -57,7 +59,7 @@ def operation_of(method: str, url_path: str, query: Mapping[str, str], headers: 
     if method == "GET" and query.get("resource") == "filesystem":
         return Operation.LIST
     if "comp" in query or query.get("restype") == "container":
-        return Operation.OTHER
+        return Operation.LIST_BLOBS if (method, query.get("comp")) == ("GET", "list") else Operation.OTHER
     return _BY_METHOD.get(method, Operation.OTHER)
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from mirror_assets_tests.onelake.account import Account, Item, Place
 from mirror_assets_tests.onelake.blob import head, put_blob, put_block, read
+from mirror_assets_tests.onelake.blob_listing import list_blobs
 from mirror_assets_tests.onelake.dfs import append, create, delete, flush, rename
 from mirror_assets_tests.onelake.entra import STORAGE, Entra
 from mirror_assets_tests.onelake.listing import list_paths
@@ -73,7 +74,7 @@ class Storage:
         self._authorize(request)
         require_no_metadata(request)
         place = self.account.place(request.url_path)
-        if request.operation is Operation.LIST:
+        if request.operation in (Operation.LIST, Operation.LIST_BLOBS):
             return self._listed(place, request)
         if request.operation is Operation.HEAD and place.item is None:
             return Answer(200, {"x-ms-namespace-enabled": "true"})
@@ -102,6 +103,8 @@ class Storage:
             raise Refused(NOT_HERE)
         if place.item is not None:
             raise Refused(WORKSPACE_MISSING)
+        if request.operation is Operation.LIST_BLOBS:
+            return list_blobs(place.workspace, request, self.page_size)
         return list_paths(self.account, place.workspace, request, self.page_size)
 
 
