@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mirror_assets.cli.direct_lake.framing import show_framing
 from mirror_assets.cli.direct_lake.guardrails import show_guardrails
 from mirror_assets.cli.direct_lake.vacuum import show_vacuum
 from mirror_assets.cli.direct_lake.words import known, moment, number
-from mirror_assets.cli.output import show_line, show_records
+from mirror_assets.cli.output import show_line, show_records, show_text
 from mirror_assets.direct_lake.guardrails.modes import Mode
 from mirror_assets.direct_lake.guardrails.skus import Sku
 from mirror_assets.direct_lake.layout.columns import ColumnLayout
 from mirror_assets.direct_lake.layout.histogram import Bin, Histogram
 from mirror_assets.direct_lake.layout.report import LayoutReport
+from mirror_assets.direct_lake.maintenance.text import script
 from mirror_assets.direct_lake.report.report import TableReport
 
 # The largest ones; --json has all.
@@ -29,7 +31,9 @@ def show_report(report: TableReport, sku: Sku | None, mode: Mode) -> None:
     show_vacuum(report.vacuum, report.name)
     _show_types(report)
     _show_answers(report)
+    show_framing(report.framing, report.reframing)
     _show_advice(report)
+    show_text("Maintenance", script(report.maintenance))
 
 
 def _show_table(report: TableReport) -> None:

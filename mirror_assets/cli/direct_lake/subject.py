@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
 
 from mirror_assets.cli.direct_lake.arguments import Request
 from mirror_assets.config import Config, DirectLakeMode, TableSettings, load_config
 from mirror_assets.direct_lake.footers.cache import FooterCache
 from mirror_assets.direct_lake.footers.reader import FooterReader
+from mirror_assets.direct_lake.guard.needs import Mirror
 from mirror_assets.direct_lake.guardrails.modes import Mode
 from mirror_assets.direct_lake.guardrails.skus import Sku, sku_of
+from mirror_assets.direct_lake.maintenance.sizes import FileSizes
+from mirror_assets.direct_lake.maintenance.values import Dialect, MaintenanceInput, Unpublished, Worth
 from mirror_assets.direct_lake.report.asked import Readers
 from mirror_assets.direct_lake.report.cache import cache_folder
+from mirror_assets.direct_lake.report.look import TableLook
+from mirror_assets.direct_lake.sql import quoted
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.state import read_manifest
@@ -55,20 +63,43 @@ class Subject:
         known = source_readers(self.config, self.settings, self.log, _manifest(self.config, self.settings))
         return Readers((*named, *known.frames), known.mirror, asked.retain_hours)
 
-    def footers(self, *, dictionaries: bool = True) -> FooterReader:
-        """What reads the table's footers, with the cache that was asked for."""
+    def look(self, *, dictionaries: bool = True) -> TableLook:
+        """A look at the table now, with the cache of footers that was asked for."""
         root = self.request.cache or cache_folder()
         cache = None if self.request.no_cache else FooterCache.of(root, self.log.uri)
-        return FooterReader(self.log.uri, self.log.files, cache, dictionaries)
+        return TableLook(
+            self.name, self.log, FooterReader(self.log.uri, self.log.files, cache, dictionaries), time.time()
+        )
+
+    def maintenance(self, mirror: Mirror | None) -> MaintenanceInput:
+        """What a plan of maintenance goes by, but for what footers and the guard find."""
+        fabric, sku = self.request.fabric, self.sku
+        target = None if self.settings is None else self.settings.maintenance.target_file_bytes
+        return MaintenanceInput(
+            dialect=Dialect.DELTA if fabric is None else Dialect.FABRIC,
+            fabric=fabric,
+            table=None if fabric is None else ".".join(quoted(part) for part in (fabric.schema, fabric.name) if part),
+            sizes=FileSizes() if target is None else FileSizes(target, target),
+            worth=Worth(max_files=None if sku is None else sku.files),
+            unpublished=None if mirror is None else self._unpublished(mirror),
+        )
+
+    def _unpublished(self, mirror: Mirror) -> Unpublished:
+        return Unpublished(mirror.covered, self.log.newest(), f"mirror-assets run --table {self.name}")
 
 
 def subject_of(request: Request) -> Subject:
     """The table of the request. Raises TableUnknown and what reading mirror.yaml raises, unless it is a path."""
     if request.is_path:
-        return Subject(request, TableLog(request.table))
+        return Subject(request, TableLog(_address(request.table)))
     config = load_config(request.config)
     settings = config.table(request.table)
     return Subject(request, TableLog(settings.source), config, settings)
+
+
+def _address(path: str) -> str:
+    """Paths of this machine are whole in statements that are run elsewhere."""
+    return path if urlsplit(path).scheme else str(Path(path).absolute())
 
 
 def _manifest(config: Config, table: TableSettings) -> Manifest | None:
