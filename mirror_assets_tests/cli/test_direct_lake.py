@@ -117,6 +117,7 @@ def test_maintenance_for_fabric_and_pictures(lake: Path, capsys: pytest.CaptureF
     assert "OPTIMIZE `sales`.`orders` VORDER;" in shown.out
     assert '"schemaName": "sales"' in shown.out
     assert "Frames, framed anew now" in shown.out
+    assert "max_row_group_size" in shown.out
     drawn = {path.name: path.read_bytes()[1:4] for path in Path("drawn").iterdir()}
     assert drawn == dict.fromkeys(
         ("use_of_limits.png", "growth.png", "row_groups.png", "files.png", "framing.png", "lifetimes.png"), b"PNG"

@@ -13,6 +13,7 @@ from mirror_assets.direct_lake.guardrails.skus import SOURCE, SOURCE_DATE, Sku
 from mirror_assets.direct_lake.layout.advice import Advice
 from mirror_assets.direct_lake.layout.report import LayoutReport
 from mirror_assets.direct_lake.maintenance.values import MaintenancePlan
+from mirror_assets.direct_lake.maintenance.writers import WriterSetting
 from mirror_assets.direct_lake.questions.answer import Answer
 from mirror_assets.direct_lake.report.fitting import Fitting, Guardrails
 from mirror_assets.direct_lake.report.report import TableReport
@@ -76,6 +77,7 @@ class ReportRecord:
     framing: tuple[FramingPoint, ...]
     reframing: tuple[FramingEffect, ...]
     maintenance: MaintenancePlan
+    writers: tuple[WriterSetting, ...]
 
 
 def vacuum_record(plan: VacuumPlan) -> VacuumRecord:
@@ -106,6 +108,7 @@ def report_record(report: TableReport, sku: Sku | None, mode: Mode) -> ReportRec
         framing=report.framing,
         reframing=report.reframing,
         maintenance=report.maintenance,
+        writers=report.writers,
     )
 
 

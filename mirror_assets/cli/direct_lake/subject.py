@@ -14,7 +14,7 @@ from mirror_assets.direct_lake.footers.reader import FooterReader
 from mirror_assets.direct_lake.guard.needs import Mirror
 from mirror_assets.direct_lake.guardrails.modes import Mode
 from mirror_assets.direct_lake.guardrails.skus import Sku, sku_of
-from mirror_assets.direct_lake.maintenance.sizes import FileSizes
+from mirror_assets.direct_lake.maintenance.sizes import FileSizes, sizes_for
 from mirror_assets.direct_lake.maintenance.values import Dialect, MaintenanceInput, Unpublished, Worth
 from mirror_assets.direct_lake.report.asked import Readers
 from mirror_assets.direct_lake.report.cache import cache_folder
@@ -74,15 +74,23 @@ class Subject:
     def maintenance(self, mirror: Mirror | None) -> MaintenanceInput:
         """What a plan of maintenance goes by, but for what footers and the guard find."""
         fabric, sku = self.request.fabric, self.sku
-        target = None if self.settings is None else self.settings.maintenance.target_file_bytes
         return MaintenanceInput(
             dialect=Dialect.DELTA if fabric is None else Dialect.FABRIC,
             fabric=fabric,
             table=None if fabric is None else ".".join(quoted(part) for part in (fabric.schema, fabric.name) if part),
-            sizes=FileSizes() if target is None else FileSizes(target, target),
+            sizes=self._sizes(),
             worth=Worth(max_files=None if sku is None else sku.files),
             unpublished=None if mirror is None else self._unpublished(mirror),
         )
+
+    def _sizes(self) -> FileSizes:
+        """Those of the settings; else Fabric's, which follow the table's size, or Delta's."""
+        if self.settings is not None:
+            target = self.settings.maintenance.target_file_bytes
+            return FileSizes(target, target)
+        if self.request.fabric is None:
+            return FileSizes()
+        return sizes_for(sum(file.bytes for file in self.log.snapshot().files))
 
     def _unpublished(self, mirror: Mirror) -> Unpublished:
         return Unpublished(mirror.covered, self.log.newest(), f"mirror-assets run --table {self.name}")

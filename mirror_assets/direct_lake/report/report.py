@@ -16,11 +16,13 @@ from mirror_assets.direct_lake.layout.report import LayoutReport
 from mirror_assets.direct_lake.maintenance.plan import maintenance_plan
 from mirror_assets.direct_lake.maintenance.retention import safe_retention
 from mirror_assets.direct_lake.maintenance.values import MaintenancePlan
+from mirror_assets.direct_lake.maintenance.writers import WriterSetting
 from mirror_assets.direct_lake.questions.answer import Answer
 from mirror_assets.direct_lake.report.answers import answers_of
 from mirror_assets.direct_lake.report.asked import Asked, Readers
 from mirror_assets.direct_lake.report.fitting import Guardrails
 from mirror_assets.direct_lake.report.look import TableLook
+from mirror_assets.direct_lake.report.writing import settings_for_writers
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.types import TypeFinding
 
@@ -31,7 +33,8 @@ class TableReport:
 
     `advice` is what its layout calls for, what weighs most first; `types` what Direct Lake can't load. `framing` is
     what a model loads that is framed after each of the last days with a commit, `reframing` what those with the frames
-    that were asked about load when they are framed now.
+    that were asked about load when they are framed now. `writers` are settings for larger files and row groups, where
+    advice calls for them.
     """
 
     name: str
@@ -48,6 +51,7 @@ class TableReport:
     framing: tuple[FramingPoint, ...]
     reframing: tuple[FramingEffect, ...]
     maintenance: MaintenancePlan
+    writers: tuple[WriterSetting, ...]
 
 
 def table_report(look: TableLook, asked: Asked | None = None) -> TableReport:
@@ -58,6 +62,7 @@ def table_report(look: TableLook, asked: Asked | None = None) -> TableReport:
     """
     asked, log, now = asked or Asked(), look.log, look.now
     snapshot, vacuum = log.snapshot(), vacuum_of(log, now, asked.readers)
+    advised, maintenance = advice(look.layout), _maintenance(look, asked)
     return TableReport(
         name=look.name,
         uri=log.uri,
@@ -66,13 +71,14 @@ def table_report(look: TableLook, asked: Asked | None = None) -> TableReport:
         now=now,
         guardrails=look.guardrails,
         layout=look.layout,
-        advice=advice(look.layout),
+        advice=advised,
         types=look.types(asked.questions.one_side),
         vacuum=vacuum,
         answers=tuple(answers_of(log, look.footers, look.layout, asked.questions, _day(now))),
         framing=framing_series(look.history, look.history.daily_versions()),
         reframing=tuple(_reframing(log, asked.readers.frames)),
-        maintenance=_maintenance(look, asked),
+        maintenance=maintenance,
+        writers=settings_for_writers(maintenance.table, advised, asked.maintenance, look.layout.writers),
     )
 
 
