@@ -88,6 +88,7 @@ class ErrorCode(str, Enum):
     POINT_REFUSED = "point_refused"
     POINT_BEYOND = "point_beyond"
     PLOTS_MISSING = "plots_missing"
+    PICTURES_UNWRITABLE = "pictures_unwritable"
     VACUUM_REFUSED = "vacuum_refused"
     # history
     HISTORY_GAP = "history_gap"

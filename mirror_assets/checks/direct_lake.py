@@ -13,9 +13,9 @@ from mirror_assets.audit.direct_lake.guardrails import GUARDRAILS, Wanted, guard
 from mirror_assets.audit.direct_lake.layout import LAYOUT, layout_finding
 from mirror_assets.audit.direct_lake.types import TYPES, types_finding
 from mirror_assets.audit.finding import Finding
-from mirror_assets.checks.pictures import guardrail_pictures, layout_pictures
+from mirror_assets.checks.pictures import shown
 from mirror_assets.checks.results import check_result, checking
-from mirror_assets.config import Config, TableSettings
+from mirror_assets.config import Config, FramesOf, TableSettings
 from mirror_assets.delta.errors import SourceNotDelta
 from mirror_assets.direct_lake.footers.cache import FooterCache
 from mirror_assets.direct_lake.footers.reader import FooterReader
@@ -23,6 +23,13 @@ from mirror_assets.direct_lake.guard.plan import VacuumPlan
 from mirror_assets.direct_lake.guardrails.figures import TableFigures
 from mirror_assets.direct_lake.guardrails.skus import sku_of
 from mirror_assets.direct_lake.report.look import TableLook
+from mirror_assets.direct_lake.report.pictures import (
+    Pictures,
+    framing_pictures,
+    growth_pictures,
+    guardrail_pictures,
+    layout_pictures,
+)
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.mirroring.readers import mirror_guard, source_guard
 from mirror_assets.resources.catalog import mirror_of, planning_work
@@ -52,7 +59,9 @@ def source_lake_checks(config: Config, table: TableSettings) -> dg.AssetChecksDe
             now, log = time.time(), sources.table_log(table.name)
             look = TableLook(str(table.name), log, _reader(context, log), now)
             manifest = planning_work(config, table, landing_zone, sources).manifest()
-            results = _table_results(table, look, lambda: source_guard(config, table, log, manifest, now))
+            results = _table_results(
+                table, look, lambda: source_guard(config, table, log, manifest, now), FramesOf.SOURCE
+            )
             yield from _asked(context, source, results)
 
     return found
@@ -76,7 +85,7 @@ def _stand_in_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefi
                 return
             now = time.time()
             look = TableLook(f"{table.name} (mirror)", log, _reader(context, log), now)
-            results = _table_results(table, look, lambda: mirror_guard(table, log, now), is_stand_in=True)
+            results = _table_results(table, look, lambda: mirror_guard(table, log, now), FramesOf.MIRROR)
             yield from _asked(context, mirror, results)
 
     return found
@@ -99,34 +108,37 @@ def _predicted_checks(table: TableSettings) -> dg.AssetChecksDefinition:
 _Results = Mapping[str, Callable[[], _Found]]
 
 
-def _table_results(
-    table: TableSettings, look: TableLook, guard: Callable[[], VacuumPlan], *, is_stand_in: bool = False
-) -> _Results:
-    """The four checks, each to be had when it is asked for. The stand-in is no place to expect V-Order at."""
+def _table_results(table: TableSettings, look: TableLook, guard: Callable[[], VacuumPlan], which: FramesOf) -> _Results:
+    """The four checks, each to be had when it is asked for."""
     return {
-        FRAMES_SAFE: lambda: (
-            frames_finding(guard(), look.log.snapshot().metadata, table.retention.warn_seconds),
-            {},
-        ),
-        GUARDRAILS: lambda: _guardrails(table, look.guardrails.table.figures),
-        LAYOUT: lambda: _layout(table, look, is_stand_in=is_stand_in),
+        FRAMES_SAFE: lambda: _frames(table, look, guard(), is_framed=table.direct_lake.frames_of is which),
+        GUARDRAILS: lambda: _guardrails(table, look.guardrails.table.figures, lambda: growth_pictures(look)),
+        LAYOUT: lambda: _layout(table, look, which),
         TYPES: lambda: (types_finding(look.types(), is_read=table.direct_lake.sku is not None), {}),
     }
 
 
-def _guardrails(table: TableSettings, figures: TableFigures | None) -> _Found:
-    """With a picture where a capacity is named."""
+def _frames(table: TableSettings, look: TableLook, plan: VacuumPlan, *, is_framed: bool) -> _Found:
+    """With pictures where a model is framed."""
+    finding = frames_finding(plan, look.log.snapshot().metadata, table.retention.warn_seconds)
+    frames = table.direct_lake.frames or table.direct_lake.exports
+    return finding, shown(lambda: framing_pictures(look)) if is_framed and frames else {}
+
+
+def _guardrails(table: TableSettings, figures: TableFigures | None, growth: Callable[[], Pictures] = dict) -> _Found:
+    """With pictures where a capacity is named."""
     settings = table.direct_lake
     sku = None if settings.sku is None else sku_of(settings.sku)
     wanted = Wanted(sku, settings.mode.kind, settings.min_headroom_percent)
-    pictures = guardrail_pictures(figures) if sku is not None and figures is not None else {}
-    return guardrails_finding(figures, wanted), pictures
+    finding = guardrails_finding(figures, wanted)
+    return finding, {} if sku is None or figures is None else shown(lambda: guardrail_pictures(figures) | growth())
 
 
-def _layout(table: TableSettings, look: TableLook, *, is_stand_in: bool) -> _Found:
-    """With pictures where there is something to mend."""
-    finding = layout_finding(look.layout, wants_vorder=table.direct_lake.sku is not None and not is_stand_in)
-    return finding, {} if finding.passed else layout_pictures(look.footers, look.name)
+def _layout(table: TableSettings, look: TableLook, which: FramesOf) -> _Found:
+    """With pictures where there is something to mend. The stand-in's mirror is no place to expect V-Order at."""
+    is_read = table.direct_lake.sku is not None and which is FramesOf.SOURCE
+    finding = layout_finding(look.layout, wants_vorder=is_read)
+    return finding, {} if finding.passed else shown(lambda: layout_pictures(look))
 
 
 def _asked(

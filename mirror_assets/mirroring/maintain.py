@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from mirror_assets.delta.spark_errors import spark_errors
@@ -17,6 +15,7 @@ from mirror_assets.direct_lake.footers.mapping import ColumnNames
 from mirror_assets.direct_lake.footers.reader import FooterReader
 from mirror_assets.direct_lake.guard.plan import VacuumPlan
 from mirror_assets.direct_lake.guardrails.skus import sku_of
+from mirror_assets.direct_lake.layout.dropped import dropped_bytes
 from mirror_assets.direct_lake.maintenance.plan import maintenance_plan
 from mirror_assets.direct_lake.maintenance.retention import safe_retention
 from mirror_assets.direct_lake.maintenance.sizes import FileSizes
@@ -91,7 +90,7 @@ def _plan(work: TableWork, log: TableLog, *, rewriting: bool) -> MaintenancePlan
     wanted = MaintenanceInput(
         sizes=FileSizes(settings.target_file_bytes, settings.target_file_bytes),
         worth=worth,
-        dropped=dropped_bytes(snapshot, log) if settings.purge and rewriting else {},
+        dropped=_dropped_bytes(snapshot, log) if settings.purge and rewriting else {},
         retention=None if guard is None else safe_retention(guard),
     )
     return maintenance_plan(snapshot, wanted)
@@ -104,21 +103,9 @@ def _refuse_unsafe(work: TableWork, guard: VacuumPlan, snapshot: Snapshot) -> No
     raise VacuumRefused(str(work.name), len(guard.threatened), needs, guard.keeping(snapshot.metadata))
 
 
-def dropped_bytes(snapshot: Snapshot, log: TableLog) -> dict[str, int]:
-    """Bytes of columns that the table has no more, by file; files without any are left out.
-
-    Raises what the reader of footers raises.
-    """
+def _dropped_bytes(snapshot: Snapshot, log: TableLog) -> dict[str, int]:
     footers = FooterReader(log.uri, log.files, dictionaries=False).read(snapshot.files)
-    names = ColumnNames.of(snapshot.metadata)
-    chunks = footers.chunks
-    gone = [path for path in pc.unique(chunks["column"]).to_pylist() if names.is_dropped(path)]
-    found = chunks.filter(pc.is_in(chunks["column"], pa.array(gone, pa.string())))
-    sums = found.group_by("file").aggregate([("compressed", "sum")])
-    return {
-        footers.files[file].path: size
-        for file, size in zip(sums["file"].to_pylist(), sums["compressed_sum"].to_pylist(), strict=True)
-    }
+    return dropped_bytes(footers, ColumnNames.of(snapshot.metadata))
 
 
 def _run(

@@ -30,7 +30,7 @@ def test_a_table_that_nobody_frames_passes_and_shows_its_figures(shop: Shop) -> 
     assert found["guardrails"].metadata["smallest_sku"].value == "F2"
     assert found["guardrails"].description == "shop.orders: it fits into F2"
     assert found["layout"].metadata["vorder_percent"].value == 0
-    assert "are not V-Ordered" in (found["layout"].description or "")
+    assert found["layout"].description == "there is nothing to advise"
 
 
 def test_one_check_can_be_run_alone(shop: Shop) -> None:
@@ -66,6 +66,12 @@ def test_a_frame_whose_file_is_gone_is_an_error(shop: Shop) -> None:
     assert found.metadata["lost_files"].value == 1
 
 
+@pytest.mark.parametrize(("settings", "drawn"), [("{frames: [1]}", True), ("{frames: [1], frames_of: mirror}", False)])
+def test_what_a_frame_loads_anew_is_drawn(shop: Shop, settings: str, drawn: bool) -> None:
+    found = shop.checked(f"direct_lake: {settings}")["frames_safe"]
+    assert ({"framing_picture", "lifetimes_picture"} <= set(found.metadata)) is drawn
+
+
 def test_frames_are_read_from_exports_too(shop: Shop) -> None:
     shop.overwrite()
     shop.age(8)
@@ -90,8 +96,8 @@ def test_over_a_limit_the_mode_says_what_happens(
     assert (found.passed, found.severity.value) == (False, severity)
     assert "shop.orders: 2 files, 1 are allowed on F2" in (found.description or "")
     assert said in (found.description or "")
-    picture = str(found.metadata["use_of_limits"].value)
-    assert picture.startswith("![use of the guardrails](data:image/png;base64,iVBORw0KGgo")
+    picture = str(found.metadata["use_of_limits_picture"].value)
+    assert picture.startswith("![use of limits](data:image/png;base64,iVBORw0KGgo")
 
 
 def test_little_headroom_is_a_warning(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

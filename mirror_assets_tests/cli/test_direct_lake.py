@@ -71,7 +71,9 @@ def test_a_report_tells_all_parts(lake: Path, capsys: pytest.CaptureFixture[str]
         "Row groups by rows",
         "Columns",
         "VACUUM of",
-        "Advice",
+        "Framed once a day",
+        "Maintenance",
+        "-- no optimize: not worth it",
     ):
         assert title in shown
     assert "nearly unique floats" in shown
@@ -106,6 +108,22 @@ def test_a_report_for_machines(lake: Path, capsys: pytest.CaptureFixture[str]) -
     assert guardrails["mirror"]["figures"]["files"] == 1
 
 
+def test_maintenance_for_fabric_and_pictures(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for first in range(10, 20):
+        write_deltalake(lake, _orders(first, first + 1), mode="append")
+    asked = ["report", str(lake), "--fabric", "sales.orders", "--frame", "1", "--pictures", "drawn"]
+    assert main(["direct-lake", *asked]) == Exit.FINE
+    shown = capsys.readouterr()
+    assert "OPTIMIZE `sales`.`orders` VORDER;" in shown.out
+    assert '"schemaName": "sales"' in shown.out
+    assert "Frames, framed anew now" in shown.out
+    assert "max_row_group_size" in shown.out
+    drawn = {path.name: path.read_bytes()[1:4] for path in Path("drawn").iterdir()}
+    assert drawn == dict.fromkeys(
+        ("use_of_limits.png", "growth.png", "row_groups.png", "files.png", "framing.png", "lifetimes.png"), b"PNG"
+    )
+
+
 def test_months_are_kept_by_a_column_of_dates(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     days = pa.array([0, 20_000], pa.date32())
     write_deltalake(lake.parent / "dated", pa.table({"id": [1, 2], "day": days}), partition_by=["day"])
@@ -116,14 +134,13 @@ def test_months_are_kept_by_a_column_of_dates(lake: Path, capsys: pytest.Capture
     assert answers[0]["figures"]["least_rows"] == 2
 
 
-@pytest.mark.usefixtures("lake")
-def test_vacuum_is_safe_until_someone_needs_an_old_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_vacuum_is_safe_until_someone_needs_an_old_version(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["direct-lake", "vacuum-plan", "./orders"]) == Exit.FINE
     assert "2 files" in capsys.readouterr().out
     assert main(["direct-lake", "vacuum-plan", "./orders", "--frame", "0", "--frame", "3"]) == Exit.FAILED
     shown = capsys.readouterr().out
     assert "frame v0" in shown
-    assert "SET TBLPROPERTIES" in shown
+    assert f"ALTER TABLE delta.`{lake}` SET TBLPROPERTIES" in shown
     assert main(["direct-lake", "vacuum-plan", "./orders", "--frame", "3"]) == Exit.FINE
 
 
@@ -195,6 +212,8 @@ def test_a_folder_that_is_taken_for_a_name(tmp_path: Path, capsys: pytest.Captur
         (["guardrails", "./orders", "--sku", "F65"], "F65 is no capacity"),
         (["report", "./orders", "--columns", "nope"], "no column `nope`"),
         (["report", "./orders", "--months", "3", "--date-column", "amount"], "can't be kept by the age of `amount`"),
+        (["report", "./orders", "--fabric", "my table"], "is no name that Fabric's table maintenance takes"),
+        (["report", "./orders", "--pictures", "orders/_delta_log/00000000000000000000.json"], "File exists"),
         (["report", "orders", "--config", "missing.yaml"], "missing.yaml"),
     ],
 )

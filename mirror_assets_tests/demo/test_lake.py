@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from mirror_assets.demo.errors import NotMadeHere
-from mirror_assets.demo.lake import HISTORIES, begin_lake, build_lake, continue_lake
+from mirror_assets.demo.lake import HISTORIES, begin_lake, continue_lake
 from mirror_assets_tests.demo.conftest import MONTHS, TABLES, Demo, rows_at
 from mirror_assets_tests.demo.test_deliveries import KEYS
 
@@ -69,7 +69,7 @@ def test_somebody_elses_lake_is_left_alone(spark: SparkSession, tmp_path: Path) 
     theirs = tmp_path / "lake" / "flights"
     theirs.mkdir(parents=True)
     (theirs / "data.parquet").write_text("theirs")
-    for make in (build_lake, continue_lake):
+    for make in (begin_lake, continue_lake):
         with pytest.raises(NotMadeHere) as refused:
             make(spark, tmp_path, lambda _: None, MONTHS)
         assert refused.value.path == tmp_path / "lake"

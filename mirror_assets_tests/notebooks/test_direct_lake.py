@@ -22,7 +22,7 @@ def test_it_comes_to_pictures_and_a_decision(tmp_path: Path) -> None:
     assert "days until F2 is full" in printed
     assert "today: safe" in printed
     assert "frame v60 needs month=" in printed
-    assert "OPTIMIZE sales;" in printed
+    assert "OPTIMIZE delta.`…/sales`;" in printed
     assert "100% of the rows to load" in printed
 
 

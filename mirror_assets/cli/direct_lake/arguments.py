@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NoReturn
 
+from mirror_assets.direct_lake.maintenance.values import FabricTable
+
 _MODES = ("onelake", "sql", "sql-only")
 
 
@@ -28,6 +30,8 @@ class Request:
     months: int | None = None
     date_column: str | None = None
     partition_by: str | None = None
+    fabric: FabricTable | None = None
+    pictures: Path | None = None
     cache: Path | None = None
     no_cache: bool = False
 
@@ -100,6 +104,22 @@ def add_questions(command: argparse.ArgumentParser) -> None:
     command.add_argument("--months", type=_months, metavar="N", help="rows if only the newest months are kept")
     command.add_argument("--date-column", metavar="COLUMN", help="the column that tells a row's month")
     command.add_argument("--partition-by", metavar="COLUMN", help="files if the table were partitioned by the column")
+
+
+def add_results(command: argparse.ArgumentParser) -> None:
+    """What else a report is to give."""
+    command.add_argument(
+        "--fabric",
+        type=_fabric_table,
+        metavar="[SCHEMA.]TABLE",
+        help="plan maintenance for Fabric, with V-Order and its request's body; the table as its lakehouse names it",
+    )
+    command.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw the report's pictures there, as PNG")
+
+
+def _fabric_table(text: str) -> FabricTable:
+    schema, _, name = text.rpartition(".")
+    return FabricTable(name, schema or None)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import time
 
 from mirror_assets.cli.direct_lake.arguments import Request
 from mirror_assets.cli.direct_lake.guardrails import show_guardrails
+from mirror_assets.cli.direct_lake.pictures import draw_pictures
 from mirror_assets.cli.direct_lake.records import guardrails_record, report_record, vacuum_record
 from mirror_assets.cli.direct_lake.report import show_report
 from mirror_assets.cli.direct_lake.subject import Subject, subject_of
@@ -15,7 +16,6 @@ from mirror_assets.cli.output import show_json
 from mirror_assets.direct_lake.guardrails.fit import Verdict
 from mirror_assets.direct_lake.guardrails.skus import SKUS
 from mirror_assets.direct_lake.report.asked import Asked, Keeping, Questions
-from mirror_assets.direct_lake.report.look import TableLook
 from mirror_assets.direct_lake.report.report import table_report, vacuum_of
 
 
@@ -23,11 +23,14 @@ def report(request: Request, *, as_json: bool) -> Exit:
     """Show all that there is to say of a table."""
     subject = subject_of(request)
     sku, mode = subject.sku, subject.mode
-    found = table_report(subject.log, subject.footers(), time.time(), _asked(subject))
+    look = subject.look()
+    found = table_report(look, _asked(subject))
     if as_json:
         show_json([report_record(found, sku, mode)])
     else:
         show_report(found, sku, mode)
+    if request.pictures is not None:
+        draw_pictures(look, request.pictures)
     return Exit.FINE
 
 
@@ -45,8 +48,8 @@ def vacuum_plan(request: Request, *, as_json: bool) -> Exit:
 def guardrails(request: Request, *, as_json: bool) -> Exit:
     """Show how a table fits into capacities; it fails when it is over a limit of the one that counts."""
     subject = subject_of(request)
-    sku, mode, reader = subject.sku, subject.mode, subject.footers(dictionaries=False)
-    found = TableLook(subject.name, subject.log, reader, time.time()).guardrails
+    sku, mode = subject.sku, subject.mode
+    found = subject.look(dictionaries=False).guardrails
     if as_json:
         show_json([guardrails_record(found, sku, mode)])
     else:
@@ -64,7 +67,8 @@ def _asked(subject: Subject) -> Asked:
         keeping=_keeping(request),
         sku=subject.sku or SKUS[0],
     )
-    return Asked(subject.name, subject.readers(), questions)
+    readers = subject.readers()
+    return Asked(readers, questions, subject.maintenance(readers.mirror))
 
 
 def _keeping(request: Request) -> Keeping | None:

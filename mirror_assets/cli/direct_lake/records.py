@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mirror_assets.direct_lake.framing.values import FramingEffect, FramingPoint
 from mirror_assets.direct_lake.guard.plan import VacuumPlan
 from mirror_assets.direct_lake.guardrails.figures import TableFigures
 from mirror_assets.direct_lake.guardrails.fit import SkuFit, Use, Verdict
@@ -11,6 +12,8 @@ from mirror_assets.direct_lake.guardrails.modes import Mode
 from mirror_assets.direct_lake.guardrails.skus import SOURCE, SOURCE_DATE, Sku
 from mirror_assets.direct_lake.layout.advice import Advice
 from mirror_assets.direct_lake.layout.report import LayoutReport
+from mirror_assets.direct_lake.maintenance.values import MaintenancePlan
+from mirror_assets.direct_lake.maintenance.writers import WriterSetting
 from mirror_assets.direct_lake.questions.answer import Answer
 from mirror_assets.direct_lake.report.fitting import Fitting, Guardrails
 from mirror_assets.direct_lake.report.report import TableReport
@@ -71,6 +74,10 @@ class ReportRecord:
     types: tuple[TypeFinding, ...]
     vacuum: VacuumRecord
     answers: tuple[Answer, ...]
+    framing: tuple[FramingPoint, ...]
+    reframing: tuple[FramingEffect, ...]
+    maintenance: MaintenancePlan
+    writers: tuple[WriterSetting, ...]
 
 
 def vacuum_record(plan: VacuumPlan) -> VacuumRecord:
@@ -98,6 +105,10 @@ def report_record(report: TableReport, sku: Sku | None, mode: Mode) -> ReportRec
         types=report.types,
         vacuum=vacuum_record(report.vacuum),
         answers=report.answers,
+        framing=report.framing,
+        reframing=report.reframing,
+        maintenance=report.maintenance,
+        writers=report.writers,
     )
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mirror_assets.cli.direct_lake.framing import show_framing
 from mirror_assets.cli.direct_lake.guardrails import show_guardrails
 from mirror_assets.cli.direct_lake.vacuum import show_vacuum
 from mirror_assets.cli.direct_lake.words import known, moment, number
-from mirror_assets.cli.output import show_line, show_records
+from mirror_assets.cli.output import show_line, show_records, show_text
 from mirror_assets.direct_lake.guardrails.modes import Mode
 from mirror_assets.direct_lake.guardrails.skus import Sku
 from mirror_assets.direct_lake.layout.columns import ColumnLayout
 from mirror_assets.direct_lake.layout.histogram import Bin, Histogram
+from mirror_assets.direct_lake.layout.partitions import Partitions
 from mirror_assets.direct_lake.layout.report import LayoutReport
+from mirror_assets.direct_lake.maintenance.text import script
 from mirror_assets.direct_lake.report.report import TableReport
 
 # The largest ones; --json has all.
@@ -29,7 +32,9 @@ def show_report(report: TableReport, sku: Sku | None, mode: Mode) -> None:
     show_vacuum(report.vacuum, report.name)
     _show_types(report)
     _show_answers(report)
+    show_framing(report.framing, report.reframing)
     _show_advice(report)
+    show_text("Maintenance", script(report.maintenance))
 
 
 def _show_table(report: TableReport) -> None:
@@ -39,12 +44,21 @@ def _show_table(report: TableReport) -> None:
         ("files", f"{figures.files:,}, {figures.bytes:,} bytes"),
         ("row groups", known(figures.row_groups)),
         ("rows", f"{known(figures.rows)}, and {known(figures.hidden_rows)} hidden by deletion vectors"),
-        ("partitions", f"{len(layout.partitions.each):,}" if layout.partitions.columns else "not partitioned"),
+        ("partitions", _partitions(layout.partitions)),
+        ("written by", ", ".join(f"{name} ({files:,} files)" for name, files in layout.writers.items())),
         ("V-Ordered", f"{layout.vorder.files:,} files, {layout.vorder.rows_share:.0f} % of the rows"),
         ("bytes of dropped columns", f"{layout.dropped_bytes:,}"),
         ("growth per day", _growth(report)),
     ]
     show_records(report.name, ("", "found"), rows)
+
+
+def _partitions(found: Partitions) -> str:
+    if not found.columns or not found.each:
+        return "not partitioned" if not found.columns else "none yet"
+    files = [one.files for one in found.each]
+    skew = "" if found.skew is None else f"; the largest has {found.skew:,.1f} times the median's bytes"
+    return f"{len(files):,} by {', '.join(found.columns)}, of {min(files):,} to {max(files):,} files{skew}"
 
 
 def _growth(report: TableReport) -> str:
@@ -101,6 +115,8 @@ def _show_answers(report: TableReport) -> None:
 def _show_advice(report: TableReport) -> None:
     rows = [(one.topic.value, one.found, one.do) for one in report.advice]
     _show_if_any("Advice", ("about", "found", "do"), rows)
+    settings = [(one.statement, one.effect) for one in report.writers]
+    _show_if_any("Settings for writers", ("setting", "what it does"), settings)
 
 
 def _show_if_any(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from mirror_assets.cli.direct_lake.arguments import Request
 from mirror_assets.cli.output import note
 from mirror_assets.config import Config, ConfigMissing, DirectLakeMode, TableSettings, TableUnknown, load_config
 from mirror_assets.direct_lake.footers.cache import FooterCache
 from mirror_assets.direct_lake.footers.reader import FooterReader
+from mirror_assets.direct_lake.guard.needs import Mirror
 from mirror_assets.direct_lake.guardrails.modes import Mode
 from mirror_assets.direct_lake.guardrails.skus import Sku, sku_of
+from mirror_assets.direct_lake.maintenance.sizes import FileSizes, sizes_for
+from mirror_assets.direct_lake.maintenance.values import Dialect, MaintenanceInput, Unpublished, Worth
 from mirror_assets.direct_lake.report.asked import Readers
 from mirror_assets.direct_lake.report.cache import cache_folder
+from mirror_assets.direct_lake.report.look import TableLook
+from mirror_assets.direct_lake.sql import quoted
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.readers import frames_of, source_readers
-
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 @dataclass(frozen=True)
@@ -60,11 +64,37 @@ class Subject:
         known = source_readers(self.config, self.settings, self.log, _manifest(self.config, self.settings))
         return Readers((*named, *known.frames), known.mirror, asked.retain_hours)
 
-    def footers(self, *, dictionaries: bool = True) -> FooterReader:
-        """What reads the table's footers, with the cache that was asked for."""
+    def look(self, *, dictionaries: bool = True) -> TableLook:
+        """A look at the table now, with the cache of footers that was asked for."""
         root = self.request.cache or cache_folder()
         cache = None if self.request.no_cache else FooterCache.of(root, self.log.uri)
-        return FooterReader(self.log.uri, self.log.files, cache, dictionaries)
+        return TableLook(
+            self.name, self.log, FooterReader(self.log.uri, self.log.files, cache, dictionaries), time.time()
+        )
+
+    def maintenance(self, mirror: Mirror | None) -> MaintenanceInput:
+        """What a plan of maintenance goes by, but for what footers and the guard find."""
+        fabric, sku = self.request.fabric, self.sku
+        return MaintenanceInput(
+            dialect=Dialect.DELTA if fabric is None else Dialect.FABRIC,
+            fabric=fabric,
+            table=None if fabric is None else ".".join(quoted(part) for part in (fabric.schema, fabric.name) if part),
+            sizes=self._sizes(),
+            worth=Worth(max_files=None if sku is None else sku.files),
+            unpublished=None if mirror is None else self._unpublished(mirror),
+        )
+
+    def _sizes(self) -> FileSizes:
+        """Those of the settings; else Fabric's, which follow the table's size, or Delta's."""
+        if self.settings is not None:
+            target = self.settings.maintenance.target_file_bytes
+            return FileSizes(target, target)
+        if self.request.fabric is None:
+            return FileSizes()
+        return sizes_for(sum(file.bytes for file in self.log.snapshot().files))
+
+    def _unpublished(self, mirror: Mirror) -> Unpublished:
+        return Unpublished(mirror.covered, self.log.newest(), f"mirror-assets run --table {self.name}")
 
 
 def subject_of(request: Request) -> Subject:
@@ -82,8 +112,8 @@ def subject_of(request: Request) -> Subject:
 
 
 def _address(path: str) -> str:
-    """The path or URI, absolute: statements are told by it, and Spark's take no other."""
-    return path if _SCHEME.match(path) else str(Path(path).absolute())
+    """Paths of this machine are whole in statements that are run elsewhere."""
+    return path if urlsplit(path).scheme else str(Path(path).absolute())
 
 
 def _manifest(config: Config, table: TableSettings) -> Manifest | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone, tzinfo
 
 from mirror_assets.direct_lake.framing.values import Maintenance, Mark
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.values import LoggedCommit, Snapshot
+from mirror_assets.direct_lake.time_travel.resolve import committed_by
 
 # Of a VACUUM's two commits the second says that it is done; Spark and delta-rs write the same words.
 _MARKED = {
@@ -71,13 +71,19 @@ def read_history(log: TableLog, first: int | None = None, last: int | None = Non
     Raises LogGap for a version that is gone.
     """
     end = log.newest() if last is None else last
-    begin = _unbroken(log.versions(), end) if first is None else first
+    begin = _unbroken(log, end) if first is None else first
     return History(log.snapshot(begin), log.commits(begin + 1, end))
 
 
-def _unbroken(versions: Sequence[int], end: int) -> int:
-    """The first version from which each one up to the end is there."""
-    there, begin = set(versions), end
-    while begin - 1 in there:
+def recent_history(log: TableLog, since_ms: int) -> History:
+    """From the version that was the newest at `since_ms` (since 1970) on, or as far back as no commit is missing."""
+    newest_then, unbroken = committed_by(log, since_ms), _unbroken(log, log.newest())
+    return read_history(log, unbroken if newest_then is None else max(newest_then, unbroken))
+
+
+def _unbroken(log: TableLog, end: int) -> int:
+    """The first version behind which each commit up to the end is there."""
+    there, logged, begin = set(log.versions()), set(log.logged()), end
+    while begin in logged and begin - 1 in there:
         begin -= 1
     return begin

@@ -43,8 +43,12 @@ class Advice:
 
 
 def advice(report: LayoutReport) -> tuple[Advice, ...]:
-    """All that there is to say of the layout, what weighs most first; nothing when it is fine."""
-    found = (rule(report) for rule in _RULES)
+    """All that there is to say of the layout, what weighs most first; nothing when it is fine.
+
+    How the rows of a table below a million lie in its files makes no difference: Direct Lake reads them in one go.
+    """
+    rules = _RULES if report.rows >= _MILLION else [rule for rule in _RULES if rule in _OF_ANY_TABLE]
+    found = (rule(report) for rule in rules)
     return tuple(one for one in found if one is not None)
 
 
@@ -66,7 +70,7 @@ def _large_files(report: LayoutReport) -> Advice | None:
 
 def _row_groups(report: LayoutReport) -> Advice | None:
     small = report.row_groups.below(_MILLION)
-    if report.rows < _MILLION or small.count < 2 or 2 * small.total <= report.rows:
+    if small.count < 2 or 2 * small.total <= report.rows:
         return None
     found = f"{small.count:,} of {report.row_groups.count:,} row groups have less than 1 million rows"
     do = "have OPTIMIZE, and writers, make groups of 1 to 16 million, like parquet.block.row.count.limit = 8000000"
@@ -133,3 +137,5 @@ _RULES: tuple[Callable[[LayoutReport], Advice | None], ...] = (
     _dropped,
     _large_files,
 )
+# What counts files is about the capacity's limits and the time to open them, however small they are.
+_OF_ANY_TABLE = (_small_files, _partitions)

@@ -23,6 +23,8 @@ def plan_vacuum(
     if safe is None:
         return (LeftOut(StepKind.VACUUM, "nobody asked the retention guard how long files are needed"),)
     kept = max(kept_seconds(snapshot), safe.seconds if safe.statement else 0.0)
+    if safe.statement is None and safe.files == 0:
+        return (LeftOut(StepKind.VACUUM, "no file is old enough to go"),)
     if kept < safe.seconds:
         return (LeftOut(StepKind.VACUUM, f"{_FILES} is below the {_hours(safe.seconds)} that are needed"),)
     if rewrites and kept < _REFRAMED:

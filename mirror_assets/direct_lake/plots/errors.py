@@ -15,3 +15,13 @@ class PlotsMissing(SettingError):
             "matplotlib is not installed, so no picture can be drawn.",
             "pip install 'mirror-assets[plots]', then run again.",
         )
+
+
+class PicturesUnwritable(SettingError):
+    """The folder that pictures are to be drawn in can't be written."""
+
+    code = ErrorCode.PICTURES_UNWRITABLE
+
+    def __init__(self, folder: str, why: str) -> None:
+        self.folder, self.why = folder, why
+        super().__init__(f"pictures can't be written to {folder}: {why}.", "name a folder that this user may write.")

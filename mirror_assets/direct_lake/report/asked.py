@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from mirror_assets.direct_lake.guard.frames import Frame
 from mirror_assets.direct_lake.guard.needs import Mirror
 from mirror_assets.direct_lake.guardrails.skus import SKUS, Sku
+from mirror_assets.direct_lake.maintenance.values import MaintenanceInput
 
 # The smallest capacity: what fits into it fits into all.
 _SMALLEST = SKUS[0]
-# How far back growth is looked at, unless another time is asked for.
-GROWTH_DAYS = 7.0
 
 
 @dataclass(frozen=True)
@@ -48,12 +47,8 @@ class Questions:
 
 @dataclass(frozen=True)
 class Asked:
-    """All that is asked. `name` is how the table is called, None: by its address.
+    """All that is asked; of `maintenance`, what the report itself finds (dropped columns, retention) is left empty."""
 
-    `growth_days` is how far back the log is looked at for the growth per day.
-    """
-
-    name: str | None = None
     readers: Readers = field(default_factory=Readers)
     questions: Questions = field(default_factory=Questions)
-    growth_days: float = GROWTH_DAYS
+    maintenance: MaintenanceInput = field(default_factory=MaintenanceInput)

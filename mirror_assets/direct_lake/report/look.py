@@ -9,31 +9,35 @@ from functools import cached_property
 from mirror_assets.direct_lake.footers.footers import Footers
 from mirror_assets.direct_lake.footers.mapping import ColumnNames
 from mirror_assets.direct_lake.footers.reader import FooterReader
+from mirror_assets.direct_lake.framing.history import History, recent_history
 from mirror_assets.direct_lake.guardrails.figures import measure
 from mirror_assets.direct_lake.guardrails.growth import growth
 from mirror_assets.direct_lake.guardrails.mirror import predicted_mirror
 from mirror_assets.direct_lake.guardrails.window import recent_window
+from mirror_assets.direct_lake.layout.dropped import dropped_bytes
 from mirror_assets.direct_lake.layout.report import LayoutReport, layout_report
-from mirror_assets.direct_lake.report.asked import GROWTH_DAYS
 from mirror_assets.direct_lake.report.fitting import Fitting, Guardrails
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.types import TypeFinding, TypeLint
 
 _DAY_MS = 86_400_000
+# How far back growth and framing are looked at, unless another time is asked for.
+_RECENT_DAYS = 7.0
 
 
 @dataclass(frozen=True)
 class TableLook:
     """A table's newest version at `now` (seconds since 1970); `reader` reads footers of the log's table.
 
-    Its growth is that of the last `growth_days`. What it tells raises what the log and the reader of footers raise.
+    Growth and framing are those of the last `recent_days`. What it tells raises what the log and the reader of footers
+    raise.
     """
 
     name: str
     log: TableLog
     reader: FooterReader
     now: float
-    growth_days: float = GROWTH_DAYS
+    recent_days: float = _RECENT_DAYS
 
     @cached_property
     def footers(self) -> Footers:
@@ -48,11 +52,20 @@ class TableLook:
     @cached_property
     def guardrails(self) -> Guardrails:
         """It, and its mirror as it will be, against every capacity."""
-        now_ms = round(self.now * 1000)
-        window = recent_window(self.log, now_ms - round(self.growth_days * _DAY_MS), now_ms)
+        window = recent_window(self.log, self._since_ms, round(self.now * 1000))
         figures = measure(self.name, self.log.snapshot(), self.footers, growth(window))
         mirror = predicted_mirror(figures)
         return Guardrails(Fitting.of(figures), None if mirror is None else Fitting.of(mirror))
+
+    @cached_property
+    def history(self) -> History:
+        """What the last days did to it."""
+        return recent_history(self.log, self._since_ms)
+
+    @cached_property
+    def dropped_bytes(self) -> dict[str, int]:
+        """Bytes of columns that it has no more, by file; files without any are left out."""
+        return dropped_bytes(self.footers, ColumnNames.of(self.log.snapshot().metadata))
 
     def types(self, one_side: Sequence[str] = ()) -> tuple[TypeFinding, ...]:
         """What Direct Lake can't load; `one_side` as in TypeLint. Raises ColumnUnknown."""
@@ -66,3 +79,7 @@ class TableLook:
             rows=self.guardrails.table.figures.rows,
         )
         return lint.findings()
+
+    @property
+    def _since_ms(self) -> int:
+        return round(self.now * 1000) - round(self.recent_days * _DAY_MS)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 
-from mirror_assets.direct_lake.footers.reader import FooterReader
+from mirror_assets.direct_lake.framing.effect import framing_effect
+from mirror_assets.direct_lake.framing.series import framing_series
+from mirror_assets.direct_lake.framing.values import FramingEffect, FramingPoint
+from mirror_assets.direct_lake.guard.frames import Frame
 from mirror_assets.direct_lake.guard.plan import VacuumPlan, plan_vacuum
 from mirror_assets.direct_lake.layout.advice import Advice, advice
 from mirror_assets.direct_lake.layout.report import LayoutReport
+from mirror_assets.direct_lake.maintenance.plan import maintenance_plan
+from mirror_assets.direct_lake.maintenance.retention import safe_retention
+from mirror_assets.direct_lake.maintenance.values import MaintenancePlan
+from mirror_assets.direct_lake.maintenance.writers import WriterSetting
 from mirror_assets.direct_lake.questions.answer import Answer
 from mirror_assets.direct_lake.report.answers import answers_of
 from mirror_assets.direct_lake.report.asked import Asked, Readers
 from mirror_assets.direct_lake.report.fitting import Guardrails
 from mirror_assets.direct_lake.report.look import TableLook
+from mirror_assets.direct_lake.report.writing import settings_for_writers
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.types import TypeFinding
 
@@ -22,7 +31,10 @@ from mirror_assets.direct_lake.types import TypeFinding
 class TableReport:
     """A table at its newest version, committed at `timestamp_ms` (since 1970), as looked at `now` (in seconds).
 
-    `advice` is what its layout calls for, what weighs most first; `types` what Direct Lake can't load.
+    `advice` is what its layout calls for, what weighs most first; `types` what Direct Lake can't load. `framing` is
+    what a model loads that is framed after each of the last days with a commit, `reframing` what those with the frames
+    that were asked about load when they are framed now. `writers` are settings for larger files and row groups, where
+    advice calls for them.
     """
 
     name: str
@@ -36,36 +48,57 @@ class TableReport:
     types: tuple[TypeFinding, ...]
     vacuum: VacuumPlan
     answers: tuple[Answer, ...]
+    framing: tuple[FramingPoint, ...]
+    reframing: tuple[FramingEffect, ...]
+    maintenance: MaintenancePlan
+    writers: tuple[WriterSetting, ...]
 
 
-def table_report(log: TableLog, reader: FooterReader, now: float, asked: Asked | None = None) -> TableReport:
-    """The report at `now` (seconds since 1970); `reader` reads footers of the log's table.
+def table_report(look: TableLook, asked: Asked | None = None) -> TableReport:
+    """The report.
 
-    Raises FrameRefused, ColumnUnknown, NotADate, SchemaUnreadable, PropertyUnreadable (SettingError), LiveFileMissing
-    and FooterUnreadable (StopError), CacheUnusable (SettingError), and what the log raises.
+    Raises FrameRefused, ColumnUnknown, NotADate, SchemaUnreadable, PropertyUnreadable, FabricNameRefused, CacheUnusable
+    (SettingError), LiveFileMissing and FooterUnreadable (StopError), and what the log raises.
     """
-    asked = asked or Asked()
-    snapshot, name = log.snapshot(), asked.name or log.uri
-    vacuum = vacuum_of(log, now, asked.readers)
-    look = TableLook(name, log, reader, now, asked.growth_days)
+    asked, log, now = asked or Asked(), look.log, look.now
+    snapshot, vacuum = log.snapshot(), vacuum_of(log, now, asked.readers)
+    advised, maintenance = advice(look.layout), _maintenance(look, asked)
     return TableReport(
-        name=name,
+        name=look.name,
         uri=log.uri,
         version=snapshot.version,
         timestamp_ms=snapshot.timestamp_ms,
         now=now,
         guardrails=look.guardrails,
         layout=look.layout,
-        advice=advice(look.layout),
+        advice=advised,
         types=look.types(asked.questions.one_side),
         vacuum=vacuum,
         answers=tuple(answers_of(log, look.footers, look.layout, asked.questions, _day(now))),
+        framing=framing_series(look.history, look.history.daily_versions()),
+        reframing=tuple(_reframing(log, asked.readers.frames)),
+        maintenance=maintenance,
+        writers=settings_for_writers(maintenance.table, advised, asked.maintenance, look.layout.writers),
     )
 
 
 def vacuum_of(log: TableLog, now: float, readers: Readers) -> VacuumPlan:
     """The plan of a VACUUM at `now`, for these readers. Raises FrameRefused, PropertyUnreadable."""
     return plan_vacuum(log, now, readers.frames, readers.mirror, readers.retain_hours)
+
+
+def _reframing(log: TableLog, frames: Iterable[Frame]) -> Iterator[FramingEffect]:
+    """Of frames that can still be put together."""
+    framed = {frame.version for frame in frames}.intersection(log.versions())
+    for snapshot in log.snapshots(framed):
+        yield framing_effect(snapshot, log.snapshot())
+
+
+def _maintenance(look: TableLook, asked: Asked) -> MaintenancePlan:
+    """VACUUM is planned as the table's properties have it, whatever RETAIN was asked about."""
+    guard = vacuum_of(look.log, look.now, replace(asked.readers, retain_hours=None))
+    wanted = replace(asked.maintenance, dropped=look.dropped_bytes, retention=safe_retention(guard))
+    return maintenance_plan(look.log.snapshot(), wanted)
 
 
 def _day(now: float) -> date:

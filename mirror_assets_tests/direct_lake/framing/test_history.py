@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.delta.errors import LogGap
 from mirror_assets.direct_lake.framing.effect import framing_effect
-from mirror_assets.direct_lake.framing.history import read_history
+from mirror_assets.direct_lake.framing.history import read_history, recent_history
 from mirror_assets.direct_lake.framing.series import framing_series
 from mirror_assets.direct_lake.framing.values import Maintenance
 from mirror_assets.direct_lake.table.log import TableLog
@@ -53,6 +53,14 @@ def test_a_cleaned_log_begins_at_its_checkpoint(table: Path) -> None:
     history = read_history(TableLog(str(table)))
     assert (history.first, history.last) == (3, 7)
     assert len(framing_series(history, history.every_version())) == 4
+
+
+def test_a_commit_that_only_a_checkpoint_replaces_is_where_it_begins(table: Path) -> None:
+    """Version 3 can be put together, and so can all before it; but nothing tells what its commit did."""
+    commit_file(table, 3).unlink()
+    log = TableLog(str(table))
+    assert read_history(log).first == recent_history(log, 0).first == 3
+    assert recent_history(log, log.time_ms(6)).first == 6
 
 
 def test_a_hole_is_not_read_over(table: Path) -> None:

@@ -100,12 +100,25 @@ def test_dictionaries_that_grew_too_large(fine: LayoutReport) -> None:
     assert _topics(replace(fine, columns=(flags,))) == []
 
 
-def test_a_table_of_many_small_loads(tmp_path: Path) -> None:
-    for _ in range(12):
+def _loaded(path: Path, loads: int, rows: int) -> LayoutReport:
+    """A table of so many loads of numbers that all differ, with dictionaries that soon are too large."""
+    writer = WriterProperties(dictionary_page_size_limit=1_000, data_page_row_count_limit=rows // 30)
+    for _ in range(loads):
         write_deltalake(
-            tmp_path,
-            pa.table({"x": [i / 7 for i in range(3_000)]}),
-            mode="append",
-            writer_properties=WriterProperties(dictionary_page_size_limit=1_000, data_page_row_count_limit=100),
+            path, pa.table({"x": pa.array(range(rows), pa.float64())}), mode="append", writer_properties=writer
         )
-    assert _topics(report(tmp_path)) == [Topic.SMALL_FILES, Topic.VORDER, Topic.DICTIONARIES]
+    return report(path)
+
+
+def test_a_table_of_many_small_loads(tmp_path: Path) -> None:
+    assert _topics(_loaded(tmp_path / "million", 12, 84_000)) == [
+        Topic.SMALL_FILES,
+        Topic.ROW_GROUPS,
+        Topic.VORDER,
+        Topic.DICTIONARIES,
+    ]
+
+
+def test_of_a_small_table_only_the_number_of_files_matters(tmp_path: Path) -> None:
+    assert _topics(_loaded(tmp_path / "many", 12, 3_000)) == [Topic.SMALL_FILES]
+    assert _topics(_loaded(tmp_path / "few", 2, 3_000)) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -18,9 +19,10 @@ from mirror_assets.direct_lake.guard.frames import Frame
 from mirror_assets.direct_lake.guard.needs import Mirror, Need
 from mirror_assets.direct_lake.guardrails.fit import Limit, Verdict
 from mirror_assets.direct_lake.guardrails.skus import sku_of
-from mirror_assets.direct_lake.layout.advice import Topic
+from mirror_assets.direct_lake.maintenance.values import MaintenanceInput, StepKind, Unpublished
 from mirror_assets.direct_lake.report.asked import Asked, Keeping, Questions, Readers
 from mirror_assets.direct_lake.report.cache import cache_folder
+from mirror_assets.direct_lake.report.look import TableLook
 from mirror_assets.direct_lake.report.report import TableReport, table_report
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.types import Rule
@@ -37,8 +39,12 @@ def _sales(first: int, last: int, day: date = date(2026, 3, 1)) -> pa.Table:
 
 
 def _of(path: Path, asked: Asked | None = None, now: float | None = None) -> TableReport:
+    return table_report(_look(path, now), asked)
+
+
+def _look(path: Path, now: float | None = None) -> TableLook:
     log = TableLog(str(path))
-    return table_report(log, FooterReader(log.uri, log.files), time.time() if now is None else now, asked)
+    return TableLook(str(path), log, FooterReader(log.uri, log.files), time.time() if now is None else now)
 
 
 @pytest.fixture
@@ -68,18 +74,49 @@ def test_its_parts_agree(sales: Path) -> None:
     assert found.guardrails.mirror is not None
     assert found.guardrails.mirror.figures.rows == 20
     assert {finding.column: finding.rule for finding in found.types} == {"price": Rule.NAN, "photo": Rule.BINARY}
-    assert [one.topic for one in found.advice] == [Topic.VORDER]
+    assert found.advice == ()
     assert found.vacuum.is_safe
     assert found.vacuum.deleted == ()
 
 
 def test_readers_and_the_clock_are_given_to_the_plan(sales: Path) -> None:
     readers = Readers((Frame("model", 1),), Mirror(1))
-    found = _of(sales, Asked("sales", readers), time.time() + _WEEK + 60).vacuum
+    found = _of(sales, Asked(readers), time.time() + _WEEK + 60).vacuum
     assert len(found.deleted) == len(found.threatened) == 2
     assert {need for file in found.threatened for need in file.needed_by} == {Need("model", 1), Need("mirror", 3)}
     told = _of(sales, Asked(readers=Readers((Frame("model", 1),), retain_hours=0)), time.time() + 60).vacuum
     assert len(told.threatened) == 2
+
+
+def test_what_framing_loads_by_day_and_for_each_frame(sales: Path) -> None:
+    day = 86_400
+    for version, days_ago in enumerate((9, 2, 1, 1)):
+        _dated(commit_file(sales, version), _NOW - days_ago * day)
+    found = table_report(_look(sales, _NOW), Asked(Readers((Frame("model", 1), Frame("model", 3)))))
+    assert [(point.effect.first, point.effect.last) for point in found.framing] == [(0, 1), (1, 3)]
+    assert [point.effect.reloaded.rows for point in found.framing] == [10, 10]
+    assert [(effect.first, effect.dropped.rows) for effect in found.reframing] == [(1, 10), (3, 0)]
+
+
+def test_maintenance_publishes_first_and_keeps_what_readers_need(sales: Path) -> None:
+    for first in range(100, 200, 10):
+        write_deltalake(sales, _sales(first, first + 10), mode="append", partition_by=["day"])
+    asked = Asked(
+        Readers((Frame("model", 1),), Mirror(12)), maintenance=MaintenanceInput(unpublished=Unpublished(12, 13, "run"))
+    )
+    fresh = _of(sales, asked).maintenance
+    assert [step.kind for step in fresh.steps] == [StepKind.PUBLISH, StepKind.OPTIMIZE]
+    late = _of(sales, asked, time.time() + 8 * 86_400)
+    assert [step.kind for step in late.maintenance.steps][-2:] == [StepKind.RETENTION, StepKind.VACUUM]
+    assert late.maintenance.steps[-2].statement == late.vacuum.statement
+
+
+def test_maintenance_goes_by_the_tables_properties_whatever_retain_is_asked_about(sales: Path) -> None:
+    found = _of(sales, Asked(Readers(retain_hours=0)), time.time() + 60)
+    assert len(found.vacuum.deleted) == 2
+    assert {left.kind: left.why for left in found.maintenance.left_out}[
+        StepKind.VACUUM
+    ] == "no file is old enough to go"
 
 
 def test_guardrails_of_each_capacity(sales: Path) -> None:
@@ -95,7 +132,7 @@ def test_growth_is_that_of_the_days_asked_for(sales: Path) -> None:
     for version in range(4):
         commit = commit_file(sales, version)
         _dated(commit, _NOW - (4 - version) * day)
-    near, far = (_of(sales, Asked(growth_days=days), _NOW).guardrails.table.figures.growth for days in (1.5, 30.0))
+    near, far = (replace(_look(sales, _NOW), recent_days=days).guardrails.table.figures.growth for days in (1.5, 30.0))
     assert near is not None
     assert far is not None
     assert near.rows is not None
@@ -136,10 +173,10 @@ def test_touched_partitions_are_those_of_commits_that_are_left(sales: Path) -> N
 def test_a_second_report_reads_no_footer(sales: Path, tmp_path: Path) -> None:
     log = TableLog(str(sales))
     reader = FooterReader(log.uri, log.files, FooterCache.of(tmp_path / "cache", log.uri))
-    first = table_report(log, reader, _NOW)
+    first = table_report(TableLook(log.uri, log, reader, _NOW))
     for file in sales.rglob("*.parquet"):
         file.write_bytes(b"")
-    again = table_report(log, reader, _NOW)
+    again = table_report(TableLook(log.uri, log, reader, _NOW))
     assert again == first
     with pytest.raises(LiveFileMissing):
         _missing(sales)
