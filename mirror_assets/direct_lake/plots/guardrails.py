@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mirror_assets.direct_lake.guardrails.skus import GB
-from mirror_assets.direct_lake.plots.figure import BAD, CAUTION, GOOD, INK, counted, new_figure, nothing, png
+from mirror_assets.direct_lake.plots.figure import BAD, CAUTION, GOOD, INK, counted, new_figure, nothing, png, sized
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,4 +74,4 @@ def _words(use: LimitUse) -> str:
 
 
 def _amount(amount: float, use: LimitUse) -> str:
-    return f"{amount / GB:.3g} GB" if use.in_bytes else counted(amount)
+    return sized(amount) if use.in_bytes else counted(amount)
