@@ -9,12 +9,12 @@ from mirror_assets.delta.actions import Metadata
 from mirror_assets.delta.retention import Retention
 from mirror_assets.direct_lake.guard.errors import FrameRefused
 from mirror_assets.direct_lake.guard.frames import Frame
-from mirror_assets.direct_lake.guard.needs import Mirror, Need, Needs, needs_of
+from mirror_assets.direct_lake.guard.needs import Mirror, Need, Needs, needs_of, paths_of
 from mirror_assets.direct_lake.guard.readable import oldest_readable
 from mirror_assets.direct_lake.guard.vacuum import Expiring, effective_retention, expiring_files
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.paths import is_absolute
-from mirror_assets.direct_lake.table.values import StoredFile
+from mirror_assets.direct_lake.table.values import Snapshot, StoredFile
 
 # The statement holds for a day at least: nobody runs it the moment that it is printed.
 _MARGIN_SECONDS = 86_400
@@ -91,6 +91,7 @@ def plan_vacuum(
     needs = needs_of(log, frames, mirror, stored)
     lost = _needed(needs, (path for path in needs.files if path not in stored and not is_absolute(path)))
     expiring = expiring_files(snapshot, log.listing())
+    _add_live(needs, snapshot, expiring)
     retention = effective_retention(snapshot, retain_hours)
     before_ms = _ms(now) - _ms(retention)
     deleted = tuple(one.file for one in expiring if one.since_ms < before_ms)
@@ -114,6 +115,12 @@ def plan_vacuum(
         resume_until=None if committed is None else committed + kept.first.seconds,
         statement=_statement(kept, max(least or 0.0, now - (committed or now))),
     )
+
+
+def _add_live(needs: Needs, snapshot: Snapshot, expiring: Iterable[Expiring]) -> None:
+    """What VACUUM takes for no file of the table, though it is one: everybody needs that."""
+    live = frozenset(paths_of(snapshot.files))
+    needs.add((one.file.path for one in expiring if one.file.path in live), Need("table", snapshot.version))
 
 
 def _refuse_ahead(log: TableLog, frames: Iterable[Frame], mirror: Mirror | None) -> None:

@@ -184,3 +184,16 @@ def test_the_statement_for_later_names_a_property_even_when_nothing_can_expire(l
     assert plan.keeping(snapshot.metadata).endswith(
         "SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval 14 days')"
     )
+
+
+def test_live_files_that_vacuum_would_take_are_needed_by_the_table(tmp_path: Path) -> None:
+    """By a path that Spark's VACUUM doesn't know them by, as delta-rs writes it; no frame, no mirror."""
+    write_deltalake(tmp_path, pa.table({"id": [1], "größe": ["a b"]}), partition_by=["größe"])
+    log = TableLog(str(tmp_path))
+    (live,) = log.snapshot().files
+    plan = plan_vacuum(log, live.modified_ms / 1000 + 8 * 86_400)
+    assert [(file.path, file.needed_by) for file in plan.threatened] == [(live.path, (Need("table", 0),))]
+    assert not plan.is_safe
+    DeltaTable(tmp_path).create_checkpoint()
+    commit_file(tmp_path, 0).unlink()
+    assert plan_vacuum(TableLog(str(tmp_path)), plan.now).threatened == plan.threatened
