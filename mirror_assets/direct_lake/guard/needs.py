@@ -13,6 +13,9 @@ from mirror_assets.direct_lake.guard.frames import Frame
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Tombstone
 
+MIRROR = "mirror"
+"""The reader that begins anew when its files are gone, unlike a model, which goes on with those that it has framed."""
+
 
 class Reads(str, Enum):
     """How the mirror finds changes, which tells the files that it needs of a commit."""
@@ -81,7 +84,7 @@ def _add_frames(needs: Needs, log: TableLog, frames: tuple[Frame, ...], known: f
         need = Need(frame.reader, frame.version)
         if frame.version in there:
             whole[frame.version].append(need)
-        elif frame.files is None:
+        elif not frame.files:
             needs.gone.add(need)
         needs.add((_spelled(path, known) for path in frame.files or ()), need)
     for snapshot in log.snapshots(whole):
@@ -99,9 +102,9 @@ def _add_mirror(needs: Needs, log: TableLog, mirror: Mirror) -> None:
     logged, newest = set(log.logged()), log.newest()
     gap = next((version for version in range(mirror.covered + 1, newest + 1) if version not in logged), None)
     if gap is not None:
-        needs.gone.add(Need("mirror", gap))
+        needs.gone.add(Need(MIRROR, gap))
     for commit in log.commits(mirror.covered + 1, newest if gap is None else gap - 1):
-        needs.add(_OF_COMMIT[mirror.reads](commit), Need("mirror", commit.version))
+        needs.add(_OF_COMMIT[mirror.reads](commit), Need(MIRROR, commit.version))
 
 
 def _of_feed(commit: LoggedCommit) -> Iterable[str]:
