@@ -79,12 +79,13 @@ def _text(path: Path) -> str:
 def _mirror(config: Config, table: TableSettings, log: TableLog, manifest: Manifest | None) -> Mirror | None:
     """What has yet to be read, by the mirror or by the history, whichever is further behind.
 
-    Where the source has fewer commits than are covered, it is another table by now, of which nothing is needed.
+    Where the source has fewer commits than one of them has covered, it is another table by now, of which that one needs
+    nothing.
     """
     mirrored = None if manifest is None else manifest.loading.key.last if manifest.loading else manifest.covered
     kept = _kept(config, table)
-    covered = [version for version in (mirrored, kept) if version is not None]
-    if not covered or max(covered) > log.newest():
+    covered = [version for version in (mirrored, kept) if version is not None and version <= log.newest()]
+    if not covered:
         return None
     return Mirror(min(covered), _READS[table.changes] if kept is None else Reads.ANY)
 
