@@ -12,7 +12,6 @@ from mirror_assets.delta.points import Point, TimePoint, VersionPoint
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.time_travel.errors import PointBeyond
 
-_SINCE_VERSION = "delta.inCommitTimestampEnablementVersion"
 _SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
 
 
@@ -62,11 +61,11 @@ def committed_by(log: TableLog, time_ms: int) -> int | None:
 
 def _candidates(log: TableLog, versions: Sequence[int], time_ms: int) -> Sequence[int]:
     """Versions among which times ascend: in-commit timestamps may begin behind those of older commits' files."""
-    properties = log.snapshot().metadata.configuration
-    if _SINCE_VERSION not in properties:
+    metadata = log.snapshot().metadata
+    began = metadata.in_commit_since
+    if not began:
         return versions
-    began = int(properties[_SINCE_VERSION])
-    newer = time_ms >= int(properties[_SINCE_TIME])
+    newer = time_ms >= int(metadata.configuration[_SINCE_TIME])
     return [version for version in versions if (version >= began) is newer]
 
 
