@@ -94,8 +94,8 @@ class TableLog:
     def time_ms(self, version: int) -> int:
         """When the version was made, in ms since 1970, by the clock that Delta goes by. Raises LogGap.
 
-        That is its in-commit timestamp from where the table has them on, else when its commit file was written, at least 1 ms
-        after the one before. A version of which only a checkpoint is left is as old as that.
+        That is its in-commit timestamp from where the table has them on, else when its commit file was written, at
+        least 1 ms after the one before. A version of which only a checkpoint is left is as old as that.
         """
         return self._dated(version, self._newest.metadata)
 
@@ -116,7 +116,7 @@ class TableLog:
 
     @cached_property
     def _log(self) -> LogFiles:
-        return LogFiles.of(self.files.listed(_LOG))
+        return LogFiles.of(file for file in self.files.listed(_LOG) if file.path.count("/") == 1)
 
     @cached_property
     def _paths(self) -> TablePaths:

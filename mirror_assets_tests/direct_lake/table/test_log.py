@@ -170,6 +170,18 @@ def test_in_commit_timestamps_count_from_where_they_were_switched_on_last(tmp_pa
     assert [committed_by(log, at) for at in (999, 2_500, 9_000)] == [None, 1, 2]
 
 
+def test_files_in_folders_of_the_log_are_no_commits(tmp_path: Path) -> None:
+    """Copies that someone keeps there; Delta lists the log's folder alone."""
+    path = _history(tmp_path / "t")
+    files = TableLog(str(path)).snapshot(1).files
+    backup = path / "_delta_log" / "backup"
+    backup.mkdir()
+    (backup / commit_file(path, 1).name).write_text(json.dumps(info()))
+    (backup / commit_file(path, 9).name).write_text(json.dumps(info()))
+    log = TableLog(str(path))
+    assert (log.newest(), log.snapshot(1).files) == (7, files)
+
+
 def test_what_is_no_table_or_garbage_is_said(tmp_path: Path) -> None:
     with pytest.raises(SourceNotDelta):
         TableLog(str(tmp_path)).newest()
