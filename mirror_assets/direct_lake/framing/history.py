@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone, tzinfo
 
@@ -71,13 +70,13 @@ def read_history(log: TableLog, first: int | None = None, last: int | None = Non
     Raises LogGap for a version that is gone.
     """
     end = log.newest() if last is None else last
-    begin = _unbroken(log.versions(), end) if first is None else first
+    begin = _unbroken(log, end) if first is None else first
     return History(log.snapshot(begin), log.commits(begin + 1, end))
 
 
-def _unbroken(versions: Sequence[int], end: int) -> int:
-    """The first version from which each one up to the end is there."""
-    there, begin = set(versions), end
-    while begin - 1 in there:
+def _unbroken(log: TableLog, end: int) -> int:
+    """The first version from which each commit up to the end is there."""
+    there, logged, begin = set(log.versions()), set(log.logged()), end
+    while begin in logged and begin - 1 in there:
         begin -= 1
     return begin

@@ -55,6 +55,13 @@ def test_a_cleaned_log_begins_at_its_checkpoint(table: Path) -> None:
     assert len(framing_series(history, history.every_version())) == 4
 
 
+def test_a_history_begins_behind_a_commit_that_only_a_checkpoint_is_left_of(table: Path) -> None:
+    commit_file(table, 3).unlink()
+    log = TableLog(str(table))
+    assert log.versions() == tuple(range(8))
+    assert read_history(log).first == 3
+
+
 def test_a_hole_is_not_read_over(table: Path) -> None:
     commit_file(table, 1).unlink()
     log = TableLog(str(table))
