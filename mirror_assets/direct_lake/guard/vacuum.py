@@ -3,7 +3,12 @@
 It lists the folder, and deletes each file that is not hidden, was written before the retention began, and is named
 neither by a live file nor by a tombstone that is younger than that. A tombstone that a checkpoint dropped protects
 nothing, and change files are named by nobody: both go by age alone. So does a file, even a live one, that the log
-spells otherwise than Hadoop lists it. VACUUM LITE deletes some of these, never more.
+spells otherwise than Hadoop lists it.
+
+VACUUM LITE goes by the log alone, and is not predicted: it takes removed files and change files whose commits are old
+enough however young the files themselves are (a copied table with in-commit timestamps), and in folders that are hidden
+since a partition column was renamed.
+
 Where a file has its deletion vector in the log itself, Spark's VACUUM (Delta 4.4) fails and deletes nothing.
 """
 
