@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from unicodedata import category
 from urllib.parse import quote, unquote
 
-_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_ABSOLUTE = re.compile(rf"/|{_URI.pattern}")
 _ON_DISK = re.compile(r"(?:file:)?/+")
 # What `java.net.URI` may write otherwise in a path: all but these of ASCII, and blanks and controls beyond it.
 _QUOTED = re.compile(r"[^A-Za-z0-9_.!~*'(),;:$&+=/@-]")
@@ -23,8 +25,8 @@ class TablePaths:
     @classmethod
     def of(cls, uri: str) -> TablePaths:
         """Those of the table at a URI or a path of this machine."""
-        is_absolute = _ABSOLUTE.match(uri) is not None
-        return cls(f"{_with_scheme(uri if is_absolute else str(Path(uri).absolute())).rstrip('/')}/")
+        place = unquote(uri) if _URI.match(uri) else os.path.normpath(Path(uri).absolute())
+        return cls(f"{_with_scheme(place).rstrip('/')}/")
 
     def decoded(self, path: str) -> str:
         """A path of the log, which is a URL-encoded one: relative when it lies in the table's folder."""

@@ -63,7 +63,8 @@ def test_an_unknown_kind_of_vector_is_refused() -> None:
 def test_paths_are_decoded(written: str, decoded: str) -> None:
     assert _HERE.decoded(written) == decoded
     assert is_absolute(decoded) == ("://" in decoded)
-    assert TablePaths.of("file:///lake/a table/").decoded(written) == decoded
+    for same in ("file:///lake/a table/", "file:/lake/a%20table", "/lake/b/../a table"):
+        assert TablePaths.of(same).decoded(written) == decoded
 
 
 @pytest.mark.parametrize(
