@@ -14,6 +14,9 @@ from mirror_assets.delta.schema import canonical
 _RECORDS_FIRST = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d+)')
 
 
+_IN_COMMIT_SINCE = "delta.inCommitTimestampEnablementVersion"
+
+
 class _Vector(TypedDict, total=False):
     cardinality: int
 
@@ -96,6 +99,11 @@ class Metadata:
     def in_commit_timestamps(self) -> bool:
         """Whether commits hold their own time, which then counts more than their files'."""
         return self._is_on("delta.enableInCommitTimestamps")
+
+    @property
+    def in_commit_since(self) -> int | None:
+        """The version from which on they do; None when they are off, whatever older commits hold."""
+        return int(self.configuration.get(_IN_COMMIT_SINCE, 0)) if self.in_commit_timestamps else None
 
     def _is_on(self, name: str) -> bool:
         return self.configuration.get(name, "false").lower() == "true"

@@ -124,8 +124,9 @@ class VacuumRefused(SettingError):
 
     def __init__(self, table: str, files: int, needed_by: tuple[str, ...], statement: str) -> None:
         self.table, self.files, self.needed_by, self.statement = table, files, needed_by, statement
+        what = f"would delete {files:,}" if files else "might delete"
         super().__init__(
-            f"{table}: VACUUM would delete {files:,} files of its source that are needed by {', '.join(needed_by)}.",
+            f"{table}: VACUUM {what} files of its source that are needed by {', '.join(needed_by)}.",
             f"frame the model anew and take the old frame out of mirror.yaml, or keep files for longer: {statement}.",
         )
 

@@ -99,8 +99,9 @@ def _plan(work: TableWork, log: TableLog, *, rewriting: bool) -> MaintenancePlan
 def _refuse_unsafe(work: TableWork, guard: VacuumPlan, snapshot: Snapshot) -> None:
     if guard.is_safe:
         return
-    needs = tuple(str(need) for need in sorted({need for file in guard.threatened for need in file.needed_by}))
-    raise VacuumRefused(str(work.name), len(guard.threatened), needs, guard.keeping(snapshot.metadata))
+    needs = {*guard.untold, *(need for file in guard.threatened for need in file.needed_by)}
+    named = tuple(str(need) for need in sorted(needs))
+    raise VacuumRefused(str(work.name), len(guard.threatened), named, guard.keeping(snapshot.metadata))
 
 
 def _dropped_bytes(snapshot: Snapshot, log: TableLog) -> dict[str, int]:

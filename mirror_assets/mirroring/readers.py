@@ -8,7 +8,7 @@ from pathlib import Path
 from mirror_assets.config import Changes, Config, DirectLakeSettings, FramesOf, TableSettings
 from mirror_assets.direct_lake.guard.errors import FramesUnreadable
 from mirror_assets.direct_lake.guard.frames import Frame, exported_frames, frame_at
-from mirror_assets.direct_lake.guard.needs import Mirror, Reads
+from mirror_assets.direct_lake.guard.needs import MIRROR, Mirror, Reads
 from mirror_assets.direct_lake.guard.plan import VacuumPlan, plan_vacuum
 from mirror_assets.direct_lake.report.asked import Readers
 from mirror_assets.direct_lake.report.report import vacuum_of
@@ -41,7 +41,7 @@ def source_readers(config: Config, table: TableSettings, log: TableLog, manifest
     frames = named_frames(table.direct_lake, FramesOf.SOURCE, log)
     loading = manifest.loading.key.last if manifest and manifest.loading else None
     if loading is not None and loading <= log.newest():
-        frames = (*frames, Frame("mirror", loading))
+        frames = (*frames, Frame(MIRROR, loading))
     return Readers(frames, _mirror(config, table, log, manifest))
 
 
@@ -79,12 +79,13 @@ def _text(path: Path) -> str:
 def _mirror(config: Config, table: TableSettings, log: TableLog, manifest: Manifest | None) -> Mirror | None:
     """What has yet to be read, by the mirror or by the history, whichever is further behind.
 
-    Where the source has fewer commits than are covered, it is another table by now, of which nothing is needed.
+    Where the source has fewer commits than one of them has covered, it is another table by now, of which that one needs
+    nothing.
     """
     mirrored = None if manifest is None else manifest.loading.key.last if manifest.loading else manifest.covered
     kept = _kept(config, table)
-    covered = [version for version in (mirrored, kept) if version is not None]
-    if not covered or max(covered) > log.newest():
+    covered = [version for version in (mirrored, kept) if version is not None and version <= log.newest()]
+    if not covered:
         return None
     return Mirror(min(covered), _READS[table.changes] if kept is None else Reads.ANY)
 

@@ -18,6 +18,7 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.main import main
 from mirror_assets.landing.names import TableName
 from mirror_assets.storage import LocalStore
+from mirror_assets_tests.delta.handmade import commit_file
 from mirror_assets_tests.landing.staging import cover
 
 _FEED = {"delta.enableChangeDataFeed": "true"}
@@ -142,6 +143,14 @@ def test_vacuum_is_safe_until_someone_needs_an_old_version(lake: Path, capsys: p
     assert "frame v0" in shown
     assert f"ALTER TABLE delta.`{lake}` SET TBLPROPERTIES" in shown
     assert main(["direct-lake", "vacuum-plan", "./orders", "--frame", "3"]) == Exit.FINE
+
+
+def test_vacuum_is_not_safe_where_the_log_does_not_tell(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    DeltaTable(lake).create_checkpoint()
+    commit_file(lake, 1).unlink()
+    assert main(["direct-lake", "vacuum-plan", "./orders", "--frame", "1"]) == Exit.FAILED
+    assert "no longer tells the files of frame v1" in (shown := capsys.readouterr().out)
+    assert "not known" in shown
 
 
 def test_what_vacuum_would_take_is_told_to_machines(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:

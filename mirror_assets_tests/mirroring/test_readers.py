@@ -7,12 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from mirror_assets.config import Config, FramesOf, TableSettings
 from mirror_assets.direct_lake.guard.errors import FrameRefused, FramesUnreadable
 from mirror_assets.direct_lake.guard.plan import VacuumPlan
 from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.history.record import APPLICATION, Kept
 from mirror_assets.mirroring.readers import named_frames, source_guard
+from mirror_assets_tests.delta.handmade import Action, commit_file, write_commit
 from mirror_assets_tests.mirroring.paper import TABLE, Paper
 
 _DAY = 86_400.0
@@ -49,6 +52,30 @@ def test_of_a_source_with_fewer_commits_than_are_covered_nothing_is_needed(paper
     for version in (3, 2, 1):
         next(paper.lake.glob(f"_delta_log/*{version}.json")).unlink()
     assert _guard(paper).oldest_needed is None
+
+
+def test_a_history_that_stands_behind_a_gap_leaves_the_mirror_its_files(paper: Paper) -> None:
+    """It goes on behind the gap when it is told to, and the mirror, which is further, at once."""
+    _keep(paper, 0)
+    DeltaTable(paper.lake, version=2).create_checkpoint()
+    commit_file(paper.lake, 1).unlink()
+    for version in (2, 3):
+        (paper.lake / f"{version}.parquet").unlink()
+    plan = _guard(paper, "history: slices")
+    assert [(file.path, file.needed_by[0].version) for file in plan.lost] == [("2.parquet", 2), ("3.parquet", 3)]
+    assert [need.version for need in plan.gone] == [1]
+
+
+def test_a_history_of_another_table_leaves_the_mirror_its_files(paper: Paper) -> None:
+    _keep(paper, 100)
+    assert _guard(paper, "history: slices").oldest_needed == 2
+
+
+def _keep(paper: Paper, last: int) -> None:
+    """Say in a history's log that it has kept everything up to the version."""
+    kept = Kept(1, "table-1", 0, last, "a")
+    info: Action = {"commitInfo": {"userMetadata": kept.text}}
+    write_commit(paper.config.history_folder(TABLE), 0, [info, {"txn": {"appId": APPLICATION, "version": 1}}])
 
 
 def test_frames_that_can_not_be_are_refused(paper: Paper) -> None:

@@ -34,7 +34,7 @@ def _facts(plan: VacuumPlan) -> Iterator[tuple[str, str]]:
     yield "of these, needed", f"{len(plan.threatened):,} files"
     yield "needed, and gone already", f"{len(plan.lost):,} files"
     yield "least retention that is safe", hours(_up(plan.min_safe_retention_seconds))
-    yield "safe until", "no end: no needed file can go" if plan.safe_until is None else moment(plan.safe_until)
+    yield "safe until", _until(plan)
     if plan.resume_until is not None:
         yield "the mirror can go on until", moment(plan.resume_until)
     yield "oldest version in the log", _version(plan.oldest_reconstructable)
@@ -45,6 +45,12 @@ def _facts(plan: VacuumPlan) -> Iterator[tuple[str, str]]:
 def _up(seconds: float) -> float:
     """Up to the tenth of an hour that is shown: rounded down, it would not be safe."""
     return math.ceil(seconds / 360) * 360.0
+
+
+def _until(plan: VacuumPlan) -> str:
+    if plan.untold:
+        return "not known: the log no longer tells what a frame needs"
+    return "no end: no needed file can go" if plan.safe_until is None else moment(plan.safe_until)
 
 
 def _version(version: int | None) -> str:

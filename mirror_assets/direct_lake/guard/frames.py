@@ -45,7 +45,7 @@ def frame_at(log: TableLog, point: str) -> Frame:
         return Frame("frame", at.version)
     version = committed_by(log, at.time_ms)
     if version is None:
-        raise FrameRefused(log.uri, point, "its log begins later")
+        raise FrameRefused(log.uri, point, "its log begins later, or lacks the commits of that time")
     return Frame("frame", version)
 
 

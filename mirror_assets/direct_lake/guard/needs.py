@@ -6,12 +6,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import pairwise
 from urllib.parse import unquote
 
 from mirror_assets.delta.rows import yields_nothing
 from mirror_assets.direct_lake.guard.frames import Frame
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Tombstone
+
+MIRROR = "mirror"
+"""The reader that begins anew when its files are gone, unlike a model, which goes on with those that it has framed."""
 
 
 class Reads(str, Enum):
@@ -81,7 +85,7 @@ def _add_frames(needs: Needs, log: TableLog, frames: tuple[Frame, ...], known: f
         need = Need(frame.reader, frame.version)
         if frame.version in there:
             whole[frame.version].append(need)
-        elif frame.files is None:
+        elif not frame.files:
             needs.gone.add(need)
         needs.add((_spelled(path, known) for path in frame.files or ()), need)
     for snapshot in log.snapshots(whole):
@@ -95,13 +99,17 @@ def _spelled(path: str, known: frozenset[str]) -> str:
 
 
 def _add_mirror(needs: Needs, log: TableLog, mirror: Mirror) -> None:
-    """Commits behind one that is gone are no use: there the mirror starts again with a snapshot."""
+    """Commits behind one that is gone are no use to the mirror, which starts again with a snapshot there.
+
+    But they are where something else reads the table, too: a history goes on there, and the mirror may be further on.
+    """
     logged, newest = set(log.logged()), log.newest()
-    gap = next((version for version in range(mirror.covered + 1, newest + 1) if version not in logged), None)
-    if gap is not None:
-        needs.gone.add(Need("mirror", gap))
-    for commit in log.commits(mirror.covered + 1, newest if gap is None else gap - 1):
-        needs.add(_OF_COMMIT[mirror.reads](commit), Need("mirror", commit.version))
+    missing = [version for version in range(mirror.covered + 1, newest + 1) if version not in logged]
+    needs.gone.update(Need(MIRROR, version) for version in missing[:1])
+    stretches = list(pairwise([mirror.covered, *missing, newest + 1]))
+    for before, behind in stretches if mirror.reads is Reads.ANY else stretches[:1]:
+        for commit in log.commits(before + 1, behind - 1):
+            needs.add(_OF_COMMIT[mirror.reads](commit), Need(MIRROR, commit.version))
 
 
 def _of_feed(commit: LoggedCommit) -> Iterable[str]:

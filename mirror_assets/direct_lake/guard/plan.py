@@ -9,12 +9,12 @@ from mirror_assets.delta.actions import Metadata
 from mirror_assets.delta.retention import Retention
 from mirror_assets.direct_lake.guard.errors import FrameRefused
 from mirror_assets.direct_lake.guard.frames import Frame
-from mirror_assets.direct_lake.guard.needs import Mirror, Need, Needs, needs_of
+from mirror_assets.direct_lake.guard.needs import MIRROR, Mirror, Need, Needs, needs_of, paths_of
 from mirror_assets.direct_lake.guard.readable import oldest_readable
 from mirror_assets.direct_lake.guard.vacuum import Expiring, effective_retention, expiring_files
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.paths import is_absolute
-from mirror_assets.direct_lake.table.values import StoredFile
+from mirror_assets.direct_lake.table.values import Snapshot, StoredFile
 
 # The statement holds for a day at least: nobody runs it the moment that it is printed.
 _MARGIN_SECONDS = 86_400
@@ -62,8 +62,13 @@ class VacuumPlan:
 
     @property
     def is_safe(self) -> bool:
-        """Whether VACUUM would take nothing that anyone needs."""
-        return not self.threatened
+        """Whether VACUUM would take nothing that anyone needs, as far as frames go whose files are known."""
+        return not self.threatened and not self.untold
+
+    @property
+    def untold(self) -> tuple[Need, ...]:
+        """The frames among `gone`: VACUUM may take what is left of them. The mirror begins anew, and needs nothing."""
+        return tuple(need for need in self.gone if need.reader != MIRROR)
 
     def keeping(self, metadata: Metadata) -> str:
         """The statement after which what is needed has as long to go as a new version has now, or twice as long.
@@ -91,6 +96,7 @@ def plan_vacuum(
     needs = needs_of(log, frames, mirror, stored)
     lost = _needed(needs, (path for path in needs.files if path not in stored and not is_absolute(path)))
     expiring = expiring_files(snapshot, log.listing())
+    _add_live(needs, snapshot, expiring)
     retention = effective_retention(snapshot, retain_hours)
     before_ms = _ms(now) - _ms(retention)
     deleted = tuple(one.file for one in expiring if one.since_ms < before_ms)
@@ -116,9 +122,15 @@ def plan_vacuum(
     )
 
 
+def _add_live(needs: Needs, snapshot: Snapshot, expiring: Iterable[Expiring]) -> None:
+    """What VACUUM takes for no file of the table, though it is one: everybody needs that."""
+    live = frozenset(paths_of(snapshot.files))
+    needs.add((one.file.path for one in expiring if one.file.path in live), Need("table", snapshot.version))
+
+
 def _refuse_ahead(log: TableLog, frames: Iterable[Frame], mirror: Mirror | None) -> None:
     named = [(frame.reader, frame.version) for frame in frames]
-    for reader, version in [*named, *([("mirror", mirror.covered)] if mirror else [])]:
+    for reader, version in [*named, *([(MIRROR, mirror.covered)] if mirror else [])]:
         if version > log.newest():
             raise FrameRefused(log.uri, f"{reader} v{version}", f"its newest version is {log.newest()}")
 
@@ -138,7 +150,7 @@ def _next_commit(log: TableLog, mirror: Mirror | None, lost: Iterable[NeededFile
     """When the commit was made that the mirror reads next; None when none waits, or it can't be read any more."""
     if mirror is None or mirror.covered + 1 not in log.logged():
         return None
-    need = Need("mirror", mirror.covered + 1)
+    need = Need(MIRROR, mirror.covered + 1)
     return None if any(need in file.needed_by for file in lost) else log.time_ms(need.version) / 1000
 
 

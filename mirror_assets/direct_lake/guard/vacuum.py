@@ -2,7 +2,13 @@
 
 It lists the folder, and deletes each file that is not hidden, was written before the retention began, and is named
 neither by a live file nor by a tombstone that is younger than that. A tombstone that a checkpoint dropped protects
-nothing, and change files are named by nobody: both go by age alone. VACUUM LITE deletes some of these, never more.
+nothing, and change files are named by nobody: both go by age alone. So does a file, even a live one, that the log
+spells otherwise than Hadoop lists it.
+
+VACUUM LITE goes by the log alone, and is not predicted: it takes removed files and change files whose commits are old
+enough however young the files themselves are (a copied table with in-commit timestamps), and in folders that are hidden
+since a partition column was renamed.
+
 Where a file has its deletion vector in the log itself, Spark's VACUUM (Delta 4.4) fails and deletes nothing.
 """
 
@@ -35,7 +41,7 @@ class Expiring:
 
 
 def expiring_files(snapshot: Snapshot, listing: Iterable[StoredFile]) -> tuple[Expiring, ...]:
-    """The files of the listing that the newest version doesn't have; the clock is that of the youngest tombstone."""
+    """The files of the listing that no live file keeps; the clock is that of the youngest tombstone."""
     live = set(_protected(snapshot.files))
     removed: dict[str, int] = {}
     for tombstone in snapshot.tombstones:
@@ -49,6 +55,7 @@ def expiring_files(snapshot: Snapshot, listing: Iterable[StoredFile]) -> tuple[E
 def _protected(files: Iterable[LiveFile | Tombstone]) -> Iterator[str]:
     """What the actions keep; no deletion vector named by an absolute path: VACUUM takes that for another table's."""
     for file in files:
-        yield file.path
+        if file.as_listed:
+            yield file.path
         if file.vector is not None and file.vector.path is not None and file.vector.id.startswith("u"):
             yield file.vector.path

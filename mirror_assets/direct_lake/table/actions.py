@@ -18,7 +18,7 @@ from mirror_assets.delta.actions import (
     stored_rows,
     whole_metrics,
 )
-from mirror_assets.direct_lake.table.paths import TablePaths
+from mirror_assets.direct_lake.table.paths import TablePaths, as_listed
 from mirror_assets.direct_lake.table.values import LiveFile, Tombstone
 from mirror_assets.direct_lake.table.vectors import RawVector, read_vector
 
@@ -127,6 +127,7 @@ def _live(add: _Add, paths: TablePaths) -> LiveFile:
         partition=add.get("partitionValues") or {},
         vector=read_vector(add.get("deletionVector"), paths),
         tags=add.get("tags") or {},
+        as_listed=as_listed(add["path"]),
     )
 
 
@@ -137,4 +138,5 @@ def _tombstone(remove: _Remove, paths: TablePaths) -> Tombstone:
         deleted_ms=remove.get("deletionTimestamp") or 0,
         bytes=remove.get("size"),
         rows=stored_rows(remove.get("stats")),
+        as_listed=as_listed(remove["path"]),
     )

@@ -13,7 +13,7 @@ from pyarrow import NativeFile
 from mirror_assets.delta.actions import Metadata, Protocol, read_metadata, read_protocol, stored_rows
 from mirror_assets.delta.files import SourceFiles
 from mirror_assets.direct_lake.table.actions import Actions, merged, parse_actions
-from mirror_assets.direct_lake.table.paths import TablePaths, is_absolute
+from mirror_assets.direct_lake.table.paths import TablePaths, as_listed
 from mirror_assets.direct_lake.table.values import LiveFile, Tombstone, Vector
 from mirror_assets.direct_lake.table.vectors import read_vector
 
@@ -49,7 +49,7 @@ def read_checkpoint(files: SourceFiles, paths: TablePaths, parts: Sequence[str],
             return merged(_batches(file, paths))
 
     top = merged(each(read, parts))
-    sidecars = [path if is_absolute(path) else f"{_SIDECARS}/{path}" for path in map(paths.decoded, top.sidecars)]
+    sidecars = [f"{_SIDECARS}/{paths.decoded(path).rpartition('/')[2]}" for path in top.sidecars]
     return merged([top, *each(read, sidecars)])
 
 
@@ -97,7 +97,8 @@ def _live(adds: pa.StructArray, paths: TablePaths) -> Iterator[LiveFile]:
         _column(adds, "tags"),
     )
     for path, size, rows, modified, partition, vector, tags in zip(*columns, strict=True):
-        yield LiveFile(paths.decoded(path), size, rows, modified, dict(partition or ()), vector, dict(tags or ()))
+        values = dict(partition or ())
+        yield LiveFile(paths.decoded(path), size, rows, modified, values, vector, dict(tags or ()), as_listed(path))
 
 
 def _tombstones(removes: pa.StructArray, paths: TablePaths) -> Iterator[Tombstone]:
@@ -111,7 +112,7 @@ def _tombstones(removes: pa.StructArray, paths: TablePaths) -> Iterator[Tombston
         _rows(removes),
     )
     for path, vector, deleted, size, rows in zip(*columns, strict=True):
-        yield Tombstone(paths.decoded(path), vector, deleted or 0, size, rows)
+        yield Tombstone(paths.decoded(path), vector, deleted or 0, size, rows, as_listed(path))
 
 
 def _vectors(actions: pa.StructArray, paths: TablePaths) -> list[Vector | None]:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from mirror_assets.delta.actions import Metadata
 from mirror_assets.delta.errors import LogGap, SourceNotDelta, SourceUnreadable
 from mirror_assets.delta.files import SourceFiles
 from mirror_assets.delta.times import increasing
@@ -79,7 +80,7 @@ class TableLog:
             for actions in self._each(self._actions, steps):
                 replay.apply(actions)
             have = version
-            yield replay.snapshot(version, self._dated(version, in_commit=replay.metadata.in_commit_timestamps))
+            yield replay.snapshot(version, self._dated(version, replay.metadata))
 
     def commits(self, first: int, last: int) -> tuple[LoggedCommit, ...]:
         """The commits [first, last]. Raises LogGap for the first that is missing."""
@@ -93,10 +94,10 @@ class TableLog:
     def time_ms(self, version: int) -> int:
         """When the version was made, in ms since 1970, by the clock that Delta goes by. Raises LogGap.
 
-        That is its in-commit timestamp where the table has them, else when its commit file was written, at least 1 ms
-        after the one before. A version of which only a checkpoint is left is as old as that.
+        That is its in-commit timestamp from where the table has them on, else when its commit file was written, at
+        least 1 ms after the one before. A version of which only a checkpoint is left is as old as that.
         """
-        return self._dated(version, in_commit=self._newest.metadata.in_commit_timestamps)
+        return self._dated(version, self._newest.metadata)
 
     def listing(self, *, hidden: bool = False) -> tuple[StoredFile, ...]:
         """All files below the table's folder but the log's, in order of their paths; `hidden` ones only if asked for.
@@ -115,7 +116,7 @@ class TableLog:
 
     @cached_property
     def _log(self) -> LogFiles:
-        return LogFiles.of(self.files.listed(_LOG))
+        return LogFiles.of(file for file in self.files.listed(_LOG) if file.path.count("/") == 1)
 
     @cached_property
     def _paths(self) -> TablePaths:
@@ -131,13 +132,14 @@ class TableLog:
         commits = self._log.commits
         return dict(zip(commits, increasing([span.modified_ms for span in commits.values()]), strict=True))
 
-    def _dated(self, version: int, *, in_commit: bool) -> int:
+    def _dated(self, version: int, metadata: Metadata) -> int:
         written = self._written.get(version)
         if written is None:
             if version not in self._log.arrivals:
                 raise LogGap(self.uri, version)
             return self._log.arrivals[version].modified_ms
-        told = self._actions(self._log.commits[version]).in_commit_ms if in_commit else None
+        since = metadata.in_commit_since
+        told = None if since is None or version < since else self._actions(self._log.commits[version]).in_commit_ms
         return written if told is None else told
 
     def _commit(self, version: int, actions: Actions) -> LoggedCommit:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote
+from unicodedata import category
+from urllib.parse import quote, unquote
 
-_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_ABSOLUTE = re.compile(rf"/|{_URI.pattern}")
 _ON_DISK = re.compile(r"(?:file:)?/+")
+# What `java.net.URI` may write otherwise in a path: all but these of ASCII, and blanks and controls beyond it.
+_QUOTED = re.compile(r"[^A-Za-z0-9_.!~*'(),;:$&+=/@-]")
 
 
 @dataclass(frozen=True)
@@ -20,8 +25,8 @@ class TablePaths:
     @classmethod
     def of(cls, uri: str) -> TablePaths:
         """Those of the table at a URI or a path of this machine."""
-        is_absolute = _ABSOLUTE.match(uri) is not None
-        return cls(f"{_with_scheme(uri if is_absolute else str(Path(uri).absolute())).rstrip('/')}/")
+        place = unquote(uri) if _URI.match(uri) else os.path.normpath(Path(uri).absolute())
+        return cls(f"{_with_scheme(place).rstrip('/')}/")
 
     def decoded(self, path: str) -> str:
         """A path of the log, which is a URL-encoded one: relative when it lies in the table's folder."""
@@ -34,6 +39,21 @@ class TablePaths:
 def is_absolute(path: str) -> bool:
     """Whether a decoded path lies outside of the table's folder."""
     return _ABSOLUTE.match(path) is not None
+
+
+def as_listed(path: str) -> bool:
+    """Whether a path of the log is spelled as Hadoop lists the file: Spark's VACUUM compares both, and decodes neither.
+
+    delta-rs encodes what is beyond ASCII in the names of partition columns, and Hadoop doesn't. A path that begins with
+    a slash is decoded when it gets its scheme.
+    """
+    return path.startswith("/") or "%" not in path or _QUOTED.sub(_quoted, unquote(path)) == path
+
+
+def _quoted(found: re.Match[str]) -> str:
+    character = found[0]
+    is_left = character > "\x9f" and not category(character).startswith("Z")
+    return character if is_left else quote(character)
 
 
 def _with_scheme(path: str) -> str:

@@ -30,7 +30,7 @@ class LiveFile:
     """An add action. `path` is decoded: in the table's folder, or an absolute URI (shallow clones).
 
     `rows` are those stored in it by its statistics, hidden ones included; None when they don't say. `partition` is by
-    the columns' logical names.
+    the columns' logical names. `as_listed`: whether Spark's VACUUM knows the file by the path that the log has.
     """
 
     path: str
@@ -40,11 +40,12 @@ class LiveFile:
     partition: Mapping[str, str | None]
     vector: Vector | None
     tags: Mapping[str, str]
+    as_listed: bool = True
 
 
 @dataclass(frozen=True)
 class Tombstone:
-    """A remove action: a file that is live no more, or no more with this vector; `path` as in LiveFile.
+    """A remove action: a file that is live no more, or no more with this vector; `path` and `as_listed` as in LiveFile.
 
     `bytes` and `rows` are None where its writer left them out.
     """
@@ -54,6 +55,7 @@ class Tombstone:
     deleted_ms: int
     bytes: int | None
     rows: int | None
+    as_listed: bool = True
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from mirror_assets.delta.errors import LogGap
 from mirror_assets.delta.points import Point, TimePoint, VersionPoint
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.time_travel.errors import PointBeyond
 
-_SINCE_VERSION = "delta.inCommitTimestampEnablementVersion"
 _SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
 
 
@@ -48,39 +48,45 @@ def version_at(log: TableLog, point: Point) -> int:
             raise _beyond(log, point, versions)
         return point.version
     found = committed_by(log, point.time_ms)
-    if found is None or log.time_ms(versions[-1]) < point.time_ms:
+    if found not in versions or log.time_ms(versions[-1]) < point.time_ms:
         raise _beyond(log, point, versions)
     return found
 
 
 def committed_by(log: TableLog, time_ms: int) -> int | None:
-    """The last version that was committed at or before a time, in ms since 1970; None when the log begins later."""
-    candidates = _candidates(log, log.versions(), time_ms)
-    found = bisect_right(candidates, time_ms, key=log.time_ms)
-    return candidates[found - 1] if found else None
+    """The last version that was committed at or before a time, in ms since 1970, whether it can be put together or not.
+
+    None when the log doesn't tell: it begins later, or lacks the commit behind, which may have been made by then.
+    """
+    known = sorted({*log.versions(), *log.logged()})
+    candidates = _candidates(log, known, time_ms)
+    found = candidates[: bisect_right(candidates, time_ms, key=log.time_ms)][-1:]
+    is_certain = found and (found[0] + 1 in known or found[0] == known[-1] or log.time_ms(found[0]) == time_ms)
+    return found[0] if is_certain else None
 
 
 def _candidates(log: TableLog, versions: Sequence[int], time_ms: int) -> Sequence[int]:
     """Versions among which times ascend: in-commit timestamps may begin behind those of older commits' files."""
-    properties = log.snapshot().metadata.configuration
-    if _SINCE_VERSION not in properties:
+    metadata = log.snapshot().metadata
+    began = metadata.in_commit_since
+    if not began:
         return versions
-    began = int(properties[_SINCE_VERSION])
-    newer = time_ms >= int(properties[_SINCE_TIME])
+    newer = time_ms >= int(metadata.configuration[_SINCE_TIME])
     return [version for version in versions if (version >= began) is newer]
 
 
 def _beyond(log: TableLog, point: Point, versions: Sequence[int]) -> PointBeyond:
     first, last = _dated(log, versions[0]), _dated(log, versions[-1])
-    if isinstance(point, VersionPoint) and first.version < point.version < last.version:
-        nearest = _dated(log, max(version for version in versions if version < point.version))
-        return PointBeyond(log.uri, str(point), "a commit that leads to it is not in the log", str(nearest))
-    mine, newest = (
-        (point.version, last.version) if isinstance(point, VersionPoint) else (point.time_ms, last.timestamp_ms)
-    )
-    if mine > newest:
+    before = [one for one in map(partial(_dated, log), versions) if _is_by(one, point)]
+    if not before:
+        return PointBeyond(log.uri, str(point), f"its log begins with {first}", str(first))
+    if before[-1] == last:
         return PointBeyond(log.uri, str(point), f"the newest is {last}", str(last))
-    return PointBeyond(log.uri, str(point), f"its log begins with {first}", str(first))
+    return PointBeyond(log.uri, str(point), "a commit that leads to it is not in the log", str(before[-1]))
+
+
+def _is_by(one: VersionTime, point: Point) -> bool:
+    return one.version <= point.version if isinstance(point, VersionPoint) else one.timestamp_ms <= point.time_ms
 
 
 def _dated(log: TableLog, version: int) -> VersionTime:

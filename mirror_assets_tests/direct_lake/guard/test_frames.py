@@ -173,6 +173,18 @@ def test_what_the_log_no_longer_tells(log: TableLog) -> None:
     plan = plan_vacuum(TableLog(log.uri), 0, [Frame("frame", 0)], Mirror(0))
     assert plan.gone == (Need("frame", 0), Need("mirror", 1))
     assert (plan.oldest_needed, plan.resume_until, plan.statement) == (0, None, None)
+    assert (plan.untold, plan.is_safe) == ((Need("frame", 0),), False)
+
+
+def test_a_mirror_that_begins_anew_needs_nothing(log: TableLog) -> None:
+    _forget_commits(log)
+    assert plan_vacuum(TableLog(log.uri), 0, mirror=Mirror(0)).is_safe
+
+
+def test_an_answer_that_names_no_file_of_a_version_that_is_gone_tells_nothing(log: TableLog) -> None:
+    _forget_commits(log)
+    plan = plan_vacuum(TableLog(log.uri), 0, [Frame("model table orders", 1, ())])
+    assert (plan.gone, plan.is_safe) == ((Need("model table orders", 1),), False)
 
 
 def test_the_statement_for_later_names_a_property_even_when_nothing_can_expire(log: TableLog) -> None:
@@ -184,3 +196,16 @@ def test_the_statement_for_later_names_a_property_even_when_nothing_can_expire(l
     assert plan.keeping(snapshot.metadata).endswith(
         "SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval 14 days')"
     )
+
+
+def test_live_files_that_vacuum_would_take_are_needed_by_the_table(tmp_path: Path) -> None:
+    """By a path that Spark's VACUUM doesn't know them by, as delta-rs writes it; no frame, no mirror."""
+    write_deltalake(tmp_path, pa.table({"id": [1], "größe": ["a b"]}), partition_by=["größe"])
+    log = TableLog(str(tmp_path))
+    (live,) = log.snapshot().files
+    plan = plan_vacuum(log, live.modified_ms / 1000 + 8 * 86_400)
+    assert [(file.path, file.needed_by) for file in plan.threatened] == [(live.path, (Need("table", 0),))]
+    assert not plan.is_safe
+    DeltaTable(tmp_path).create_checkpoint()
+    commit_file(tmp_path, 0).unlink()
+    assert plan_vacuum(TableLog(str(tmp_path)), plan.now).threatened == plan.threatened

@@ -86,6 +86,15 @@ def test_a_sidecar_that_is_gone_is_a_gap(table: Path) -> None:
     assert caught.value.version == 5
 
 
+def test_sidecars_may_be_named_by_absolute_paths(table: Path) -> None:
+    """They lie in one folder whatever their paths say (Delta's protocol, "Sidecar Files")."""
+    whole = TableLog(str(table)).snapshot(5)
+    sidecar, _ = with_sidecars(table, 5, "json")
+    (top,) = (table / "_delta_log").glob("*.checkpoint.*.json")
+    top.write_text(top.read_text().replace(f'"{sidecar.name}"', f'"{sidecar.as_uri()}"'))
+    assert _without_commits(table, range(6)).snapshot(5).files == whole.files
+
+
 @pytest.mark.parametrize(("first", "last"), [(0, 3), (2, 4), (6, 8)])
 def test_compacted_commits_lead_on_but_not_into_them(table: Path, first: int, last: int) -> None:
     whole = {snapshot.version: snapshot for snapshot in TableLog(str(table)).snapshots(range(9))}

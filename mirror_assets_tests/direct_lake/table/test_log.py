@@ -14,6 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from mirror_assets.delta.errors import LogGap, SourceNotDelta, SourceUnreadable
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.values import Snapshot
+from mirror_assets.direct_lake.time_travel.resolve import committed_by
 from mirror_assets_tests.delta.handmade import (
     PROTOCOL,
     Action,
@@ -154,6 +155,31 @@ def test_versions_are_dated_by_deltas_clock(tmp_path: Path) -> None:
     assert [log.time_ms(version) for version in range(4)] == [5_000, 5_001, 9_000, 9_500]
     assert [snapshot.timestamp_ms for snapshot in log.snapshots(range(4))] == [5_000, 5_001, 9_000, 9_500]
     assert [commit.timestamp_ms for commit in log.commits(1, 2)] == [5_001, 9_000]
+
+
+def test_in_commit_timestamps_count_from_where_they_were_switched_on_last(tmp_path: Path) -> None:
+    """Off and on again: what the older commits say of themselves counts no more (Delta 4.4's DESCRIBE HISTORY)."""
+    since = {"delta.inCommitTimestampEnablementVersion": "2", "delta.inCommitTimestampEnablementTimestamp": "9000"}
+    metadata = metadata_action(schema_string(column("id")), **{"delta.enableInCommitTimestamps": "true"} | since)
+    own: list[list[Action]] = [[{"commitInfo": {"inCommitTimestamp": at}}] for at in (8_000, 8_500, 9_000)]
+    for version, actions in enumerate([[*own[0], PROTOCOL, metadata], own[1], [*own[2], metadata]]):
+        write_commit(tmp_path, version, actions)
+        os.utime(commit_file(tmp_path, version), (version + 1, version + 1))
+    log = TableLog(str(tmp_path))
+    assert [log.time_ms(version) for version in range(3)] == [1_000, 2_000, 9_000]
+    assert [committed_by(log, at) for at in (999, 2_500, 9_000)] == [None, 1, 2]
+
+
+def test_files_in_folders_of_the_log_are_no_commits(tmp_path: Path) -> None:
+    """Copies that someone keeps there; Delta lists the log's folder alone."""
+    path = _history(tmp_path / "t")
+    files = TableLog(str(path)).snapshot(1).files
+    backup = path / "_delta_log" / "backup"
+    backup.mkdir()
+    (backup / commit_file(path, 1).name).write_text(json.dumps(info()))
+    (backup / commit_file(path, 9).name).write_text(json.dumps(info()))
+    log = TableLog(str(path))
+    assert (log.newest(), log.snapshot(1).files) == (7, files)
 
 
 def test_what_is_no_table_or_garbage_is_said(tmp_path: Path) -> None:

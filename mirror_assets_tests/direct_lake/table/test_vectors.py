@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mirror_assets.delta.actions import Metadata
 from mirror_assets.direct_lake.table.hidden import is_hidden
-from mirror_assets.direct_lake.table.paths import TablePaths, is_absolute
+from mirror_assets.direct_lake.table.paths import TablePaths, as_listed, is_absolute
 from mirror_assets.direct_lake.table.values import Vector
 from mirror_assets.direct_lake.table.vectors import RawVector, read_vector, z85_decoded
 from mirror_assets_tests.direct_lake.random_lakes import z85_encoded
@@ -63,7 +63,27 @@ def test_an_unknown_kind_of_vector_is_refused() -> None:
 def test_paths_are_decoded(written: str, decoded: str) -> None:
     assert _HERE.decoded(written) == decoded
     assert is_absolute(decoded) == ("://" in decoded)
-    assert TablePaths.of("file:///lake/a table/").decoded(written) == decoded
+    for same in ("file:///lake/a table/", "file:/lake/a%20table", "/lake/b/../a table"):
+        assert TablePaths.of(same).decoded(written) == decoded
+
+
+@pytest.mark.parametrize(
+    ("written", "is_listed"),
+    [
+        ("p=é/x.parquet", True),
+        ("p=a%20%5Bb%5D%2520/x.parquet", True),
+        ("p=a%C2%A0b/x.parquet", True),
+        ("gr%C3%B6%C3%9Fe=1/x.parquet", False),
+        ("p%3D1/x.parquet", False),
+        ("p=a%5bb/x.parquet", False),
+        ("file:///lake/t%20%C3%A9/x.parquet", False),
+        ("file:/lake/t%20a/x.parquet", True),
+        ("/lake/t%20%C3%A9/x.parquet", True),
+    ],
+)
+def test_what_vacuum_knows_a_file_by(written: str, is_listed: bool) -> None:
+    """As `java.net.URI` spells what Hadoop lists: a live file by another path is deleted (Delta 4.4)."""
+    assert as_listed(written) == is_listed
 
 
 def test_paths_below_a_remote_table_are_relative() -> None:

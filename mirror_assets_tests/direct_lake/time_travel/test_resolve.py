@@ -120,3 +120,20 @@ def test_the_rule_is_that_of_a_plain_search(
     else:
         with pytest.raises(PointBeyond):
             version_at(log, TimePoint(time))
+
+
+def test_a_time_in_a_hole_is_none_that_the_log_can_tell(tmp_path: Path) -> None:
+    """Commit 2 is lost: until the next one, the newest may be 1 or 2; then it is 3, which can't be put together."""
+    write_deltalake(tmp_path, pa.table({"id": [0]}))
+    for version in range(1, 6):
+        write_deltalake(tmp_path, pa.table({"id": [version]}), mode="append")
+    DeltaTable(tmp_path, version=4).create_checkpoint()
+    for version in range(6):
+        os.utime(commit_file(tmp_path, version), (version + 1, version + 1))
+    commit_file(tmp_path, 2).unlink()
+    log = TableLog(str(tmp_path))
+    assert log.versions() == (0, 1, 4, 5)
+    assert [committed_by(log, time) for time in (1_999, 2_000, 2_001, 3_999, 4_000, 5_000)] == [0, 1, None, None, 3, 4]
+    for time in (2_001, 4_000):
+        with pytest.raises(PointBeyond, match=r"a commit that leads to it is not in the log.*version 1 of"):
+            version_at(log, TimePoint(time))
