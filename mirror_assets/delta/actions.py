@@ -12,8 +12,6 @@ from mirror_assets.delta.schema import canonical
 
 # Both writers put it first, so the column statistics behind it need no parsing.
 _RECORDS_FIRST = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d+)')
-
-
 _IN_COMMIT_SINCE = "delta.inCommitTimestampEnablementVersion"
 
 
@@ -96,14 +94,13 @@ class Metadata:
         return self._is_on("delta.enableRowTracking")
 
     @property
-    def in_commit_timestamps(self) -> bool:
-        """Whether commits hold their own time, which then counts more than their files'."""
-        return self._is_on("delta.enableInCommitTimestamps")
-
-    @property
     def in_commit_since(self) -> int | None:
-        """The version from which on they do; None when they are off, whatever older commits hold."""
-        return int(self.configuration.get(_IN_COMMIT_SINCE, 0)) if self.in_commit_timestamps else None
+        """The version from which on commits hold their own time, which counts more than their files'; None: none does.
+
+        Whatever commits before that hold counts no more.
+        """
+        is_on = self._is_on("delta.enableInCommitTimestamps")
+        return int(self.configuration.get(_IN_COMMIT_SINCE, 0)) if is_on else None
 
     def _is_on(self, name: str) -> bool:
         return self.configuration.get(name, "false").lower() == "true"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import pyarrow as pa
@@ -111,7 +111,8 @@ class SourceLog:
     def times(self, state: SourceState) -> CommitTimes:
         """When the commits from the earliest to the state's were made. Raises SourceNotDelta."""
         written = {version: time for version, time in self._unbroken().items() if version <= state.version}
-        in_commit = self._in_commit_time if state.metadata.in_commit_timestamps else None
+        since = state.metadata.in_commit_since
+        in_commit = None if since is None else partial(self._in_commit_time, since)
         return CommitTimes(min(written, default=state.version + 1), increasing(list(written.values())), in_commit)
 
     def _unbroken(self) -> dict[int, int]:
@@ -122,8 +123,8 @@ class SourceLog:
         holes = [after for before, after in pairwise(files) if after != before + 1]
         return {version: time for version, time in files.items() if not holes or version >= holes[-1]}
 
-    def _in_commit_time(self, version: int) -> int | None:
-        return in_commit_time(self._data(version))
+    def _in_commit_time(self, since: int, version: int) -> int | None:
+        return in_commit_time(self._data(version)) if version >= since else None
 
     def _open(self, version: int | None) -> DeltaTable:
         with translated(self.uri):

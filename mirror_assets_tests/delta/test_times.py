@@ -55,6 +55,13 @@ def test_in_commit_timestamps_count_more_than_files(tmp_path: Path) -> None:
     assert (times.first_from(5_002), times.first_from(5_004), times.last_until(4_999)) == (2, None, None)
 
 
+def test_in_commit_timestamps_count_from_where_they_were_switched_on_last(tmp_path: Path) -> None:
+    """Off for a while: what older commits say of themselves counts no more."""
+    log = _log(tmp_path, **{"delta.enableInCommitTimestamps": "true", "delta.inCommitTimestampEnablementVersion": "2"})
+    times = log.times(log.state())
+    assert [times.at(version) for version in range(4)] == [1_000_000, 1_100_000, 5_002, 5_003]
+
+
 def test_a_cleaned_log_begins_later(tmp_path: Path) -> None:
     log = _log(tmp_path)
     state = log.state()
