@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.spark_errors import spark_errors
+from mirror_assets.delta.spark_errors import DataFileMissing, spark_errors
+from mirror_assets.direct_lake.footers.errors import LiveFileMissing
 from mirror_assets.direct_lake.footers.mapping import ColumnNames
 from mirror_assets.direct_lake.footers.reader import FooterReader
 from mirror_assets.direct_lake.guard.plan import VacuumPlan
@@ -130,11 +131,19 @@ def _run(
     before = state_of(open_log()) if steps else None
     for step in steps:
         began = time.monotonic()
-        with spark_errors(plan.table), _settings(work.spark(), plan.settings):
-            work.spark().sql(step.statement).collect()
+        with _settings(work.spark(), plan.settings):
+            _execute(work.spark(), step.statement, plan.table)
         after = state_of(open_log())
         yield StepDone(step, before or after, after, time.monotonic() - began)
         before = after
+
+
+def _execute(session: SparkSession, statement: str, table: str) -> None:
+    try:
+        with spark_errors(table):
+            session.sql(statement).collect()
+    except DataFileMissing as error:  # of the newest version: a rebuild would miss it, too
+        raise LiveFileMissing(table, "a file") from error
 
 
 @contextmanager

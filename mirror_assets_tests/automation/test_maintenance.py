@@ -81,7 +81,14 @@ def test_optimize_runs_after_publishing_and_leaves_nothing_to_publish(mirrored: 
 
 
 def test_a_table_that_was_never_mirrored_is_only_rewritten(lab: Lab) -> None:
+    """If all of its files are there; one that isn't could not be mirrored anew either."""
     _fragment(lab, commits=8)
+    gone = Path(lab.uri) / TableLog(lab.uri).snapshot().files[0].path
+    kept = gone.rename(gone.with_suffix(".kept"))
+    report, _ = _maintained(lab, "maintenance: {optimize: true}")
+    assert (report.code, report.family) == (ErrorCode.DATA_FILE_MISSING, "stop")
+    assert "rebuild" not in (report.error or "")
+    kept.rename(gone)
     report, observed = _maintained(lab, "maintenance: {optimize: true}")
     assert report.error is None
     assert len(observed) == 1
