@@ -212,6 +212,23 @@ def test_a_clustered_table_is_optimised_as_a_whole(session: SparkSession, tmp_pa
     assert _snapshot(path).files == hidden.files
 
 
+def test_delta_heeds_no_condition_on_a_column_with_a_dot(session: SparkSession, tmp_path: Path) -> None:
+    for numbers in ([1, 1, 2], [1, 1, 2, 2]):
+        for number in numbers:
+            data = pa.table({"a.b": [number], "id": [0]})
+            write_deltalake(tmp_path / str(len(numbers)), data, mode="append", partition_by=["a.b"])
+    some, every = (_snapshot(tmp_path / name) for name in "34")
+    wanted = MaintenanceInput(worth=Worth(min_files=2))
+    assert maintenance_plan(some, wanted).steps
+    assert maintenance_plan(every, wanted).steps
+    few = maintenance_plan(every, MaintenanceInput(worth=Worth(min_files=99, max_files=3)))
+    assert [left_out.why for left_out in few.left_out if left_out.kind is StepKind.OPTIMIZE] == [
+        "not worth it in all partitions, and Delta heeds no condition on `a.b`, for its dot"
+    ]
+    session.sql(f"OPTIMIZE {table_at(every.uri)} WHERE `a.b` = 1")
+    assert len(_snapshot(Path(every.uri)).files) == 2, "if there are three, Delta has learned it"
+
+
 _KEYS = {
     "s": pa.array(["it's \\ a", "b", None]),
     "f": pa.array([1.1, float("nan"), None], pa.float32()),
