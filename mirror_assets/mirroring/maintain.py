@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.spark_errors import spark_errors
+from mirror_assets.delta.spark_errors import DataFileMissing, spark_errors
+from mirror_assets.direct_lake.footers.errors import LiveFileMissing
 from mirror_assets.direct_lake.footers.mapping import ColumnNames
 from mirror_assets.direct_lake.footers.reader import FooterReader
 from mirror_assets.direct_lake.guard.plan import VacuumPlan
@@ -65,17 +66,19 @@ def maintain(work: TableWork, open_log: Callable[[], TableLog], report: Callable
     VACUUM is planned on the table as rewriting has left it. Raises VacuumRefused before a file is deleted that a frame,
     the mirror or the history needs; and what logs, guard, plan and Spark raise.
     """
+    rewritten = False
     for rewriting in (True, False):
         log = open_log()
-        plan = _plan(work, log, rewriting=rewriting)
+        plan = _plan(work, log, rewriting=rewriting, rewritten=rewritten)
         for left_out in plan.left_out:
             if _is_asked(work, left_out) and _is_rewriting(left_out) is rewriting:
                 report(f"{work.name}: no {left_out.kind.value}: {left_out.why}")
         steps = [step for step in plan.steps if _is_asked(work, step) and _is_rewriting(step) is rewriting]
         yield from _run(work, plan, steps, open_log)
+        rewritten = bool(steps)
 
 
-def _plan(work: TableWork, log: TableLog, *, rewriting: bool) -> MaintenancePlan:
+def _plan(work: TableWork, log: TableLog, *, rewriting: bool, rewritten: bool) -> MaintenancePlan:
     """What rewrites files; or, from the table as that has left it, VACUUM."""
     settings, snapshot, guard = work.table.maintenance, log.snapshot(), None
     if settings.vacuum and not rewriting:
@@ -92,6 +95,7 @@ def _plan(work: TableWork, log: TableLog, *, rewriting: bool) -> MaintenancePlan
         worth=worth,
         dropped=_dropped_bytes(snapshot, log) if settings.purge and rewriting else {},
         retention=None if guard is None else safe_retention(guard),
+        rewritten=rewritten,
     )
     return maintenance_plan(snapshot, wanted)
 
@@ -115,11 +119,19 @@ def _run(
     before = state_of(open_log()) if steps else None
     for step in steps:
         began = time.monotonic()
-        with spark_errors(plan.table), _settings(work.spark(), plan.settings):
-            work.spark().sql(step.statement).collect()
+        with _settings(work.spark(), plan.settings):
+            _execute(work.spark(), step.statement, plan.table)
         after = state_of(open_log())
         yield StepDone(step, before or after, after, time.monotonic() - began)
         before = after
+
+
+def _execute(session: SparkSession, statement: str, table: str) -> None:
+    try:
+        with spark_errors(table):
+            session.sql(statement).collect()
+    except DataFileMissing as error:  # of the newest version: a rebuild would miss it, too
+        raise LiveFileMissing(table, "a file") from error
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mirror_assets.config import Changes, Config, DirectLakeSettings, FramesOf, TableSettings
+from mirror_assets.delta.points import TimePoint, VersionPoint
 from mirror_assets.direct_lake.guard.errors import FramesUnreadable
 from mirror_assets.direct_lake.guard.frames import Frame, exported_frames, frame_at
 from mirror_assets.direct_lake.guard.needs import MIRROR, Mirror, Reads
@@ -13,6 +14,7 @@ from mirror_assets.direct_lake.guard.plan import VacuumPlan, plan_vacuum
 from mirror_assets.direct_lake.report.asked import Readers
 from mirror_assets.direct_lake.report.report import vacuum_of
 from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.time_travel.resolve import committed_by
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.landing.format import Manifest
 
@@ -82,12 +84,24 @@ def _mirror(config: Config, table: TableSettings, log: TableLog, manifest: Manif
     Where the source has fewer commits than one of them has covered, it is another table by now, of which that one needs
     nothing.
     """
-    mirrored = None if manifest is None else manifest.loading.key.last if manifest.loading else manifest.covered
+    mirrored = _mirrored(table, log, manifest)
     kept = _kept(config, table)
     covered = [version for version in (mirrored, kept) if version is not None and version <= log.newest()]
     if not covered:
         return None
     return Mirror(min(covered), _READS[table.changes] if kept is None else Reads.ANY)
+
+
+def _mirrored(table: TableSettings, log: TableLog, manifest: Manifest | None) -> int | None:
+    """The version that the mirror reads no more; before its first run, the one before its `start`."""
+    if manifest is not None:
+        return manifest.loading.key.last if manifest.loading else manifest.covered
+    if isinstance(table.start, VersionPoint):
+        return table.start.version - 1
+    if isinstance(table.start, TimePoint):
+        before = committed_by(log, table.start.time_ms - 1)
+        return -1 if before is None else before
+    return None
 
 
 def _kept(config: Config, table: TableSettings) -> int | None:

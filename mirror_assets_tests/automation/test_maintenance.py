@@ -60,9 +60,9 @@ def test_there_is_no_job_where_no_table_asks(tmp_path: Path) -> None:
 def test_optimize_runs_after_publishing_and_leaves_nothing_to_publish(mirrored: Lab) -> None:
     _fragment(mirrored)
     landed = len(mirrored.files)
-    report, (observed,) = _maintained(mirrored, "maintenance: {optimize: true}")
+    report, (observed, _) = _maintained(mirrored, "maintenance: {optimize: true, vacuum: true}")
     assert report.error is None
-    assert report.statements == (f"OPTIMIZE delta.`{mirrored.uri}`",)
+    assert report.statements == (f"OPTIMIZE delta.`{mirrored.uri}`", f"VACUUM delta.`{mirrored.uri}`")
     assert len(mirrored.files) > landed, "what waited was mirrored first"
     predicted, before, after = _numbers(
         observed, "optimize_predicted_files_after", "optimize_live_files_before", "optimize_live_files_after"
@@ -81,7 +81,14 @@ def test_optimize_runs_after_publishing_and_leaves_nothing_to_publish(mirrored: 
 
 
 def test_a_table_that_was_never_mirrored_is_only_rewritten(lab: Lab) -> None:
+    """If all of its files are there; one that isn't could not be mirrored anew either."""
     _fragment(lab, commits=8)
+    gone = Path(lab.uri) / TableLog(lab.uri).snapshot().files[0].path
+    kept = gone.rename(gone.with_suffix(".kept"))
+    report, _ = _maintained(lab, "maintenance: {optimize: true}")
+    assert (report.code, report.family) == (ErrorCode.DATA_FILE_MISSING, "stop")
+    assert "rebuild" not in (report.error or "")
+    kept.rename(gone)
     report, observed = _maintained(lab, "maintenance: {optimize: true}")
     assert report.error is None
     assert len(observed) == 1
@@ -133,11 +140,13 @@ def test_vacuum_is_refused_while_a_frame_needs_a_file_and_runs_when_none_does(la
 
 
 def test_files_that_were_just_rewritten_stay_for_models_to_be_framed_anew(lab: Lab) -> None:
+    """Nobody names a frame, and the table itself would let VACUUM take them at once."""
+    lab.sql("ALTER TABLE {t} SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval 0 hours')")
     _fragment(lab, commits=8)
     _age(lab, days=30)
     before = {file.path for file in TableLog(lab.uri).snapshot().files}
     report, _ = _maintained(lab, "maintenance: {optimize: true, vacuum: true, target_file_bytes: 64MiB}")
     assert report.error is None
-    assert report.statements == (f"OPTIMIZE delta.`{lab.uri}`", f"VACUUM delta.`{lab.uri}`")
+    assert report.statements == (f"OPTIMIZE delta.`{lab.uri}`",)
     assert all((Path(lab.uri) / path).exists() for path in before)
     assert lab.spark.conf.get("spark.databricks.delta.optimize.maxFileSize", None) is None, "the session is as it was"

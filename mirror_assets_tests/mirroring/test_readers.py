@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,16 @@ def test_the_mirror_needs_what_it_has_not_covered(paper: Paper) -> None:
     assert _guard(paper).oldest_needed == 2
     assert _guard(paper, "direct_lake: {frames: [1]}").oldest_needed == 1
     assert _guard(paper, "direct_lake: {frames: [1], frames_of: mirror}").oldest_needed == 2
+
+
+def test_a_mirror_that_has_yet_to_begin_needs_its_start(tmp_path: Path) -> None:
+    paper, began = Paper(tmp_path), time.time() - 9 * _DAY
+    for version in range(4):
+        paper.create(began) if version == 0 else paper.commit(version, began + version * _DAY)
+    second = datetime.fromtimestamp(began + _DAY + 1, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    starts = ("{version: 1}", "{version: 0}", f'{{timestamp: "{second}"}}', '{timestamp: "1999-12-31"}', "latest")
+    assert [_guard(paper, f"start: {start}").oldest_needed for start in starts] == [1, 0, 2, 0, None]
+    assert _guard(paper, "start: {version: 9}").oldest_needed is None
 
 
 def test_of_a_source_with_fewer_commits_than_are_covered_nothing_is_needed(paper: Paper) -> None:

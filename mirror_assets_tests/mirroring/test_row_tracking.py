@@ -42,15 +42,10 @@ def equal(lab: Lab) -> bool:
 
 def vacuum(lab: Lab) -> None:
     """Remove every file that the newest version does not have."""
-    settings = {
-        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-    }
-    for name, value in settings.items():
-        lab.spark.conf.set(name, value)
+    check = "spark.databricks.delta.retentionDurationCheck.enabled"
+    lab.spark.conf.set(check, "false")
     lab.sql("VACUUM {t} RETAIN 0 HOURS")
-    for name in settings:
-        lab.spark.conf.unset(name)
+    lab.spark.conf.unset(check)
 
 
 def landed(lab: Lab, number: int) -> list[dict[str, object]]:

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from mirror_assets_tests.operations.operation import Lands, Operation, Trait, sql
-from mirror_assets_tests.operations.source import Source
 
-_LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _CLUSTERED = frozenset({Trait.CLUSTERED})
 
 
 def _set(**values: str) -> Operation:
     ((name, value),) = values.items()
     return Operation(f"{name} = {value}", lambda source: source.properties(**values))
-
-
-def _vacuum(source: Source) -> None:
-    """With few tasks: by default, Spark would list a folder in thousands of them."""
-    source.spark.conf.set(_LISTING, "2")
-    source.sql("VACUUM {t}")
-    source.spark.conf.unset(_LISTING)
 
 
 OPERATIONS = (
@@ -29,7 +20,7 @@ OPERATIONS = (
         sql("ALTER TABLE {t} CLUSTER BY (id, name)", "OPTIMIZE {t} FULL"),
         never_with=frozenset({Trait.PARTITIONED}),
     ),
-    Operation("VACUUM", _vacuum),
+    Operation("VACUUM", sql("VACUUM {t}")),
     Operation("constraint", sql("ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id >= 0)")),
     Operation("constraint dropped", sql("ALTER TABLE {t} DROP CONSTRAINT positive")),
     Operation("comments", sql("COMMENT ON TABLE {t} IS 'c'", "ALTER TABLE {t} ALTER COLUMN name COMMENT 'c'")),

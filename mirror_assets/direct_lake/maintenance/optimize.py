@@ -23,6 +23,8 @@ def plan_optimize(table: PlannedTable, wanted: MaintenanceInput) -> tuple[Planne
     if not chosen:
         saved = sum(rewrite.saved for rewrite in rewrites)
         return table, LeftOut(StepKind.OPTIMIZE, f"not worth it: {saved:,} of {len(table.files):,} files would go")
+    if unheeded := table.unheeded(chosen, rewrites):
+        return table, LeftOut.of_all(StepKind.OPTIMIZE, unheeded)
     after, effect = table.rewritten(chosen, StepKind.OPTIMIZE, wanted)
     order = " VORDER" if wanted.dialect is Dialect.FABRIC else ""
     statement = f"OPTIMIZE {table.name}{table.where(chosen, rewrites)}{order}"

@@ -50,7 +50,7 @@ def _planned(snapshot: Snapshot, table: PlannedTable, wanted: MaintenanceInput) 
     """OPTIMIZE comes before REORG: it purges what it rewrites, so that nothing is rewritten twice."""
     table, optimize = plan_optimize(table, wanted)
     table, reorg = plan_reorg(table, wanted)
-    rewrites = isinstance(optimize, Step) or isinstance(reorg, Step)
+    rewrites = wanted.rewritten or isinstance(optimize, Step) or isinstance(reorg, Step)
     return (optimize, reorg, *plan_vacuum(snapshot, table, wanted.retention, rewrites=rewrites))
 
 

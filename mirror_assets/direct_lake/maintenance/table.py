@@ -48,6 +48,11 @@ class PlannedTable:
             return ""
         return f" WHERE {partition_predicate(self.metadata, [rewrite.key for rewrite in chosen])}"
 
+    def unheeded(self, chosen: Sequence[Rewrite], rewrites: Sequence[Rewrite]) -> str | None:
+        """A column of the WHERE clause that Delta 4.4 takes for no partition column, so that it rewrites all."""
+        dotted = (name for name in self.metadata.partition_columns if "." in name)
+        return next(dotted, None) if self.where(chosen, rewrites) else None
+
     def rewritten(
         self, chosen: Sequence[Rewrite], kind: StepKind, wanted: MaintenanceInput
     ) -> tuple[PlannedTable, Effect]:

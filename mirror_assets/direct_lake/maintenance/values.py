@@ -61,6 +61,11 @@ class LeftOut:
     kind: StepKind
     why: str
 
+    @classmethod
+    def of_all(cls, kind: StepKind, column: str) -> LeftOut:
+        """One that pays in some partitions only, and would rewrite all."""
+        return cls(kind, f"not worth it in all partitions, and Delta heeds no condition on `{column}`, for its dot")
+
 
 @dataclass(frozen=True)
 class MaintenancePlan:
@@ -130,7 +135,8 @@ class MaintenanceInput:
     """What a plan is made from, besides the table's log.
 
     `table` is its name in SQL; None: its address. `dropped` are the bytes, by file, of columns that the schema has no
-    more, as footers tell. `retention` None: nobody asked the guard, so the plan has no VACUUM.
+    more, as footers tell. `retention` None: nobody asked the guard, so the plan has no VACUUM. `rewritten`: files were
+    replaced a moment ago, by an earlier plan.
     """
 
     table: str | None = None
@@ -141,3 +147,4 @@ class MaintenanceInput:
     dropped: Mapping[str, int] = field(default_factory=dict)
     unpublished: Unpublished | None = None
     retention: SafeRetention | None = None
+    rewritten: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -225,8 +226,11 @@ def test_vacuum_does_not_delete_what_the_plan_has_just_replaced() -> None:
     )
     assert _statements(plan) == ["OPTIMIZE t"]
     assert "models still use" in _left_out(plan)[StepKind.VACUUM]
-    alone = maintenance_plan(snapshot([], properties=_SHORT), MaintenanceInput(table="t", retention=SafeRetention(0)))
-    assert _statements(alone) == ["VACUUM t"]
+    alone = MaintenanceInput(table="t", retention=SafeRetention(0))
+    assert _statements(maintenance_plan(snapshot([], properties=_SHORT), alone)) == ["VACUUM t"]
+    behind = replace(alone, rewritten=True)
+    assert not maintenance_plan(snapshot([], properties=_SHORT), behind).steps
+    assert _statements(maintenance_plan(snapshot([]), behind)) == ["VACUUM t"]
 
 
 def test_an_unreadable_property_is_said() -> None:

@@ -42,16 +42,13 @@ from mirror_assets.direct_lake.time_travel.statement import as_of
 # How many files each commit's partition gets: one per commit in which it has rows. The larger, the more rows in it.
 _COMMITS = {"it's \\ a": 10, "b": 3, None: 8, "d": 1}
 
-
-_LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+_VECTORS: dict[str, str | None] = {"delta.enableDeletionVectors": "true"}
 
 
 @pytest.fixture
 def session(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session, which forgets what a plan has set; VACUUM lists with as many tasks as there are cores."""
-    spark.conf.set(_LISTING, 2)
+    """The session, which forgets what a plan has set."""
     yield spark
-    spark.conf.unset(_LISTING)
     for name in ("minFileSize", "maxFileSize", "maxDeletedRowsRatio"):
         spark.conf.unset(f"spark.databricks.delta.optimize.{name}")
     for name in ("parquet.block.row.count.limit", "parquet.block.size"):
@@ -60,13 +57,16 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
+    return _made(tmp_path / "t")
+
+
+def _made(path: Path, properties: dict[str, str | None] | None = None) -> Path:
     """22 files of sizes of all kinds in four partitions, one of them NULL, one with a name that must be escaped."""
-    path = tmp_path / "t"
     for commit in range(max(_COMMITS.values())):
         parts = [part for part, commits in _COMMITS.items() if commit < commits]
         rows = [(part, number) for part in parts for number in range(50 + 200 * commit)]
         data = pa.table({"part": [part for part, _ in rows], "id": pa.array([n for _, n in rows], pa.int64())})
-        write_deltalake(path, data, mode="append", partition_by=["part"])
+        write_deltalake(path, data, mode="append", partition_by=["part"], configuration=None if commit else properties)
     return path
 
 
@@ -132,10 +132,10 @@ def test_optimize_does_what_is_foretold(
     assert {part for part in files if files[part] != now[part]} == chosen
 
 
-def test_purging_hidden_rows_does_what_is_foretold(session: SparkSession, table: Path) -> None:
+def test_purging_hidden_rows_does_what_is_foretold(session: SparkSession, tmp_path: Path) -> None:
     """Of the first partition half of the rows are hidden, of the second few; a bin holds two or three of the files."""
+    table = _made(tmp_path / "t", _VECTORS)
     name = table_at(str(table))
-    session.sql(f"ALTER TABLE {name} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
     session.sql(f"DELETE FROM {name} WHERE (part LIKE 'it%' AND id % 2 = 0) OR (part = 'b' AND id = 40)")
     before = _snapshot(table)
     wanted = MaintenanceInput(sizes=FileSizes(max_bytes=16_000), worth=Worth(min_files=99))
@@ -148,10 +148,10 @@ def test_purging_hidden_rows_does_what_is_foretold(session: SparkSession, table:
     assert {file.partition["part"] for file in after.files if file.vector} == {"b"}
 
 
-def test_optimize_purges_what_it_rewrites_and_reorg_the_rest(session: SparkSession, table: Path) -> None:
+def test_optimize_purges_what_it_rewrites_and_reorg_the_rest(session: SparkSession, tmp_path: Path) -> None:
     """OPTIMIZE takes large files for their hidden rows; one that fills a bin alone is left to REORG."""
+    table = _made(tmp_path / "t", _VECTORS)
     name = table_at(str(table))
-    session.sql(f"ALTER TABLE {name} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
     session.sql(f"DELETE FROM {name} WHERE id >= 400")
     before = _snapshot(table)
     plan = maintenance_plan(
@@ -169,12 +169,11 @@ def test_optimize_purges_what_it_rewrites_and_reorg_the_rest(session: SparkSessi
     assert not any(file.vector for file in before.files)
 
 
-def test_a_whole_plan_runs_and_leaves_frames_readable(session: SparkSession, table: Path) -> None:
+def test_a_whole_plan_runs_and_leaves_frames_readable(session: SparkSession, tmp_path: Path) -> None:
     """Two days on, the table's own property would let VACUUM delete what a model has framed."""
-    name = table_at(str(table))
-    session.sql(f"ALTER TABLE {name} SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval 25 hours')")
-    framed = TableLog(str(table)).newest()
-    rows = session.sql(f"SELECT * FROM {name}").count()
+    table = _made(tmp_path / "t", {"delta.deletedFileRetentionDuration": "interval 25 hours"})
+    name, framed = table_at(str(table)), TableLog(str(table)).newest()
+    rows = sum(file.rows or 0 for file in _snapshot(table).files)
     session.sql(f"DELETE FROM {name} WHERE part = 'b' AND id < 100")
     log, before = TableLog(str(table)), _snapshot(table)
     guard = plan_vacuum(log, time.time() + 2 * 86_400, [Frame("model", framed)])
@@ -210,6 +209,23 @@ def test_a_clustered_table_is_optimised_as_a_whole(session: SparkSession, tmp_pa
     assert not maintenance_plan(hidden, MaintenanceInput()).steps
     session.sql(f"REORG TABLE {name} APPLY (PURGE)")
     assert _snapshot(path).files == hidden.files
+
+
+def test_delta_heeds_no_condition_on_a_column_with_a_dot(session: SparkSession, tmp_path: Path) -> None:
+    for numbers in ([1, 1, 2], [1, 1, 2, 2]):
+        for number in numbers:
+            data = pa.table({"a.b": [number], "id": [0]})
+            write_deltalake(tmp_path / str(len(numbers)), data, mode="append", partition_by=["a.b"])
+    some, every = (_snapshot(tmp_path / name) for name in "34")
+    wanted = MaintenanceInput(worth=Worth(min_files=2))
+    assert maintenance_plan(some, wanted).steps
+    assert maintenance_plan(every, wanted).steps
+    few = maintenance_plan(every, MaintenanceInput(worth=Worth(min_files=99, max_files=3)))
+    assert [left_out.why for left_out in few.left_out if left_out.kind is StepKind.OPTIMIZE] == [
+        "not worth it in all partitions, and Delta heeds no condition on `a.b`, for its dot"
+    ]
+    session.sql(f"OPTIMIZE {table_at(every.uri)} WHERE `a.b` = 1")
+    assert len(_snapshot(Path(every.uri)).files) == 2, "if there are three, Delta has learned it"
 
 
 _KEYS = {
