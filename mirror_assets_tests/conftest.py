@@ -40,8 +40,6 @@ _FOR_SMALL_DATA = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
-    # VACUUM lists a folder in as many tasks, by default in 10,000.
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
 
 
