@@ -13,7 +13,19 @@ from pathlib import Path
 from benchmarks.bench import Bench
 from benchmarks.plots import growth
 from benchmarks.result import Outcome, write_results
-from benchmarks.suites import alone, catch_up, changes, growing, onelake, planning, replicating, small, tables, tracking
+from benchmarks.suites import (
+    alone,
+    catch_up,
+    changes,
+    direct_lake,
+    growing,
+    onelake,
+    planning,
+    replicating,
+    small,
+    tables,
+    tracking,
+)
 from mirror_assets.delta.session import open_session, spark_settings
 
 _SUITES: Mapping[str, Callable[[Bench], Outcome]] = {
@@ -25,6 +37,7 @@ _SUITES: Mapping[str, Callable[[Bench], Outcome]] = {
     "tracking": tracking.run,
     "replicator": replicating.run,
     "onelake": onelake.run,
+    "direct-lake": direct_lake.run,
     "growing": growing.run,
     "alone": alone.run,
 }
