@@ -59,9 +59,11 @@ class _Chunks:
                 yield self._chunk(group, column, row_group.column(column))
 
     def _chunk(self, group: int, index: int, column: pq.ColumnChunkMetaData) -> Chunk:
-        encodings, has_dictionary = column.encodings, column.has_dictionary_page
-        statistics = column.statistics
-        header = self._header(column.dictionary_page_offset) if has_dictionary and self.dictionaries else None
+        encodings, statistics = column.encodings, column.statistics
+        has_dictionary = column.has_dictionary_page or not _DICTIONARY_ENCODINGS.isdisjoint(encodings)
+        # parquet-mr before 1.12 (Spark before 3.2) left the first out, or wrote 0: its data begin with the dictionary.
+        begin = column.dictionary_page_offset or column.data_page_offset
+        header = self._header(begin) if has_dictionary and self.dictionaries else None
         least_us, most_us = self._bounds(index, statistics)
         return Chunk(
             group=group,

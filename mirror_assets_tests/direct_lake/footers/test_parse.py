@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.direct_lake.footers.facts import Coding
 from mirror_assets.direct_lake.footers.footers import Footers
-from mirror_assets_tests.direct_lake.footers.files import named, read, write
+from mirror_assets_tests.direct_lake.footers.files import age, named, read, write
 
 _ROWS = 6_000
 _IDS = pa.array(range(_ROWS), pa.int64())
@@ -127,6 +127,17 @@ def test_parquet_mr_of_spark(spark: SparkSession, tmp_path: Path, version: str) 
     # It gives a dictionary up for good when that doesn't pay on the first page.
     plain, by_dictionary = Coding.PLAIN, Coding.DICTIONARY
     assert _codings(footers) == {"id": plain, "few": by_dictionary, "flag": plain, "later": Coding.MIXED}
+
+
+@pytest.mark.parametrize("offset", [b"", b"\x26\x00"])
+def test_dictionaries_of_old_parquet_mr_that_tells_no_offset_of_them(tmp_path: Path, offset: bytes) -> None:
+    write(tmp_path, "a.parquet", _TABLE.select(["few", "whole"]), version="1.0", compression="snappy")
+    age(tmp_path / "a.parquet", offset)
+    assert pq.read_table(tmp_path / "a.parquet").num_rows == _ROWS
+    footers = read(tmp_path)
+    assert footers.files[0].created_by.startswith("parquet-mr")
+    assert _codings(footers) == {"few": Coding.DICTIONARY, "whole": Coding.DICTIONARY}
+    _assert_dictionaries_hold_the_values(tmp_path, footers)
 
 
 def test_times_in_every_unit_are_bounded_in_microseconds(tmp_path: Path) -> None:
