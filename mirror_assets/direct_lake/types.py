@@ -13,6 +13,7 @@ from enum import Enum
 from mirror_assets.delta.schema import Field
 from mirror_assets.direct_lake.footers.columns import ParquetColumn
 from mirror_assets.direct_lake.footers.mapping import ColumnNames
+from mirror_assets.direct_lake.sql import quoted, table_at
 
 # Unicode characters; a character takes at least a byte.
 MOST_CHARACTERS = 32_764
@@ -94,7 +95,7 @@ class TypeLint:
         return TypeFinding(column.name, column.type, rule, Weight.FAILS, f"{what}, or leave it out of the model")
 
     def _nan(self, column: Field) -> TypeFinding:
-        test = f"isnan({_quoted(column)}) OR abs({_quoted(column)}) = double('infinity')"
+        test = f"isnan({quoted(column.name)}) OR abs({quoted(column.name)}) = double('infinity')"
         return TypeFinding(
             column.name,
             column.type,
@@ -117,7 +118,7 @@ class TypeLint:
                 Rule.LENGTH,
                 Weight.UNSEEN,
                 f"may hold texts of more than {MOST_CHARACTERS:,} characters, the most that Direct Lake loads",
-                self._select(f"max(length({_quoted(column)}))"),
+                self._select(f"max(length({quoted(column.name)}))"),
             )
 
     def _unique(self, column: Field) -> Iterator[TypeFinding]:
@@ -152,13 +153,8 @@ class TypeLint:
         return self.parquet.get(column.physical_name or column.name)
 
     def _duplicates(self, column: Field) -> str:
-        name = _quoted(column)
+        name = quoted(column.name)
         return self._select(f"{name}, count(*)", f"GROUP BY {name} HAVING count(*) > 1")
 
     def _select(self, what: str, rest: str = "") -> str:
-        return f"SELECT {what} FROM delta.`{self.uri}` {rest}".rstrip()  # noqa: S608 for people to run
-
-
-def _quoted(column: Field) -> str:
-    name = column.name.replace("`", "``")
-    return f"`{name}`"
+        return f"SELECT {what} FROM {table_at(self.uri)} {rest}".rstrip()  # noqa: S608 for people to run

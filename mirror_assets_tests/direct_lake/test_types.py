@@ -91,10 +91,10 @@ def test_dictionaries_show_duplicates_and_that_there_are_none(tmp_path: Path) ->
 def test_a_statement_tells_what_footers_do_not(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"sha`re": [0.5], "key": [1]}))
     names = ColumnNames.of(TableLog(str(tmp_path)).snapshot().metadata)
-    lint = TypeLint("/lake/t", names, one_side=["key"])
+    lint = TypeLint("/la`ke/t", names, one_side=["key"])
     assert [finding.statement for finding in lint.findings()] == [
-        "SELECT count(*) FROM delta.`/lake/t` WHERE isnan(`sha``re`) OR abs(`sha``re`) = double('infinity')",
-        "SELECT `key`, count(*) FROM delta.`/lake/t` GROUP BY `key` HAVING count(*) > 1",
+        "SELECT count(*) FROM delta.`/la``ke/t` WHERE isnan(`sha``re`) OR abs(`sha``re`) = double('infinity')",
+        "SELECT `key`, count(*) FROM delta.`/la``ke/t` GROUP BY `key` HAVING count(*) > 1",
     ]
 
 
