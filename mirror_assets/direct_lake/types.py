@@ -59,7 +59,8 @@ class TypeLint:
     """The columns of the table at `uri`.
 
     `parquet` are its Parquet columns by path, where footers were read. `one_side` are columns on the one-side of a
-    relationship, whose values must differ; `rows` are those that the table shows, None when not known.
+    relationship, whose values must differ; `rows` are those stored, None when not known, `hidden` of them by deletion
+    vectors.
     """
 
     uri: str
@@ -68,6 +69,7 @@ class TypeLint:
     parquet: Mapping[str, ParquetColumn] = field(default_factory=dict)
     one_side: Sequence[str] = ()
     rows: int | None = None
+    hidden: int = 0
 
     def findings(self) -> tuple[TypeFinding, ...]:
         """All findings, column by column in the table's order. Raises ColumnUnknown for an unknown `one_side`."""
@@ -124,11 +126,11 @@ class TypeLint:
     def _unique(self, column: Field) -> Iterator[TypeFinding]:
         """Dictionaries prove some duplicates, and in tables of one row group that there are none."""
         stored = self._stored(column)
-        nulls = stored.nulls if stored else None
         bounds = stored.bounds if stored else None
-        if stored is not None and bounds is not None and bounds.least == stored.values:
+        # Of files older than the column, all rows are nulls.
+        if stored is not None and bounds is not None and bounds.least == stored.values == self.rows:
             return
-        shown = None if self.rows is None or nulls is None else self.rows - nulls
+        shown = None if stored is None or stored.nulls is None else stored.values - stored.nulls - self.hidden
         if bounds is not None and shown is not None and shown > bounds.most:
             yield TypeFinding(
                 column.name,

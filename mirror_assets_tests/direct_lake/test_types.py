@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -86,6 +87,21 @@ def test_dictionaries_show_duplicates_and_that_there_are_none(tmp_path: Path) ->
     write_deltalake(tmp_path, rows, mode="append")
     assert _found(_lint(tmp_path, "id"))["id"] == (Rule.UNIQUE, Weight.UNSEEN)
     assert _found(_lint(tmp_path, "day"))["day"] == (Rule.UNIQUE, Weight.FAILS)
+
+
+def test_rows_that_are_older_than_a_column_are_no_duplicates_in_it(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": range(100)}))
+    rows = pa.table({"id": range(5), "code": range(5)})
+    write_deltalake(tmp_path, rows, mode="append", schema_mode="merge")
+    assert _found(_lint(tmp_path, "code"))["code"] == (Rule.UNIQUE, Weight.UNSEEN)
+    write_deltalake(tmp_path, rows, mode="append")
+    assert _found(_lint(tmp_path, "code"))["code"] == (Rule.UNIQUE, Weight.UNSEEN)
+
+
+def test_hidden_rows_are_no_duplicates(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"code": [1, 1, 2]}))
+    assert _found(_lint(tmp_path, "code")) == {"code": (Rule.UNIQUE, Weight.FAILS)}
+    assert _found(replace(_lint(tmp_path, "code"), hidden=1)) == {"code": (Rule.UNIQUE, Weight.UNSEEN)}
 
 
 def test_a_statement_tells_what_footers_do_not(tmp_path: Path) -> None:
