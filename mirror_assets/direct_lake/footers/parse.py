@@ -24,6 +24,7 @@ _LEVEL_ENCODINGS = {"RLE", "BIT_PACKED"}
 _SCHEMA_KEYS = {"ARROW:schema", "pandas", "org.apache.spark.sql.parquet.row.metadata", "parquet.avro.schema"}
 # Microseconds in a unit, as a fraction.
 _DAY = (86_400_000_000, 1)
+_MOST_US = 2**63 - 1
 _UNITS = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
 
 
@@ -86,7 +87,8 @@ class _Chunks:
         if unit is None or statistics is None or not statistics.has_min_max:
             return None, None
         times, by = unit
-        return statistics.min_raw * times // by, -(-statistics.max_raw * times // by)
+        least, most = statistics.min_raw * times // by, -(-statistics.max_raw * times // by)
+        return (least, most) if least >= -_MOST_US and most <= _MOST_US else (None, None)
 
     def _coding(self, group: int, index: int, encodings: set[str]) -> Coding:
         """How a chunk with a dictionary is stored; the encodings' names alone tell it of the files of some writers."""

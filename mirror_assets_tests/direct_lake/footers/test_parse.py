@@ -163,6 +163,19 @@ def test_times_in_every_unit_are_bounded_in_microseconds(tmp_path: Path) -> None
     }
 
 
+def test_times_that_no_microseconds_reach_have_no_bounds(tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "day": pa.array([0, 2**31 - 1], pa.int32()).cast(pa.date32()),
+            "ms": pa.array([-(2**63), 0], pa.timestamp("ms")),
+            "us": pa.array([0, 2**63 - 1], pa.timestamp("us")),
+        }
+    )
+    write(tmp_path, "a.parquet", rows)
+    bounds = {column: (c["least_us"], c["most_us"]) for (_, column), c in _chunks(read(tmp_path)).items()}
+    assert bounds == {"day": (None, None), "ms": (None, None), "us": (0, 2**63 - 1)}
+
+
 def test_int96_timestamps_have_no_bounds(tmp_path: Path) -> None:
     rows = pa.table({"at": pa.array([datetime(2024, 1, 1)], pa.timestamp("ns"))})  # noqa: DTZ001
     write(tmp_path, "a.parquet", rows, use_deprecated_int96_timestamps=True)
