@@ -59,4 +59,6 @@ def read_tail(file: pa.NativeFile, size: int) -> Tail:
 def _end(file: pa.NativeFile, size: int, wanted: int) -> bytes:
     start = max(0, size - wanted)
     data: bytes = file.read_at(size - start, start)
+    if len(data) < size - start:
+        raise ValueError(f"it has only {start + len(data)} bytes of {size}")
     return data

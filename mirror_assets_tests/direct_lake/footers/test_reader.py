@@ -153,6 +153,9 @@ def test_a_file_that_is_no_parquet_is_named(folder: Path) -> None:
         assert (error.value.path, error.value.code) == ("a.parquet", ErrorCode.FOOTER_UNREADABLE)
     with pytest.raises(FooterUnreadable, match="magic bytes"):
         reader(folder).read([Named("b.parquet", 20)])
+    more = (folder / "b.parquet").stat().st_size + 1
+    with pytest.raises(FooterUnreadable, match=f"only {more - 1} bytes of {more}"):
+        reader(folder).read([Named("b.parquet", more)])
 
 
 def test_remote_and_local_say_the_same(folder: Path) -> None:
