@@ -82,10 +82,12 @@ def test_facts_without_dictionaries_do_where_none_are_asked_for(folder: Path, tm
     assert opened == []
 
 
-def test_a_cache_that_a_crash_cut_short_is_read_over(folder: Path, tmp_path: Path) -> None:
+def test_a_cache_that_a_crash_damaged_is_read_over(folder: Path, tmp_path: Path) -> None:
     _read(folder, tmp_path / "cache")
     (segment,) = (tmp_path / "cache").glob("*/*")
-    for damaged in (b"", segment.read_bytes()[:-20], segment.read_bytes().replace(b"a.parquet", b"q.parquet")):
+    whole = segment.read_bytes()
+    garbled = whole.replace(b"a.parquet", b"q.parquet"), whole.replace(b"created_by", b"created_\xff\xff")
+    for damaged in (b"", whole[:-20], *garbled):
         segment.write_bytes(damaged)
         footers, opened = _read(folder, tmp_path / "cache")
         assert (len(opened), len(footers.files)) == (3, 3)
