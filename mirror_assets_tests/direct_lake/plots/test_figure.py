@@ -37,3 +37,8 @@ def test_without_the_library_the_error_says_what_to_install(monkeypatch: pytest.
 def test_the_same_data_give_the_same_picture() -> None:
     assert row_group_histogram([5, 10**6], "t") == row_group_histogram([5, 10**6], "t")
     assert row_group_histogram([5, 10**6], "t") != row_group_histogram([5, 10**7], "t")
+
+
+def test_dollars_in_a_name_are_no_formula() -> None:
+    assert row_group_histogram([1], "a$_$b") != row_group_histogram([1], "a_b")
+    assert row_group_histogram([1], "$b$") != row_group_histogram([1], "b")
