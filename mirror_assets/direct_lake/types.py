@@ -13,6 +13,7 @@ from enum import Enum
 from mirror_assets.delta.schema import Field
 from mirror_assets.direct_lake.footers.columns import ParquetColumn
 from mirror_assets.direct_lake.footers.mapping import ColumnNames
+from mirror_assets.direct_lake.sql import quoted, table_at
 
 # Unicode characters; a character takes at least a byte.
 MOST_CHARACTERS = 32_764
@@ -58,7 +59,8 @@ class TypeLint:
     """The columns of the table at `uri`.
 
     `parquet` are its Parquet columns by path, where footers were read. `one_side` are columns on the one-side of a
-    relationship, whose values must differ; `rows` are those that the table shows, None when not known.
+    relationship, whose values must differ; `rows` are those stored, None when not known, `hidden` of them by deletion
+    vectors.
     """
 
     uri: str
@@ -67,6 +69,7 @@ class TypeLint:
     parquet: Mapping[str, ParquetColumn] = field(default_factory=dict)
     one_side: Sequence[str] = ()
     rows: int | None = None
+    hidden: int = 0
 
     def findings(self) -> tuple[TypeFinding, ...]:
         """All findings, column by column in the table's order. Raises ColumnUnknown for an unknown `one_side`."""
@@ -94,7 +97,7 @@ class TypeLint:
         return TypeFinding(column.name, column.type, rule, Weight.FAILS, f"{what}, or leave it out of the model")
 
     def _nan(self, column: Field) -> TypeFinding:
-        test = f"isnan({_quoted(column)}) OR abs({_quoted(column)}) = double('infinity')"
+        test = f"isnan({quoted(column.name)}) OR abs({quoted(column.name)}) = double('infinity')"
         return TypeFinding(
             column.name,
             column.type,
@@ -117,17 +120,17 @@ class TypeLint:
                 Rule.LENGTH,
                 Weight.UNSEEN,
                 f"may hold texts of more than {MOST_CHARACTERS:,} characters, the most that Direct Lake loads",
-                self._select(f"max(length({_quoted(column)}))"),
+                self._select(f"max(length({quoted(column.name)}))"),
             )
 
     def _unique(self, column: Field) -> Iterator[TypeFinding]:
         """Dictionaries prove some duplicates, and in tables of one row group that there are none."""
         stored = self._stored(column)
-        nulls = stored.nulls if stored else None
         bounds = stored.bounds if stored else None
-        if stored is not None and bounds is not None and bounds.least == stored.values:
+        # Of files older than the column, all rows are nulls.
+        if stored is not None and bounds is not None and bounds.least == stored.values == self.rows:
             return
-        shown = None if self.rows is None or nulls is None else self.rows - nulls
+        shown = None if stored is None or stored.nulls is None else stored.values - stored.nulls - self.hidden
         if bounds is not None and shown is not None and shown > bounds.most:
             yield TypeFinding(
                 column.name,
@@ -152,13 +155,8 @@ class TypeLint:
         return self.parquet.get(column.physical_name or column.name)
 
     def _duplicates(self, column: Field) -> str:
-        name = _quoted(column)
+        name = quoted(column.name)
         return self._select(f"{name}, count(*)", f"GROUP BY {name} HAVING count(*) > 1")
 
     def _select(self, what: str, rest: str = "") -> str:
-        return f"SELECT {what} FROM delta.`{self.uri}` {rest}".rstrip()  # noqa: S608 for people to run
-
-
-def _quoted(column: Field) -> str:
-    name = column.name.replace("`", "``")
-    return f"`{name}`"
+        return f"SELECT {what} FROM {table_at(self.uri)} {rest}".rstrip()  # noqa: S608 for people to run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -88,13 +89,28 @@ def test_dictionaries_show_duplicates_and_that_there_are_none(tmp_path: Path) ->
     assert _found(_lint(tmp_path, "day"))["day"] == (Rule.UNIQUE, Weight.FAILS)
 
 
+def test_rows_that_are_older_than_a_column_are_no_duplicates_in_it(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": range(100)}))
+    rows = pa.table({"id": range(5), "code": range(5)})
+    write_deltalake(tmp_path, rows, mode="append", schema_mode="merge")
+    assert _found(_lint(tmp_path, "code"))["code"] == (Rule.UNIQUE, Weight.UNSEEN)
+    write_deltalake(tmp_path, rows, mode="append")
+    assert _found(_lint(tmp_path, "code"))["code"] == (Rule.UNIQUE, Weight.UNSEEN)
+
+
+def test_hidden_rows_are_no_duplicates(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"code": [1, 1, 2]}))
+    assert _found(_lint(tmp_path, "code")) == {"code": (Rule.UNIQUE, Weight.FAILS)}
+    assert _found(replace(_lint(tmp_path, "code"), hidden=1)) == {"code": (Rule.UNIQUE, Weight.UNSEEN)}
+
+
 def test_a_statement_tells_what_footers_do_not(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"sha`re": [0.5], "key": [1]}))
     names = ColumnNames.of(TableLog(str(tmp_path)).snapshot().metadata)
-    lint = TypeLint("/lake/t", names, one_side=["key"])
+    lint = TypeLint("/la`ke/t", names, one_side=["key"])
     assert [finding.statement for finding in lint.findings()] == [
-        "SELECT count(*) FROM delta.`/lake/t` WHERE isnan(`sha``re`) OR abs(`sha``re`) = double('infinity')",
-        "SELECT `key`, count(*) FROM delta.`/lake/t` GROUP BY `key` HAVING count(*) > 1",
+        "SELECT count(*) FROM delta.`/la``ke/t` WHERE isnan(`sha``re`) OR abs(`sha``re`) = double('infinity')",
+        "SELECT `key`, count(*) FROM delta.`/la``ke/t` GROUP BY `key` HAVING count(*) > 1",
     ]
 
 

@@ -87,12 +87,12 @@ class FooterCache:
 
 
 def _read(path: Path) -> pa.Table | None:
-    """The facts in a file; None when another process has tidied it up, or a crash of the machine has cut it short."""
+    """The facts in a file; None when another process has tidied it up, or a crash of the machine has damaged it."""
     try:
         # Not read_table: importing what that needs takes longer than reading the facts of 1,000 files.
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             return file.read()
-    except (FileNotFoundError, pa.ArrowInvalid):
+    except (FileNotFoundError, ValueError, pa.ArrowException):
         return None
     except OSError as error:
         if error.errno is None:  # Arrow's, of what is in the file

@@ -108,7 +108,7 @@ def _derived(chunks: pa.Table, keeps_unused: pa.Array) -> pa.Table:
     whole = pc.and_(pc.equal(chunks["coding"], Coding.DICTIONARY.value), pc.is_valid(chunks["entries"]))
     in_dictionary = pc.subtract(chunks["dictionary_bytes"], pc.multiply(chunks["entries"], _LENGTH_BYTES))
     longest = pc.if_else(whole, in_dictionary, chunks["uncompressed"])
-    any_value = pc.min_element_wise(shown, 1)
+    any_value = pc.min_element_wise(pc.subtract(chunks["values"], pc.coalesce(chunks["nulls"], chunks["values"])), 1)
     is_text = pc.equal(chunks["physical_type"], "BYTE_ARRAY")
     derived = {
         "low": pc.if_else(pc.or_(keeps_unused, pc.is_null(chunks["entries"])), any_value, chunks["entries"]),

@@ -34,7 +34,7 @@ class Chunk(NamedTuple):
     `column` is the path of the leaf, joined by dots. `values` counts nulls, too; `nulls` is None without statistics.
     `entries` and `dictionary_bytes` (uncompressed) are the dictionary's, None without one or where it was not looked
     at. `least_us` and `most_us` bound dates and timestamps, in microseconds since 1970; None for all other types, and
-    where the writer left them out, as Spark does for its INT96 timestamps.
+    where the writer left them out, as Spark does for its INT96 timestamps, or they are more than 292,000 years away.
     """
 
     group: int

@@ -24,6 +24,7 @@ _LEVEL_ENCODINGS = {"RLE", "BIT_PACKED"}
 _SCHEMA_KEYS = {"ARROW:schema", "pandas", "org.apache.spark.sql.parquet.row.metadata", "parquet.avro.schema"}
 # Microseconds in a unit, as a fraction.
 _DAY = (86_400_000_000, 1)
+_MOST_US = 2**63 - 1
 _UNITS = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
 
 
@@ -59,9 +60,11 @@ class _Chunks:
                 yield self._chunk(group, column, row_group.column(column))
 
     def _chunk(self, group: int, index: int, column: pq.ColumnChunkMetaData) -> Chunk:
-        encodings, has_dictionary = column.encodings, column.has_dictionary_page
-        statistics = column.statistics
-        header = self._header(column.dictionary_page_offset) if has_dictionary and self.dictionaries else None
+        encodings, statistics = column.encodings, column.statistics
+        has_dictionary = column.has_dictionary_page or not _DICTIONARY_ENCODINGS.isdisjoint(encodings)
+        # parquet-mr before 1.12 (Spark before 3.2) left the first out, or wrote 0: its data begin with the dictionary.
+        begin = column.dictionary_page_offset or column.data_page_offset
+        header = self._header(begin) if has_dictionary and self.dictionaries else None
         least_us, most_us = self._bounds(index, statistics)
         return Chunk(
             group=group,
@@ -84,7 +87,8 @@ class _Chunks:
         if unit is None or statistics is None or not statistics.has_min_max:
             return None, None
         times, by = unit
-        return statistics.min_raw * times // by, -(-statistics.max_raw * times // by)
+        least, most = statistics.min_raw * times // by, -(-statistics.max_raw * times // by)
+        return (least, most) if least >= -_MOST_US and most <= _MOST_US else (None, None)
 
     def _coding(self, group: int, index: int, encodings: set[str]) -> Coding:
         """How a chunk with a dictionary is stored; the encodings' names alone tell it of the files of some writers."""

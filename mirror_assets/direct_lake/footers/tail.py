@@ -10,7 +10,9 @@ import pyarrow.parquet as pq
 # A read costs a remote store as much as its latency; footers of a hundred columns are shorter than this, and so are
 # files so small that there are many of them, whose dictionaries then cost no read of their own.
 _TAIL_BYTES = 256 * 1024
-_MAGIC = b"PAR1"
+_MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
+# Behind a footer that is signed, for its columns are encrypted: a nonce and a tag.
+_SIGNATURE_BYTES = 28
 _END_BYTES = 8  # the footer's length and the magic bytes
 
 
@@ -29,11 +31,14 @@ class Tail:
         return self.data[-_END_BYTES - self.footer_bytes : -_END_BYTES]
 
     def metadata(self) -> pq.FileMetaData:
-        """The footer as pyarrow reads it. Raises ValueError when it is none."""
+        """The footer as pyarrow reads it. Raises ValueError when it is none, or its columns are encrypted."""
         try:
-            return pq.read_metadata(pa.BufferReader(_MAGIC + self.data[-_END_BYTES - self.footer_bytes :]))
+            metadata = pq.read_metadata(pa.BufferReader(_MAGIC + self.data[-_END_BYTES - self.footer_bytes :]))
         except OSError as error:  # of its bytes, not of the storage that they came from
             raise ValueError(str(error)) from error
+        if metadata.serialized_size + _SIGNATURE_BYTES == self.footer_bytes:
+            raise ValueError("its columns are encrypted")  # pyarrow would end the process over them
+        return metadata
 
     def at(self, offset: int, size: int) -> bytes:
         """Up to `size` bytes of the file from `offset`; read only if they lie before the tail."""
@@ -46,6 +51,8 @@ class Tail:
 def read_tail(file: pa.NativeFile, size: int) -> Tail:
     """The tail of a file of `size` bytes. Raises ValueError when it doesn't end as Parquet does."""
     data = _end(file, size, _TAIL_BYTES)
+    if data[-len(_MAGIC) :] == _ENCRYPTED:
+        raise ValueError("it is encrypted")
     if len(data) < _END_BYTES + len(_MAGIC) or data[-len(_MAGIC) :] != _MAGIC:
         raise ValueError(f"it has not the magic bytes of Parquet at the end of {size} bytes")
     footer_bytes = int.from_bytes(data[-_END_BYTES : -len(_MAGIC)], "little")
@@ -59,4 +66,6 @@ def read_tail(file: pa.NativeFile, size: int) -> Tail:
 def _end(file: pa.NativeFile, size: int, wanted: int) -> bytes:
     start = max(0, size - wanted)
     data: bytes = file.read_at(size - start, start)
+    if len(data) < size - start:
+        raise ValueError(f"it has only {start + len(data)} bytes of {size}")
     return data

@@ -28,13 +28,13 @@ def partition_predicate(metadata: Metadata, keys: Sequence[PartitionKey]) -> str
 
 
 def _one_of(column: str, column_type: str, values: Sequence[str | None]) -> str:
-    told = [literal(value, column_type) for value in values if value]
+    told = [literal(value, column_type) for value in values if value is not None]
     conditions = []
     if len(told) == 1:
         conditions.append(f"{quoted(column)} = {told[0]}")
     elif told:
         conditions.append(f"{quoted(column)} IN ({', '.join(told)})")
-    if not all(values):  # an empty text stands for NULL, too (Delta's protocol, "Partition Value Serialization")
+    if None in values:
         conditions.append(f"{quoted(column)} IS NULL")
     return " OR ".join(conditions)
 

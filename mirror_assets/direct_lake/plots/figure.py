@@ -33,6 +33,10 @@ def new_figure(width: float = 8, height: float = 4.5) -> Figure:
 
 def png(figure: Figure) -> bytes:
     """The picture; the same one for the same data and library."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)  # dollars in a table's name begin no formula
     output = BytesIO()
     figure.savefig(output, format="png", dpi=_DOTS, metadata={"Software": None})
     return output.getvalue()

@@ -73,7 +73,8 @@ def _by_partition(files: Sequence[LiveFile], footers: Footers, column: str, sinc
             days = None if value is None else days_of(value)
         except ValueError as error:
             raise NotADate(column, str(error)) from error
-        yield facts.rows, False if days is None else _stays(days[0].toordinal(), days[1].toordinal(), since.toordinal())
+        stays = days is not None and _stays(days[0].toordinal(), days[1].toordinal() + 1, since.toordinal())
+        yield facts.rows, stays
 
 
 def _by_bounds(footers: Footers, names: ColumnNames, column: str, since: date) -> Iterator[_Piece]:

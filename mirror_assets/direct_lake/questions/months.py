@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from datetime import date, timedelta
+from datetime import date
 
 # A year, with a month, with a day; behind a day, the time that timestamps have.
 _VALUE = re.compile(r"(\d{4})(?:-?(\d{2})(?:-?(\d{2})(?:[ T].*)?)?)?")
@@ -17,12 +17,12 @@ def months_before(day: date, months: int) -> date:
 
 
 def days_of(value: str) -> tuple[date, date]:
-    """The first day that a partition's value stands for, and the first one behind. Raises ValueError for no date."""
+    """The first and the last day that a partition's value stands for. Raises ValueError for no date."""
     match = _VALUE.fullmatch(value)
     if match is None:
         raise ValueError(f"{value!r} is no date")
     year, month, day = int(match[1]), match[2], match[3]
     if month is None:
-        return date(year, 1, 1), date(year, 12, 31) + timedelta(days=1)
+        return date(year, 1, 1), date(year, 12, 31)
     first = date(year, int(month), int(day or 1))
-    return first, first + timedelta(days=1 if day else monthrange(year, int(month))[1])
+    return first, first if day else first.replace(day=monthrange(year, first.month)[1])

@@ -76,7 +76,8 @@ class TableLook:
             partitioned_by=metadata.partition_columns,
             parquet={column.parquet.path: column.parquet for column in self.layout.columns},
             one_side=one_side,
-            rows=self.guardrails.table.figures.rows,
+            rows=self.layout.rows,
+            hidden=self.layout.vectors.rows,
         )
         return lint.findings()
 

@@ -105,6 +105,11 @@ def merged(parts: Iterable[Actions]) -> Actions:
     )
 
 
+def partition_values(raw: Mapping[str, str | None]) -> Mapping[str, str | None]:
+    """An add action's; an empty text is NULL, too (Delta's protocol, "Partition Value Serialization")."""
+    return {name: value or None for name, value in raw.items()}
+
+
 def _line(text: bytes) -> _Line:
     line: _Line = json.loads(text)
     if not isinstance(line, dict):
@@ -124,7 +129,7 @@ def _live(add: _Add, paths: TablePaths) -> LiveFile:
         bytes=add["size"],
         rows=stored_rows(add.get("stats")),
         modified_ms=add["modificationTime"],
-        partition=add.get("partitionValues") or {},
+        partition=partition_values(add.get("partitionValues") or {}),
         vector=read_vector(add.get("deletionVector"), paths),
         tags=add.get("tags") or {},
         as_listed=as_listed(add["path"]),

@@ -12,7 +12,7 @@ from pyarrow import NativeFile
 
 from mirror_assets.delta.actions import Metadata, Protocol, read_metadata, read_protocol, stored_rows
 from mirror_assets.delta.files import SourceFiles
-from mirror_assets.direct_lake.table.actions import Actions, merged, parse_actions
+from mirror_assets.direct_lake.table.actions import Actions, merged, parse_actions, partition_values
 from mirror_assets.direct_lake.table.paths import TablePaths, as_listed
 from mirror_assets.direct_lake.table.values import LiveFile, Tombstone, Vector
 from mirror_assets.direct_lake.table.vectors import read_vector
@@ -97,7 +97,7 @@ def _live(adds: pa.StructArray, paths: TablePaths) -> Iterator[LiveFile]:
         _column(adds, "tags"),
     )
     for path, size, rows, modified, partition, vector, tags in zip(*columns, strict=True):
-        values = dict(partition or ())
+        values = partition_values(dict(partition or ()))
         yield LiveFile(paths.decoded(path), size, rows, modified, values, vector, dict(tags or ()), as_listed(path))
 
 

@@ -42,3 +42,27 @@ def write(folder: Path, name: str, rows: pa.Table, **options: object) -> None:
     """A file by Arrow's C++ writer."""
     folder.mkdir(exist_ok=True)
     pq.write_table(rows, folder / name, **options)
+
+
+def age(path: Path, told: bytes) -> None:
+    """Make Arrow's file one of parquet-mr before 1.12: its data begin with the dictionary, of which it tells `told`."""
+    data, metadata = path.read_bytes(), pq.read_metadata(path)
+    size = int.from_bytes(data[-8:-4], "little")
+    footer = data[-8 - size : -8].replace(b"parquet-cpp-arrow", b"parquet-mr".ljust(17))
+    for column in range(metadata.num_columns):
+        chunk = metadata.row_group(0).column(column)
+        # Fields 9, 11 and 12, each with the type and how far it is behind the one before.
+        dictionary = b"\x26" + _offset(chunk.dictionary_page_offset)
+        both = b"\x26" + _offset(chunk.data_page_offset) + dictionary + b"\x1c"
+        assert footer.count(both) == 1
+        footer = footer.replace(both, dictionary + (told + b"\x1c" if told else b"\x3c"))
+    path.write_bytes(data[: -8 - size] + footer + len(footer).to_bytes(4, "little") + data[-4:])
+
+
+def _offset(value: int) -> bytes:
+    """As Thrift's compact protocol writes it: seven bits at a time, the lowest of all for the sign."""
+    rest, out = value << 1, bytearray()
+    while rest >= 0x80:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes(out + bytes([rest]))

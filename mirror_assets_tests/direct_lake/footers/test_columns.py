@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from deltalake import WriterProperties, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -74,6 +75,14 @@ def test_without_dictionaries_nothing_is_said_of_how_many_values_there_are(tmp_p
     (column,) = parquet_columns(reader(tmp_path, dictionaries=False).read(named(tmp_path)))
     assert (column.bounds, column.dictionary_bytes) == (None, None)
     assert column.longest_bytes == column.uncompressed  # all that is left to bound it
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_without_statistics_all_values_may_be_nulls(tmp_path: Path, dictionary: bool) -> None:
+    nulls = pa.table({"text": pa.array([None, None], pa.string())})
+    write(tmp_path, "a.parquet", nulls, write_statistics=False, use_dictionary=dictionary)
+    column = _columns(tmp_path)["text"]
+    assert (column.nulls, column.bounds) == (None, Bounds(0, 0 if dictionary else 2))
 
 
 def test_times_are_bounded_only_where_every_row_group_tells(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.direct_lake.footers.facts import Coding
 from mirror_assets.direct_lake.footers.footers import Footers
-from mirror_assets_tests.direct_lake.footers.files import named, read, write
+from mirror_assets_tests.direct_lake.footers.files import age, named, read, write
 
 _ROWS = 6_000
 _IDS = pa.array(range(_ROWS), pa.int64())
@@ -129,6 +129,17 @@ def test_parquet_mr_of_spark(spark: SparkSession, tmp_path: Path, version: str) 
     assert _codings(footers) == {"id": plain, "few": by_dictionary, "flag": plain, "later": Coding.MIXED}
 
 
+@pytest.mark.parametrize("offset", [b"", b"\x26\x00"])
+def test_dictionaries_of_old_parquet_mr_that_tells_no_offset_of_them(tmp_path: Path, offset: bytes) -> None:
+    write(tmp_path, "a.parquet", _TABLE.select(["few", "whole"]), version="1.0", compression="snappy")
+    age(tmp_path / "a.parquet", offset)
+    assert pq.read_table(tmp_path / "a.parquet").num_rows == _ROWS
+    footers = read(tmp_path)
+    assert footers.files[0].created_by.startswith("parquet-mr")
+    assert _codings(footers) == {"few": Coding.DICTIONARY, "whole": Coding.DICTIONARY}
+    _assert_dictionaries_hold_the_values(tmp_path, footers)
+
+
 def test_times_in_every_unit_are_bounded_in_microseconds(tmp_path: Path) -> None:
     day, late = date(1969, 12, 30), datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=timezone.utc)
     rows = pa.table(
@@ -150,6 +161,19 @@ def test_times_in_every_unit_are_bounded_in_microseconds(tmp_path: Path) -> None
         "ns": (-2, 2),  # rounded away from what it might leave out
         "number": (None, None),
     }
+
+
+def test_times_that_no_microseconds_reach_have_no_bounds(tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "day": pa.array([0, 2**31 - 1], pa.int32()).cast(pa.date32()),
+            "ms": pa.array([-(2**63), 0], pa.timestamp("ms")),
+            "us": pa.array([0, 2**63 - 1], pa.timestamp("us")),
+        }
+    )
+    write(tmp_path, "a.parquet", rows)
+    bounds = {column: (c["least_us"], c["most_us"]) for (_, column), c in _chunks(read(tmp_path)).items()}
+    assert bounds == {"day": (None, None), "ms": (None, None), "us": (0, 2**63 - 1)}
 
 
 def test_int96_timestamps_have_no_bounds(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -82,10 +83,12 @@ def test_facts_without_dictionaries_do_where_none_are_asked_for(folder: Path, tm
     assert opened == []
 
 
-def test_a_cache_that_a_crash_cut_short_is_read_over(folder: Path, tmp_path: Path) -> None:
+def test_a_cache_that_a_crash_damaged_is_read_over(folder: Path, tmp_path: Path) -> None:
     _read(folder, tmp_path / "cache")
     (segment,) = (tmp_path / "cache").glob("*/*")
-    for damaged in (b"", segment.read_bytes()[:-20], segment.read_bytes().replace(b"a.parquet", b"q.parquet")):
+    whole = segment.read_bytes()
+    garbled = whole.replace(b"a.parquet", b"q.parquet"), whole.replace(b"created_by", b"created_\xff\xff")
+    for damaged in (b"", whole[:-20], *garbled):
         segment.write_bytes(damaged)
         footers, opened = _read(folder, tmp_path / "cache")
         assert (len(opened), len(footers.files)) == (3, 3)
@@ -111,9 +114,10 @@ def _read_in_process(folder: str, cache: str) -> int:
 def test_processes_need_no_lock(folder: Path, tmp_path: Path) -> None:
     for number in range(40):
         write(folder, f"{number}.parquet", pa.table({"id": [number]}))
-    with get_context("spawn").Pool(2) as pool:
-        counts = pool.starmap(_read_in_process, [(str(folder), str(tmp_path / "cache"))] * 4)
-    assert counts == [43] * 4
+    # Not a Pool: it ends processes by SIGTERM, which those ignore where SIGINT is ignored and dagster makes both one.
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        counts = pool.map(_read_in_process, [str(folder)] * 4, [str(tmp_path / "cache")] * 4)
+    assert list(counts) == [43] * 4
     footers, opened = _read(folder, tmp_path / "cache")
     assert (opened, len(footers.files)) == ([], 43)
     assert not list((tmp_path / "cache").glob("*/.*"))
@@ -153,6 +157,9 @@ def test_a_file_that_is_no_parquet_is_named(folder: Path) -> None:
         assert (error.value.path, error.value.code) == ("a.parquet", ErrorCode.FOOTER_UNREADABLE)
     with pytest.raises(FooterUnreadable, match="magic bytes"):
         reader(folder).read([Named("b.parquet", 20)])
+    more = (folder / "b.parquet").stat().st_size + 1
+    with pytest.raises(FooterUnreadable, match=f"only {more - 1} bytes of {more}"):
+        reader(folder).read([Named("b.parquet", more)])
 
 
 def test_remote_and_local_say_the_same(folder: Path) -> None:

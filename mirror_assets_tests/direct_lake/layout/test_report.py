@@ -59,6 +59,14 @@ def test_partitions_are_told_by_their_values(tmp_path: Path) -> None:
     assert found.partitions.skew == pytest.approx(sizes[-1] / ((sizes[1] + sizes[2]) / 2))
 
 
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_an_empty_text_and_null_are_one_partition(tmp_path: Path, checkpoint: bool) -> None:
+    write_deltalake(tmp_path, pa.table({"id": range(3), "p": ["", None, "a"]}), partition_by=["p"])
+    if checkpoint:
+        DeltaTable(tmp_path).create_checkpoint()
+    assert {str(one): one.files for one in report(tmp_path).partitions.each} == {"p=null": 2, "p=a": 1}
+
+
 def test_a_table_without_partitions_is_one(tmp_path: Path) -> None:
     write_deltalake(tmp_path, _rows(0, 9))
     found = report(tmp_path)

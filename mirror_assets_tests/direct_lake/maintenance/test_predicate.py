@@ -18,8 +18,6 @@ _TWO = {"year": "integer", "month": "string"}
         ({"m": "string"}, [("a",), ("b",)], "`m` IN ('a', 'b')"),
         ({"m": "string"}, [(None,)], "`m` IS NULL"),
         ({"m": "string"}, [("a",), (None,), ("b",)], "`m` IN ('a', 'b') OR `m` IS NULL"),
-        ({"m": "string"}, [("",)], "`m` IS NULL"),
-        ({"n": "long"}, [("",), (None,), ("1",)], "`n` = 1 OR `n` IS NULL"),
         ({"a b`c": "long"}, [("-5",)], "`a b``c` = -5"),
         (_TWO, [("2024", "01")], "(`year` = 2024 AND `month` = '01')"),
         (

@@ -52,3 +52,8 @@ def test_a_picture_calls_small_what_the_report_does(monkeypatch: pytest.MonkeyPa
     assert figures[0].axes[0].get_title().endswith(f"{small} small")
     legend = [text.get_text() for text in figures[0].legends[0].get_texts()]
     assert legend == ["aimed at: 400 MB to 1 GB", "small: below 25 MB"]
+
+
+def test_dollars_in_a_name_are_no_formula() -> None:
+    assert row_group_histogram([1], "a$_$b") != row_group_histogram([1], "a_b")
+    assert row_group_histogram([1], "$b$") != row_group_histogram([1], "b")
