@@ -127,7 +127,8 @@ class VacuumRefused(SettingError):
         what = f"would delete {files:,}" if files else "might delete"
         super().__init__(
             f"{table}: VACUUM {what} files of its source that are needed by {', '.join(needed_by)}.",
-            f"frame the model anew and take the old frame out of mirror.yaml, or keep files for longer: {statement}.",
+            "frame the model anew and take the old frame out of mirror.yaml, run what is behind if it is the mirror or "
+            f"the history, or keep files for longer: {statement}.",
         )
 
 

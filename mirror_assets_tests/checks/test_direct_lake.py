@@ -62,7 +62,7 @@ def test_a_frame_whose_file_is_gone_is_an_error(shop: Shop) -> None:
     gone.unlink()
     found = shop.checked("direct_lake: {frames: [1]}")["frames_safe"]
     assert not found.passed
-    assert f"1 file of frame v1 are gone, for example {gone.name}" in (found.description or "")
+    assert f"gone: 1 file of frame v1, for example {gone.name}" in (found.description or "")
     assert found.metadata["lost_files"].value == 1
 
 

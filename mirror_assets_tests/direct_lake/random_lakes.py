@@ -53,8 +53,8 @@ class RandomVector:
         return None if self.kind == "i" else f"{self.folder}/{name}" if self.folder else name
 
     def described(self, root: Path) -> Action:
-        """As the log describes it."""
-        stored = {"i": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", "u": f"{self.folder}{self._encoded}"}
+        """As the log describes it; no two are alike, for no commit removes and adds the same vector of a file."""
+        stored = {"i": 2 * self._encoded, "u": f"{self.folder}{self._encoded}"}
         name = stored.get(self.kind) or f"{root.as_uri()}/{self.file}"
         place = {} if self.kind == "i" else {"offset": 1}
         return {"storageType": self.kind, "pathOrInlineDv": name, "sizeInBytes": 40, "cardinality": 1} | place

@@ -33,8 +33,8 @@ def _lost(plan: VacuumPlan, metadata: Metadata) -> Iterable[str]:
     if plan.lost:
         readers = _readers(need for file in plan.lost for need in file.needed_by)
         yield (
-            f"{_counted(plan.lost)} of {readers} are gone, for example {plan.lost[0].path}: frame the model anew, "
-            f"or rebuild the mirror; {_keep(plan, metadata)}"
+            f"gone: {_counted(plan.lost)} of {readers}, for example {plan.lost[0].path}; frame the model anew, or "
+            f"rebuild the mirror; {_keep(plan, metadata)}"
         )
     if plan.gone:
         yield f"the log no longer tells the files of {_readers(plan.gone)}: frame the model anew, or rebuild the mirror"

@@ -103,8 +103,11 @@ def _column(column: ColumnLayout) -> tuple[str, ...]:
 
 
 def _show_types(report: TableReport) -> None:
-    rows = [(one.column, one.type, one.weight.value, one.message, one.statement or "") for one in report.types]
-    _show_if_any("What Direct Lake can't load, or may not", ("column", "type", "", "why", "to find out"), rows)
+    rows = [(one.column, one.type, one.weight.value, one.message) for one in report.types]
+    _show_if_any("What Direct Lake can't load, or may not", ("column", "type", "", "why"), rows)
+    statements = [f"{one.statement};" for one in report.types if one.statement]
+    if statements:
+        show_text("To find out", "\n".join(statements))
 
 
 def _show_answers(report: TableReport) -> None:
@@ -115,8 +118,8 @@ def _show_answers(report: TableReport) -> None:
 def _show_advice(report: TableReport) -> None:
     rows = [(one.topic.value, one.found, one.do) for one in report.advice]
     _show_if_any("Advice", ("about", "found", "do"), rows)
-    settings = [(one.statement, one.effect) for one in report.writers]
-    _show_if_any("Settings for writers", ("setting", "what it does"), settings)
+    if report.writers:
+        show_text("Settings for writers", "\n".join(f"-- {one.effect}\n{one.statement}" for one in report.writers))
 
 
 def _show_if_any(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

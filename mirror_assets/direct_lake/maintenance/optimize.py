@@ -22,7 +22,9 @@ def plan_optimize(table: PlannedTable, wanted: MaintenanceInput) -> tuple[Planne
     chosen = worthwhile(rewrites, wanted.worth)
     if not chosen:
         saved = sum(rewrite.saved for rewrite in rewrites)
-        return table, LeftOut(StepKind.OPTIMIZE, f"not worth it: {saved:,} of {len(table.files):,} files would go")
+        return table, LeftOut(
+            StepKind.OPTIMIZE, f"not worth it: there would be {saved:,} files less of {len(table.files):,}"
+        )
     if unheeded := table.unheeded(chosen, rewrites):
         return table, LeftOut.of_all(StepKind.OPTIMIZE, unheeded)
     after, effect = table.rewritten(chosen, StepKind.OPTIMIZE, wanted)
@@ -55,8 +57,8 @@ def _pays(rewrite: Rewrite, worth: Worth) -> bool:
 
 
 def _why(chosen: Sequence[Rewrite], rewrites: Sequence[Rewrite], table: PlannedTable) -> str:
-    files = sum(len(rewrite.files) for rewrite in chosen)
+    files = sum(len(rewrite.rewritten) for rewrite in chosen)
     saved = sum(rewrite.saved for rewrite in chosen)
     where = f" in {len(chosen):,} of {len(rewrites):,} partitions" if table.metadata.partition_columns else ""
-    why = f"{saved:,} of {files:,} files{where} go"
+    why = f"{files:,} files{where} become {files - saved:,}"
     return f"{why}; a clustered table is clustered anew as long as it is below 100 GiB" if table.is_clustered else why

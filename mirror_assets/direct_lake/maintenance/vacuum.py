@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from mirror_assets.delta.retention import Retention
 from mirror_assets.direct_lake.maintenance.table import PlannedTable
 from mirror_assets.direct_lake.maintenance.values import LeftOut, SafeRetention, Step, StepKind
@@ -26,16 +28,16 @@ def plan_vacuum(
     if safe.statement is None and safe.files == 0:
         return (LeftOut(StepKind.VACUUM, "no file is old enough to go"),)
     if kept < safe.seconds:
-        return (LeftOut(StepKind.VACUUM, f"{_FILES} is below the {_hours(safe.seconds)} that are needed"),)
+        return (LeftOut(StepKind.VACUUM, f"{_FILES} is below the {_needed(safe)} that are needed"),)
     if rewrites and kept < _REFRAMED:
         why = (
             f"{_FILES} is {_hours(kept)}: it would delete what was just rewritten, which models still use; frame first"
         )
         return (LeftOut(StepKind.VACUUM, why),)
     why = f"{_deleted(safe)}; files that are not live any more are kept for {_hours(kept)}"
-    steps = [Step(StepKind.VACUUM, f"VACUUM {table.name}", f"{why}, and {_hours(safe.seconds)} are needed")]
+    steps = [Step(StepKind.VACUUM, f"VACUUM {table.name}", f"{why}, and {_needed(safe)} are needed")]
     if safe.statement is not None:
-        needed = f"frames or the mirror need files for {_hours(safe.seconds)}, longer than the table keeps them"
+        needed = f"frames or the mirror need files for {_needed(safe)}, longer than the table keeps them"
         steps.insert(0, Step(StepKind.RETENTION, safe.statement, needed))
     return tuple(steps)
 
@@ -50,6 +52,11 @@ def _deleted(safe: SafeRetention) -> str:
         return "old files go"
     size = "" if safe.bytes is None else f" of {safe.bytes:,} bytes"
     return f"{safe.files:,} files{size} go"
+
+
+def _needed(safe: SafeRetention) -> str:
+    """Rounded up: less would not be safe."""
+    return _hours(math.ceil(safe.seconds / 360) * 360)
 
 
 def _hours(seconds: float) -> str:

@@ -46,7 +46,9 @@ class Kept:
             left += f" to {self.kept + self.undecided:,}"
         figures: dict[str, Figure] = {"least_rows": self.kept, "most_rows": self.kept + self.undecided}
         found = f"{left} of {rows:,} rows are from {self.since} or later"
-        return Answer(f"rows of {months} months", self.column, found, figures=figures | {"since": str(self.since)})
+        return Answer(
+            f"rows of the newest months, {months}", self.column, found, figures=figures | {"since": str(self.since)}
+        )
 
 
 def rows_kept(snapshot: Snapshot, footers: Footers, column: str, months: int, today: date) -> Kept:

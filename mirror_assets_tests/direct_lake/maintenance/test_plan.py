@@ -51,7 +51,7 @@ def test_only_partitions_with_many_small_files_are_optimised() -> None:
     assert (effect.files_before, effect.files_after, effect.is_exact) == (33, 6, True)
     assert (effect.bytes_before, effect.bytes_after, effect.bytes_to_load) == (33 * MB, 33 * MB, 29 * MB)
     assert effect.rows_to_load == 2900
-    assert plan.steps[0].why == "27 of 29 files in 2 of 4 partitions go"
+    assert plan.steps[0].why == "29 files in 2 of 4 partitions become 2"
 
 
 def test_the_guardrail_calls_for_more_where_most_files_go_per_byte() -> None:
@@ -74,7 +74,7 @@ def test_a_table_in_order_needs_nothing() -> None:
     plan = maintenance_plan(snapshot(some(5, 900 * MB)), MaintenanceInput())
     assert (plan.steps, plan.settings) == ((), ())
     assert _left_out(plan) == {
-        StepKind.OPTIMIZE: "not worth it: 0 of 5 files would go",
+        StepKind.OPTIMIZE: "not worth it: there would be 0 files less of 5",
         StepKind.REORG: "no file has a deletion vector or, as far as footers were looked at, a dropped column",
         StepKind.VACUUM: "nobody asked the retention guard how long files are needed",
     }
@@ -121,7 +121,7 @@ def test_a_clustered_table_takes_no_predicate() -> None:
     plan = maintenance_plan(snapshot(files, features=["clustering"]), MaintenanceInput(table="t"))
     (step,) = plan.steps
     assert (step.statement, step.effect and step.effect.is_exact) == ("OPTIMIZE t", False)
-    assert step.why == "9 of 10 files go; a clustered table is clustered anew as long as it is below 100 GiB"
+    assert step.why == "10 files become 1; a clustered table is clustered anew as long as it is below 100 GiB"
 
 
 def test_hidden_rows_in_one_cube_are_left_to_optimize() -> None:
@@ -244,12 +244,12 @@ def test_the_script_is_sql_with_reasons() -> None:
     assert script(plan) == (
         "-- t at version 7\n"
         "\n"
-        "-- 1. optimize: 19 of 20 files go\n"
+        "-- 1. optimize: 20 files become 1\n"
         "-- files 20 -> 1, bytes 20,000,000 -> about 20,000,000; Direct Lake loads 2,000 rows anew; 0 rows to publish\n"
         "OPTIMIZE t;\n"
         "\n"
         "-- 2. vacuum: old files go; files that are not live any more are kept for 168.0 hours, "
-        "and 0.0 hours are needed\n"
+        "and 0.1 hours are needed\n"
         "VACUUM t;\n"
         "\n"
         "-- no reorg: no file has a deletion vector or, as far as footers were looked at, a dropped column\n"

@@ -61,7 +61,10 @@ def test_by_bounds_of_dates_row_group_by_row_group(tmp_path: Path) -> None:
     assert _counts(_kept(tmp_path, "day", 12)) == (177, 3, 0)
     assert _counts(_kept(tmp_path, "day", 0)) == (0, 180, 0)
     answer = _kept(tmp_path, "day").answer(3)
-    assert (answer.question, answer.found) == ("rows of 3 months", "59 to 118 of 180 rows are from 2024-03-30 or later")
+    assert (answer.question, answer.found) == (
+        "rows of the newest months, 3",
+        "59 to 118 of 180 rows are from 2024-03-30 or later",
+    )
 
 
 def test_by_bounds_of_timestamps_to_the_microsecond(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_questions_are_answered_where_they_are_asked(sales: Path) -> None:
     assert answers["bytes to load"].subject == "id, price" or answers["bytes to load"].subject == "price, id"
     assert answers["unused columns"].subject == "day"
     assert answers["files if partitioned, F64"].figures["verdict"] == "fits"
-    assert answers["rows of 0 months"].figures["most_rows"] == 0
+    assert answers["rows of the newest months, 0"].figures["most_rows"] == 0
 
 
 def test_one_side_columns_are_linted(sales: Path) -> None:
