@@ -12,8 +12,8 @@ from mirror_assets.assets.landing_zone import landing_zone_asset
 from mirror_assets.assets.mirror import mirror_asset
 from mirror_assets.assets.source import source_asset
 from mirror_assets.automation.console import PLAIN, plain_logger
-from mirror_assets.automation.history import HISTORY, history_schedule
 from mirror_assets.automation.jobs import build_jobs
+from mirror_assets.automation.schedules import job_schedules
 from mirror_assets.automation.sensors import replicator_sensor, slices_sensor
 from mirror_assets.checks.direct_lake import mirror_lake_checks, source_lake_checks
 from mirror_assets.checks.history import history_checks
@@ -61,7 +61,7 @@ def build_definitions(config: Config) -> dg.Definitions:
             )
         ],
         sensors=[*(slices_sensor(config, table, by_name) for table in tables), replicator_sensor(config, by_name)],
-        schedules=[history_schedule(by_name[HISTORY])] if HISTORY in by_name else [],
+        schedules=job_schedules(by_name),
         jobs=jobs,
         resources=resources(config),
         loggers={PLAIN: plain_logger},

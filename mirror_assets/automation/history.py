@@ -1,15 +1,12 @@
-"""The job that keeps change feeds for ever, and its schedule: mirroring has nothing to do with either."""
+"""The job that keeps change feeds for ever: mirroring has nothing to do with it."""
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # only for types
 
 from mirror_assets.assets.names import Kind, asset_key
-from mirror_assets.automation.switch import is_on
 from mirror_assets.config import Config
 
 HISTORY = "history"
-# Every night: the feed of a commit can be read for a week by default, so several nights may be missed.
-_NIGHTLY = "0 3 * * *"
 
 
 def history_jobs(settings: Config) -> list[UnresolvedAssetJobDefinition]:
@@ -21,9 +18,3 @@ def history_jobs(settings: Config) -> list[UnresolvedAssetJobDefinition]:
     return [
         dg.define_asset_job(HISTORY, selection, description=f"Keep the change feed of {len(keys)} tables for ever.")
     ]
-
-
-def history_schedule(job: dg.JobDefinition | UnresolvedAssetJobDefinition) -> dg.ScheduleDefinition:
-    """The job every night, where MIRROR_SENSORS is `on`."""
-    status = dg.DefaultScheduleStatus.RUNNING if is_on() else dg.DefaultScheduleStatus.STOPPED
-    return dg.ScheduleDefinition(name=HISTORY, job=job, cron_schedule=_NIGHTLY, default_status=status)

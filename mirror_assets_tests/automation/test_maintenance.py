@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import dagster as dg
+import pytest
 
 from mirror_assets.assets.names import Kind, asset_key
 from mirror_assets.automation.maintenance import MAINTENANCE, MAINTENANCE_OP
@@ -48,22 +49,31 @@ def _age(lab: Lab, days: float) -> None:
         os.utime(path, (at, at))
 
 
-def test_there_is_no_job_where_no_table_asks(tmp_path: Path) -> None:
-    text = "landing_zone: {path: ./zone}\ntables: {orders: {source: ./lake, keys: [id]%s}}"
-    jobs = {}
-    for asked in ("", ", maintenance: {optimize: false}", ", maintenance: {vacuum: true}"):
-        config = parse_config((text % asked).encode(), tmp_path / "mirror.yaml", {})
-        jobs[asked] = {job.name for job in build_definitions(config).resolve_all_job_defs()}
-    assert [MAINTENANCE in names for names in jobs.values()] == [False, False, True]
+@pytest.mark.parametrize(
+    ("asked", "is_there"),
+    [("", False), (", maintenance: {optimize: false}", False), (", maintenance: {vacuum: true}", True)],
+)
+def test_there_is_no_job_and_no_schedule_where_no_table_asks(tmp_path: Path, asked: str, is_there: bool) -> None:
+    text = f"landing_zone: {{path: ./zone}}\ntables: {{orders: {{source: ./lake, keys: [id]{asked}}}}}"
+    definitions = build_definitions(parse_config(text.encode(), tmp_path / "mirror.yaml", {}))
+    assert (MAINTENANCE in {job.name for job in definitions.resolve_all_job_defs()}) is is_there
+    schedules = {schedule.name: schedule for schedule in definitions.schedules or []}
+    assert (MAINTENANCE in schedules) is is_there
+    if is_there:
+        assert schedules[MAINTENANCE].default_status is dg.DefaultScheduleStatus.STOPPED
 
 
 def test_optimize_runs_after_publishing_and_leaves_nothing_to_publish(mirrored: Lab) -> None:
     _fragment(mirrored)
+    orphan = Path(mirrored.uri) / "orphan.parquet"
+    orphan.touch()
+    os.utime(orphan, (0, 0))
     landed = len(mirrored.files)
     report, (observed, _) = _maintained(mirrored, "maintenance: {optimize: true, vacuum: true}")
     assert report.error is None
     assert report.statements == (f"OPTIMIZE delta.`{mirrored.uri}`", f"VACUUM delta.`{mirrored.uri}`")
     assert len(mirrored.files) > landed, "what waited was mirrored first"
+    assert not orphan.exists()
     predicted, before, after = _numbers(
         observed, "optimize_predicted_files_after", "optimize_live_files_before", "optimize_live_files_after"
     )

@@ -69,7 +69,7 @@ def _restored_to_before_the_feed(lab: Lab) -> None:
 
 
 _HAPPENED = {
-    "lost commit": (_lost_commit, "commit 3 is not in the Delta log (cleaned up, or lost). Next: rebuild the table"),
+    "lost commit": (_lost_commit, "commit 3 is not in the Delta log (cleaned up, or lost). Next: restore the file"),
     "replaced": (_replaced, "version 3 of the source can't follow what has landed: the source is another table now"),
     "off and on": (
         _off_and_on,

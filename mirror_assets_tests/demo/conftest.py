@@ -1,9 +1,7 @@
-"""One small demo for all tests of the room, January and February, and the whole feed of each of its tables."""
+"""One small lake for all tests of the room, January and February, and the whole feed of each of its tables."""
 
 from __future__ import annotations
 
-import io
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,11 +11,9 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from mirror_assets.cli.exit import Exit
-from mirror_assets.cli.main import main
 from mirror_assets.config import load_config
 from mirror_assets.demo.config import write_config
-from mirror_assets.demo.lake import HISTORIES
+from mirror_assets.demo.lake import HISTORIES, begin_lake, continue_lake
 
 MONTHS = range(1, 3)
 TABLES = tuple(history.table for history in HISTORIES)
@@ -33,22 +29,12 @@ def rows_at(root: Path, table: str, version: int | None = None) -> pa.Table:
 
 @dataclass(frozen=True)
 class Demo:
-    """What the command made, how it ended, the keys that its mirror.yaml names, and the feeds from version 0 on.
-
-    `shown` is its output, `told` the lines of its error stream.
-    """
+    """The lake, what the build reported, the keys that its mirror.yaml names, and the feeds from version 0 on."""
 
     root: Path
-    exit: Exit
-    shown: str
-    told: tuple[str, ...]
+    reports: tuple[str, ...]
     keys: dict[str, tuple[str, ...]]
     feeds: dict[str, pa.Table]
-
-    @property
-    def reports(self) -> tuple[str, ...]:
-        """The commits that were told of, in this order."""
-        return tuple(line for line in self.told if line.startswith(tuple(f"{table} version " for table in TABLES)))
 
     def operations(self, table: str) -> list[str]:
         return [str(entry["operation"]) for entry in reversed(DeltaTable(self.root / "lake" / table).history())]
@@ -66,13 +52,12 @@ class Demo:
 @pytest.fixture(scope="session")
 def demo(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Demo:
     root = tmp_path_factory.mktemp("demo") / "a folder"
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        ended = main(["demo", "--folder", str(root), "--months", str(MONTHS[-1]), "--json"])
+    reports: list[str] = []
+    begin_lake(spark, root, reports.append, MONTHS)
+    continue_lake(spark, root, reports.append, MONTHS)
     config = load_config(write_config(root), environment={})
     keys = {table: config.table(f"nycflights.{table}").keys for table in TABLES}
-    feeds = {table: whole_feed(spark, root, table) for table in TABLES}
-    return Demo(root, Exit(ended), out.getvalue(), tuple(err.getvalue().splitlines()), keys, feeds)
+    return Demo(root, tuple(reports), keys, {table: whole_feed(spark, root, table) for table in TABLES})
 
 
 def whole_feed(spark: SparkSession, root: Path, table: str) -> pa.Table:
