@@ -11,6 +11,7 @@ from mirror_assets.config.values import Bytes, LocalFile, Percent, Text
 from mirror_assets.delta.points import parse_point
 from mirror_assets.direct_lake.guardrails.modes import Mode
 from mirror_assets.direct_lake.guardrails.skus import SKUS
+from mirror_assets.direct_lake.maintenance.sizes import FileSizes
 
 _DEFAULT_FILE_BYTES = 1 << 30
 
@@ -78,6 +79,11 @@ class MaintenanceSettings(BaseModel):
     purge: bool = Field(default=False, description="Rewrite files with many hidden rows or dropped columns.")
     vacuum: bool = Field(default=False, description="Delete old files, none that a frame or the mirror needs.")
     target_file_bytes: Bytes = Field(default=_DEFAULT_FILE_BYTES, description="Bytes that a file should have at most.")
+
+    @property
+    def sizes(self) -> FileSizes:
+        """What OPTIMIZE goes by: files below the target are put together."""
+        return FileSizes(self.target_file_bytes, self.target_file_bytes)
 
     @property
     def is_on(self) -> bool:

@@ -19,7 +19,6 @@ from mirror_assets.direct_lake.guardrails.skus import sku_of
 from mirror_assets.direct_lake.layout.dropped import dropped_bytes
 from mirror_assets.direct_lake.maintenance.plan import maintenance_plan
 from mirror_assets.direct_lake.maintenance.retention import safe_retention
-from mirror_assets.direct_lake.maintenance.sizes import FileSizes
 from mirror_assets.direct_lake.maintenance.values import (
     LeftOut,
     MaintenanceInput,
@@ -91,7 +90,7 @@ def _plan(work: TableWork, log: TableLog, *, rewriting: bool, rewritten: bool) -
         wasted_share=Worth.wasted_share if settings.purge else _NEVER,
     )
     wanted = MaintenanceInput(
-        sizes=FileSizes(settings.target_file_bytes, settings.target_file_bytes),
+        sizes=settings.sizes,
         worth=worth,
         dropped=_dropped_bytes(snapshot, log) if settings.purge and rewriting else {},
         retention=None if guard is None else safe_retention(guard),

@@ -87,8 +87,7 @@ class Subject:
     def _sizes(self) -> FileSizes:
         """Those of the settings; else Fabric's, which follow the table's size, or Delta's."""
         if self.settings is not None:
-            target = self.settings.maintenance.target_file_bytes
-            return FileSizes(target, target)
+            return self.settings.maintenance.sizes
         if self.request.fabric is None:
             return FileSizes()
         return sizes_for(sum(file.bytes for file in self.log.snapshot().files))

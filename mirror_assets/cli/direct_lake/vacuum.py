@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from mirror_assets.cli.direct_lake.words import hours, moment
+from mirror_assets.cli.direct_lake.words import moment
 from mirror_assets.cli.output import show_line, show_records
 from mirror_assets.direct_lake.guard.needs import Need
 from mirror_assets.direct_lake.guard.plan import NeededFile, VacuumPlan
+from mirror_assets.direct_lake.spans import hours, hours_at_least
 
 # So many files are shown; --json has all of them.
 _SHOWN = 20
@@ -33,18 +33,13 @@ def _facts(plan: VacuumPlan) -> Iterator[tuple[str, str]]:
     yield "would be deleted", f"{len(plan.deleted):,} files, {plan.deleted_bytes:,} bytes"
     yield "of these, needed", f"{len(plan.threatened):,} files"
     yield "needed, and gone already", f"{len(plan.lost):,} files"
-    yield "least retention that is safe", hours(_up(plan.min_safe_retention_seconds))
+    yield "least retention that is safe", hours_at_least(plan.min_safe_retention_seconds)
     yield "safe until", _until(plan)
     if plan.resume_until is not None:
         yield "the mirror can go on until", moment(plan.resume_until)
     yield "oldest version in the log", _version(plan.oldest_reconstructable)
     yield "oldest version with all files", _version(plan.oldest_readable)
     yield "oldest version that is needed", _version(plan.oldest_needed)
-
-
-def _up(seconds: float) -> float:
-    """Up to the tenth of an hour that is shown: rounded down, it would not be safe."""
-    return math.ceil(seconds / 360) * 360.0
 
 
 def _until(plan: VacuumPlan) -> str:

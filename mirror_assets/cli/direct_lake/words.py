@@ -18,8 +18,3 @@ def known(value: int | None) -> str:
 def moment(seconds: float) -> str:
     """A time since 1970, in UTC."""
     return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def hours(seconds: float) -> str:
-    """A duration."""
-    return f"{seconds / 3600:,.1f} hours"

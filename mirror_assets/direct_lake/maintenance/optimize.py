@@ -25,8 +25,8 @@ def plan_optimize(table: PlannedTable, wanted: MaintenanceInput) -> tuple[Planne
         return table, LeftOut(
             StepKind.OPTIMIZE, f"not worth it: there would be {saved:,} files less of {len(table.files):,}"
         )
-    if unheeded := table.unheeded(chosen, rewrites):
-        return table, LeftOut.of_all(StepKind.OPTIMIZE, unheeded)
+    if unheeded := table.unheeded(StepKind.OPTIMIZE, chosen, rewrites):
+        return table, unheeded
     after, effect = table.rewritten(chosen, StepKind.OPTIMIZE, wanted)
     order = " VORDER" if wanted.dialect is Dialect.FABRIC else ""
     statement = f"OPTIMIZE {table.name}{table.where(chosen, rewrites)}{order}"

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mirror_assets.direct_lake.guard.vacuum import effective_retention
 from mirror_assets.direct_lake.maintenance.optimize import plan_optimize
 from mirror_assets.direct_lake.maintenance.reorg import plan_reorg
 from mirror_assets.direct_lake.maintenance.request import maintenance_request
 from mirror_assets.direct_lake.maintenance.table import PlannedTable
-from mirror_assets.direct_lake.maintenance.vacuum import kept_seconds, plan_vacuum
+from mirror_assets.direct_lake.maintenance.vacuum import plan_vacuum
 from mirror_assets.direct_lake.maintenance.values import (
     Dialect,
     LeftOut,
@@ -70,4 +71,4 @@ def _request(snapshot: Snapshot, wanted: MaintenanceInput, steps: Iterable[Step]
     if wanted.dialect is not Dialect.FABRIC or wanted.fabric is None:
         return None
     needed = 0.0 if wanted.retention is None else wanted.retention.seconds
-    return maintenance_request(wanted.fabric, [step.kind for step in steps], max(needed, kept_seconds(snapshot)))
+    return maintenance_request(wanted.fabric, [step.kind for step in steps], max(needed, effective_retention(snapshot)))

@@ -27,8 +27,8 @@ def plan_reorg(table: PlannedTable, wanted: MaintenanceInput) -> tuple[PlannedTa
     chosen = [rewrite for rewrite in rewrites if _share(rewrite, wanted) > wanted.worth.wasted_share]
     if not chosen:
         return table, LeftOut(StepKind.REORG, _why_not(table, rewrites, wanted))
-    if unheeded := table.unheeded(chosen, rewrites):
-        return table, LeftOut.of_all(StepKind.REORG, unheeded)
+    if unheeded := table.unheeded(StepKind.REORG, chosen, rewrites):
+        return table, unheeded
     after, effect = table.rewritten(chosen, StepKind.REORG, wanted)
     where = "" if table.is_clustered else table.where(chosen, rewrites)
     statement = f"REORG TABLE {table.name}{where} APPLY (PURGE)"

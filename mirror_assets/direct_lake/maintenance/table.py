@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from mirror_assets.delta.actions import Metadata
 from mirror_assets.direct_lake.maintenance.predicate import partition_predicate
 from mirror_assets.direct_lake.maintenance.rewrites import Rewrite, carried_out, effect_of
-from mirror_assets.direct_lake.maintenance.values import Dialect, Effect, MaintenanceInput, StepKind
+from mirror_assets.direct_lake.maintenance.values import Dialect, Effect, LeftOut, MaintenanceInput, StepKind
 from mirror_assets.direct_lake.sql import table_at
 from mirror_assets.direct_lake.table.values import LiveFile, Snapshot
 
@@ -48,10 +48,12 @@ class PlannedTable:
             return ""
         return f" WHERE {partition_predicate(self.metadata, [rewrite.key for rewrite in chosen])}"
 
-    def unheeded(self, chosen: Sequence[Rewrite], rewrites: Sequence[Rewrite]) -> str | None:
-        """A column of the WHERE clause that Delta 4.4 takes for no partition column, so that it rewrites all."""
-        dotted = (name for name in self.metadata.partition_columns if "." in name)
-        return next(dotted, None) if self.where(chosen, rewrites) else None
+    def unheeded(self, kind: StepKind, chosen: Sequence[Rewrite], rewrites: Sequence[Rewrite]) -> LeftOut | None:
+        """Why there is no such step, where Delta 4.4 would not heed its WHERE clause and rewrite all partitions."""
+        dotted = next((name for name in self.metadata.partition_columns if "." in name), None)
+        if dotted is None or not self.where(chosen, rewrites):
+            return None
+        return LeftOut(kind, f"not worth it in all partitions, and Delta heeds no condition on `{dotted}`, for its dot")
 
     def rewritten(
         self, chosen: Sequence[Rewrite], kind: StepKind, wanted: MaintenanceInput

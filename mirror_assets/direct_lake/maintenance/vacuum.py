@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
-from mirror_assets.delta.retention import Retention
+from mirror_assets.direct_lake.guard.vacuum import effective_retention
 from mirror_assets.direct_lake.maintenance.table import PlannedTable
 from mirror_assets.direct_lake.maintenance.values import LeftOut, SafeRetention, Step, StepKind
+from mirror_assets.direct_lake.spans import hours, hours_at_least
 from mirror_assets.direct_lake.table.values import Snapshot
 
 _FILES = "delta.deletedFileRetentionDuration"
@@ -24,27 +23,20 @@ def plan_vacuum(
     """
     if safe is None:
         return (LeftOut(StepKind.VACUUM, "nobody asked the retention guard how long files are needed"),)
-    kept = max(kept_seconds(snapshot), safe.seconds if safe.statement else 0.0)
+    kept = max(effective_retention(snapshot), safe.seconds if safe.statement else 0.0)
     if safe.statement is None and safe.files == 0:
         return (LeftOut(StepKind.VACUUM, "no file is old enough to go"),)
     if kept < safe.seconds:
-        return (LeftOut(StepKind.VACUUM, f"{_FILES} is below the {_needed(safe)} that are needed"),)
+        return (LeftOut(StepKind.VACUUM, f"{_FILES} is below the {hours_at_least(safe.seconds)} that are needed"),)
     if rewrites and kept < _REFRAMED:
-        why = (
-            f"{_FILES} is {_hours(kept)}: it would delete what was just rewritten, which models still use; frame first"
-        )
+        why = f"{_FILES} is {hours(kept)}: it would delete what was just rewritten, which models still use; frame first"
         return (LeftOut(StepKind.VACUUM, why),)
-    why = f"{_deleted(safe)}; files that are not live any more are kept for {_hours(kept)}"
-    steps = [Step(StepKind.VACUUM, f"VACUUM {table.name}", f"{why}, and {_needed(safe)} are needed")]
+    why = f"{_deleted(safe)}; files that are not live any more are kept for {hours(kept)}"
+    steps = [Step(StepKind.VACUUM, f"VACUUM {table.name}", f"{why}, and {hours_at_least(safe.seconds)} are needed")]
     if safe.statement is not None:
-        needed = f"frames or the mirror need files for {_needed(safe)}, longer than the table keeps them"
+        needed = f"frames or the mirror need files for {hours_at_least(safe.seconds)}, longer than the table keeps them"
         steps.insert(0, Step(StepKind.RETENTION, safe.statement, needed))
     return tuple(steps)
-
-
-def kept_seconds(snapshot: Snapshot) -> float:
-    """For how long the table's own property keeps files. Raises PropertyUnreadable."""
-    return Retention.of(snapshot.uri, snapshot.metadata).files.seconds
 
 
 def _deleted(safe: SafeRetention) -> str:
@@ -52,12 +44,3 @@ def _deleted(safe: SafeRetention) -> str:
         return "old files go"
     size = "" if safe.bytes is None else f" of {safe.bytes:,} bytes"
     return f"{safe.files:,} files{size} go"
-
-
-def _needed(safe: SafeRetention) -> str:
-    """Rounded up: less would not be safe."""
-    return _hours(math.ceil(safe.seconds / 360) * 360)
-
-
-def _hours(seconds: float) -> str:
-    return f"{seconds / 3600:,.1f} hours"

@@ -61,11 +61,6 @@ class LeftOut:
     kind: StepKind
     why: str
 
-    @classmethod
-    def of_all(cls, kind: StepKind, column: str) -> LeftOut:
-        """One that pays in some partitions only, and would rewrite all."""
-        return cls(kind, f"not worth it in all partitions, and Delta heeds no condition on `{column}`, for its dot")
-
 
 @dataclass(frozen=True)
 class MaintenancePlan:

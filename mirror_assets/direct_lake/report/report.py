@@ -62,7 +62,7 @@ def table_report(look: TableLook, asked: Asked | None = None) -> TableReport:
     """
     asked, log, now = asked or Asked(), look.log, look.now
     snapshot, vacuum = log.snapshot(), vacuum_of(log, now, asked.readers)
-    advised, maintenance = advice(look.layout), _maintenance(look, asked)
+    advised, maintenance = advice(look.layout), _maintenance(look, asked, vacuum)
     return TableReport(
         name=look.name,
         uri=log.uri,
@@ -94,9 +94,10 @@ def _reframing(log: TableLog, frames: Iterable[Frame]) -> Iterator[FramingEffect
         yield framing_effect(snapshot, log.snapshot())
 
 
-def _maintenance(look: TableLook, asked: Asked) -> MaintenancePlan:
-    """VACUUM is planned as the table's properties have it, whatever RETAIN was asked about."""
-    guard = vacuum_of(look.log, look.now, replace(asked.readers, retain_hours=None))
+def _maintenance(look: TableLook, asked: Asked, vacuum: VacuumPlan) -> MaintenancePlan:
+    """VACUUM is planned as the table's properties have it, whatever RETAIN `vacuum` was asked about."""
+    plain = replace(asked.readers, retain_hours=None)
+    guard = vacuum if plain == asked.readers else vacuum_of(look.log, look.now, plain)
     wanted = replace(asked.maintenance, dropped=look.dropped_bytes, retention=safe_retention(guard))
     return maintenance_plan(look.log.snapshot(), wanted)
 
