@@ -54,7 +54,8 @@ class StagedSlice:
 
 def parts_unchanged(staged: StagedSlice) -> Finding:
     """Every part is the file that was staged: its ETag is the recorded one, which no content needs to be read for."""
-    found = {info.path: info.etag for info in staged.store.list(staged.record.folder.parts)}
+    listed = (info for folder in staged.record.part_folders for info in staged.store.list(folder))
+    found = {info.path: info.etag for info in listed}
     problems = []
     for part, path in zip(staged.record.parts, staged.paths, strict=True):
         if path not in found:

@@ -18,7 +18,10 @@ from mirror_assets.delta.write import write_parts
 
 @dataclass(frozen=True)
 class AppendSlice:
-    """What to encode: the rows that commits `first` to `last` of the table at `uri` add, in at most `parts` files."""
+    """What to encode: the rows that commits `first` to `last` of the table at `uri` add.
+
+    At most `parts` tasks write them, into files of at most `target_rows`.
+    """
 
     table: str
     uri: str
@@ -26,6 +29,7 @@ class AppendSlice:
     last: int
     columns: tuple[LandedColumn, ...]
     parts: int
+    target_rows: int
 
 
 def encode_appends(
@@ -42,7 +46,7 @@ def encode_appends(
         if rows > inserted:
             why = f"{rows - inserted} rows are removed in versions {slice_.first} to {slice_.last}"
             raise RowsChanged(slice_.table, slice_.first, why)
-        write_parts(appended_rows(changes, slice_, footer), folder, compression)
+        write_parts(appended_rows(changes, slice_, footer), folder, compression, slice_.target_rows)
         return inserted
 
 

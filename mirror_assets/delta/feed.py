@@ -3,32 +3,41 @@
 Per commit and key the feed has an old row, a new row, or both: old only is a DELETE, new only an INSERT, both an UPDATE
 with the new row. So at most one change per key and commit is left, and the order of rows within a commit is free. A
 large commit that does not both remove and add rows, nor change keys, needs no pairing, and so no shuffle.
+
+Which rows a file holds is never told by the place that Spark gives a partition among others. Each run is written into a
+folder of its own, so the order of runs is that of their folders; within a run, rows in the wrong file are counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Observation, SparkSession
 
 from mirror_assets.delta.columns import LandedColumn, described
 from mirror_assets.delta.commit_rows import CommitRows, look_at_commits, row_counts
 from mirror_assets.delta.cut import CommitSpread
-from mirror_assets.delta.pairing import DUPLICATES, LANDED, Run, paired_rows, runs_of, unpaired_rows
+from mirror_assets.delta.pairing import DUPLICATES, MISPLACED, Run, paired_rows, runs_of, unpaired_rows
 from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.delta.reader import ChangeFeed
 from mirror_assets.delta.repeats import repeated_key_samples
-from mirror_assets.delta.spark_errors import DuplicateKey, spark_errors
+from mirror_assets.delta.spark_errors import DuplicateKey, RowsMisplaced, spark_errors
 from mirror_assets.delta.versions import has_own_reader
 from mirror_assets.delta.write import write_parts
 from mirror_assets.markers import ROW_MARKER
 
+# A run of one part keeps one core busy; more jobs at once than this only wait for each other.
+_RUNS_AT_ONCE = 4
+
 
 @dataclass(frozen=True)
 class FeedSlice:
-    """What to encode: commits `first` to `last` of the table at `uri`, and how its rows are cut into parts."""
+    """What to encode: commits `first` to `last` of the table at `uri`, and how its rows are cut into parts.
+
+    A file of rows that are not paired has at most `target_rows`; parts of paired rows are about as large.
+    """
 
     table: str
     uri: str
@@ -37,6 +46,7 @@ class FeedSlice:
     keys: tuple[str, ...]
     columns: tuple[LandedColumn, ...]
     spreads: tuple[CommitSpread, ...]
+    target_rows: int
     vector_versions: tuple[int, ...] = ()
 
     def runs(self, spark: SparkSession) -> tuple[Run, ...]:
@@ -45,19 +55,11 @@ class FeedSlice:
 
 
 @dataclass(frozen=True)
-class RunRows:
-    """How many rows a run has landed, in order; `version` is its commit if it is the only one."""
-
-    rows: int
-    version: int | None
-
-
-@dataclass(frozen=True)
 class EncodedChanges:
-    """Rows read, and rows landed by run."""
+    """Rows read, and the runs that were written, each into the folder of its number (`run_folder`)."""
 
     read: ReadRows
-    runs: tuple[RunRows, ...]
+    runs: tuple[Run, ...]
 
 
 class EncodedRun:
@@ -67,44 +69,48 @@ class EncodedRun:
         self, feed: ChangeFeed, slice_: FeedSlice, run: Run, told: CommitRows | None, footer: Mapping[str, str]
     ) -> None:
         """Read the run; nothing is written yet. What it reads is counted on the way, unless that is told."""
-        self._slice, self._run = slice_, run
+        self.run = run
+        self._slice = slice_
         self._changes = feed.rows(run.first, run.last)
         self._told = None if told is None or told.needs_pairing else told.read
         self._counted, self._paired = Observation(), Observation()
         if self._told is not None:
-            landing = unpaired_rows(self._changes, self._told, slice_.columns, slice_.keys)
+            landing = unpaired_rows(self._changes, self._told, slice_.columns, slice_.keys).coalesce(run.parts)
         else:
             counted = self._changes.observe(self._counted, *row_counts())
             landing = paired_rows(counted, run, slice_.columns, slice_.keys, self._paired)
-        self.rows = landing.select(*described(slice_.columns, footer), ROW_MARKER).coalesce(run.parts)
+        self.rows = landing.select(*described(slice_.columns, footer), ROW_MARKER)
+
+    def write(self, folder: str, compression: str) -> None:
+        """Write the rows into the new folder. Raises DuplicateKey, RowsMisplaced, and what Spark raises."""
+        most_rows = 0 if self._told is None else self._slice.target_rows
+        write_parts(self.rows, folder, compression, most_rows)
+        if self._told is not None:
+            return
+        counts = self._paired.get
+        if repeats := counts[DUPLICATES]:
+            raise DuplicateKey(self._slice.table, repeats, repeated_key_samples(self._changes, self._slice.keys))
+        if misplaced := counts[MISPLACED]:
+            raise RowsMisplaced(self._slice.table, misplaced, self.run.first, self.run.last)
 
     @property
     def read(self) -> ReadRows:
         """Rows read, once they are written."""
         return ReadRows.of(self._counted.get) if self._told is None else self._told
 
-    def landed(self) -> RunRows:
-        """What it landed, once it is written. Raises DuplicateKey."""
-        if self._told is not None:
-            return RunRows(self._told.changes, self._run.first)
-        if repeats := self._paired.get[DUPLICATES]:
-            raise DuplicateKey(self._slice.table, repeats, repeated_key_samples(self._changes, self._slice.keys))
-        return RunRows(self._paired.get[LANDED], None)
-
 
 def encode_changes(
     spark: SparkSession, slice_: FeedSlice, folder: str, compression: str, footer: Mapping[str, str]
 ) -> EncodedChanges:
-    """Write the slice's parts into `folder`, one file per part that has rows.
+    """Write the slice's parts into `folder`, each run into a folder of its own below it.
 
-    Raises DuplicateKey when the source has two rows of one key in one commit, with sample keys; DataFileMissing,
-    SparkOutOfSpace and SparkFailed.
+    Raises DuplicateKey when the source has two rows of one key in one commit, with sample keys; RowsMisplaced,
+    DataFileMissing, SparkOutOfSpace and SparkFailed.
     """
     with spark_errors(folder):
         runs = encoded_runs(spark, slice_, footer)
-        write_parts(in_order(spark, runs), folder, compression)
-        landed = tuple(run.landed() for run in runs)
-        return EncodedChanges(sum((run.read for run in runs), ReadRows()), landed)
+        _write(runs, folder, compression)
+        return EncodedChanges(sum((run.read for run in runs), ReadRows()), tuple(run.run for run in runs))
 
 
 def encoded_runs(spark: SparkSession, slice_: FeedSlice, footer: Mapping[str, str]) -> list[EncodedRun]:
@@ -115,13 +121,22 @@ def encoded_runs(spark: SparkSession, slice_: FeedSlice, footer: Mapping[str, st
     return [EncodedRun(feed, slice_, run, told.get(run.first), footer) for run in runs]
 
 
-def in_order(spark: SparkSession, runs: Sequence[EncodedRun]) -> DataFrame:
-    """The landed rows of the runs: Spark keeps the order of what it puts together.
+def run_folder(number: int) -> str:
+    """Name of the folder that holds what the `number`-th run of a slice has written, from 0; they sort as the runs."""
+    return f"{number:05d}"
 
-    Where it finds the runs to be cut in the same way, it would put their parts together one by one; it must not.
-    """
-    spark.conf.set("spark.sql.unionOutputPartitioning", "false")
-    return reduce(DataFrame.union, (run.rows for run in runs))
+
+def _write(runs: Sequence[EncodedRun], folder: str, compression: str) -> None:
+    """Write all runs, several at a time. Raises what the first of them raises that fails."""
+    with ThreadPoolExecutor(_RUNS_AT_ONCE) as pool:
+        written = [
+            pool.submit(run.write, f"{folder}/{run_folder(number)}", compression) for number, run in enumerate(runs)
+        ]
+        try:
+            for one in written:
+                one.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _told(feed: ChangeFeed, slice_: FeedSlice, spreads: Sequence[CommitSpread]) -> dict[int, CommitRows]:

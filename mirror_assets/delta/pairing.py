@@ -17,7 +17,7 @@ from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_VERSION, is_new
 from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.markers import ROW_MARKER, Marker
 
-DUPLICATES, LANDED = "duplicates", "landed"
+DUPLICATES, MISPLACED = "duplicates", "misplaced"
 _MARKERS = {"insert": Marker.INSERT, "update_postimage": Marker.UPDATE, "delete": Marker.DELETE}
 _LOW_HALF = (1 << 32) - 1
 
@@ -48,6 +48,19 @@ class Run:
     def parts(self) -> int:
         """How many parts it has."""
         return max(spread.first_part + spread.parts for spread in self.spreads) - self.first_part
+
+    def commits_of(self, index: int) -> tuple[int, int]:
+        """The first and the last commit whose rows Spark partition `index` writes.
+
+        With pairing, a partition is a part of the plan. Without, there is one commit, and partitions are the scan's.
+        """
+        if len(self.spreads) == 1:
+            return self.first, self.first
+        part = self.first_part + index
+        held = [
+            spread.version for spread in self.spreads if spread.first_part <= part < spread.first_part + spread.parts
+        ]
+        return held[0], held[-1]
 
 
 def runs_of(spreads: Sequence[CommitSpread]) -> tuple[Run, ...]:
@@ -89,7 +102,12 @@ def _marker_of(read: ReadRows) -> Column:
 def paired_rows(
     changes: DataFrame, run: Run, columns: Sequence[LandedColumn], keys: Sequence[str], counted: Observation
 ) -> DataFrame:
-    """The landed rows of a feed, in order, one Spark partition per part; `counted` counts duplicate keys on the way."""
+    """The landed rows of a feed, in order, one Spark partition per part.
+
+    `counted` counts on the way rows that repeat a key, and rows in another Spark partition than the plan's: a partition
+    becomes a file that is called by its index. Nothing behind the exchange may move partitions: `coalesce` does, though
+    their number stays the same.
+    """
     ours = _Names.beside(columns)
     window = Window.partitionBy(ours.order, ours.part, *map(quoted, keys)).orderBy(ours.is_new)
     lands = F.col(ours.is_new) | F.col(ours.next).isNull()
@@ -98,10 +116,11 @@ def paired_rows(
         .repartitionById(run.parts, F.col(ours.part))
         .withColumn(ours.previous, F.lag(ours.is_new).over(window))
         .withColumn(ours.next, F.lead(ours.is_new).over(window))
+        .withColumn(ours.index, F.spark_partition_id())
         .observe(
             counted,
             F.count_if(F.col(ours.previous) == F.col(ours.is_new)).alias(DUPLICATES),
-            F.count_if(lands).alias(LANDED),
+            F.count_if(F.col(ours.part) != F.col(ours.index)).alias(MISPLACED),
         )
     )
     kept = pairs.where(lands)
@@ -117,12 +136,13 @@ class _Names:
     is_new: str
     previous: str
     next: str
+    index: str
 
     @classmethod
     def beside(cls, columns: Sequence[LandedColumn]) -> _Names:
         """Names that differ from all of these, which Spark compares without case."""
         mark = unused_prefix(columns)
-        return cls(*(f"{mark}{name}" for name in ("part", "order", "is_new", "previous", "next")))
+        return cls(*(f"{mark}{name}" for name in ("part", "order", "is_new", "previous", "next", "index")))
 
 
 def _slim(

@@ -17,12 +17,16 @@ from mirror_assets.delta.write import write_parts
 
 @dataclass(frozen=True)
 class SnapshotSlice:
-    """What to encode: the table at `uri` as of `version`, or a chunk of it, in at most `parts` files."""
+    """What to encode: the table at `uri` as of `version`, or a chunk of it.
+
+    At most `parts` tasks write it, into files of at most `target_rows`.
+    """
 
     uri: str
     version: int
     columns: tuple[LandedColumn, ...]
     parts: int
+    target_rows: int
     chunk: FileChunk | None = None
 
 
@@ -35,7 +39,7 @@ def encode_snapshot(
     """
     with spark_errors(folder):
         source = _source(spark, slice_)
-        write_parts(snapshot_rows(source, slice_, footer), folder, compression)
+        write_parts(snapshot_rows(source, slice_, footer), folder, compression, slice_.target_rows)
         return _rows(source)
 
 

@@ -34,6 +34,20 @@ class DuplicateKey(StopError):
         )
 
 
+class RowsMisplaced(StopError):
+    """Spark wrote rows into other files than the plan's; nothing was published."""
+
+    code = ErrorCode.ROWS_MISPLACED
+
+    def __init__(self, table: str, rows: int, first: int, last: int) -> None:
+        self.table, self.rows, self.first, self.last = table, rows, first, last
+        super().__init__(
+            f"{table}: Spark wrote {rows} rows of versions {first} to {last} into other files than planned; nothing of "
+            "the slice was published.",
+            "run again; if it stays so, take settings that move partitions out of `spark.settings`, and report it.",
+        )
+
+
 class RowIdsUnfit(RebuildError):
     """Rows appear whose commit versions say that they were there before."""
 

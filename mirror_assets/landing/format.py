@@ -13,7 +13,7 @@ import pydantic
 from pydantic import Field
 
 from mirror_assets.landing.errors import ManifestCorrupt, NameRefused
-from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, is_part
+from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, part_place
 from mirror_assets.storage import Content, PathMissing, Store
 
 RECEIPT_KEY = "mirror_assets"
@@ -30,7 +30,7 @@ def _slice_text(text: str) -> str:
 
 
 def _part_name(name: str) -> str:
-    if not is_part(name):
+    if part_place(name) is None:
         raise ValueError(f"{name!r} is no part's name")
     return name
 
@@ -151,7 +151,7 @@ class ChangeCounts(_Record):
 class StagedPart(_Record):
     """One staged part, read back after it was written; no SHA-256 where its bytes were never on this machine.
 
-    `version` is the commit that all its rows are of, where that is known.
+    All its rows are of the commits `first_version` to `last_version`, where that is known.
     """
 
     name: PartName
@@ -159,7 +159,13 @@ class StagedPart(_Record):
     bytes: Count
     sha256: str | None
     markers: MarkerCounts
-    version: int | None = None
+    first_version: int | None = None
+    last_version: int | None = None
+
+    @property
+    def version(self) -> int | None:
+        """The commit that all its rows are of, or None where there are several, or it is not known."""
+        return self.first_version if self.first_version == self.last_version else None
 
 
 class Verdict(_Record):
@@ -239,6 +245,11 @@ class SliceRecord(_Record):
     def bytes(self) -> int:
         """Size of all parts."""
         return sum(part.bytes for part in self.parts)
+
+    @property
+    def part_folders(self) -> tuple[str, ...]:
+        """Paths of the folders that the parts are in."""
+        return tuple(dict.fromkeys(self.folder.part(part.name).rpartition("/")[0] for part in self.parts))
 
     @property
     def etags(self) -> tuple[str, ...]:

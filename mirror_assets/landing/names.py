@@ -23,7 +23,8 @@ PARTS = "parts"
 
 _SCHEMA_SUFFIX = ".schema"
 _LANDING_FILE = re.compile(r"([0-9]{20})\.parquet")
-_PART = re.compile(r"part-[0-9]{5}[A-Za-z0-9.-]*\.parquet")
+_PART = re.compile(r"(?:([0-9]{5})/)?part-([0-9]{5})[A-Za-z0-9.-]*\.parquet")
+_PART_FOLDER = re.compile(r"[0-9]{5}")
 _ATTEMPT_FOLDER = re.compile(r"(0|[1-9][0-9]*)-([0-9a-f]{32})")
 _HISTORY = re.compile(r"([0-9]{4})-([0-9]{20})\.json")
 _SLICE_KEY = re.compile(r"([0-9]{4})-([0-9]{8,20})-([0-9]{8,20})")
@@ -152,9 +153,27 @@ def history_life(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def is_part(name: str) -> bool:
-    """Whether a file that Spark wrote is a part; parts sort by name."""
-    return _PART.fullmatch(name) is not None
+@dataclass(frozen=True)
+class PartPlace:
+    """Where Spark wrote a part: the number of its write below the slice's folder, and the partition that it was."""
+
+    write: int
+    partition: int
+
+
+def part_place(name: str) -> PartPlace | None:
+    """The place that a part's name tells, or None for any other name. Parts sort by name.
+
+    A name is `part-00000-….parquet`, below a folder `00000/` of its write where a slice takes several; Spark puts the
+    partition's index first.
+    """
+    match = _PART.fullmatch(name)
+    return PartPlace(int(match[1] or 0), int(match[2])) if match else None
+
+
+def is_part_folder(name: str) -> bool:
+    """Whether a folder below a slice's parts holds what one write wrote."""
+    return _PART_FOLDER.fullmatch(name) is not None
 
 
 @dataclass(frozen=True)

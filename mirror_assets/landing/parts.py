@@ -19,7 +19,7 @@ from mirror_assets.landing.format import (
     encode,
     load,
 )
-from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, is_part
+from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, is_part_folder, part_place
 from mirror_assets.landing.state import Footing
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.storage import FileInfo, LocalStore, PathChanged, PathMissing, Store
@@ -31,20 +31,35 @@ _REFUSED, _UNJUDGED, _PASSED = 0, 1, 2
 
 
 def take_parts(store: Store, folder: AttemptFolder) -> tuple[StagedPart, ...]:
-    """The parts that Spark wrote into the folder, in order; an empty part has left no file."""
-    written = store.list(folder.parts)
+    """The parts that Spark wrote into the folder, in order.
+
+    Parts without rows are left out, unless there is nothing else: Spark writes a file for its first partition even so.
+    """
+    written = [info for place in _part_folders(store, folder) for info in store.list(place)]
     for info in written:
         if info.name.endswith(_HADOOP_CHECKSUM):
             store.delete(info.path)  # what is read later is judged by our own digest, wherever it comes from
-    return tuple(inspect_part(store, info) for info in written if is_part(info.name))
+    files = [info for info in written if part_place(_part_name(folder, info))]
+    parts = tuple(inspect_part(store, info, _part_name(folder, info)) for info in files)
+    return tuple(part for part in parts if part.markers.total) or parts[:1]
 
 
-def inspect_part(store: Store, listed: FileInfo) -> StagedPart:
-    """The part, made durable and read back: size, ETag, SHA-256 if it is on this machine, rows by marker."""
+def inspect_part(store: Store, listed: FileInfo, name: str) -> StagedPart:
+    """The part of this name, made durable and read back: size, ETag, rows by marker; SHA-256 if it is on this machine."""
     info = store.seal(listed)
     digest = sha256(store, info.path) if store.local_path(info.path) else None
     markers = count_markers(store, info.path)
-    return StagedPart(name=info.name, etag=info.etag, bytes=info.size, sha256=digest, markers=markers)
+    return StagedPart(name=name, etag=info.etag, bytes=info.size, sha256=digest, markers=markers)
+
+
+def _part_name(folder: AttemptFolder, info: FileInfo) -> str:
+    return info.path.removeprefix(f"{folder.parts}/")
+
+
+def _part_folders(store: Store, folder: AttemptFolder) -> list[str]:
+    """The folder of the parts, and those below it that writes have of their own, in order."""
+    below = [info.path for info in store.list(folder.parts) if info.is_folder and is_part_folder(info.name)]
+    return [folder.parts, *below]
 
 
 def upload_parts(

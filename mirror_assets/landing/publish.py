@@ -128,7 +128,9 @@ def _require_parts(record: SliceRecord, manifest: Manifest) -> Steps[None]:
     """A part that changed since it was checked must be found before the commit: afterwards it would be lost."""
     if not manifest.entries:
         return
-    found = {info.path: info.etag for info in (yield from list_folder(record.folder.parts))}
+    found: dict[str, str] = {}
+    for folder in record.part_folders:
+        found |= {info.path: info.etag for info in (yield from list_folder(folder))}
     if any(found.get(entry.staged) != entry.etag for entry in manifest.entries):
         raise SliceNotStaged(record.table, record.slice)
 

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from mirror_assets.config import Changes, TableSettings
 from mirror_assets.delta.append import AppendSlice, encode_appends
 from mirror_assets.delta.columns import LandedColumn
-from mirror_assets.delta.feed import FeedSlice, RunRows, encode_changes
+from mirror_assets.delta.feed import FeedSlice, encode_changes
 from mirror_assets.delta.net import NetSlice, encode_net
+from mirror_assets.delta.pairing import Run
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.delta.reader import read_changes
@@ -31,10 +32,10 @@ def slice_kind(table: TableSettings, planned: PlannedSlice) -> SliceKind:
 
 @dataclass(frozen=True)
 class Encoded:
-    """What was read for a slice, and where it is known, how many rows landed of which commits, in order."""
+    """What was read for a slice, and which commits each of its writes is of, where that is known."""
 
     read: ChangeCounts
-    runs: tuple[RunRows, ...] = ()
+    runs: tuple[Run, ...] = ()
 
 
 def encode_slice(
@@ -44,7 +45,8 @@ def encode_slice(
     compression, footer = work.table.files.compression.value, receipt_metadata(receipt)
     kind = slice_kind(work.table, planned)
     if kind is SliceKind.SNAPSHOT:
-        snapshot = SnapshotSlice(work.table.source, planned.last, columns, planned.parts, planned.chunk)
+        target_rows = work.table.files.target_rows
+        snapshot = SnapshotSlice(work.table.source, planned.last, columns, planned.parts, target_rows, planned.chunk)
         return Encoded(ChangeCounts(insert=encode_snapshot(work.spark(), snapshot, folder, compression, footer)))
     if kind is SliceKind.APPENDS:
         added = append_slice(work.table, planned, columns)
@@ -70,13 +72,22 @@ def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[Lande
         keys=tuple(table.keys),
         columns=columns,
         spreads=planned.spreads,
+        target_rows=table.files.target_rows,
         vector_versions=planned.vector_versions,
     )
 
 
 def append_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> AppendSlice:
     """The same for appended rows."""
-    return AppendSlice(str(table.name), table.source, planned.first, planned.last, columns, planned.parts)
+    return AppendSlice(
+        table=str(table.name),
+        uri=table.source,
+        first=planned.first,
+        last=planned.last,
+        columns=columns,
+        parts=planned.parts,
+        target_rows=table.files.target_rows,
+    )
 
 
 def _encode_net(

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
-from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
 
 from mirror_assets.delta.columns import LandedColumn
-from mirror_assets.delta.feed import RunRows
+from mirror_assets.delta.pairing import Run
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import ChangeCounts, Chunk, Receipt, SliceRecord, StagedPart
-from mirror_assets.landing.names import AttemptFolder, SliceKey, attempt_id
+from mirror_assets.landing.names import AttemptFolder, SliceKey, attempt_id, part_place
 from mirror_assets.landing.parts import clear_refused, take_parts, upload_parts, write_record
 from mirror_assets.landing.state import Footing
 from mirror_assets.mirroring.columns import recorded_columns, table_columns
@@ -92,17 +90,18 @@ def _encode(
 ) -> tuple[ChangeCounts, tuple[StagedPart, ...]]:
     """Rows read by change type, and the parts in order."""
     encoded = encode_slice(work, planned, columns, work.staging.spark_path(folder.parts), receipt)
-    parts = of_versions(take_parts(work.staging, folder), encoded.runs)
+    parts = of_commits(take_parts(work.staging, folder), encoded.runs)
     return encoded.read, upload_parts(work.exchange, work.store, folder, parts) if work.exchange else parts
 
 
-def of_versions(parts: Sequence[StagedPart], runs: Sequence[RunRows]) -> tuple[StagedPart, ...]:
-    """The parts, each with the commit that all its rows are of, if there is one: a part is of one run."""
-    ends = list(accumulate(run.rows for run in runs))
-    starts = accumulate((part.markers.total for part in parts), initial=0)
-    if not runs:
-        return tuple(parts)
-    return tuple(
-        part.model_copy(update={"version": runs[bisect_right(ends, start)].version})
-        for part, start in zip(parts, starts, strict=False)
-    )
+def of_commits(parts: Sequence[StagedPart], runs: Sequence[Run]) -> tuple[StagedPart, ...]:
+    """The parts, each with the commits that its rows are of: its name tells the run and the Spark partition."""
+    return tuple(_of_commits(part, runs) for part in parts) if runs else tuple(parts)
+
+
+def _of_commits(part: StagedPart, runs: Sequence[Run]) -> StagedPart:
+    place = part_place(part.name)
+    if place is None:
+        raise ValueError(f"{part.name} is no part's name")
+    first, last = runs[place.write].commits_of(place.partition)
+    return part.model_copy(update={"first_version": first, "last_version": last})

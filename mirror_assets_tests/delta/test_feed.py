@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.cut import CommitSpread
-from mirror_assets.delta.feed import FeedSlice, encode_changes, encoded_runs, in_order
+from mirror_assets.delta.feed import FeedSlice, encode_changes, encoded_runs
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.reader import read_changes
 from mirror_assets.delta.spark_errors import DataFileMissing, DuplicateKey
@@ -46,11 +46,11 @@ def _empty(spark: SparkSession, folder: Path) -> str:
 def _slice(uri: str, first: int, last: int, parts_each: int, columns: tuple[LandedColumn, ...] = _COLUMNS) -> FeedSlice:
     versions = range(first, last + 1)
     spreads = tuple(CommitSpread(version, index * parts_each, parts_each) for index, version in enumerate(versions))
-    return FeedSlice("t", uri, first, last, ("id",), columns, spreads)
+    return FeedSlice("t", uri, first, last, ("id",), columns, spreads, target_rows=1000)
 
 
 def _landed(folder: Path) -> Iterator[dict[str, object]]:
-    for file in sorted(folder.glob("*.parquet")):
+    for file in sorted(folder.rglob("*.parquet")):
         yield from pq.read_table(file).to_pylist()
 
 
@@ -99,8 +99,8 @@ def test_replaying_the_parts_gives_the_source(
 def test_the_plan_has_one_shuffle_one_sort_and_one_window(spark: SparkSession, tmp_path: Path) -> None:
     history = random_history(spark, tmp_path / "t", seed=4, commits=3, deletion_vectors=False)
     slice_ = _slice(history.uri, 1, history.tip, 2)
-    frame = in_order(spark, encoded_runs(spark, slice_, {}))
-    plan = frame._jdf.queryExecution().executedPlan().toString()
+    (run,) = encoded_runs(spark, slice_, {})
+    plan = run.rows._jdf.queryExecution().executedPlan().toString()
     operators = [line.strip(" +-:").split(" ")[0] for line in plan.splitlines()]
     assert operators.count("Exchange") == 1
     assert operators.count("Sort") == 1
@@ -121,7 +121,7 @@ def test_footers_carry_the_receipt_and_optional_columns(spark: SparkSession, tmp
         LandedColumn("tags", "string", nested=True),
     )
     encode_changes(spark, _slice(uri, 1, 1, 1, columns), str(tmp_path / "out"), "snappy", {"receipt": "r"})
-    (file,) = (tmp_path / "out").glob("*.parquet")
+    (file,) = (tmp_path / "out").rglob("*.parquet")
     parquet = pq.ParquetFile(file)
     spark_schema = json.loads(parquet.schema_arrow.metadata[b"org.apache.spark.sql.parquet.row.metadata"])
     assert spark_schema["fields"][0]["metadata"] == {"receipt": "r"}
@@ -161,15 +161,14 @@ def test_what_must_be_paired_is_paired(spark: SparkSession, tmp_path: Path, stat
     spark.sql(f"INSERT INTO delta.`{uri}` SELECT id, 0, 'a', 1 FROM range(1, 10, 1, 1)")
     spark.sql(statement.format(t=f"delta.`{uri}`"))
     slice_ = _slice(uri, 2, 2, 1)
-    encoded = encode_changes(
-        spark, replace(slice_, spreads=(replace(slice_.spreads[0], unpaired=True),)), str(tmp_path / "out"), "zstd", {}
-    )
+    slice_of_one = replace(slice_, spreads=(replace(slice_.spreads[0], unpaired=True),))
+    encoded = encode_changes(spark, slice_of_one, str(tmp_path / "out"), "zstd", {})
     rows = _source(spark, uri, 1)
     _replay(rows, tmp_path / "out")
     assert rows == _source(spark, uri, 2)
-    (run,) = encoded.runs
-    assert run.version == (2 if unpaired else None)
-    assert run.rows == sum(1 for _ in _landed(tmp_path / "out"))
+    assert [run.commits_of(0) for run in encoded.runs] == [(2, 2)]
+    (planned,) = encoded_runs(spark, slice_of_one, {})
+    assert ("Exchange" in planned.rows._jdf.queryExecution().executedPlan().toString()) != unpaired
 
 
 def test_each_run_has_files_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
@@ -184,5 +183,5 @@ def test_each_run_has_files_of_its_own(spark: SparkSession, tmp_path: Path) -> N
         )
         folder = tmp_path / f"out-{paired}"
         encoded = encode_changes(spark, replace(slice_, spreads=spreads), str(folder), "zstd", {})
-        assert [pq.read_metadata(file).num_rows for file in sorted(folder.glob("*.parquet"))] == [9, 3, 1]
-        assert [run.version for run in encoded.runs] == [1, 2 if paired is None else None, 3]
+        assert [pq.read_metadata(file).num_rows for file in sorted(folder.rglob("*.parquet"))] == [9, 3, 1]
+        assert [run.commits_of(0) for run in encoded.runs] == [(1, 1), (2, 2), (3, 3)]

@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import (
     AttemptFolder,
+    PartPlace,
     SliceKey,
     TableName,
     attempt_id,
     folder_to_table,
-    is_part,
     is_schema_folder,
     landing_name,
     landing_number,
+    part_place,
 )
 from mirror_assets.storage.paths import checked
 
@@ -131,16 +132,34 @@ def test_only_landing_names_have_a_number(name: str) -> None:
     assert number is None or landing_name(number) == name
 
 
-@pytest.mark.parametrize("name", ["part-00000.parquet", "part-00012-6f1c0e52-9d3e-4b21-c000.zstd.parquet"])
-def test_parts_are_named_as_spark_names_them(name: str) -> None:
-    assert is_part(name)
+@pytest.mark.parametrize(
+    ("name", "write", "partition"),
+    [
+        ("part-00000.parquet", 0, 0),
+        ("part-00012-6f1c0e52-9d3e-4b21-c000.zstd.parquet", 0, 12),
+        ("00007/part-00003-6f1c0e52-9d3e-4b21-c001.zstd.parquet", 7, 3),
+    ],
+)
+def test_parts_are_named_as_spark_names_them(name: str, write: int, partition: int) -> None:
+    assert part_place(name) == PartPlace(write, partition)
 
 
 @pytest.mark.parametrize(
-    "name", ["_SUCCESS", "part-0.parquet", "PART-00001.parquet", "part-00000.parquet\n", "part-00000/../x.parquet", ""]
+    "name",
+    [
+        "_SUCCESS",
+        "part-0.parquet",
+        "PART-00001.parquet",
+        "part-00000.parquet\n",
+        "part-00000/../x.parquet",
+        "0/part-00000.parquet",
+        "../part-00000.parquet",
+        "00000/00000/part-00000.parquet",
+        "",
+    ],
 )
 def test_other_names_are_no_parts(name: str) -> None:
-    assert not is_part(name)
+    assert part_place(name) is None
 
 
 @pytest.mark.parametrize(

@@ -58,14 +58,14 @@ def test_rows_are_counted_by_marker(store: LocalStore, markers: list[int | None]
 
 def test_inspected_part_is_what_is_on_disk(store: LocalStore) -> None:
     write(store, "s/part-00000.parquet", [0, 2, 2])
-    part = inspect_part(store, FileInfo("s/part-00000.parquet", 0, ""))
+    part = inspect_part(store, FileInfo("s/part-00000.parquet", 0, ""), "part-00000.parquet")
     data, head = store.local_path("s/part-00000.parquet").read_bytes(), store.head("s/part-00000.parquet")
     assert head is not None
     assert (part.name, part.bytes, part.etag) == ("part-00000.parquet", len(data), head.etag)
     assert part.sha256 == hashlib.sha256(data).hexdigest()
     assert part.markers == MarkerCounts(inserts=1, deletes=2)
     with pytest.raises(PathMissing):
-        inspect_part(store, FileInfo("s/none.parquet", 0, ""))
+        inspect_part(store, FileInfo("s/none.parquet", 0, ""), "part-00000.parquet")
 
 
 def test_digest_of_a_file_of_many_chunks(store: LocalStore) -> None:

@@ -124,7 +124,7 @@ def test_a_key_that_is_appended_twice_publishes_nothing(events: Lab) -> None:
 def test_appends_need_no_shuffle_and_no_feed_and_removed_rows_are_never_encoded(events: Lab, tmp_path: Path) -> None:
     events.sql("INSERT INTO {t} VALUES (3, 'c', 3)", "DELETE FROM {t} WHERE id = 3")
     columns = (LandedColumn("id", "int"),)
-    spark, slice_ = events.spark, AppendSlice("t", events.uri, 2, 2, columns, 1)
+    spark, slice_ = events.spark, AppendSlice("t", events.uri, 2, 2, columns, 1, 1000)
     frame = appended_rows(read_appends(spark, events.uri, 2, 2), slice_, {})
     plan = frame._jdf.queryExecution().executedPlan().toString()
     assert "Exchange" not in plan
@@ -132,4 +132,4 @@ def test_appends_need_no_shuffle_and_no_feed_and_removed_rows_are_never_encoded(
     with pytest.raises(FeedMissing), spark_errors("the feed"):
         read_changes(spark, events.uri, 2, 2).count()
     with pytest.raises(RowsChanged, match="1 rows are removed"):
-        encode_appends(spark, AppendSlice("t", events.uri, 2, 3, columns, 1), str(tmp_path / "out"), "zstd", {})
+        encode_appends(spark, AppendSlice("t", events.uri, 2, 3, columns, 1, 1000), str(tmp_path / "out"), "zstd", {})
