@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from mirror_assets.audit.key_codes import Numbers, codes_of
-from mirror_assets.audit.keyed_rows import MARKER, VERSION, aliases
+from mirror_assets.audit.keyed_rows import MARKER, PLACE, VERSION, aliases
+from mirror_assets.audit.part_swaps import Crossings, Flags
 from mirror_assets.audit.staged import StagedSlice
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.markers import Marker
@@ -20,7 +20,6 @@ ROWS = "rows"
 _NO_VERSION = -1
 # Two rows of a key that can stand in no other order.
 _DECIDED = ((Marker.INSERT, Marker.UPDATE), (Marker.UPDATE, Marker.DELETE))
-_Flags = npt.NDArray[np.bool_]
 
 
 def shown_key(record: SliceRecord, row: Mapping[str, object]) -> str:
@@ -71,8 +70,8 @@ class RepeatedKeys:
         wrong = np.flatnonzero(self._follows[1:] & (is_again | (was_there == inserts))) + 1
         return self.every.take(pa.array(self.index[wrong]))
 
-    def undecided(self, most: int) -> RepeatedKeys:
-        """Keys whose markers would also allow another order; up to `most` of them, spread evenly.
+    def undecided(self) -> RepeatedKeys:
+        """Keys whose markers would also allow another order.
 
         Decided are an INSERT with its UPDATE and an UPDATE with its DELETE alone: all else that makes sense makes sense
         in another order, too.
@@ -81,15 +80,55 @@ class RepeatedKeys:
         decided = np.zeros(len(self), bool)
         for one, two in _DECIDED:
             decided |= (first == one) & (second == two)
-        open_ = np.flatnonzero((self._rows > 2) | ~decided)
-        chosen = open_[:: max(1, -(-len(open_) // most))]
-        of_chosen = np.isin(np.cumsum(~self._follows) - 1, chosen)
-        return RepeatedKeys(self.every, self.index[of_chosen], np.flatnonzero(~self._follows[of_chosen]))
+        return self._only((self._rows > 2) | ~decided)
+
+    def that_differ(self, hashes: Numbers) -> RepeatedKeys:
+        """Keys whose changes are not all the same; `hashes` has one of a row's values for each place."""
+        marker, value = self._markers, hashes[self._values(PLACE)]
+        differs = self._follows[1:] & ((marker[1:] != marker[:-1]) | (value[1:] != value[:-1]))
+        chosen = np.zeros(len(self), bool)
+        chosen[self._number[1:][differs]] = True
+        return self._only(chosen)
+
+    def crossings(self, bounds: Numbers) -> Crossings:
+        """Which parts share a key of these; `bounds` are the places at which parts end."""
+        earlier, later = self._crossing(bounds)[:2]
+        return Crossings.between(len(bounds), earlier, later)
+
+    def sample(self, most: int, bounds: Numbers, per_crossing: int) -> RepeatedKeys:
+        """Some keys: up to `most` spread evenly, and up to `per_crossing` of those that two parts share.
+
+        The latter are of any two parts between which a key goes on, and spread evenly, too.
+        """
+        chosen = np.zeros(len(self), bool)
+        chosen[:: max(1, -(-len(self) // most))] = True
+        earlier, later, number = self._crossing(bounds)
+        pair = earlier * len(bounds) + later
+        order = np.argsort(pair, kind="stable")
+        _, starts, sizes = np.unique(pair[order], return_index=True, return_counts=True)
+        rank = np.arange(len(order)) - np.repeat(starts, sizes)
+        chosen[number[order[rank % np.repeat(-(-sizes // per_crossing), sizes) == 0]]] = True
+        return self._only(chosen)
 
     def are_updated_twice(self) -> bool:
         """Whether a row updates what the one before it has updated: only values tell them apart."""
         is_update = self._markers == Marker.UPDATE
         return bool((is_update[:-1] & is_update[1:] & self._follows[1:]).any())
+
+    def parts(self, bounds: Numbers) -> Numbers:
+        """The number of the part that each row is in, by key and in order."""
+        return np.searchsorted(bounds, self._values(PLACE), side="right")
+
+    def _crossing(self, bounds: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        """Wherever a key goes on in another part: the part, the next one, and the number of the key."""
+        part = self.parts(bounds)
+        crosses = self._follows[1:] & (part[1:] != part[:-1])
+        return part[:-1][crosses], part[1:][crosses], self._number[1:][crosses]
+
+    def _only(self, chosen: Flags) -> RepeatedKeys:
+        """Those of the keys."""
+        rows = chosen[self._number] if len(self) else np.zeros(0, bool)
+        return RepeatedKeys(self.every, self.index[rows], np.flatnonzero(~self._follows[rows]))
 
     @property
     def rows(self) -> pa.Table:
@@ -102,7 +141,12 @@ class RepeatedKeys:
         return np.diff(self.starts, append=len(self.index))
 
     @cached_property
-    def _follows(self) -> _Flags:
+    def _number(self) -> Numbers:
+        """The number of the key that each row has, from 0."""
+        return np.cumsum(~self._follows) - 1
+
+    @cached_property
+    def _follows(self) -> Flags:
         """Whether each row has the key of the one before it."""
         follows = np.ones(len(self.index), bool)
         follows[self.starts] = False

@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.key_codes import Numbers
 from mirror_assets.audit.types import arrow_type
 from mirror_assets.landing.format import Column, SliceRecord
 from mirror_assets.landing.parts import count_markers
@@ -44,6 +46,11 @@ class StagedSlice:
         """The number of rows in all parts before each, by the part's name, in order."""
         before = accumulate((part.markers.total for part in self.record.parts), initial=0)
         return {part.name: rows for part, rows in zip(self.record.parts, before, strict=False)}
+
+    @property
+    def bounds(self) -> Numbers:
+        """The number of rows in all parts up to the end of each, in order: the places at which parts end."""
+        return np.cumsum([part.markers.total for part in self.record.parts], dtype=np.int64)
 
     @contextmanager
     def open(self, path: str) -> Iterator[pq.ParquetFile]:

@@ -45,7 +45,7 @@ def take_parts(store: Store, folder: AttemptFolder) -> tuple[StagedPart, ...]:
 
 
 def inspect_part(store: Store, listed: FileInfo, name: str) -> StagedPart:
-    """The part of this name, made durable and read back: size, ETag, rows by marker; SHA-256 if it is on this machine."""
+    """The part of this name, made durable and read back; its SHA-256 only if it is on this machine."""
     info = store.seal(listed)
     digest = sha256(store, info.path) if store.local_path(info.path) else None
     markers = count_markers(store, info.path)

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from mirror_assets.audit.finding import Finding
 from mirror_assets.audit.key_look import KeyLook, look_at_keys
-from mirror_assets.audit.order import Feed, row_order
+from mirror_assets.audit.order import row_order
+from mirror_assets.audit.reread import SparkReread
 from mirror_assets.audit.staged import (
     StagedSlice,
     key_presence,
@@ -127,5 +128,5 @@ def _order(work: TableWork, staged: StagedSlice, look: KeyLook, commits: _Commit
     names = {column.name for column in staged.record.columns}
     schema = parse_schema(staged.record.source_schema)
     columns = landed_columns(schema, names.__contains__, keyless=work.table.is_keyless)
-    vectors = vector_versions(commits.all) if look.undecided else ()
-    return row_order(work.spark, staged, look, Feed(work.table.source, columns, vectors))
+    reread = SparkReread(work.spark, staged, work.table.source, columns, lambda: vector_versions(commits.all))
+    return row_order(staged, look, reread)

@@ -59,7 +59,7 @@ def test_keys_are_undecided_whose_rows_have_another_order_that_makes_sense(
     }
     twice = {key for key in open_ if (_UPDATE, _UPDATE) in pairwise(markers[key])}
     if len(repeated):
-        undecided = repeated.undecided(_MOST)
+        undecided = repeated.undecided()
         assert set(undecided.rows["key0"].to_pylist()) == open_
         for key in open_:
             of_key = [row["marker"] for row in undecided.rows.to_pylist() if row["key0"] == key]
@@ -69,5 +69,15 @@ def test_keys_are_undecided_whose_rows_have_another_order_that_makes_sense(
 
 def test_of_many_keys_some_are_taken_from_everywhere(tmp_path_factory: pytest.TempPathFactory) -> None:
     rows: list[Row] = [(key, "a", _UPDATE) for _ in range(2) for key in range(100)]
-    undecided = _repeated(staged_rows(tmp_path_factory.mktemp("slice"), [rows])).undecided(10)
-    assert sorted(undecided.rows["key0"].to_pylist()) == sorted([*range(0, 100, 10)] * 2)
+    staged = staged_rows(tmp_path_factory.mktemp("slice"), [rows])
+    some = _repeated(staged).undecided().sample(10, staged.bounds, 1)
+    assert sorted(some.rows["key0"].to_pylist()) == sorted([*range(0, 100, 10)] * 2)
+
+
+def test_of_keys_that_two_parts_share_some_are_taken(tmp_path_factory: pytest.TempPathFactory) -> None:
+    first: list[Row] = [(key, "a", _UPDATE) for key in range(100)]
+    second: list[Row] = [(key, "a", _UPDATE) for key in range(100) if key != 7]
+    third: list[Row] = [(7, "a", _UPDATE)]
+    staged = staged_rows(tmp_path_factory.mktemp("slice"), [first, second, third])
+    some = _repeated(staged).undecided().sample(1, staged.bounds, 2)
+    assert {row["key0"] for row in some.rows.to_pylist()} == {0, 7, 51}
