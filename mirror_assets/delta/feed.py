@@ -15,11 +15,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pyspark.sql import Observation, SparkSession
+from pyspark.sql import functions as F
 
 from mirror_assets.delta.columns import LandedColumn, described
 from mirror_assets.delta.commit_rows import CommitRows, look_at_commits, row_counts
 from mirror_assets.delta.cut import CommitSpread
-from mirror_assets.delta.pairing import DUPLICATES, MISPLACED, Run, paired_rows, runs_of, unpaired_rows
+from mirror_assets.delta.pairing import (
+    DUPLICATES,
+    MISPLACED,
+    Run,
+    in_their_parts,
+    paired_rows,
+    runs_of,
+    unpaired_rows,
+)
 from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.delta.reader import ChangeFeed
 from mirror_assets.delta.repeats import repeated_key_samples
@@ -73,13 +82,15 @@ class EncodedRun:
         self._slice = slice_
         self._changes = feed.rows(run.first, run.last)
         self._told = None if told is None or told.needs_pairing else told.read
-        self._counted, self._paired = Observation(), Observation()
+        self._counted, self._paired, self._placed = Observation(), Observation(), Observation()
+        landed = [*described(slice_.columns, footer), F.col(ROW_MARKER)]
         if self._told is not None:
-            landing = unpaired_rows(self._changes, self._told, slice_.columns, slice_.keys).coalesce(run.parts)
+            rows = unpaired_rows(self._changes, self._told, slice_.columns, slice_.keys)
+            self.rows = rows.select(*landed).coalesce(run.parts)
         else:
             counted = self._changes.observe(self._counted, *row_counts())
-            landing = paired_rows(counted, run, slice_.columns, slice_.keys, self._paired)
-        self.rows = landing.select(*described(slice_.columns, footer), ROW_MARKER)
+            rows = paired_rows(counted, run, slice_.columns, slice_.keys, self._paired)
+            self.rows = in_their_parts(rows, slice_.columns, landed, self._placed)
 
     def write(self, folder: str, compression: str) -> None:
         """Write the rows into the new folder. Raises DuplicateKey, RowsMisplaced, and what Spark raises."""
@@ -87,10 +98,9 @@ class EncodedRun:
         write_parts(self.rows, folder, compression, most_rows)
         if self._told is not None:
             return
-        counts = self._paired.get
-        if repeats := counts[DUPLICATES]:
+        if repeats := self._paired.get[DUPLICATES]:
             raise DuplicateKey(self._slice.table, repeats, repeated_key_samples(self._changes, self._slice.keys))
-        if misplaced := counts[MISPLACED]:
+        if misplaced := self._placed.get[MISPLACED]:
             raise RowsMisplaced(self._slice.table, misplaced, self.run.first, self.run.last)
 
     @property

@@ -102,29 +102,36 @@ def _marker_of(read: ReadRows) -> Column:
 def paired_rows(
     changes: DataFrame, run: Run, columns: Sequence[LandedColumn], keys: Sequence[str], counted: Observation
 ) -> DataFrame:
-    """The landed rows of a feed, in order, one Spark partition per part.
+    """The landed rows of a feed, in order, one Spark partition per part, each with its part (`part_column`).
 
-    `counted` counts on the way rows that repeat a key, and rows in another Spark partition than the plan's: a partition
-    becomes a file that is called by its index. Nothing behind the exchange may move partitions: `coalesce` does, though
-    their number stays the same.
+    `counted` counts on the way the rows that repeat a key of their commit.
     """
     ours = _Names.beside(columns)
     window = Window.partitionBy(ours.order, ours.part, *map(quoted, keys)).orderBy(ours.is_new)
-    lands = F.col(ours.is_new) | F.col(ours.next).isNull()
     pairs = (
         _slim(changes, run, columns, keys, ours)
         .repartitionById(run.parts, F.col(ours.part))
         .withColumn(ours.previous, F.lag(ours.is_new).over(window))
         .withColumn(ours.next, F.lead(ours.is_new).over(window))
-        .withColumn(ours.index, F.spark_partition_id())
-        .observe(
-            counted,
-            F.count_if(F.col(ours.previous) == F.col(ours.is_new)).alias(DUPLICATES),
-            F.count_if(F.col(ours.part) != F.col(ours.index)).alias(MISPLACED),
-        )
+        .observe(counted, F.count_if(F.col(ours.previous) == F.col(ours.is_new)).alias(DUPLICATES))
     )
-    kept = pairs.where(lands)
-    return kept.select(*(F.col(quoted(column.name)) for column in columns), _marker(ours).alias(ROW_MARKER))
+    kept = pairs.where(F.col(ours.is_new) | F.col(ours.next).isNull())
+    landed = (F.col(quoted(column.name)) for column in columns)
+    return kept.select(*landed, _marker(ours).alias(ROW_MARKER), ours.part)
+
+
+def in_their_parts(
+    rows: DataFrame, columns: Sequence[LandedColumn], landed: Sequence[Column], counted: Observation
+) -> DataFrame:
+    """The `landed` columns of paired rows; `counted` counts rows in another Spark partition than their part.
+
+    It has to be the last that happens to them: a partition becomes the file that is called by its index, and what comes
+    behind the exchange may move partitions. `coalesce` does, even where their number stays the same.
+    """
+    ours = _Names.beside(columns)
+    placed = rows.withColumn(ours.index, F.spark_partition_id())
+    misplaced = F.count_if(F.col(ours.part) != F.col(ours.index))
+    return placed.observe(counted, misplaced.alias(MISPLACED)).select(*landed)
 
 
 @dataclass(frozen=True)
