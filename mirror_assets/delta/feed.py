@@ -15,16 +15,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pyspark.sql import Observation, SparkSession
-from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import LandedColumn, described
+from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.commit_rows import CommitRows, look_at_commits, row_counts
 from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.delta.pairing import (
     DUPLICATES,
     MISPLACED,
     Run,
-    in_their_parts,
+    landed_in_parts,
     paired_rows,
     runs_of,
     unpaired_rows,
@@ -35,7 +34,6 @@ from mirror_assets.delta.repeats import repeated_key_samples
 from mirror_assets.delta.spark_errors import DuplicateKey, RowsMisplaced, spark_errors
 from mirror_assets.delta.versions import has_own_reader
 from mirror_assets.delta.write import write_parts
-from mirror_assets.markers import ROW_MARKER
 
 # A run of one part keeps one core busy; more jobs at once than this only wait for each other.
 _RUNS_AT_ONCE = 4
@@ -82,15 +80,14 @@ class EncodedRun:
         self._slice = slice_
         self._changes = feed.rows(run.first, run.last)
         self._told = None if told is None or told.needs_pairing else told.read
-        self._counted, self._paired, self._placed = Observation(), Observation(), Observation()
-        landed = [*described(slice_.columns, footer), F.col(ROW_MARKER)]
+        self._counted, self._paired = Observation(), Observation()
         if self._told is not None:
-            rows = unpaired_rows(self._changes, self._told, slice_.columns, slice_.keys)
-            self.rows = rows.select(*landed).coalesce(run.parts)
+            rows = unpaired_rows(self._changes, self._told, slice_.columns, slice_.keys, footer)
+            self.rows = rows.coalesce(run.parts)
         else:
             counted = self._changes.observe(self._counted, *row_counts())
-            rows = paired_rows(counted, run, slice_.columns, slice_.keys, self._paired)
-            self.rows = in_their_parts(rows, slice_.columns, landed, self._placed)
+            pairs = paired_rows(counted, run, slice_.columns, slice_.keys)
+            self.rows = landed_in_parts(pairs, slice_.columns, footer, self._paired)
 
     def write(self, folder: str, compression: str) -> None:
         """Write the rows into the new folder. Raises DuplicateKey, RowsMisplaced, and what Spark raises."""
@@ -98,9 +95,10 @@ class EncodedRun:
         write_parts(self.rows, folder, compression, most_rows)
         if self._told is not None:
             return
-        if repeats := self._paired.get[DUPLICATES]:
+        counts: Mapping[str, int] = self._paired.get
+        if repeats := counts[DUPLICATES]:
             raise DuplicateKey(self._slice.table, repeats, repeated_key_samples(self._changes, self._slice.keys))
-        if misplaced := self._placed.get[MISPLACED]:
+        if misplaced := counts[MISPLACED]:
             raise RowsMisplaced(self._slice.table, misplaced, self.run.first, self.run.last)
 
     @property

@@ -5,13 +5,13 @@ A commit that does not both remove and add rows needs no pairing, unless it chan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import LandedColumn, quoted, unused_prefix, values_where
+from mirror_assets.delta.columns import LandedColumn, described, quoted, unused_prefix, values_where
 from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_VERSION, is_new_row
 from mirror_assets.delta.read_rows import ReadRows
@@ -74,7 +74,7 @@ def runs_of(spreads: Sequence[CommitSpread]) -> tuple[Run, ...]:
 
 
 def unpaired_rows(
-    changes: DataFrame, read: ReadRows, columns: Sequence[LandedColumn], keys: Sequence[str]
+    changes: DataFrame, read: ReadRows, columns: Sequence[LandedColumn], keys: Sequence[str], footer: Mapping[str, str]
 ) -> DataFrame:
     """The landed rows of a commit as they are read; their order is free, so there is no shuffle.
 
@@ -82,7 +82,8 @@ def unpaired_rows(
     """
     landing = changes.where(F.col(CHANGE_TYPE) != "update_preimage") if read.update_preimage else changes
     values = values_where(_has_values(read), changes, columns, keys)
-    return landing.select(*values, _marker_of(read).cast("int").alias(ROW_MARKER))
+    rows = landing.select(*values, _marker_of(read).cast("int").alias(ROW_MARKER))
+    return rows.select(*described(columns, footer), ROW_MARKER)
 
 
 def _has_values(read: ReadRows) -> Column:
@@ -99,39 +100,35 @@ def _marker_of(read: ReadRows) -> Column:
     return F.coalesce(*(F.when(F.col(CHANGE_TYPE) == kind, int(marker)) for kind, marker in _MARKERS.items()))
 
 
-def paired_rows(
-    changes: DataFrame, run: Run, columns: Sequence[LandedColumn], keys: Sequence[str], counted: Observation
-) -> DataFrame:
-    """The landed rows of a feed, in order, one Spark partition per part, each with its part (`part_column`).
-
-    `counted` counts on the way the rows that repeat a key of their commit.
-    """
+def paired_rows(changes: DataFrame, run: Run, columns: Sequence[LandedColumn], keys: Sequence[str]) -> DataFrame:
+    """The rows of a feed, in order, one Spark partition per part, each with its part and what its pair tells."""
     ours = _Names.beside(columns)
     window = Window.partitionBy(ours.order, ours.part, *map(quoted, keys)).orderBy(ours.is_new)
-    pairs = (
+    return (
         _slim(changes, run, columns, keys, ours)
         .repartitionById(run.parts, F.col(ours.part))
         .withColumn(ours.previous, F.lag(ours.is_new).over(window))
         .withColumn(ours.next, F.lead(ours.is_new).over(window))
-        .observe(counted, F.count_if(F.col(ours.previous) == F.col(ours.is_new)).alias(DUPLICATES))
     )
-    kept = pairs.where(F.col(ours.is_new) | F.col(ours.next).isNull())
-    landed = (F.col(quoted(column.name)) for column in columns)
-    return kept.select(*landed, _marker(ours).alias(ROW_MARKER), ours.part)
 
 
-def in_their_parts(
-    rows: DataFrame, columns: Sequence[LandedColumn], landed: Sequence[Column], counted: Observation
+def landed_in_parts(
+    pairs: DataFrame, columns: Sequence[LandedColumn], footer: Mapping[str, str], counted: Observation
 ) -> DataFrame:
-    """The `landed` columns of paired rows; `counted` counts rows in another Spark partition than their part.
+    """The landed rows of `paired_rows`; `counted` counts rows that repeat a key, and rows that are out of place.
 
-    It has to be the last that happens to them: a partition becomes the file that is called by its index, and what comes
-    behind the exchange may move partitions. `coalesce` does, even where their number stays the same.
+    Those are the rows in another Spark partition than their part: a partition becomes the file that is called by its
+    index, and what comes behind the exchange may move partitions. `coalesce` does, even where their number stays the
+    same. So this has to be the last that happens to the rows.
     """
     ours = _Names.beside(columns)
-    placed = rows.withColumn(ours.index, F.spark_partition_id())
-    misplaced = F.count_if(F.col(ours.part) != F.col(ours.index))
-    return placed.observe(counted, misplaced.alias(MISPLACED)).select(*landed)
+    placed = pairs.withColumn(ours.index, F.spark_partition_id()).observe(
+        counted,
+        F.count_if(F.col(ours.previous) == F.col(ours.is_new)).alias(DUPLICATES),
+        F.count_if(F.col(ours.part) != F.col(ours.index)).alias(MISPLACED),
+    )
+    lands = F.col(ours.is_new) | F.col(ours.next).isNull()
+    return placed.where(lands).select(*described(columns, footer), _marker(ours).alias(ROW_MARKER))
 
 
 @dataclass(frozen=True)

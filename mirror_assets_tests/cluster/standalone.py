@@ -41,6 +41,20 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[str]:
         yield url
 
 
+def executors(folder: Path) -> list[int]:
+    """Process ids of the executors that run for the cluster in this folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().decode(errors="replace")
+            place = (process / "cwd").resolve()
+        except OSError:
+            continue  # it has ended
+        if "CoarseGrainedExecutorBackend" in command and folder in place.parents:
+            found.append(int(process.name))
+    return found
+
+
 @contextmanager
 def _process(folder: Path, name: str, *options: str) -> Iterator[None]:
     folder.mkdir(parents=True)

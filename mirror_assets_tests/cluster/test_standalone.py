@@ -1,8 +1,14 @@
-"""A first load and changes by a driver here and executors in other processes; the mirror equals its source."""
+"""A first load and changes by a driver here and executors in other processes; the mirror equals its source.
+
+One executor is killed while it writes parts of two overwrites, so its tasks run once more elsewhere.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import time
 from pathlib import Path
 from random import Random
 
@@ -12,7 +18,7 @@ from deltalake import DeltaTable
 from mirror_assets.config import load_config
 from mirror_assets.mirroring.zone import open_zone
 from mirror_assets.replicator.local import LocalReplicator
-from mirror_assets_tests.cluster.standalone import NO_PYTHON, standalone
+from mirror_assets_tests.cluster.standalone import NO_PYTHON, executors, standalone
 from mirror_assets_tests.kills.process import Run
 from mirror_assets_tests.kills.source import Orders
 
@@ -32,6 +38,16 @@ tables:
 """
 
 
+def _kill_an_executor_at_work(run: Run, folder: Path) -> None:
+    """Kill one of the executors when the run has begun to write parts of changes."""
+    while run.is_running:
+        if any((folder / "landing" / "_scratchPad").glob("shop.orders/*/parts/*/_temporary")):
+            os.kill(executors(folder / "cluster")[0], signal.SIGKILL)
+            return
+        time.sleep(0.02)
+    raise AssertionError(run.end().output)
+
+
 @pytest.mark.timeout(300)
 def test_a_cluster_without_python_lands_what_equals_the_source(tmp_path: Path) -> None:
     source, yaml = Orders(tmp_path / "orders"), tmp_path / "mirror.yaml"
@@ -39,14 +55,20 @@ def test_a_cluster_without_python_lands_what_equals_the_source(tmp_path: Path) -
     loaded = source.tip
     for seed in range(3):
         source.go_on(Random(seed))
+    source.overwrite()
+    source.overwrite()
+    source.go_on(Random(3))
     with standalone(tmp_path / "cluster") as master:
         yaml.write_text(_CONFIG.format(master=master, source=source.path, python=NO_PYTHON), encoding="utf-8")
         run = [str(Path(sys.executable).with_name("mirror-assets")), "run", "--config", str(yaml)]
-        for command in ([*run, "--to", str(loaded)], run):
-            end = Run("driver", command, {}).end()
-            assert end.code == 0, end.output
-        executors = [path for path in (tmp_path / "cluster").glob("worker-*/app-*/*") if path.is_dir()]
-    assert len(executors) == 4, end.output
+        end = Run("driver", [*run, "--to", str(loaded)], {}).end()
+        assert end.code == 0, end.output
+        changes = Run("driver", run, {})
+        _kill_an_executor_at_work(changes, tmp_path)
+        end = changes.end()
+        assert end.code == 0, end.output
+        started = [path for path in (tmp_path / "cluster").glob("worker-*/app-*/*") if path.is_dir()]
+    assert len(started) > 4, "no executor came in the place of the lost one"
     config = load_config(yaml)
     LocalReplicator(open_zone(config.landing_zone), tmp_path / "mirror").poll()
     mirrored = DeltaTable(tmp_path / "mirror" / "shop" / "orders").to_pyarrow_table().sort_by("id")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from pyspark.sql import DataFrame, Observation
 
 from mirror_assets.audit.finding import Finding
 from mirror_assets.delta import cut, net, pairing
+from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.commits import Commit
 from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.mirroring.judge import BLOCKING_CHECKS
@@ -23,11 +25,15 @@ _PAIRED = "delta.feed.paired_rows"
 
 @dataclass(frozen=True)
 class Bug:
-    """One bug, where changes are found this way. The blocking checks are off, for some would stop it."""
+    """One bug, where changes are found this way. The blocking checks are off, for some would stop it.
+
+    `needs_many_parts`: it shows only in slices of many parts in which keys change several times.
+    """
 
     name: str
     way: Way
     inject: Inject
+    needs_many_parts: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -71,7 +77,22 @@ def _misplaced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("mirror_assets.delta.plan.spread_commits", _later_commits_first)
 
 
+def _moved(patch: pytest.MonkeyPatch) -> None:
+    """What once was behind the exchange, and here is behind what would count the rows in other files."""
+
+    right = pairing.landed_in_parts
+
+    def moved(
+        pairs: DataFrame, columns: Sequence[LandedColumn], footer: Mapping[str, str], counted: Observation
+    ) -> DataFrame:
+        rows = right(pairs, columns, footer, counted)
+        return rows.coalesce(int(rows.rdd.getNumPartitions()))
+
+    patch.setattr("mirror_assets.delta.feed.landed_in_parts", moved)
+
+
 BUGS = (
+    Bug("part order: Spark moves partitions behind the exchange", Way.FEED, _moved, needs_many_parts=True),
     Bug(
         "ordering: commits of a part in no order",
         Way.FEED,

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from mirror_assets_tests import figures
 from mirror_assets_tests.histories import alterations, by_rust, replacements, rows
 from mirror_assets_tests.histories.faulty import Fault, Happening
-from mirror_assets_tests.histories.setup import LIMITS, SETUPS, Limits, Setup, Way
+from mirror_assets_tests.histories.setup import LIMITS, MANY_PARTS, SETUPS, Limits, Setup, Way
 from mirror_assets_tests.histories.statement import PICKS, Pick, bursts
 from mirror_assets_tests.histories.world import PROOF, Burst, Run, World
 
@@ -75,6 +75,15 @@ class Histories(RuleBasedStateMachine):
             self._world.end()
 
 
+class ChurningHistories(Histories):
+    """The same, with slices of many parts in which most keys change in several commits."""
+
+    @rule(burst=bursts(replacements.CHURN, least=3, most=6), limits=MANY_PARTS, run=RUNS, fault=FAULTS)
+    def churn(self, burst: Burst, limits: Limits, run: Run, fault: Fault) -> None:
+        """Most rows replaced again and again, and then a run of one slice."""
+        self.go_on(burst, limits, run, fault)
+
+
 def run(
     spark: SparkSession,
     root: Path,
@@ -82,7 +91,7 @@ def run(
     histories: int,
     steps: int,
     seed: int | None = None,
-    machine: type[Histories] = Histories,
+    machine: type[Histories] = ChurningHistories,
 ) -> None:
     """Run that many histories. A failure is not made smaller: that would take hours of Spark."""
     numbers, began = itertools.count(), time.monotonic()

@@ -109,6 +109,17 @@ def _clone_into_place(source: Source, pick: Pick) -> None:
     source.sql(f"CREATE TABLE {{t}} SHALLOW CLONE delta.`{base.uri}`")
 
 
+# Each may remove a row and add another of its key, and touches most rows: a few of them in one slice are a run of
+# paired commits over many parts, with keys that change in several.
+CHURN = of_kind(
+    "churn",
+    Statement("insert overwrite", _overwrite, weight=3),
+    Statement("insert overwrite with rows of its own", _overwrite_with_itself, weight=3),
+    Statement("overwrite by a DataFrame", _overwrite_by_dataframe, weight=2),
+    Statement("replaceWhere on a data column", _replace_where),
+    Statement("restore to a version nearby", _restore_nearby, weight=2, breaks=True),
+)
+
 STATEMENTS = of_kind(
     "replacements",
     Statement("insert overwrite", _overwrite),

@@ -104,3 +104,12 @@ LIMITS = st.builds(
     compact=st.sampled_from([False, False, True]),
     polls=st.booleans(),
 )
+# All that waits is one slice of many small parts.
+MANY_PARTS = st.builds(
+    Limits,
+    commits=st.just(100),
+    rows=st.just(1000),
+    target_rows=st.sampled_from([3, 2, 1, 5]),
+    compact=st.just(False),
+    polls=st.just(False),
+)

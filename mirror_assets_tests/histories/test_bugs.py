@@ -11,11 +11,11 @@ from hypothesis.stateful import initialize, rule
 from pyspark.sql import SparkSession
 
 from mirror_assets_tests import figures
-from mirror_assets_tests.histories import by_rust, rows
+from mirror_assets_tests.histories import by_rust, replacements, rows
 from mirror_assets_tests.histories.bugs import BUGS, Bug, unchecked
 from mirror_assets_tests.histories.faulty import Fault
 from mirror_assets_tests.histories.machine import FAULTS, Histories, run
-from mirror_assets_tests.histories.setup import Limits, Setup
+from mirror_assets_tests.histories.setup import MANY_PARTS, Limits, Setup
 from mirror_assets_tests.histories.statement import PICKS, Pick, bursts
 from mirror_assets_tests.histories.world import Burst, Run
 from mirror_assets_tests.operations.features import PLAIN
@@ -56,12 +56,21 @@ class RowChanges(Histories):
             raise Found(str(error)) from error
 
 
+class ManyParts(RowChanges):
+    """The same with slices of many parts, in which most keys change in several commits."""
+
+    @rule(burst=bursts(replacements.CHURN, least=4, most=6), limits=MANY_PARTS, run=st.just(Run.PUBLISH), fault=FAULTS)
+    def go_on(self, burst: Burst, limits: Limits, run: Run, fault: Fault) -> None:
+        super().go_on(burst, limits, run, fault)
+
+
 @pytest.mark.parametrize("bug", BUGS, ids=str)
 def test_a_bug_is_found(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: Bug) -> None:
     unchecked(monkeypatch)
     bug.inject(monkeypatch)
     began = time.monotonic()
+    machine = ManyParts if bug.needs_many_parts else RowChanges
     with pytest.raises(Found, match="the mirror lacks"):
-        run(spark, tmp_path, bug.way, histories=10, steps=6, seed=SEED, machine=RowChanges)
+        run(spark, tmp_path, bug.way, histories=10, steps=6, seed=SEED, machine=machine)
     figures.report("bugs", "histories", len(list(tmp_path.iterdir())), case=bug.name)
     figures.report("bugs", "seconds", time.monotonic() - began, case=bug.name)

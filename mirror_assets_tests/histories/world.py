@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.delta.errors import RowsChanged
+from mirror_assets.delta.pairing import runs_of
 from mirror_assets.errors import MirrorError, RebuildError, RetryError, StopError, UnknownOutcome
 from mirror_assets.mirroring.judge import judge_slice
 from mirror_assets.mirroring.planning import plan_table
@@ -208,8 +209,10 @@ class World:
                 self._count("slices")
 
     def _mirror(self, work: TableWork) -> None:
-        for _ in mirror_table(work, self._lab.wait, lambda _: None):
+        for mirrored in mirror_table(work, self._lab.wait, lambda _: None):
             self._count("slices")
+            runs = (run for run in runs_of(mirrored.planned.spreads) if not run.unpaired and self.way is Way.FEED)
+            self._count("paired runs of many parts", sum(len(run.spreads) > 1 and run.parts > 2 for run in runs))
             if self._polls and self._covered is not None:
                 self.compare()
 

@@ -50,6 +50,10 @@ class Orders:
         last = sorted(self.ids())[:rows][-1]
         self._table.update(updates=self._amount, predicate=f"id <= {last}")
 
+    def overwrite(self) -> None:
+        """One commit that replaces every row: a commit of many parts that has to be paired."""
+        write_deltalake(self.path, _rows(self.ids(), self.tip + 1), mode="overwrite")
+
     def go_on(self, random: Random) -> None:
         """One to three commits of any kind."""
         kinds = (self._insert, self._update, self._delete, self._merge, self._rename_key, self._compact)
