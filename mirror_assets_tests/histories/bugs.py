@@ -20,7 +20,7 @@ from mirror_assets.mirroring.judge import BLOCKING_CHECKS
 from mirror_assets_tests.histories.setup import Way
 
 Inject = Callable[[pytest.MonkeyPatch], None]
-_PAIRED = "delta.feed.paired_rows"
+_PAIRED = ("delta.feed.paired_rows", "delta.feed.landed_in_parts")
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,13 @@ def unchecked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("mirror_assets.mirroring.judge.staged_findings", lambda *_: passed)
 
 
-def _text(module: ModuleType, used: str, *exchanged: tuple[str, str]) -> Inject:
-    """What the module calls by the last word of `used`, as its text would have it with words exchanged."""
+def _text(module: ModuleType, used: Sequence[str], *exchanged: tuple[str, str]) -> Inject:
+    """What the module calls by the last words of `used`, as its text would have it with words exchanged."""
 
     def inject(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(f"mirror_assets.{used}", getattr(_mutated(module, exchanged), used.rpartition(".")[2]))
+        mutated = _mutated(module, exchanged)
+        for name in used:
+            patch.setattr(f"mirror_assets.{name}", getattr(mutated, name.rpartition(".")[2]))
 
     return inject
 
@@ -99,7 +101,7 @@ BUGS = (
         _text(
             pairing,
             _PAIRED,
-            ("kept = pairs.where(", "kept = pairs.sortWithinPartitions(F.desc(ours.order)).where("),
+            ("return placed.where(", "return placed.sortWithinPartitions(F.desc(ours.order)).where("),
         ),
     ),
     Bug(
@@ -128,7 +130,7 @@ BUGS = (
         Way.TRACKED,
         _text(
             net,
-            "mirroring.encode.encode_net",
+            ("mirroring.encode.encode_net",),
             (".orderBy(COMMIT_VERSION, ours.is_new)", ".orderBy(F.desc(COMMIT_VERSION), ours.is_new)"),
         ),
     ),
