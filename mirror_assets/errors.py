@@ -59,6 +59,7 @@ class ErrorCode(str, Enum):
     HISTORY_EXPIRED = "history_expired"
     DUPLICATE_KEY = "duplicate_key"
     SPARK_FAILED = "spark_failed"
+    SPARK_INTERRUPTED = "spark_interrupted"
     SESSION_UNFIT = "session_unfit"
     ROWS_CHANGED = "rows_changed"
     SOURCE_UNAVAILABLE = "source_unavailable"

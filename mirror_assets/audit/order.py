@@ -43,7 +43,7 @@ def row_order(spark: Callable[[], SparkSession], staged: StagedSlice, look: KeyL
     """Keys with several changes appear in commit order, where their markers would also allow another order.
 
     A session starts only when there are such keys: the order of different keys is free. Values are read only where a
-    key is updated twice: nothing else tells these rows apart. Raises SparkFailed and its like.
+    key is updated twice: nothing else tells these rows apart. Raises what `spark_error` makes of Spark's exceptions.
     """
     rows = look.undecided
     keys = rows.group_by(aliases(staged.record)).aggregate([]) if rows else None
@@ -53,7 +53,7 @@ def row_order(spark: Callable[[], SparkSession], staged: StagedSlice, look: KeyL
     }
     if not rows:
         return Finding("row_order", (), figures)
-    with spark_errors(f"the feed of {feed.uri}"):
+    with spark_errors(f"{staged.record.table}, comparing staged parts with the feed of {feed.uri}"):
         by_values = feed if look.updated_twice else replace(feed, columns=())
         found = _found(spark(), staged, by_values, rows)
         expected = _expected(spark(), staged, by_values, keys)

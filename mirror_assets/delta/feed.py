@@ -97,10 +97,10 @@ def encode_changes(
 ) -> EncodedChanges:
     """Write the slice's parts into `folder`, one file per part that has rows.
 
-    Raises DuplicateKey when the source has two rows of one key in one commit, with sample keys; DataFileMissing,
-    SparkOutOfSpace and SparkFailed.
+    Raises DuplicateKey when the source has two rows of one key in one commit, with sample keys, and what `spark_error`
+    makes of Spark's exceptions.
     """
-    with spark_errors(folder):
+    with spark_errors(f"{slice_.table}, encoding versions {slice_.first} to {slice_.last} into {folder}"):
         runs = encoded_runs(spark, slice_, footer)
         write_parts(in_order(spark, runs), folder, compression)
         landed = tuple(run.landed() for run in runs)
