@@ -22,6 +22,7 @@ from mirror_assets.delta.losses import (
     FileUnfound,
     HistoryExpired,
     HistoryRefused,
+    SparkFailed,
 )
 from mirror_assets.delta.retention import Retention
 from mirror_assets.direct_lake.table.log import TableLog
@@ -56,24 +57,30 @@ def proved(table: str, source: SourceLog, read: SourceRead, error: MirrorError) 
     """The loss that the error speaks of, if log and store prove it; else what they say, or the error itself.
 
     A loss is DataFileMissing, FeedMissing or HistoryExpired; SourceUnreadable, a file that is there but can't be read.
-    Raises what the log raises, but never LogGap: what can't be told proves nothing.
+    Raises what the log raises, such as SourceNotDelta for a folder that is not mounted any more, but never LogGap: what
+    can't be told proves nothing.
     """
+    if not isinstance(error, FileUnfound | SparkFailed):
+        return error
     try:
-        if isinstance(error, FileUnfound):
-            return _file_loss(table, source, read, error) or error
-        if isinstance(error, FeedRefused):
-            return _feed_loss(table, source, read) or error
-        if isinstance(error, HistoryRefused):
-            return _history_loss(table, source, read) or error
+        return _loss(table, source, read, error) or error
     except LogGap:
         return error
-    return error
 
 
 def named_file(log: TableLog, read: SourceRead, told: str) -> NamedFile | None:
     """The file of what is read that the message names, or None. Raises what the log raises."""
     message = f"{told}\n{unquote(told)}"
     return next((named for named in _named(log, read) if _is_in(log.uri, named.path, message)), None)
+
+
+def _loss(table: str, source: SourceLog, read: SourceRead, error: FileUnfound | SparkFailed) -> MirrorError | None:
+    source.has_commit(read.last)  # a source that is not there at all is told as that
+    if isinstance(error, FileUnfound):
+        return _file_loss(table, source, read, error)
+    if isinstance(error, FeedRefused):
+        return _feed_loss(table, source, read)
+    return _history_loss(table, source, read) if isinstance(error, HistoryRefused) else None
 
 
 def _file_loss(table: str, source: SourceLog, read: SourceRead, error: FileUnfound) -> MirrorError | None:
