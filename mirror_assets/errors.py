@@ -60,6 +60,7 @@ class ErrorCode(str, Enum):
     DUPLICATE_KEY = "duplicate_key"
     SPARK_FAILED = "spark_failed"
     ROWS_MISPLACED = "rows_misplaced"
+    SPARK_INTERRUPTED = "spark_interrupted"
     SESSION_UNFIT = "session_unfit"
     ROWS_CHANGED = "rows_changed"
     SOURCE_UNAVAILABLE = "source_unavailable"

@@ -33,7 +33,7 @@ def row_order(staged: StagedSlice, look: KeyLook, reread: Reread) -> Finding:
     """Keys with several changes appear in commit order, where their markers would also allow another order.
 
     Nothing is read again when there are no such keys: the order of different keys is free. Values are read only where a
-    key is updated twice: nothing else tells these rows apart. Raises SparkFailed and its like.
+    key is updated twice: nothing else tells these rows apart. Raises what `spark_error` makes of Spark's exceptions.
     """
     if look.undecided is None or look.crossings is None:
         return Finding("row_order", (), {"repeated_keys": look.repeated, "keys_compared": 0})

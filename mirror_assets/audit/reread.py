@@ -27,7 +27,7 @@ WANTED_MARKER, WANTED_HASH, FOUND_HASH = "wanted_marker", "wanted_hash", "found_
 
 
 class Reread(Protocol):
-    """What can be read again of a slice. Raises SparkFailed and its like."""
+    """What can be read again of a slice. Raises what `spark_error` makes of Spark's exceptions."""
 
     def expected(self, keys: pa.Table, *, with_values: bool) -> pa.Table:
         """One row per key of these and commit, in commit order: the keys, `version`, `wanted_marker`, `wanted_hash`.
@@ -54,18 +54,18 @@ class SparkReread:
 
     def expected(self, keys: pa.Table, *, with_values: bool) -> pa.Table:
         """One row per key and commit, as `Reread` has it."""
-        with spark_errors(f"the feed of {self.uri}"):
+        with spark_errors(f"{self.staged.record.table}, comparing staged parts with the feed of {self.uri}"):
             return self._expected(keys, with_values=with_values)
 
     def some_hashes(self, places: pa.Table) -> pa.Table:
         """`place` and `found_hash`, as `Reread` has them."""
-        with spark_errors(f"the parts of slice {self.staged.record.slice}"):
+        with spark_errors(f"{self.staged.record.table}, reading the parts of slice {self.staged.record.slice} again"):
             wanted = self.spark().createDataFrame(places.select([PLACE]))
             return self._hashes().join(F.broadcast(wanted), PLACE).toArrow()
 
     def all_hashes(self) -> Numbers:
         """Every hash, as `Reread` has it: eight bytes a row."""
-        with spark_errors(f"the parts of slice {self.staged.record.slice}"):
+        with spark_errors(f"{self.staged.record.table}, reading the parts of slice {self.staged.record.slice} again"):
             found = self._hashes().toArrow()
         hashes = np.zeros(self.staged.record.markers.total, np.int64)
         hashes[found[PLACE].to_numpy()] = found[FOUND_HASH].fill_null(0).to_numpy()

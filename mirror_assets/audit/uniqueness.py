@@ -38,7 +38,7 @@ def key_uniqueness(staged: StagedSlice, look: KeyLook) -> Finding:
 
 
 def version_uniqueness(spark: SparkSession, uri: str, version: int, keys: Sequence[str]) -> Finding:
-    """The same of all rows of a version, of which a staged chunk holds some. Raises SparkFailed and its like."""
+    """The same of all rows of a version, of which a staged chunk holds some. Raises what `spark_error` gives."""
     columns = [F.col(quoted(key)).alias(f"key{index}") for index, key in enumerate(keys)]
     with spark_errors(f"the keys of {uri}"):
         counted = read_version(spark, uri, version).groupBy(*columns).agg(F.count(F.lit(1)).alias("rows"))

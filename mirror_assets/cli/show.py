@@ -188,7 +188,7 @@ def _show_reconciliations(results: Sequence[Reconciliation]) -> None:
     rows = [
         (
             result.table,
-            str(result.version),
+            "" if result.version < 0 else str(result.version),
             "" if result.source_rows is None else str(result.source_rows),
             "" if result.mirror_rows is None else str(result.mirror_rows),
             result.summary,

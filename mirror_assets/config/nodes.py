@@ -26,6 +26,8 @@ def read_document(text: bytes, environment: Mapping[str, str]) -> Document:
             reader.document.value = reader.read(root, ())
     except yaml.MarkedYAMLError as error:
         _report_syntax(reader.document, error, text)
+    except yaml.reader.ReaderError as error:
+        _report_character(reader.document, error, text)
     except yaml.YAMLError as error:
         reader.document.report((), f"this is not YAML: {' '.join(str(error).split())}")
     except RecursionError:
@@ -40,6 +42,18 @@ def _report_syntax(document: Document, error: yaml.MarkedYAMLError, text: bytes)
     here = b"".join(text.splitlines()[line - 1 : line]) if line else b""
     hint = "; inside { } and [ ] put quotes around ${NAME}" if b"${" in here else ""
     document.report((), f"this is not YAML: {what}{hint}", line)
+
+
+def _report_character(document: Document, error: yaml.reader.ReaderError, text: bytes) -> None:
+    """A file that is no UTF-8 is told by the place of its first wrong byte, another by that of the character."""
+    try:
+        decoded = text.decode("utf-8-sig")
+        line = decoded[: error.position].count("\n") + 1
+        what = f"this is not YAML: unacceptable character #x{ord(decoded[error.position]):04x}: {error.reason}"
+    except UnicodeDecodeError as wrong:
+        line = text[: wrong.start].count(b"\n") + 1
+        what = f"it is not UTF-8: byte 0x{text[wrong.start]:02X}; save it as UTF-8"
+    document.report((), what, line)
 
 
 class _Reader:

@@ -37,10 +37,10 @@ def encode_appends(
 ) -> int:
     """Write the added rows into `folder`; the number of rows.
 
-    Raises RowsChanged when a commit turns out to remove rows, SessionUnfit, DataFileMissing, SparkOutOfSpace and
-    SparkFailed.
+    Raises RowsChanged when a commit turns out to remove rows, SessionUnfit, and what `spark_error` makes of Spark's
+    exceptions.
     """
-    with spark_errors(folder):
+    with spark_errors(f"{slice_.table}, encoding versions {slice_.first} to {slice_.last} into {folder}"):
         changes = read_appends(spark, slice_.uri, slice_.first, slice_.last)
         rows, inserted = _counted(changes)
         if rows > inserted:

@@ -112,10 +112,10 @@ def encode_changes(
 ) -> EncodedChanges:
     """Write the slice's parts into `folder`, each run into a folder of its own below it.
 
-    Raises DuplicateKey when the source has two rows of one key in one commit, with sample keys; RowsMisplaced,
-    DataFileMissing, SparkOutOfSpace and SparkFailed.
+    Raises DuplicateKey when the source has two rows of one key in one commit, with sample keys; RowsMisplaced, and what
+    `spark_error` makes of Spark's exceptions.
     """
-    with spark_errors(folder):
+    with spark_errors(f"{slice_.table}, encoding versions {slice_.first} to {slice_.last} into {folder}"):
         runs = encoded_runs(spark, slice_, footer)
         _write(runs, folder, compression)
         return EncodedChanges(sum((run.read for run in runs), ReadRows()), tuple(run.run for run in runs))

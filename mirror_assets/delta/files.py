@@ -16,11 +16,13 @@ from pyarrow import NativeFile
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem, PyFileSystem, SubTreeFileSystem
 
 from mirror_assets.delta.actions import FileAction
+from mirror_assets.delta.presence import FileState, look_for, table_root
 from mirror_assets.delta.storage_errors import translated
 
 _LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_ON_DISK = re.compile(r"file:/+")
 _PLACE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)/(.*)", re.DOTALL)
 
 
@@ -46,6 +48,14 @@ class SourceFiles:
     def is_local(self) -> bool:
         """Whether they are on a disk of this machine, and named by its path."""
         return not _SCHEME.match(self._uri)
+
+    @property
+    def _folder(self) -> Path | None:
+        """The table's folder on this machine, if it is there."""
+        if self.is_local:
+            return Path(self._uri).absolute()
+        on_disk = _ON_DISK.match(self._uri)
+        return Path("/", unquote(self._uri[on_disk.end() :])) if on_disk else None
 
     def _opened(self) -> FileSystem:
         """Arrow's own file system on a disk: ten times as fast as deltalake's, which goes through Python."""
@@ -101,6 +111,30 @@ class SourceFiles:
         found = [(_COMMIT.fullmatch(info.base_name), _written_ms(info)) for info in listing]
         return dict(sorted((int(match[1]), written) for match, written in found if match))
 
+    def log_names(self) -> tuple[str, ...]:
+        """The names of all that is in the log's folder, also of what can't be opened; none when it is not there."""
+        with translated(self._uri):
+            listing = self._system.get_file_info(FileSelector(_LOG, allow_not_found=True))
+        return tuple(info.base_name for info in listing)
+
+    def state_of(self, path: str) -> FileState:
+        """Whether a file of the table's folder, or one elsewhere by its absolute URI, is gone or can't be read.
+
+        Of a file elsewhere on a disk of this machine nothing is known where the table that it is of is not there.
+        """
+        place = _PLACE.fullmatch(path)
+        if place is None and (folder := self._folder) is not None:
+            return look_for(path, folder)
+        if place is not None and place[1].startswith("file:"):
+            elsewhere = Path("/", place[2])
+            root = table_root(elsewhere)
+            if root is None:
+                return FileState(hindrance="the table that it is of is not there")
+            return look_for(str(elsewhere.relative_to(root)), root)
+        with translated(self._uri):
+            system, at = (self._system, path) if place is None else (self._elsewhere(place[1]), place[2])
+            return FileState(is_gone=system.get_file_info(at).type is FileType.NotFound)
+
     def rows_in_footer(self, action: FileAction) -> int | None:
         """Rows of a Parquet file of the table; None when it is gone, broken, or outside of the table's folder."""
         path = _inside(action)
@@ -114,11 +148,12 @@ class SourceFiles:
             return None
 
     def lost(self, actions: Sequence[FileAction]) -> tuple[str, ...]:
-        """Paths of the files that are gone; of those outside of the table's folder nothing is known."""
+        """Paths of the files that are gone, as in `state_of`; of those elsewhere nothing is known."""
         inside = [path for action in actions if (path := _inside(action)) is not None]
         with translated(self._uri):
             found = self._system.get_file_info(inside) if inside else []
-        return tuple(path for path, info in zip(inside, found, strict=True) if info.type is FileType.NotFound)
+        absent = [path for path, info in zip(inside, found, strict=True) if info.type is FileType.NotFound]
+        return tuple(path for path in absent if self.state_of(path).is_gone)
 
     def _read(self, path: str) -> bytes | None:
         try:

@@ -24,8 +24,9 @@ from mirror_assets.delta.actions import (
 )
 from mirror_assets.delta.chunks import DataFile
 from mirror_assets.delta.commits import Commit, describe
-from mirror_assets.delta.errors import LogGap, SourceNotDelta, SourceUnreadable
-from mirror_assets.delta.files import SourceFiles
+from mirror_assets.delta.errors import LogGap, SourceNotDelta, SourceUnavailable, SourceUnreadable
+from mirror_assets.delta.files import SourceFiles, commit_path
+from mirror_assets.delta.log_gaps import missing_commit
 from mirror_assets.delta.schema import canonical
 from mirror_assets.delta.state import SourceState
 from mirror_assets.delta.storage_errors import translated
@@ -60,8 +61,21 @@ class SourceLog:
     def _files(self) -> SourceFiles:
         return SourceFiles(self.uri, self._options)
 
+    @property
+    def storage_options(self) -> Mapping[str, str]:
+        """What deltalake opens it with."""
+        return self._options
+
+    def has_commit(self, version: int) -> bool:
+        """Whether the commit is in the log. Raises SourceNotDelta, and what keeps it from being read."""
+        try:
+            self._data(version)
+        except LogGap:
+            return False
+        return True
+
     def state(self, version: int | None = None) -> SourceState:
-        """The source at its newest version, or at `version`. Raises LogGap when that can't be read back any more."""
+        """The source at its newest version, or at `version`. Raises LogGap when commits that it takes are missing."""
         table = self._open(version)
         found, raw = table.version(), table.metadata()
         protocol = _protocol(table)
@@ -127,15 +141,35 @@ class SourceLog:
         return in_commit_time(self._data(version)) if version >= since else None
 
     def _open(self, version: int | None) -> DeltaTable:
-        with translated(self.uri):
-            table = self._load()
-            if version is None or version == table.version():
+        try:
+            with translated(self.uri):
+                table = self._load()
+                if version is not None and version != table.version():
+                    self._go_to(table, version)
                 return table
-            try:
-                table.load_as_version(version)
-            except DeltaError as error:
-                raise LogGap(self.uri, version) from error
-            return table
+        except LogGap as gap:
+            raise self._absent(gap.version) from gap
+
+    def _go_to(self, table: DeltaTable, version: int) -> None:
+        """Load the version. Raises LogGap only where a commit is missing for it, whatever the library says."""
+        try:
+            table.load_as_version(version)
+        except DeltaError as error:
+            missing = missing_commit(self._files.log_names(), version)
+            if missing is None:
+                raise
+            raise LogGap(self.uri, missing) from error
+
+    def _absent(self, version: int) -> MirrorError:
+        """What it means that a commit was not found: it is missing only from a log that is there."""
+        if not self._files.log_names():
+            return SourceNotDelta(self.uri)
+        state = self._files.state_of(commit_path(version))
+        if state.is_gone:
+            return LogGap(self.uri, version)
+        if state.hindrance is not None:
+            return SourceUnreadable(self.uri, state.hindrance)
+        return SourceUnavailable(self.uri, f"commit {version} is in its log, and could not be read a moment before")
 
     def _commit(self, version: int) -> Commit:
         file = self._parsed(version)
@@ -151,7 +185,7 @@ class SourceLog:
     def _data(self, version: int) -> bytes:
         data = self._files.commit(version)
         if data is None:
-            raise LogGap(self.uri, version)
+            raise self._absent(version)
         return data
 
     def _time(self, version: int) -> int:

@@ -75,11 +75,11 @@ def encode_net(
 ) -> ReadRows:
     """Write the net changes into `folder`, one file per part that has rows; the rows that they are made of.
 
-    Raises DuplicateKey when two rows of one key are live at once, with sample keys; RowIdsUnfit, DataFileMissing,
-    SparkOutOfSpace and SparkFailed.
+    Raises DuplicateKey when two rows of one key are live at once, with sample keys; RowIdsUnfit, and what
+    `spark_error` makes of Spark's exceptions.
     """
     counted = Observation()
-    with spark_errors(folder):
+    with spark_errors(f"{slice_.table}, encoding into {folder}"):
         write_parts(net_rows(changes, slice_, footer, counted), folder, compression)
         counts: Mapping[str, int] = counted.get
         if repeats := counts["repeats"]:

@@ -35,9 +35,9 @@ def encode_snapshot(
 ) -> int:
     """Write the table's rows into `folder`; the number of rows. An empty table gives one typed file without rows.
 
-    Raises DataFileMissing, SparkOutOfSpace and SparkFailed, and SourceUnreadable as `read_files` does.
+    Raises what `spark_error` makes of Spark's exceptions, and SourceUnreadable as `read_files` does.
     """
-    with spark_errors(folder):
+    with spark_errors(f"{slice_.uri}, encoding version {slice_.version} into {folder}"):
         source = _source(spark, slice_)
         write_parts(snapshot_rows(source, slice_, footer), folder, compression, slice_.target_rows)
         return _rows(source)

@@ -1,4 +1,7 @@
-"""What can go wrong while Spark reads the feed or writes parts."""
+"""What can go wrong while Spark reads the feed or writes parts, and what its exceptions mean.
+
+None of them proves that the source has lost anything: that takes its log and its store (`direct_lake.table.losses`).
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,23 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from mirror_assets.delta.losses import FeedRefused, FileUnfound, HistoryRefused, SparkFailed, SparkInterrupted
+from mirror_assets.delta.spark_facts import SparkFacts, spark_facts
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
 
-_MISSING_FILE = re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST|PATH_NOT_FOUND|FileNotFoundException")
 _NO_FEED = "DELTA_MISSING_CHANGE_DATA"
 _EXPIRED = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
-_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
-_MAX_TEXT = 400
+# Classes and words of Hadoop's file systems: the local one, S3's and Azure's.
+_REFUSED = re.compile(
+    r"AccessDenied|AccessControlException|NoAuthWithAWS|CredentialInitialization|ParentNotDirectory"
+    r"|Permission denied|Read-only file system|Mkdirs failed to create|No AWS Credentials|, 40[13], "
+)
+_PASSING = re.compile(
+    r"FetchFailed|ExecutorLost|BlockNotFound|SocketTimeout|SocketException|ConnectException|ConnectTimeout|UnknownHost"
+    r"|ClosedChannel|NoRouteToHost|InterruptedIO|Missing an output location for shuffle|Connection reset"
+    r"|Too many open files|Input/output error|Stale file handle|, (?:408|429|50[0234]), "
+)
 
 
 class DuplicateKey(StopError):
@@ -63,56 +75,29 @@ class RowIdsUnfit(RebuildError):
         )
 
 
-class DataFileMissing(RebuildError):
-    """A file that the log names is gone, by VACUUM or by hand."""
-
-    code = ErrorCode.DATA_FILE_MISSING
-    only_reading_tells = True
-
-    def __init__(self, folder: str, why: str) -> None:
-        self.folder = folder
-        super().__init__(
-            f"a data or change file of the source is gone ({why}).",
-            "run `mirror-assets rebuild` for the table; keep delta.deletedFileRetentionDuration longer than the lag.",
-        )
-
-
-class FeedMissing(RebuildError):
-    """The change data feed was off when a commit of the slice was made."""
-
-    code = ErrorCode.FEED_DISABLED
-    only_reading_tells = True
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-        super().__init__(
-            "the source's change data feed was off for a commit that has not landed.",
-            "run `mirror-assets rebuild` for the table; keep delta.enableChangeDataFeed on.",
-        )
-
-
-class HistoryExpired(RebuildError):
-    """Delta does not read a version any more that is older than the table keeps deleted files."""
-
-    code = ErrorCode.HISTORY_EXPIRED
-    only_reading_tells = True
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-        super().__init__(
-            "Delta refuses to read a version of the source that is older than its delta.deletedFileRetentionDuration.",
-            "run `mirror-assets rebuild` for the table; keep delta.deletedFileRetentionDuration longer than the lag.",
-        )
-
-
 class SparkOutOfSpace(RetryError):
     """Spark found no space left; nothing was published."""
 
     code = ErrorCode.STORE_FULL
 
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-        super().__init__(f"no space left while Spark was at {folder}.", "free space and run again; nothing was lost.")
+    def __init__(self, place: str, why: str) -> None:
+        self.place, self.why = place, why
+        super().__init__(
+            f"{place}: no space left for Spark: {why}.", "free space where it says and run again; nothing was lost."
+        )
+
+
+class SparkRefused(SettingError):
+    """Spark may not read or write what it was asked to."""
+
+    code = ErrorCode.STORE_DENIED
+
+    def __init__(self, place: str, why: str) -> None:
+        self.place, self.why = place, why
+        super().__init__(
+            f"{place}: Spark was refused: {why}.",
+            "give the account that Spark runs as read and write on what it names, and its credentials; then run again.",
+        )
 
 
 class SessionUnfit(SettingError):
@@ -127,35 +112,29 @@ class SessionUnfit(SettingError):
         )
 
 
-class SparkFailed(StopError):
-    """Spark failed for another reason."""
-
-    code = ErrorCode.SPARK_FAILED
-
-    def __init__(self, folder: str, why: str) -> None:
-        self.folder = folder
-        super().__init__(f"Spark failed at {folder}: {why}.", "read Spark's own messages, then run again.")
+def spark_error(error: Exception, place: str) -> MirrorError:
+    """The error of ours for what Spark raises; `place` names what it was at: a table, and what of it."""
+    return _meaning(spark_facts(error), place)
 
 
-def spark_error(error: Exception, folder: str) -> MirrorError:
-    """The error of ours that says what a Spark exception means; py4j gives only text for failures in tasks."""
-    text = str(error)
-    condition = _CONDITION.search(text)
-    short = condition[1] if condition else text.strip().partition("\n")[0][:_MAX_TEXT]
-    if _NO_SPACE.search(text):
-        return SparkOutOfSpace(folder)
-    if _NO_FEED in text:
-        return FeedMissing(folder)
-    if _EXPIRED in text:
-        return HistoryExpired(folder)
-    if _MISSING_FILE.search(text):
-        return DataFileMissing(folder, short)
-    return SparkFailed(folder, short)
+def _meaning(facts: SparkFacts, place: str) -> MirrorError:
+    if _NO_SPACE.search(facts.text):
+        return SparkOutOfSpace(place, facts.why)
+    if _NO_FEED in facts.conditions:
+        return FeedRefused(place, facts.why)
+    if _EXPIRED in facts.conditions:
+        return HistoryRefused(place, facts.why)
+    if facts.unfound is not None:
+        return FileUnfound(place, facts.unfound)
+    said = f"{' '.join(facts.names)}\n{facts.text}"
+    if _REFUSED.search(said):
+        return SparkRefused(place, facts.why)
+    return (SparkInterrupted if _PASSING.search(said) else SparkFailed)(place, facts.why)
 
 
 @contextmanager
 def spark_errors(place: str) -> Iterator[None]:
-    """Raise what Spark raises in the block as an error of ours; `place` is what it wrote or read."""
+    """Raise what Spark raises in the block as an error of ours; `place` names what it was at."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:

@@ -14,7 +14,13 @@ from mirror_assets.errors import MirrorError
 _COLOUR = re.compile(r"\x1b\[\d*m")
 _BACKTRACE = re.compile(r"\n\s*0: .*", re.DOTALL)
 # deltalake gives one OSError for everything a storage can answer; what only a person can mend is told by its words.
-_SETTING = re.compile(r"lacked (valid auth|the necessary)|\b40[134] |Config error|Permission denied", re.IGNORECASE)
+_SETTING = re.compile(
+    r"lacked (valid auth|the necessary)|loading credentials|\b40[134] |Config error|Permission denied", re.IGNORECASE
+)
+
+_CREDENTIALS = "loading credentials"
+# How Rust writes an error of the operating system.
+_SYSTEM = re.compile(r'(?:Error: )?Os \{ code: \d+, kind: \w+, message: "([^"]*)" \}')
 
 # The library names both sides of a hole in the log; the first side's version is the last before it.
 _GAP = re.compile(r"Expected contiguous commit files, but found gap: .*?version: (\d+)")
@@ -40,6 +46,8 @@ def translated(uri: str) -> Iterator[None]:
         raise (SourceUnsupported if "Unsupported" in words else SourceUnreadable)(uri, words) from error
     except OSError as error:
         words = _words(error)
+        if _CREDENTIALS in words:
+            words = f"no credentials were found for it ({words})"
         raise (SourceUnreadable if _SETTING.search(words) else SourceUnavailable)(uri, words) from error
 
 
@@ -50,4 +58,5 @@ def _not_found(uri: str, words: str) -> MirrorError:
 def _words(error: Exception) -> str:
     """The message in one line, without colours, arrows and stack frames."""
     plain = _BACKTRACE.sub("", _COLOUR.sub("", str(error))).replace("↳", "")
+    plain = _SYSTEM.sub(r"(\1)", plain)
     return " ".join(plain.split()).rstrip(".!")

@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
 
+from mirror_assets.delta.losses import DataFileMissing, FeedMissing, HistoryExpired
 from mirror_assets.delta.reader import read_changes
-from mirror_assets.delta.spark_errors import DataFileMissing, FeedMissing, HistoryExpired, spark_errors
+from mirror_assets.delta.spark_errors import spark_errors
+from mirror_assets.direct_lake.table.losses import SourceRead, proved
+from mirror_assets.errors import MirrorError
 from mirror_assets.history.append import append_nothing, append_rows, next_slice
 from mirror_assets.history.errors import HistoryMoved, HistoryUnknown, StreamBegunAgain
 from mirror_assets.history.plan import HistoryPlan, HistorySlice, lost_behind, plan_history
@@ -72,11 +75,16 @@ def _keep_slice(work: HistoryWork, newest: Kept | None, planned: HistorySlice) -
 
 @contextmanager
 def _reading(work: HistoryWork, first: int, last: int) -> Iterator[None]:
-    """Raise HistoryGap for what can't be read in the block, though the log still names it."""
+    """Raise HistoryGap for what the source has lost of the commits that are read in the block, though it names it."""
     try:
         yield
-    except (DataFileMissing, FeedMissing, HistoryExpired) as error:
-        raise lost_behind(work, first, last, error.what.rstrip(".")) from error
+    except MirrorError as error:
+        meant = proved(work.table, work.source, SourceRead(first, last), error)
+        if isinstance(meant, DataFileMissing | FeedMissing | HistoryExpired):
+            raise lost_behind(work, first, last, meant.what.rstrip(".")) from error
+        if meant is error:
+            raise
+        raise meant from error
 
 
 def _say_again(work: HistoryWork, newest: Kept | None) -> None:

@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from mirror_assets.delta.feed_columns import COMMIT_VERSION
-from mirror_assets.delta.spark_errors import SparkFailed, spark_error
+from mirror_assets.delta.losses import SparkFailed
+from mirror_assets.delta.spark_errors import spark_error
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.append import append_nothing, append_rows, next_slice
 from mirror_assets.history.checkpoint import Checkpoint
@@ -76,7 +77,7 @@ def _run(work: HistoryWork, checkpoint: Checkpoint, batches: _Batches) -> None:
 def _failure(error: Exception, uri: str) -> MirrorError:
     """The error of ours: every stream fails with the same condition, so what is behind it is told."""
     told = spark_error(error, uri)
-    return SparkFailed(uri, _why(error)) if isinstance(told, SparkFailed) else told
+    return SparkFailed(uri, _why(error)) if type(told) is SparkFailed else told
 
 
 def _why(error: Exception) -> str:

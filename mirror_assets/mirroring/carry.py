@@ -6,8 +6,8 @@ import uuid
 from dataclasses import dataclass
 
 from mirror_assets.audit.finding import Finding
+from mirror_assets.delta.losses import DataFileMissing
 from mirror_assets.delta.plan import PlannedSlice
-from mirror_assets.delta.spark_errors import DataFileMissing
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import SliceRecord, is_next

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mirror_assets.config import Changes, OnDropColumn, TableSettings
 from mirror_assets.delta.commits import Commit
-from mirror_assets.delta.errors import LogGap
+from mirror_assets.delta.errors import LogGap, SourceUnavailable
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.plan import Break, BreakKind, Limits, Plan, PlanRequest, plan_slices
 from mirror_assets.delta.state import SourceState
@@ -35,11 +35,15 @@ def plan_changes(
 ) -> Plan:
     """Slices of the commits after `before`, up to `last` or the tip, and the break behind them, if any.
 
-    Raises what the log raises, and LogGap when row tracking needs a version that can't be read any more.
+    Raises what the log raises, LogGap when row tracking needs a version that can't be read any more, and
+    SourceUnavailable where the log lists less than it holds.
     """
     chosen = chosen_columns(work.table, before)
     if chosen.stop is not None:
         return Plan((), chosen.stop)
+    if tip.version < before.covered and tip.table_id == before.table_id and work.log.has_commit(before.covered):
+        why = f"it says that version {tip.version} is the newest, and commit {before.covered} is in the log"
+        raise SourceUnavailable(work.table.source, why)
     end = tip.version if last is None else min(last, tip.version)
     tracked = work.table.changes is Changes.ROW_TRACKING
     if tracked and (stop := _untracked(work.log, before)):

@@ -30,7 +30,8 @@ def reconcile_table(work: TableWork, mirror: Mirror) -> Reconciliation:
     """
     manifest, status = work.manifest(), mirror.table(work.name)
     if manifest is None:
-        return Reconciliation(str(work.name), ReconcileState.MISSING, version=-1)
+        why = f"nothing of it has landed: run `mirror-assets run --table {work.name}` first"
+        return Reconciliation(str(work.name), ReconcileState.MISSING, version=-1, reason=why)
     if status is not None and status.state is TableState.FAILED:
         return Reconciliation(
             str(work.name), ReconcileState.STOPPED, manifest.covered, reason=status.message or "no reason given"

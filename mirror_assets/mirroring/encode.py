@@ -99,7 +99,7 @@ def _encode_net(
     footer: dict[str, str],
 ) -> ReadRows:
     table, keys, spark = str(work.table.name), work.table.mirror_keys, work.spark()
-    with spark_errors(work.table.source):
+    with spark_errors(f"{work.name}, reading versions {planned.first} to {planned.last} of {work.table.source}"):
         if work.table.changes is Changes.ROW_TRACKING:
             range_ = TrackedRange(work.table.source, planned.first - 1, planned.last, planned.restores)
             names = TrackedNames.beside(columns)

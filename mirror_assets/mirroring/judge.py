@@ -23,12 +23,13 @@ from mirror_assets.audit.staged import (
 )
 from mirror_assets.audit.uniqueness import key_uniqueness, version_uniqueness
 from mirror_assets.delta.commits import Commit, vector_versions
+from mirror_assets.delta.losses import FileUnfound, SparkFailed
 from mirror_assets.delta.schema import parse_schema
-from mirror_assets.delta.spark_errors import SparkFailed
 from mirror_assets.landing.format import SliceKind, SliceRecord, Verdict
 from mirror_assets.landing.parts import add_verdicts, fetch_parts
 from mirror_assets.mirroring.columns import landed_columns
 from mirror_assets.mirroring.errors import ChecksFailed
+from mirror_assets.mirroring.losses import reading, source_read
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.storage import PathMissing
 
@@ -60,8 +61,9 @@ def staged_findings(work: TableWork, record: SliceRecord) -> tuple[Finding, ...]
     try:
         if work.exchange:
             fetch_parts(work.store, work.exchange, record)
-        return (unchanged, *_column_findings(work, staged))
-    except (pa.ArrowException, OSError, PathMissing, SparkFailed):
+        with reading(work, source_read(work.table, record.kind, record.key)):
+            return (unchanged, *_column_findings(work, staged))
+    except (pa.ArrowException, OSError, PathMissing, FileUnfound, SparkFailed):
         if unchanged.passed:
             raise
         return (unchanged, *_not_run(unchanged, BLOCKING_CHECKS))

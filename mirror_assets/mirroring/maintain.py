@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.spark_errors import DataFileMissing, spark_errors
+from mirror_assets.delta.losses import DataFileMissing, FileUnfound
+from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.direct_lake.footers.errors import LiveFileMissing
 from mirror_assets.direct_lake.footers.mapping import ColumnNames
 from mirror_assets.direct_lake.footers.reader import FooterReader
@@ -28,6 +29,7 @@ from mirror_assets.direct_lake.maintenance.values import (
     Worth,
 )
 from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.table.losses import SourceRead, proved
 from mirror_assets.direct_lake.table.values import Snapshot
 from mirror_assets.mirroring.errors import VacuumRefused
 from mirror_assets.mirroring.readers import source_guard
@@ -119,18 +121,22 @@ def _run(
     for step in steps:
         began = time.monotonic()
         with _settings(work.spark(), plan.settings):
-            _execute(work.spark(), step.statement, plan.table)
+            _execute(work, step.statement, plan.table)
         after = state_of(open_log())
         yield StepDone(step, before or after, after, time.monotonic() - began)
         before = after
 
 
-def _execute(session: SparkSession, statement: str, table: str) -> None:
+def _execute(work: TableWork, statement: str, table: str) -> None:
     try:
-        with spark_errors(table):
-            session.sql(statement).collect()
-    except DataFileMissing as error:  # of the newest version: a rebuild would miss it, too
-        raise LiveFileMissing(table, "a file") from error
+        with spark_errors(f"{work.name}, {statement}"):
+            work.spark().sql(statement).collect()
+    except FileUnfound as error:
+        newest = work.log.state().version
+        meant = proved(str(work.name), work.log, SourceRead(newest, newest, versions=(newest,)), error)
+        if isinstance(meant, DataFileMissing):  # of the newest version: a rebuild would miss it, too
+            raise LiveFileMissing(table, meant.file) from error
+        raise meant from error
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from mirror_assets.audit.finding import Finding
+from mirror_assets.delta.losses import SparkInterrupted
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.delta.state import SourceState
@@ -23,6 +24,9 @@ from mirror_assets.mirroring.planning import plan_table
 from mirror_assets.mirroring.rebuild import MirrorWait, may_rebuild, rebuild_table
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
+
+# A step of a table that Spark's own faults have ended is begun again this often in a run.
+_TIMES_AGAIN = 2
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,8 @@ def mirror_table(
 
     What was interrupted is ended first. A rebuild is none of the slices: `rebuilt` is told of what it has landed.
     Raises SourceBroke at a break that is not rebuilt, RowsChanged, ChecksFailed, RangeRefused, and what staging and
-    landing raise; the slices before have landed then. Where another run is ahead, it plans again.
+    landing raise; the slices before have landed then. Where another run is ahead, or Spark has lost something of its
+    own, it plans again: what has landed stays, and what was staged for nothing makes room.
     """
 
     def rebuild() -> None:
@@ -59,20 +64,29 @@ def mirror_table(
         if rebuilt is not None:
             rebuilt(published)
 
-    running = drive(read_rebuild(work.name), work.store)
-    if running is not None and running.is_running:
+    if _is_rebuilding(work):
         rebuild()
+    left = _TIMES_AGAIN
     while True:
         try:
             if not (yield from _land_pending(work, report, asked)):
                 return
-        except LostRace as error:
-            report(error.what)
+        except (LostRace, SparkInterrupted) as error:
+            left -= isinstance(error, SparkInterrupted)
+            if left < 0:
+                raise
+            report(f"again, because {error.what}")
         except RebuildError as error:
             if not may_rebuild(work, asked):
                 raise
             report(f"rebuild, because {error.what}")
             rebuild()
+
+
+def _is_rebuilding(work: TableWork) -> bool:
+    """Whether a rebuild, or a drop, was begun and has not ended."""
+    running = drive(read_rebuild(work.name), work.store)
+    return running is not None and running.is_running
 
 
 def _land_pending(work: TableWork, report: Callable[[str], None], asked: Range) -> Generator[MirroredSlice, None, bool]:

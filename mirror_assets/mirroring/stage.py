@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.pairing import Run
 from mirror_assets.delta.plan import PlannedSlice
+from mirror_assets.delta.spark_errors import RowIdsUnfit
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import ChangeCounts, Chunk, Receipt, SliceRecord, StagedPart
 from mirror_assets.landing.names import AttemptFolder, SliceKey, attempt_id, part_place
@@ -16,6 +17,7 @@ from mirror_assets.landing.parts import clear_refused, take_parts, upload_parts,
 from mirror_assets.landing.state import Footing
 from mirror_assets.mirroring.columns import recorded_columns, table_columns
 from mirror_assets.mirroring.encode import encode_slice, slice_kind
+from mirror_assets.mirroring.losses import reading, source_read
 from mirror_assets.mirroring.work import TableWork
 
 
@@ -23,9 +25,18 @@ def stage_slice(work: TableWork, planned: PlannedSlice, footing: Footing) -> Sli
     """The record of the slice, or of one chunk of it, encoded and written beside its parts under a fresh attempt.
 
     A slice without changes has no parts and starts no Spark. Attempts that can't land any more make room: refused ones
-    before, and its own if it fails. Raises what the encoders and the store raise.
+    before, and its own if it fails. Raises what the encoders and the store raise, and what their errors mean by the
+    source's log and its store: DataFileMissing, FeedMissing and HistoryExpired are proved.
     """
     clear_refused(work.store, work.name, footing.generation)
+    with reading(work, source_read(work.table, slice_kind(work.table, planned), slice_key(planned))):
+        try:
+            return _attempt(work, planned, footing)
+        except RowIdsUnfit:  # nothing but the rows themselves can prove it, so they are read twice
+            return _attempt(work, planned, footing)
+
+
+def _attempt(work: TableWork, planned: PlannedSlice, footing: Footing) -> SliceRecord:
     attempt = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10))
     folder = AttemptFolder(work.name, footing.generation, attempt)
     try:

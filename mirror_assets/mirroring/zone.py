@@ -6,6 +6,7 @@ from mirror_assets.config import Config, LandingZoneConfig, Staging
 from mirror_assets.delta.session import spark_settings
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.credentials import CredentialKind, credential_of
+from mirror_assets.storage.errors import RootUnusable
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings
 from mirror_assets.storage.onelake.clients import open_clients, shared_clients
 from mirror_assets.storage.onelake.store import OneLakeStore
@@ -13,8 +14,13 @@ from mirror_assets.storage.onelake.witness import Witness
 
 
 def open_zone(config: LandingZoneConfig) -> Store:
-    """The landing zone's store; nothing is asked of it yet. Raises CredentialIncomplete and ApiVersionRefused."""
+    """The landing zone's store; no request is made yet.
+
+    Raises RootUnusable for a path that is no folder, CredentialIncomplete and ApiVersionRefused.
+    """
     if config.path is not None:
+        if config.path.exists() and not config.path.is_dir():
+            raise RootUnusable(str(config.path), "it is a file, not a folder")
         return LocalStore(config.path)
     place = config.onelake
     assert place is not None  # noqa: S101 it is one of the two

@@ -64,7 +64,8 @@ class DifferenceSample:
 class Reconciliation:
     """The answer; counts are None when nothing was compared.
 
-    `reason` says why the replicator has stopped the table, or how far its first load is.
+    `reason` says why the replicator has stopped the table, how far its first load is, or that nothing has landed; until
+    then, `version` is -1.
 
     `columns` differ in some row; `ignored_columns` are only in the mirror, because the source dropped them. With
     `since` only the mirror's rows were compared, see ReconcileRequest; `source_rows` are those of the same keys.

@@ -67,6 +67,19 @@ class StoreDenied(SettingError):
         )
 
 
+class RootUnusable(SettingError):
+    """The landing zone is no folder."""
+
+    code = ErrorCode.STORE_DENIED
+
+    def __init__(self, root: str, why: str) -> None:
+        self.root = root
+        super().__init__(
+            f"the landing zone {root} can't be used: {why}.",
+            "set landing_zone.path to a folder that this account may write to, or move away what is there.",
+        )
+
+
 class FileTooLarge(StopError):
     """A small control file is larger than anything we write."""
 

@@ -45,7 +45,7 @@ def _translated(path: str) -> Iterator[None]:
     except FileExistsError as error:
         raise PathExists(path) from error
     except PermissionError as error:
-        raise StoreDenied(path, error.strerror or "denied") from error
+        raise StoreDenied(str(error.filename or path), error.strerror or "denied") from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StoreFull(path) from error

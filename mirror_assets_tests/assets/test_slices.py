@@ -7,7 +7,8 @@ import pytest
 
 from mirror_assets.assets.names import FAILED_SLICE_TAG, REBUILD_TAG
 from mirror_assets.assets.slices import mark_failed
-from mirror_assets.delta.spark_errors import DataFileMissing, FeedMissing, HistoryExpired, RowIdsUnfit
+from mirror_assets.delta.losses import DataFileMissing, FeedMissing, HistoryExpired
+from mirror_assets.delta.spark_errors import RowIdsUnfit
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import LifeEnded, LostRace
 from mirror_assets.landing.format import Chunk, Loading
@@ -15,9 +16,9 @@ from mirror_assets.mirroring.errors import SnapshotLost, SourceBroke
 from mirror_assets_tests.lab import key
 
 ONLY_A_RUN_SEES = (
-    DataFileMissing("parts", "vacuumed"),
-    HistoryExpired("parts"),
-    FeedMissing("parts"),
+    DataFileMissing("shop.orders", "lake", "2.parquet", 2),
+    HistoryExpired("shop.orders", "lake", 2, 200.0),
+    FeedMissing("shop.orders", "lake", 2),
     RowIdsUnfit("shop.orders", 3),
     SnapshotLost("shop.orders", Loading(key(0, 2), Chunk(number=1, of=3, first=0, end=1)), "vacuumed"),
 )

@@ -37,6 +37,22 @@ def test_run_replicate_reconcile_check(lab: Lab, capsys: pytest.CaptureFixture[s
     assert _main(lab, "status") == 0
 
 
+def test_reconcile_of_a_table_that_was_never_mirrored_says_what_to_do(
+    lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _main(lab, "reconcile") == 1
+    output = capsys.readouterr()
+    assert "-1" not in output.out
+    assert "shop.orders: nothing of it has landed: run `mirror-assets run --table shop.orders` first" in output.err
+
+
+def test_a_landing_zone_that_is_a_file_is_told_as_that(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    (lab.root / "landing").touch()
+    for command in ("plan", "status", "run"):
+        assert _main(lab, command) == 2
+        assert f"{lab.root / 'landing'} can't be used: it is a file, not a folder" in capsys.readouterr().err
+
+
 def test_check_names_a_damaged_file(mirrored: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     (mirrored.folder / f"{2:020d}.parquet").unlink()
     assert _main(mirrored, "check", "--json") == 1

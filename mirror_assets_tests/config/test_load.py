@@ -124,6 +124,13 @@ def test_all_mistakes_are_reported_at_once_by_line() -> None:
     assert len(lines) == 5
 
 
+def test_a_file_that_is_not_utf_8_names_the_line() -> None:
+    text = (MINIMAL + "    # caf\xe9\n").encode("latin-1")
+    with pytest.raises(ConfigInvalid, match="it is not UTF-8: byte 0xE9; save it as UTF-8") as invalid:
+        parse_config(text, Path("mirror.yaml"), {})
+    assert [problem.line for problem in invalid.value.problems] == [MINIMAL.count("\n") + 1]
+
+
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(text: bytes) -> None:
     with pytest.raises(ConfigInvalid) as invalid:

@@ -205,7 +205,7 @@ def test_a_source_that_holds_our_folders() -> None:
         ("a: 1\n---\nb: 1\n", "2: this is not YAML: expected a single document in the stream, but found another document"),
         ("a: 1\nb: *c\n", "2: this is not YAML: found undefined alias 'c'"),
         ("a: 'b\n", "2: this is not YAML: while scanning a quoted scalar, found unexpected end of stream"),
-        ("a: \x01", '1: this is not YAML: unacceptable character #x0001: special characters are not allowed in "<byte string>", position 3'),
+        ("a: \x01", "1: this is not YAML: unacceptable character #x0001: special characters are not allowed"),
         ("[" * 5000, "1: the file is nested too deeply"),
         ("a: {b: ${X}}", "1: this is not YAML: while parsing a flow mapping, expected ',' or '}', but got '{'; inside { } and [ ] put quotes around ${NAME}"),
     ],

@@ -15,8 +15,9 @@ from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.delta.feed import FeedSlice, encode_changes, encoded_runs
 from mirror_assets.delta.log import SourceLog
+from mirror_assets.delta.losses import FileUnfound
 from mirror_assets.delta.reader import read_changes
-from mirror_assets.delta.spark_errors import DataFileMissing, DuplicateKey
+from mirror_assets.delta.spark_errors import DuplicateKey
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets_tests.delta.histories import random_history
 
@@ -138,12 +139,12 @@ def test_two_rows_of_one_key_in_a_commit_are_refused_with_examples(spark: SparkS
     assert caught.value.rows == 1
 
 
-def test_a_vacuumed_file_is_a_clear_error(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_that_is_not_found_is_named(spark: SparkSession, tmp_path: Path) -> None:
     history = random_history(spark, tmp_path / "t", seed=5, commits=2, deletion_vectors=False)
     for file in Path(history.uri).rglob("*.parquet"):
         if "_delta_log" not in str(file):
             file.unlink()
-    with pytest.raises(DataFileMissing, match="rebuild"):
+    with pytest.raises(FileUnfound, match=r"t, encoding versions 1 to \d+ into .*t/.*parquet does not exist"):
         encode_changes(spark, _slice(history.uri, 1, history.tip, 1), str(tmp_path / "out"), "zstd", {})
 
 

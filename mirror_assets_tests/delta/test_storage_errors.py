@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -76,6 +77,18 @@ def test_a_host_that_does_not_answer_is_tried_again() -> None:
 def test_an_option_that_is_wrong_is_a_setting_to_correct() -> None:
     with pytest.raises(SourceUnreadable, match="bogus"):
         SourceLog("s3://b/t", {**_options(1), "timeout": "bogus"}).state()
+
+
+def test_missing_credentials_are_a_setting_to_correct() -> None:
+    options = {"aws_region": "x", "max_retries": "0", "aws_ec2_metadata_disabled": "true", "retry_timeout": "2s"}
+    with pytest.raises(SourceUnreadable, match="no credentials were found for it"):
+        SourceLog("s3://b/t", options).state()
+
+
+def test_a_folder_that_is_not_there_is_told_in_words(tmp_path: Path) -> None:
+    with pytest.raises(SourceUnreadable, match=r"none.*\(No such file or directory\)") as caught:
+        SourceLog(str(tmp_path / "none")).state()
+    assert "Os {" not in str(caught.value)
 
 
 def test_a_missing_file_passes_through() -> None:

@@ -13,8 +13,9 @@ from mirror_assets.audit.landed import file_continuity, metadata_unchanged
 from mirror_assets.delta.append import AppendSlice, appended_rows, encode_appends
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.errors import RowsChanged
+from mirror_assets.delta.losses import FeedRefused
 from mirror_assets.delta.reader import read_appends, read_changes
-from mirror_assets.delta.spark_errors import FeedMissing, spark_errors
+from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.errors import StopError
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.mirroring.compare import reconcile_table
@@ -129,7 +130,7 @@ def test_appends_need_no_shuffle_and_no_feed_and_removed_rows_are_never_encoded(
     plan = frame._jdf.queryExecution().executedPlan().toString()
     assert "Exchange" not in plan
     assert "Sort" not in plan
-    with pytest.raises(FeedMissing), spark_errors("the feed"):
+    with pytest.raises(FeedRefused), spark_errors("the feed"):
         read_changes(spark, events.uri, 2, 2).count()
     with pytest.raises(RowsChanged, match="1 rows are removed"):
         encode_appends(spark, AppendSlice("t", events.uri, 2, 3, columns, 1, 1000), str(tmp_path / "out"), "zstd", {})

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.spark_errors import DataFileMissing
+from mirror_assets.delta.losses import DataFileMissing
 from mirror_assets.landing.format import ChangeCounts
 from mirror_assets.markers import ROW_ID, ROW_MARKER, Marker
 from mirror_assets.mirroring.compare import reconcile_table

@@ -10,6 +10,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from mirror_assets.delta.errors import SourceUnavailable, SourceUnreadable
+from mirror_assets.delta.presence import FileState
 from mirror_assets.delta.storage_errors import translated
 from mirror_assets.direct_lake.footers.cache import FooterCache
 from mirror_assets.direct_lake.footers.errors import FooterUnreadable, LiveFileMissing
@@ -46,6 +48,9 @@ class Opener(Protocol):
 
     def open(self, path: str) -> AbstractContextManager[pa.NativeFile]:
         """The file, to read at random. Raises FileNotFoundError, and what `translated` raises."""
+
+    def state_of(self, path: str) -> FileState:
+        """Whether it is gone, or can't be read."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +110,18 @@ class FooterReader:
                 tail = read_tail(opened, file.bytes)
                 return parse_footer(file.path, file.bytes, tail, dictionaries=self.dictionaries)
         except FileNotFoundError as error:
-            raise LiveFileMissing(self.uri, file.path) from error
+            raise self._absent(file.path) from error
         except ValueError as error:
             raise FooterUnreadable(self.uri, file.path, " ".join(str(error).split())) from error
+
+    def _absent(self, path: str) -> MirrorError:
+        """What it means that the file was not found."""
+        state = self.opener.state_of(path)
+        if state.is_gone:
+            return LiveFileMissing(self.uri, path)
+        if state.hindrance is not None:
+            return SourceUnreadable(self.uri, f"{path}: {state.hindrance}")
+        return SourceUnavailable(self.uri, f"{path} is there, and could not be read a moment before")
 
 
 def _keys(facts: pa.Table) -> Iterator[tuple[str, int]]:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mirror_assets.delta.files import SourceFiles
+from mirror_assets.delta.presence import FileState, look_for
 from mirror_assets.direct_lake.footers.cache import FooterCache
 from mirror_assets.direct_lake.footers.errors import CacheUnusable, FooterUnreadable, LiveFileMissing
 from mirror_assets.direct_lake.footers.footers import Footers
@@ -31,6 +32,9 @@ class _Counting:
     def open(self, path: str) -> pa.NativeFile:
         self.opened.append(path)
         return pa.OSFile(str(self.folder / path))
+
+    def state_of(self, path: str) -> FileState:
+        return look_for(path, self.folder)
 
 
 @pytest.fixture
