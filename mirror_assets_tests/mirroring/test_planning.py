@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Field, Schema, write_deltalake
+from deltalake.schema import PrimitiveType
 
 from mirror_assets.config import ConfigInvalid
 from mirror_assets.config.load import parse_config
@@ -171,7 +172,7 @@ def test_a_start_counts_with_a_range(tmp_path: Path) -> None:
 
 def test_a_start_before_the_table_was_replaced_ends_there(tmp_path: Path) -> None:
     """By delta-rs: the replacement has another id, and nothing landed that it could be compared with."""
-    schema = Schema([Field("id", "long"), Field("name", "string")])
+    schema = Schema([Field("id", PrimitiveType("long")), Field("name", PrimitiveType("string"))])
     for _ in range(2):
         DeltaTable.create(tmp_path / "lake", schema, mode="overwrite", configuration=FEED)
         write_deltalake(tmp_path / "lake", pa.table({"id": [1], "name": ["a"]}), mode="append")
