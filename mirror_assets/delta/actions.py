@@ -13,6 +13,8 @@ from mirror_assets.delta.schema import canonical
 # Both writers put it first, so the column statistics behind it need no parsing.
 _RECORDS_FIRST = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d+)')
 _IN_COMMIT_SINCE = "delta.inCommitTimestampEnablementVersion"
+# Delta Live Tables make a table before they know its columns, and leave the schema out; so does Spark, of an empty one.
+_NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 
 class _Vector(TypedDict, total=False):
@@ -41,7 +43,7 @@ class RawMetadata(TypedDict, total=False):
     """A metaData action as JSON has it."""
 
     id: str
-    schemaString: str
+    schemaString: str | None
     configuration: dict[str, str] | None
     partitionColumns: list[str] | None
 
@@ -108,11 +110,12 @@ class Metadata:
 
 @dataclass(frozen=True)
 class Protocol:
-    """What a reader and a writer of the table must know."""
+    """What a reader and a writer of the table must know; `reader_features` are those that a reader must, too."""
 
     reader: int
     writer: int
     features: frozenset[str] = frozenset()
+    reader_features: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -218,10 +221,10 @@ def stored_rows(stats: str | None) -> int | None:
 
 
 def read_metadata(action: RawMetadata) -> Metadata:
-    """The action as a value. Raises KeyError, or SchemaUnreadable."""
+    """The action as a value; one without a schema has no columns. Raises KeyError, or SchemaUnreadable."""
     return Metadata(
         table_id=action["id"],
-        schema_string=canonical(action["schemaString"]),
+        schema_string=canonical(action.get("schemaString") or _NO_COLUMNS),
         configuration=action.get("configuration") or {},
         partition_columns=tuple(action.get("partitionColumns") or ()),
     )
@@ -229,5 +232,7 @@ def read_metadata(action: RawMetadata) -> Metadata:
 
 def read_protocol(action: RawProtocol) -> Protocol:
     """The action as a value. Raises KeyError."""
-    features = (action.get("readerFeatures") or []) + (action.get("writerFeatures") or [])
-    return Protocol(action["minReaderVersion"], action["minWriterVersion"], frozenset(features))
+    reading, writing = action.get("readerFeatures") or [], action.get("writerFeatures") or []
+    return Protocol(
+        action["minReaderVersion"], action["minWriterVersion"], frozenset([*reading, *writing]), frozenset(reading)
+    )

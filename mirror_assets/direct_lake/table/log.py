@@ -32,8 +32,8 @@ _Made = TypeVar("_Made")
 class TableLog:
     """The log of one table, listed once: what is committed later is not seen. No file of it is read twice.
 
-    Raises SourceNotDelta, SourceUnreadable, SourceUnsupported (SettingError), SourceUnavailable (RetryError) and
-    LogGap (RebuildError).
+    Raises SourceNotDelta, SourceUnreadable, SourceUnsupported, CatalogManaged, AddressOfDatabricks (SettingError),
+    SourceUnavailable (RetryError) and LogGap (RebuildError).
     """
 
     def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
