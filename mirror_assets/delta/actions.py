@@ -122,7 +122,8 @@ class Protocol:
 class CommitFile:
     """What one commit file says. Files whose action says `dataChange: false` are left out: they yield no changes.
 
-    But `renumbered` are those of them whose writer doesn't say that it has kept the ids of their rows.
+    But `renumbered` are those of them whose writer doesn't say that it has kept the ids of their rows. `moves_files`:
+    it adds or removes any at all.
     """
 
     version: int
@@ -133,6 +134,7 @@ class CommitFile:
     removed: tuple[FileAction, ...] = ()
     change_files: tuple[FileAction, ...] = ()
     renumbered: tuple[FileAction, ...] = ()
+    moves_files: bool = False
     metadata: Metadata | None = None
     protocol: Protocol | None = None
 
@@ -153,6 +155,7 @@ def parse_commit(version: int, data: bytes) -> CommitFile:
         removed=tuple(_file(line["remove"]) for line in lines if "remove" in line and line["remove"]["dataChange"]),
         change_files=tuple(_file(line["cdc"]) for line in lines if "cdc" in line),
         renumbered=() if _keeps_ids(info) else tuple(_file(add) for add in added if not add["dataChange"]),
+        moves_files=any("add" in line or "remove" in line for line in lines),
         metadata=metadata[-1] if metadata else None,
         protocol=protocol[-1] if protocol else None,
     )

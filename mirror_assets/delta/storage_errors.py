@@ -30,7 +30,8 @@ _GAP = re.compile(r"Expected contiguous commit files, but found gap: .*?version:
 # What a table needs is told by words, too: the library has one error for all.
 _FEATURE = re.compile(r"Feature '(.+?)' is not supported")
 _READER = re.compile(r"Unsupported minimum reader version (\d+)")
-_CATALOG = re.compile(r"catalog-managed", re.IGNORECASE)
+_TYPE = re.compile(r"Unsupported Delta table type: '(.+?)'")
+_CATALOG = re.compile(r"catalog-managed|Feature 'catalogOwned'", re.IGNORECASE)
 _NO_COLUMNS = re.compile(r"with empty schema|unmasked nulls.*\bschemaString\b")
 _DATABRICKS = re.compile(r"dbfs:", re.IGNORECASE)
 
@@ -73,6 +74,8 @@ def _need(words: str) -> str | None:
         return f"the table feature `{feature[1]}`"
     if reader := _READER.search(words):
         return f"reader version {reader[1]} of Delta's protocol"
+    if column_type := _TYPE.search(words):
+        return f"a column of type `{column_type[1]}`"
     return words if "Unsupported" in words else None
 
 

@@ -63,7 +63,7 @@ def test_a_reader_version_that_is_not_known_is_refused(tmp_path: Path, read: Rea
 
 
 @_BOTH
-@pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview"])
+@pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview", "catalogOwned"])
 def test_a_catalogs_table_is_refused_with_the_way_out(tmp_path: Path, read: Read, feature: str) -> None:
     with pytest.raises(CatalogManaged, match="DROP FEATURE catalogManaged"):
         read(_table(tmp_path, _protocol(3, ["vacuumProtocolCheck", feature])))
@@ -75,6 +75,13 @@ def test_features_that_are_known_and_those_of_writers_are_no_reason(tmp_path: Pa
     known += ["v2Checkpoint", "vacuumProtocolCheck", "variantType", "variantType-preview", "variantShredding-preview"]
     read(_table(tmp_path / "reader", _protocol(3, known)))
     read(_table(tmp_path / "writer", _protocol(1, ["newFeature"])))
+
+
+def test_a_type_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    schema = schema_string(column("place", "geometry(OGC:CRS84)"))
+    write_commit(tmp_path, 0, [info(), PROTOCOL, metadata_action(schema)])
+    with pytest.raises(SourceUnsupported, match=r"here: a column of type `geometry\(OGC:CRS84\)`"):
+        _state(tmp_path)
 
 
 def test_a_table_that_was_made_without_columns_is_read_once_it_has_some(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from mirror_assets.mirroring.rebuild import may_rebuild
 from mirror_assets.mirroring.source import FeedOff
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.storage import LocalStore
-from mirror_assets_tests.delta.handmade import column, commit_file, metadata_action, schema_string
+from mirror_assets_tests.delta.handmade import column, commit_file, file_action, metadata_action, schema_string
 from mirror_assets_tests.landing.staging import cover
 from mirror_assets_tests.mirroring.paper import COLUMNS, FEED, TABLE, Paper
 
@@ -255,3 +255,18 @@ def test_a_tables_start_is_not_merged_with_the_defaults(own: str) -> None:
     alone = parse_config(text.replace(", start: {version: 7}", "").encode(), Path("/etc/mirror.yaml"), {})
     assert config.table("a").start == alone.table("a").start
     assert str(config.table("b").start) == "version 7"
+
+
+def test_a_feed_that_tells_of_changes_the_table_never_had_is_a_break(tmp_path: Path) -> None:
+    """Change files alone, by hand or by a writer's mistake: the mirror would not be its source any more."""
+    paper = _paper(tmp_path)
+    paper.cover(4)
+    cdc = file_action("cdc", "c.parquet", data=False)
+    paper.commit(5, 6 * _DAY, cdc, file_action("add", "5.parquet", data=False), operation="OPTIMIZE")
+    paper.commit(6, 7 * _DAY, cdc, operation="Manual Update")
+    plan = plan_table(paper.work)
+    assert _keys(plan) == [(5, 5)]
+    assert plan.stop is not None
+    assert (plan.stop.kind, plan.stop.version) == (BreakKind.FEED_CONTRADICTED, 6)
+    assert "version 6 (Manual Update) has change files, but adds and removes no file" in plan.stop.message
+    assert plan_table(Paper(tmp_path, "changes: append_only").work).stop is not None

@@ -67,6 +67,13 @@ class Replay:
         )
 
 
+def require_reconciled(actions: Actions) -> None:
+    """Raises ValueError for compacted commits that have a file both added and removed: in which order, nobody knows."""
+    both = {_key(file) for file in actions.added} & {_key(file) for file in actions.removed}
+    if both:
+        raise ValueError(f"{min(both)[0]} is both added and removed")
+
+
 def with_logical_names(files: Iterable[LiveFile], metadata: Metadata) -> Iterator[LiveFile]:
     """The files with partition values by the names that columns have in the metadata."""
     names = _logical_names(metadata)
