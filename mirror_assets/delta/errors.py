@@ -169,11 +169,11 @@ class ColumnUnfit(SettingError):
 
     code = ErrorCode.SOURCE_UNFIT
 
-    def __init__(self, column: str, column_type: str) -> None:
-        self.column, self.column_type = column, column_type
+    def __init__(self, column: str, column_type: str, table: str = "the source") -> None:
+        self.column, self.column_type, self.table = column, column_type, table
         super().__init__(
-            f"column `{column}` has type {column_type}, which a landing file can't hold.",
-            "cast it at the source, or leave the table out of mirror.yaml.",
+            f"{table}: column `{column}` has type {column_type}, which a landing file can't hold.",
+            "cast it at the source, or name the other ones in the table's `columns`.",
         )
 
 

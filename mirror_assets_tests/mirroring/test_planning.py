@@ -12,7 +12,7 @@ from deltalake.schema import PrimitiveType
 from mirror_assets.config import ConfigInvalid
 from mirror_assets.config.load import parse_config
 from mirror_assets.delta.breaks import BreakKind
-from mirror_assets.delta.errors import RangeRefused, StartRefused
+from mirror_assets.delta.errors import ColumnUnfit, RangeRefused, StartRefused
 from mirror_assets.delta.ranges import EVERYTHING, Range, parse_range
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.mirroring.planning import TablePlan, plan_key, plan_table
@@ -20,7 +20,14 @@ from mirror_assets.mirroring.rebuild import may_rebuild
 from mirror_assets.mirroring.source import FeedOff
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.storage import LocalStore
-from mirror_assets_tests.delta.handmade import column, commit_file, file_action, metadata_action, schema_string
+from mirror_assets_tests.delta.handmade import (
+    PROTOCOL,
+    column,
+    commit_file,
+    file_action,
+    metadata_action,
+    schema_string,
+)
 from mirror_assets_tests.landing.staging import cover
 from mirror_assets_tests.mirroring.paper import COLUMNS, FEED, TABLE, Paper
 
@@ -270,3 +277,13 @@ def test_a_feed_that_tells_of_changes_the_table_never_had_is_a_break(tmp_path: P
     assert (plan.stop.kind, plan.stop.version) == (BreakKind.FEED_CONTRADICTED, 6)
     assert "version 6 (Manual Update) has change files, but adds and removes no file" in plan.stop.message
     assert plan_table(Paper(tmp_path, "changes: append_only").work).stop is not None
+
+
+def test_a_column_that_can_not_land_is_told_with_its_table_and_may_be_left_out(tmp_path: Path) -> None:
+    schema = schema_string(column("id"), column("nothing", "void"))
+    paper = Paper(tmp_path, "start: {version: 0}")
+    paper.commit(0, _DAY, PROTOCOL, metadata_action(schema, **FEED))
+    with pytest.raises(ColumnUnfit, match=r"^shop\.orders: column `nothing` has type void.*`columns`"):
+        plan_table(paper.work)
+    paper.commit(1, 2 * _DAY)
+    assert _keys(plan_table(Paper(tmp_path, "columns: [id]\n    start: {version: 0}").work)) == [(0, 1)]
