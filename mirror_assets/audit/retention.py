@@ -18,6 +18,7 @@ class Then(str, Enum):
     REBUILT = "the table is rebuilt"
     HELD = "the table is held until you run `mirror-assets rebuild`"
     LOST = "its rows are lost to the history"
+    REFUSED = "the mirror can't begin with it, as `start` says"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from mirror_assets.checks.results import checking, retention_result
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.delta.rows import feed_files
 from mirror_assets.history.work import HistoryWork
-from mirror_assets.mirroring.horizon import horizon_behind
+from mirror_assets.mirroring.horizon import horizon_at
 from mirror_assets.resources.catalog import planning_history
 from mirror_assets.resources.sources import SourceTables
 
@@ -36,5 +36,5 @@ def history_horizon(work: HistoryWork, now: float) -> Horizon:
     A history that has not begun waits for no commit in particular.
     """
     tip, newest = work.source.state(), work.history.newest()
-    times, covered = work.source.times(tip), newest.last if newest else None
-    return horizon_behind(work.source, tip, times, covered, feed_files, Then.LOST, now)
+    times, next_read = work.source.times(tip), newest.last + 1 if newest else None
+    return horizon_at(work.source, tip, times, next_read, feed_files, Then.LOST, now)

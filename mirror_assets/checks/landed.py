@@ -38,7 +38,7 @@ def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
     def lag(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
         with checking():
             work = planning_work(config, table, landing_zone, sources)
-            return _lag_result(zone, table, table_lag(work, look(work), time.time()))
+            return _lag_result(zone, table, table_lag(look(work), time.time()))
 
     return [continuity, metadata, lag]
 

@@ -248,14 +248,14 @@ def _mirrored(mirror: Mirror, errors: list[MirrorError]) -> dict[TableName, Moni
 
 def _status(work: TableWork, mirrored: dict[TableName, MonitoredTable] | None) -> StatusLine:
     uncovered, now = look(work), time.time()
-    lag, horizon, manifest = table_lag(work, uncovered, now), feed_horizon(work, uncovered, now), uncovered.manifest
+    lag, horizon, manifest = table_lag(uncovered, now), feed_horizon(work, uncovered, now), uncovered.manifest
     status = mirrored.get(work.name) if mirrored else None
     absent = "not mirrored yet" if mirrored is not None else "unknown"
     loading = str(manifest.loading) if manifest and manifest.loading else ""
     return StatusLine(
         table=str(work.name),
         tip=lag.tip,
-        covered=lag.covered,
+        covered=uncovered.covered,
         lag_seconds=round(lag.seconds, 1),
         readable_seconds=horizon.seconds_left,
         landed=manifest.next_number - 1 if manifest else 0,

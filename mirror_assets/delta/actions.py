@@ -13,6 +13,8 @@ from mirror_assets.delta.schema import canonical
 # Both writers put it first, so the column statistics behind it need no parsing.
 _RECORDS_FIRST = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d+)')
 _IN_COMMIT_SINCE = "delta.inCommitTimestampEnablementVersion"
+# Delta Live Tables make a table before they know its columns, and leave the schema out; so does Spark, of an empty one.
+_NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 
 class _Vector(TypedDict, total=False):
@@ -41,7 +43,7 @@ class RawMetadata(TypedDict, total=False):
     """A metaData action as JSON has it."""
 
     id: str
-    schemaString: str
+    schemaString: str | None
     configuration: dict[str, str] | None
     partitionColumns: list[str] | None
 
@@ -108,18 +110,20 @@ class Metadata:
 
 @dataclass(frozen=True)
 class Protocol:
-    """What a reader and a writer of the table must know."""
+    """What a reader and a writer of the table must know; `reader_features` are those that a reader must, too."""
 
     reader: int
     writer: int
     features: frozenset[str] = frozenset()
+    reader_features: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class CommitFile:
     """What one commit file says. Files whose action says `dataChange: false` are left out: they yield no changes.
 
-    But `renumbered` are those of them whose writer doesn't say that it has kept the ids of their rows.
+    But `renumbered` are those of them whose writer doesn't say that it has kept the ids of their rows. `moves_files`:
+    it adds or removes any at all.
     """
 
     version: int
@@ -130,6 +134,7 @@ class CommitFile:
     removed: tuple[FileAction, ...] = ()
     change_files: tuple[FileAction, ...] = ()
     renumbered: tuple[FileAction, ...] = ()
+    moves_files: bool = False
     metadata: Metadata | None = None
     protocol: Protocol | None = None
 
@@ -150,6 +155,7 @@ def parse_commit(version: int, data: bytes) -> CommitFile:
         removed=tuple(_file(line["remove"]) for line in lines if "remove" in line and line["remove"]["dataChange"]),
         change_files=tuple(_file(line["cdc"]) for line in lines if "cdc" in line),
         renumbered=() if _keeps_ids(info) else tuple(_file(add) for add in added if not add["dataChange"]),
+        moves_files=any("add" in line or "remove" in line for line in lines),
         metadata=metadata[-1] if metadata else None,
         protocol=protocol[-1] if protocol else None,
     )
@@ -218,10 +224,10 @@ def stored_rows(stats: str | None) -> int | None:
 
 
 def read_metadata(action: RawMetadata) -> Metadata:
-    """The action as a value. Raises KeyError, or SchemaUnreadable."""
+    """The action as a value; one without a schema has no columns. Raises KeyError, or SchemaUnreadable."""
     return Metadata(
         table_id=action["id"],
-        schema_string=canonical(action["schemaString"]),
+        schema_string=canonical(action.get("schemaString") or _NO_COLUMNS),
         configuration=action.get("configuration") or {},
         partition_columns=tuple(action.get("partitionColumns") or ()),
     )
@@ -229,5 +235,7 @@ def read_metadata(action: RawMetadata) -> Metadata:
 
 def read_protocol(action: RawProtocol) -> Protocol:
     """The action as a value. Raises KeyError."""
-    features = (action.get("readerFeatures") or []) + (action.get("writerFeatures") or [])
-    return Protocol(action["minReaderVersion"], action["minWriterVersion"], frozenset(features))
+    reading, writing = action.get("readerFeatures") or [], action.get("writerFeatures") or []
+    return Protocol(
+        action["minReaderVersion"], action["minWriterVersion"], frozenset([*reading, *writing]), frozenset(reading)
+    )

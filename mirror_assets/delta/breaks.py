@@ -27,6 +27,7 @@ class BreakKind(str, Enum):
     ADDED_AGAIN = "added_again"
     ROWS_CHANGED = "rows_changed"
     COLUMNS_CHANGED = "columns_changed"
+    FEED_CONTRADICTED = "feed_contradicted"
 
 
 @dataclass(frozen=True)
@@ -66,15 +67,22 @@ _BY_CHANGE = {
 
 def find_break(before: Schema, commit: Commit, metadata: Metadata, after: Schema, needs: Needs) -> Break | None:
     """The break that a commit with new metadata makes, or None when the mirror can go on."""
-    return _of_table(commit, metadata, needs) or find_rewrite(commit, needs) or _of_schema(before, commit, after, needs)
+    return _of_table(commit, metadata, needs) or row_break(commit, needs) or _of_schema(before, commit, after, needs)
 
 
-def find_rewrite(commit: Commit, needs: Needs) -> Break | None:
-    """The break that changed or removed rows are to a mirror of appends only, or None."""
-    if not (needs.append_only and commit.rewrites):
-        return None
-    message = f"{_done_by(commit)} changes or removes rows"
-    return Break(commit.version, BreakKind.ROWS_CHANGED, message)
+def row_break(commit: Commit, needs: Needs) -> Break | None:
+    """The break that the commit's rows are, whatever becomes of the schema, or None.
+
+    A mirror of appends only can't follow changed or removed rows; one by the feed, changes that the table hasn't had.
+    """
+    if needs.append_only and commit.rewrites:
+        return Break(commit.version, BreakKind.ROWS_CHANGED, f"{_done_by(commit)} changes or removes rows")
+    if needs.feed and commit.only_feed:
+        message = (
+            f"{_done_by(commit)} has change files, but adds and removes no file: the table never had these changes"
+        )
+        return Break(commit.version, BreakKind.FEED_CONTRADICTED, message)
+    return None
 
 
 def _of_table(commit: Commit, metadata: Metadata, needs: Needs) -> Break | None:

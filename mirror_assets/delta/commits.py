@@ -31,7 +31,8 @@ class Commit:
     changed. `deletion_vectors`: rows come from comparing two vectors of one file. `rewrites`: rows that were there
     before are changed, removed or at least moved to other files. `mixes`: it may remove a row and add another of the
     same key. `renumbered`: where rows have ids, some were only rewritten, but got new ones; `renumbered_rows` are
-    these, once under the old ids and once under the new. `metadata` and `protocol` are what the commit sets, or None.
+    these, once under the old ids and once under the new. `only_feed`: it has change files, and changes no file of the
+    table. `metadata` and `protocol` are what the commit sets, or None.
     """
 
     version: int
@@ -49,6 +50,7 @@ class Commit:
     mixes: bool = False
     renumbered: bool = False
     renumbered_rows: int = 0
+    only_feed: bool = False
     metadata: Metadata | None = None
     protocol: Protocol | None = None
 
@@ -73,6 +75,7 @@ def describe(file: CommitFile, modified_ms: int, footer_rows: FooterRows) -> Com
         mixes=changes and may_mix(file),
         renumbered=bool(file.renumbered),
         renumbered_rows=2 * _known_rows(file.renumbered),
+        only_feed=bool(file.change_files) and not file.moves_files,
         metadata=file.metadata,
         protocol=file.protocol,
     )

@@ -46,15 +46,58 @@ class SourceUnavailable(RetryError):
 
 
 class SourceUnsupported(SettingError):
-    """The table uses a feature of Delta that the log reader does not know."""
+    """The table needs more of a reader than the log reader knows."""
 
     code = ErrorCode.SOURCE_UNFIT
 
     def __init__(self, uri: str, why: str) -> None:
         self.uri, self.why = uri, why
         super().__init__(
-            f"{uri} uses what can't be read here: {why}.",
-            "drop that table feature at the source, or leave the table out of mirror.yaml.",
+            f"{uri} needs what can't be read here: {why}.",
+            f"drop it at the source (a table feature: `ALTER TABLE delta.`{uri}` DROP FEATURE …`), or make a copy "
+            "without it and name that instead.",
+        )
+
+
+class CatalogManaged(SettingError):
+    """A table whose commits are its catalog's: the log alone does not have the newest."""
+
+    code = ErrorCode.SOURCE_UNFIT
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        super().__init__(
+            f"{uri} is managed by a catalog, which alone knows its newest commits; it can't be read by its address.",
+            "give its commits back to the log (in Databricks, with Runtime 18.0 or later: `ALTER TABLE … DROP FEATURE "
+            "catalogManaged`), or keep a copy of it that no catalog manages, and name that instead.",
+        )
+
+
+class NoColumns(SettingError):
+    """A table that was made before anybody knew its columns."""
+
+    code = ErrorCode.SOURCE_UNFIT
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        super().__init__(
+            f"{uri} has no columns yet: a schema in its log that is needed is empty, or left out.",
+            "write its first rows, or add columns; if it has some, make a checkpoint behind them. Then run again.",
+        )
+
+
+class AddressOfDatabricks(SettingError):
+    """An address that only a cluster of Databricks can open."""
+
+    code = ErrorCode.SOURCE_UNREADABLE
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        super().__init__(
+            f"{uri} is an address that only Databricks' own clusters can open.",
+            "name the storage behind it, like `abfss://container@account.dfs.core.windows.net/path` or "
+            "`s3://bucket/path`: `dbutils.fs.mounts()` tells that of a mount. What is in the root of DBFS has no "
+            "address of its own: copy it to storage of yours.",
         )
 
 
@@ -126,11 +169,11 @@ class ColumnUnfit(SettingError):
 
     code = ErrorCode.SOURCE_UNFIT
 
-    def __init__(self, column: str, column_type: str) -> None:
-        self.column, self.column_type = column, column_type
+    def __init__(self, column: str, column_type: str, table: str = "the source") -> None:
+        self.column, self.column_type, self.table = column, column_type, table
         super().__init__(
-            f"column `{column}` has type {column_type}, which a landing file can't hold.",
-            "cast it at the source, or leave the table out of mirror.yaml.",
+            f"{table}: column `{column}` has type {column_type}, which a landing file can't hold.",
+            "cast it at the source, or name the other ones in the table's `columns`.",
         )
 
 

@@ -42,8 +42,8 @@ _THREADS = 16
 class SourceLog:
     """The log of one source; every call reads anew.
 
-    Raises SourceNotDelta, SourceUnreadable, SourceUnsupported (SettingError), SourceUnavailable (RetryError) and
-    LogGap (RebuildError).
+    Raises SourceNotDelta, SourceUnreadable, SourceUnsupported, CatalogManaged, NoColumns, AddressOfDatabricks
+    (SettingError), SourceUnavailable (RetryError) and LogGap (RebuildError).
     """
 
     def __init__(
@@ -201,8 +201,8 @@ class SourceLog:
 
 def _protocol(table: DeltaTable) -> Protocol:
     raw = table.protocol()
-    features = (raw.reader_features or []) + (raw.writer_features or [])
-    return Protocol(raw.min_reader_version, raw.min_writer_version, frozenset(features))
+    reading, writing = raw.reader_features or [], raw.writer_features or []
+    return Protocol(raw.min_reader_version, raw.min_writer_version, frozenset([*reading, *writing]), frozenset(reading))
 
 
 def _sizes(table: DeltaTable) -> tuple[int, int, int | None]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from mirror_assets.delta.breaks import Break, BreakKind, Needs, dropped_columns, find_break, find_rewrite, is_beside
+from mirror_assets.delta.breaks import Break, BreakKind, Needs, dropped_columns, find_break, is_beside, row_break
 from mirror_assets.delta.chunks import FileChunk
 from mirror_assets.delta.commits import Commit, vector_versions
 from mirror_assets.delta.cut import CommitSpread, Limits, cut_commits, parts_for, spread_commits
@@ -166,7 +166,7 @@ def _walk(request: PlanRequest) -> _Walk:
     for index, commit in enumerate(request.commits):
         after = parse_schema(commit.metadata.schema_string) if commit.metadata else schema
         if commit.metadata is None:
-            stop = find_rewrite(commit, needs)
+            stop = row_break(commit, needs)
         else:
             stop = find_break(schema, commit, commit.metadata, after, needs)
             text = commit.metadata.schema_string

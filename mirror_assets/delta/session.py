@@ -33,6 +33,8 @@ def spark_settings(extra: Mapping[str, str] | None = None, packages: Sequence[st
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "2",
+        # The feed is read from commits. Files of compacted ones say the same, or their writer was wrong.
+        "spark.databricks.delta.deltaLog.minorCompaction.useForReads": "false",
         # VACUUM lists a folder in as many tasks, however small it is: by default 10,000, which take minutes.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
         "spark.sql.session.timeZone": "UTC",

@@ -96,8 +96,8 @@ def _untracked(log: SourceLog, before: Before) -> Break | None:
 
 
 def _id_at(log: SourceLog, before: Before) -> str | None:
-    """The table id at the covered version, or None when the log can't say any more."""
+    """The table id that the log has for what landed, or None when it can't say any more."""
     try:
-        return log.state(before.covered).table_id
+        return log.state(before.witness).table_id
     except LogGap:
         return None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from mirror_assets.config import TableSettings
 from mirror_assets.delta.columns import LandedColumn
+from mirror_assets.delta.errors import ColumnUnfit
 from mirror_assets.delta.schema import Schema, landing_type
 from mirror_assets.landing.format import Column
 from mirror_assets.markers import ROW_ID
@@ -35,7 +36,10 @@ def landed_columns(
 
 def table_columns(table: TableSettings, schema: Schema) -> tuple[LandedColumn, ...]:
     """The landed columns of a table with these settings. Raises ColumnUnfit."""
-    return landed_columns(schema, table.mirrors, keyless=table.is_keyless)
+    try:
+        return landed_columns(schema, table.mirrors, keyless=table.is_keyless)
+    except ColumnUnfit as error:
+        raise ColumnUnfit(error.column, error.column_type, str(table.name)) from error
 
 
 def recorded_columns(columns: Iterable[LandedColumn]) -> tuple[Column, ...]:

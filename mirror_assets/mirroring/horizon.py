@@ -25,26 +25,32 @@ Needed = Callable[[CommitFile], Sequence[FileAction]]
 def feed_horizon(work: TableWork, uncovered: Uncovered, now: float) -> Horizon:
     """The horizon at `now` (seconds since 1970), from the log and the presence of files. Raises PropertyUnreadable.
 
-    A table of which nothing has landed begins with a snapshot: it waits for no commit in particular.
+    A table that begins with a snapshot waits for no commit in particular before that.
     """
-    covered = uncovered.covered if uncovered.manifest else None
-    then = Then.REBUILT if work.table.on_break is OnBreak.REBUILD else Then.HELD
     needed = _NEEDED[work.table.changes]
-    return horizon_behind(work.log, uncovered.tip, uncovered.times, covered, needed, then, now)
+    return horizon_at(
+        work.log, uncovered.tip, uncovered.times, uncovered.next_read, needed, _then(work, uncovered), now
+    )
 
 
-def horizon_behind(
+def _then(work: TableWork, uncovered: Uncovered) -> Then:
+    if uncovered.start is not None:
+        return Then.REFUSED
+    return Then.REBUILT if work.table.on_break is OnBreak.REBUILD else Then.HELD
+
+
+def horizon_at(
     log: SourceLog,
     tip: SourceState,
     times: CommitTimes,
-    covered: int | None,
+    next_read: int | None,
     needed: Needed,
     then: Then,
     now: float,
 ) -> Horizon:
-    """The horizon at `now` of whoever has covered a version, or has not begun: then no commit waits in particular."""
-    waits = covered is not None and covered < tip.version
-    version = covered + 1 if covered is not None and waits else tip.version + 1
+    """The horizon at `now` of whoever reads that version next; None: it has not begun, and no commit waits."""
+    waits = next_read is not None and next_read <= tip.version
+    version = next_read if next_read is not None and waits else tip.version + 1
     is_there = waits and version >= times.first
     return Horizon(
         version=version,

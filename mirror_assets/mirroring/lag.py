@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from mirror_assets.audit.lag import Lag
 from mirror_assets.mirroring.uncovered import Uncovered
-from mirror_assets.mirroring.work import TableWork
 
 
-def table_lag(work: TableWork, uncovered: Uncovered, now: float) -> Lag:
-    """The lag at `now` (seconds since 1970), from the age of the first uncovered commit; one commit is read at most."""
-    tip, covered = uncovered.tip.version, uncovered.covered
+def table_lag(uncovered: Uncovered, now: float) -> Lag:
+    """The lag at `now` (seconds since 1970): the age of the first uncovered commit, by the clock that Delta goes by.
+
+    One commit is read at most. A mirror that begins without a snapshot is as far as the version before its start.
+    """
+    tip, covered, times = uncovered.tip.version, uncovered.next - 1, uncovered.times
     if not uncovered.waits:
         return Lag(tip, covered, 0.0)
-    first = max(uncovered.next, uncovered.times.first)
-    (oldest,) = work.log.commits(first, first)
-    return Lag(tip, covered, max(0.0, now - oldest.timestamp_ms / 1000))
+    oldest = max(uncovered.next, times.first)
+    return Lag(tip, covered, max(0.0, now - times.at(oldest) / 1000))

@@ -152,7 +152,7 @@ def _before(work: TableWork, begins: Beginning) -> Before:
     """What the first slice of changes follows: nothing has landed, so its schema is that of its own first commit."""
     source = begins.source
     columns = frozenset(column.name for column in table_columns(work.table, source.schema))
-    return Before(begins.version - 1, source.schema_string, source.table_id, columns)
+    return Before(begins.version - 1, source.schema_string, source.table_id, columns, is_start=True)
 
 
 def _snapshot(work: TableWork, state: SourceState, life: int) -> tuple[tuple[PlannedSlice, ...], Footing]:

@@ -156,8 +156,10 @@ def _source(spark: SparkSession, request: ReconcileRequest) -> DataFrame:
 
 
 def _of_same_keys(rows: DataFrame, others: DataFrame, identity: Sequence[str]) -> DataFrame:
-    """The rows whose keys are among the others'."""
-    return rows.join(others.select(*identity), list(identity), "left_semi").select(*rows.columns)
+    """The rows whose keys are among the others'. Without keys the whole row is one, in which NULL equals NULL."""
+    keys = others.select(*[F.col(name).alias(f"their_{name}") for name in identity])
+    same = [F.col(name).eqNullSafe(F.col(f"their_{name}")) for name in identity]
+    return rows.join(keys, same, "left_semi")
 
 
 def _unfit(source: DataFrame, unlike: Sequence[str], mirrored: Mapping[str, str]) -> tuple[str, ...]:

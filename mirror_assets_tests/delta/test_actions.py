@@ -5,6 +5,7 @@ import json
 import pytest
 
 from mirror_assets.delta.actions import CommitFile, commit_time, parse_commit
+from mirror_assets.delta.schema import Schema, parse_schema
 from mirror_assets_tests.delta.handmade import (
     PROTOCOL,
     Action,
@@ -84,7 +85,21 @@ def test_the_commits_own_time_wins_over_the_writers() -> None:
     assert (_parse(PROTOCOL).timestamp_ms, commit_time(_bytes(PROTOCOL))) == (None, None)
 
 
-@pytest.mark.parametrize("data", [b"{", b"[]", b'{"add":{"path":"a"}}', b'{"metaData":{"id":"x"}}', b'{"add":null}'])
+@pytest.mark.parametrize(
+    "data", [b"{", b"[]", b'{"add":{"path":"a"}}', b'{"metaData":{"schemaString":"{}"}}', b'{"add":null}']
+)
 def test_what_delta_does_not_write_is_refused(data: bytes) -> None:
     with pytest.raises((ValueError, KeyError, TypeError)):
         parse_commit(0, data)
+
+
+def test_metadata_without_a_schema_has_no_columns() -> None:
+    """Delta Live Tables leave it out of a table's first commit."""
+    without = metadata_action(schema_string())
+    raw = without["metaData"]
+    assert isinstance(raw, dict)
+    null, left_out = {**raw, "schemaString": None}, {name: raw[name] for name in raw if name != "schemaString"}
+    for action in (null, left_out):
+        metadata = _parse({"metaData": action}).metadata
+        assert metadata is not None
+        assert parse_schema(metadata.schema_string) == Schema(())

@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from mirror_assets.delta.errors import SourceUnavailable, SourceUnreadable
+from mirror_assets.delta.errors import AddressOfDatabricks, SourceUnavailable, SourceUnreadable
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.storage_errors import translated
+from mirror_assets.direct_lake.table.log import TableLog
 
 
 @contextmanager
@@ -89,6 +90,16 @@ def test_a_folder_that_is_not_there_is_told_in_words(tmp_path: Path) -> None:
     with pytest.raises(SourceUnreadable, match=r"none.*\(No such file or directory\)") as caught:
         SourceLog(str(tmp_path / "none")).state()
     assert "Os {" not in str(caught.value)
+
+
+@pytest.mark.parametrize("uri", ["dbfs:/mnt/lake/orders", "dbfs:///mnt/lake/orders", "DBFS:/user/hive/warehouse/t"])
+@pytest.mark.parametrize("read", [lambda uri: SourceLog(uri).state(), lambda uri: TableLog(uri).snapshot()])
+def test_an_address_of_databricks_own_is_told_with_what_to_name_instead(
+    uri: str, read: Callable[[str], object]
+) -> None:
+    with pytest.raises(AddressOfDatabricks, match=f"^{uri} is an address that only") as caught:
+        read(uri)
+    assert "dbutils.fs.mounts()" in str(caught.value)
 
 
 def test_a_missing_file_passes_through() -> None:

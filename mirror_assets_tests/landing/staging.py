@@ -176,8 +176,9 @@ def cover(
     table_id: str = "t",
     schema: str = "{}",
     columns: tuple[Column, ...] = _ONE_COLUMN,
+    kind: SliceKind = SliceKind.SNAPSHOT,
 ) -> None:
-    """Say in the table's manifest that everything up to the version has landed, as a snapshot without parts."""
+    """Say in the table's manifest that everything up to the version has landed, as a slice without parts."""
     manifest = Manifest(
         incarnation="paper",
         life=1,
@@ -188,7 +189,7 @@ def cover(
         generation=1,
         attempt="paper",
         slice=str(SliceKey(1, 0, version)),
-        kind=SliceKind.SNAPSHOT,
+        kind=kind,
         covered=version,
         covered_commit_ms=None,
         first_number=1,

@@ -29,6 +29,7 @@ from mirror_assets_tests.landing.staging import cover
 
 TABLE = TableName("shop", "orders")
 FEED = {"delta.enableChangeDataFeed": "true"}
+COLUMNS = (Column(name="id", type="bigint"), Column(name="name", type="string"))
 _SCHEMA = schema_string(column("id"), column("name", "string"))
 
 
@@ -80,8 +81,7 @@ class Paper:
     def cover(self, version: int) -> None:
         """Say in the manifest that everything up to the version has landed."""
         state = self.work.log.state(version)
-        columns = (Column(name="id", type="bigint"), Column(name="name", type="string"))
-        cover(LocalStore(self.zone), TABLE, version, state.table_id, state.schema_string, columns)
+        cover(LocalStore(self.zone), TABLE, version, state.table_id, state.schema_string, COLUMNS)
 
 
 def _no_spark() -> NoReturn:

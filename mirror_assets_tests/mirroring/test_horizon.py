@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
+from mirror_assets.audit.lag import Lag
 from mirror_assets.audit.retention import Horizon, Then, retention_finding
 from mirror_assets.config import OnBreak
-from mirror_assets.delta.errors import LogGap
+from mirror_assets.delta.errors import LogGap, StartRefused
+from mirror_assets.landing.format import Chunk
 from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.mirroring.horizon import feed_horizon
+from mirror_assets.mirroring.lag import table_lag
+from mirror_assets.mirroring.planning import plan_table
 from mirror_assets.mirroring.uncovered import look
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.delta.handmade import commit_file
@@ -69,6 +74,51 @@ def test_nothing_waits_when_all_is_covered_and_before_the_first_load(paper: Pape
     assert not _horizon(paper).waits
     paper.cover(4)
     assert (_horizon(paper).version, _horizon(paper).seconds_left) == (5, None)
+
+
+@pytest.mark.parametrize("start", ["{version: 2}", "{timestamp: 1970-04-09}"])
+def test_a_mirror_without_a_snapshot_waits_for_its_start_before_it_has_begun(paper: Paper, start: str) -> None:
+    """Lag and retention tell of the same commit, by the same clock."""
+    begins = Paper(paper.root, f"start: {start}")
+    horizon, lag = _horizon(begins), table_lag(look(begins.work), _NOW)
+    assert (horizon.version, horizon.waits, horizon.seconds_left, horizon.then) == (2, True, 5 * _DAY, Then.REFUSED)
+    assert (lag.covered, lag.commits, lag.seconds) == (1, 3, 2 * _DAY)
+
+
+@pytest.mark.parametrize("start", ["latest", "{version: 5}", "{version: 9}", "{timestamp: 1970-05-01}"])
+def test_nothing_waits_for_a_start_that_is_not_there_yet(paper: Paper, start: str) -> None:
+    begins = Paper(paper.root, f"start: {start}")
+    assert not _horizon(begins).waits
+    assert table_lag(look(begins.work), _NOW) == Lag(4, 4, 0.0)
+
+
+def test_a_start_that_is_gone_is_told_as_plan_tells_it(paper: Paper) -> None:
+    begins = Paper(paper.root, "start: {version: 1}")
+    DeltaTable(paper.lake, version=3).create_checkpoint()
+    for version in range(3):
+        commit_file(paper.lake, version).unlink()
+    with pytest.raises(StartRefused):
+        plan_table(begins.work)
+    said = retention_finding(_horizon(begins), 1).message
+    assert "version 1 is gone from the log: the mirror can't begin with it, as `start` says" in said
+
+
+def test_lag_and_retention_date_commits_by_delta_s_own_clock(paper: Paper) -> None:
+    """What a writer says of a commit is as good as its clock: Delta goes by the file, or the in-commit timestamp."""
+    paper.cover(1)
+    os.utime(commit_file(paper.lake, 2), (_NOW - 1.5 * _DAY, _NOW - 1.5 * _DAY))
+    assert _horizon(paper).committed == _NOW - 1.5 * _DAY
+    assert table_lag(look(paper.work), _NOW).seconds == 1.5 * _DAY
+
+
+def test_a_table_that_is_being_loaded_reads_what_follows_its_snapshot(paper: Paper) -> None:
+    paper.cover(2)
+    uncovered = look(paper.work)
+    assert uncovered.manifest is not None
+    chunk = Chunk(number=1, of=2, first=0, end=1)
+    loading = replace(uncovered, manifest=uncovered.manifest.model_copy(update={"chunk": chunk, "covered": -1}))
+    assert feed_horizon(paper.work, loading, _NOW).version == 3
+    assert table_lag(loading, _NOW).commits == 5
 
 
 def test_whether_it_rebuilds_is_the_settings_word(paper: Paper) -> None:

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Field, Schema, write_deltalake
+from deltalake.schema import PrimitiveType
 
 from mirror_assets.config import ConfigInvalid
 from mirror_assets.config.load import parse_config
-from mirror_assets.delta.errors import RangeRefused, StartRefused
+from mirror_assets.delta.breaks import BreakKind
+from mirror_assets.delta.errors import ColumnUnfit, RangeRefused, StartRefused
 from mirror_assets.delta.ranges import EVERYTHING, Range, parse_range
+from mirror_assets.landing.format import SliceKind
 from mirror_assets.mirroring.planning import TablePlan, plan_key, plan_table
 from mirror_assets.mirroring.rebuild import may_rebuild
 from mirror_assets.mirroring.source import FeedOff
 from mirror_assets.mirroring.stage import slice_key
-from mirror_assets_tests.delta.handmade import column, commit_file, metadata_action, schema_string
-from mirror_assets_tests.mirroring.paper import FEED, Paper
+from mirror_assets.storage import LocalStore
+from mirror_assets_tests.delta.handmade import (
+    PROTOCOL,
+    column,
+    commit_file,
+    file_action,
+    metadata_action,
+    schema_string,
+)
+from mirror_assets_tests.landing.staging import cover
+from mirror_assets_tests.mirroring.paper import COLUMNS, FEED, TABLE, Paper
 
 _DAY = 86_400.0
 _SCHEMA = schema_string(column("id"), column("name", "string"))
@@ -164,6 +177,50 @@ def test_a_start_counts_with_a_range(tmp_path: Path) -> None:
         plan_table(paper.work, asked=_asked("3"))
 
 
+def test_a_start_before_the_table_was_replaced_ends_there(tmp_path: Path) -> None:
+    """By delta-rs: the replacement has another id, and nothing landed that it could be compared with."""
+    schema = Schema([Field("id", PrimitiveType("long")), Field("name", PrimitiveType("string"))])
+    for _ in range(2):
+        DeltaTable.create(tmp_path / "lake", schema, mode="overwrite", configuration=FEED)
+        write_deltalake(tmp_path / "lake", pa.table({"id": [1], "name": ["a"]}), mode="append")
+    plan = plan_table(Paper(tmp_path, "start: {version: 0}").work)
+    assert _keys(plan) == [(0, 1)]
+    assert plan.stop is not None
+    assert (plan.stop.kind, plan.stop.version) == (BreakKind.TABLE_REPLACED, 2)
+
+
+def _replaced(root: Path) -> Paper:
+    """Another table from version 2 on, and another one again with version 4."""
+    paper = Paper(root, "start: {version: 2}")
+    paper.create(_DAY)
+    paper.commit(1, 2 * _DAY)
+    paper.commit(2, 3 * _DAY, metadata_action(_SCHEMA, "table-2", **FEED))
+    paper.commit(3, 4 * _DAY)
+    paper.commit(4, 5 * _DAY, metadata_action(_SCHEMA, "table-3", **FEED))
+    return paper
+
+
+def test_a_start_at_a_replaced_table_lands_that_one_up_to_the_next(tmp_path: Path) -> None:
+    paper = _replaced(tmp_path)
+    plan = plan_table(paper.work)
+    assert _keys(plan) == [(0, 1), (2, 3)]
+    assert plan.stop is not None
+    assert plan.stop.version == 4
+    landed = paper.work.log.state(2)
+    cover(LocalStore(paper.zone), TABLE, 1, landed.table_id, landed.schema_string, COLUMNS, SliceKind.APPENDS)
+    assert _keys(plan_table(paper.work)) == [(2, 3)]
+
+
+def test_a_start_that_waits_in_a_table_that_was_made_anew_is_a_break(tmp_path: Path) -> None:
+    """Nothing has landed, but the commits behind it are another table's from the first on."""
+    paper = _replaced(tmp_path)
+    cover(LocalStore(paper.zone), TABLE, 1, "table-0", _SCHEMA, COLUMNS, SliceKind.CHANGES)
+    plan = plan_table(paper.work)
+    assert plan.slices == ()
+    assert plan.stop is not None
+    assert (plan.stop.kind, plan.stop.version) == (BreakKind.TABLE_REPLACED, 2)
+
+
 @pytest.mark.parametrize("start", ["latest", "{version: 3}", "{version: 0}"])
 def test_slices_are_planned_again_by_their_keys(tmp_path: Path, start: str) -> None:
     paper = _paper(tmp_path, f"start: {start}")
@@ -205,3 +262,28 @@ def test_a_tables_start_is_not_merged_with_the_defaults(own: str) -> None:
     alone = parse_config(text.replace(", start: {version: 7}", "").encode(), Path("/etc/mirror.yaml"), {})
     assert config.table("a").start == alone.table("a").start
     assert str(config.table("b").start) == "version 7"
+
+
+def test_a_feed_that_tells_of_changes_the_table_never_had_is_a_break(tmp_path: Path) -> None:
+    """Change files alone, by hand or by a writer's mistake: the mirror would not be its source any more."""
+    paper = _paper(tmp_path)
+    paper.cover(4)
+    cdc = file_action("cdc", "c.parquet", data=False)
+    paper.commit(5, 6 * _DAY, cdc, file_action("add", "5.parquet", data=False), operation="OPTIMIZE")
+    paper.commit(6, 7 * _DAY, cdc, operation="Manual Update")
+    plan = plan_table(paper.work)
+    assert _keys(plan) == [(5, 5)]
+    assert plan.stop is not None
+    assert (plan.stop.kind, plan.stop.version) == (BreakKind.FEED_CONTRADICTED, 6)
+    assert "version 6 (Manual Update) has change files, but adds and removes no file" in plan.stop.message
+    assert plan_table(Paper(tmp_path, "changes: append_only").work).stop is not None
+
+
+def test_a_column_that_can_not_land_is_told_with_its_table_and_may_be_left_out(tmp_path: Path) -> None:
+    schema = schema_string(column("id"), column("nothing", "void"))
+    paper = Paper(tmp_path, "start: {version: 0}")
+    paper.commit(0, _DAY, PROTOCOL, metadata_action(schema, **FEED))
+    with pytest.raises(ColumnUnfit, match=r"^shop\.orders: column `nothing` has type void.*`columns`"):
+        plan_table(paper.work)
+    paper.commit(1, 2 * _DAY)
+    assert _keys(plan_table(Paper(tmp_path, "columns: [id]\n    start: {version: 0}").work)) == [(0, 1)]

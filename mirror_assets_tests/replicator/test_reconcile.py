@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from delta.tables import DeltaTable as SparkTable
 from deltalake import DeltaTable, write_deltalake
@@ -169,6 +170,16 @@ def test_values_swapped_between_two_rows(lake: Lake) -> None:
     result = lake.reconcile()
     assert result.columns == ("v w",)
     assert {sample.key for sample in result.samples} == {("1",), ("2",)}
+
+
+def test_without_a_snapshot_the_mirrors_rows_are_found_by_all_their_values_null_or_not(lake: Lake) -> None:
+    """Every row but two has a NULL."""
+    rows = lake.mirror_rows()
+    lake.overwrite(rows.filter(pc.invert(pc.is_in(rows["k"], pa.array([1, 4], pa.int32())))))
+    result = lake.reconcile(keys=(), since=1)
+    assert (result.state, result.source_rows, result.mirror_rows) == (ReconcileState.EQUAL, _ROWS - 2, _ROWS - 2)
+    lake.change(7, "v w", "other")
+    assert lake.reconcile(keys=(), since=1).state is ReconcileState.DIFFERENT
 
 
 def test_without_keys_whole_rows_are_compared(lake: Lake) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from mirror_assets.direct_lake.questions.answer import Answer, Figure
@@ -11,6 +11,7 @@ from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit
 
 Partition = tuple[tuple[str, str | None], ...]
+"""A partition's values by the names of columns, in order of the names: writers have them in any order."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,13 @@ class Touched:
     partitions: tuple[Partition, ...]
     unknown: int
 
-    def answer(self, partitions: int) -> Answer:
-        """The row of the report, for a table with so many partitions."""
-        found = f"{self.operation} touches {len(self.partitions)} of {partitions} partitions"
+    def answer(self, live: Set[Partition]) -> Answer:
+        """The row of the report, for a table that has these partitions now."""
+        gone = len(set(self.partitions) - live)
+        found = f"{self.operation} touches {len(self.partitions) - gone} of {len(live)} partitions"
         figures: dict[str, Figure] = {"touched": len(self.partitions), "operation": self.operation}
+        if gone:
+            found += f", and {gone} that {'is' if gone == 1 else 'are'} gone now"
         if self.unknown:
             found += f", and {self.unknown} files whose partition the log tells no more"
         return Answer("partitions touched", f"version {self.version}", found, figures=figures)
@@ -38,10 +42,15 @@ def partitions_touched(log: TableLog, commits: Sequence[LoggedCommit]) -> tuple[
     return tuple(_touched(commit, known) for commit in commits)
 
 
+def partition_of(values: Mapping[str, str | None]) -> Partition:
+    """The partition with these values."""
+    return tuple(sorted(values.items()))
+
+
 def _touched(commit: LoggedCommit, known: Mapping[str, LiveFile]) -> Touched:
     removed = [known.get(tomb.path) for tomb in commit.removed]
     files = [*commit.added, *(file for file in removed if file is not None)]
-    partitions = {tuple(file.partition.items()): None for file in files}
+    partitions = {partition_of(file.partition): None for file in files}
     return Touched(
         version=commit.version,
         timestamp_ms=commit.timestamp_ms,

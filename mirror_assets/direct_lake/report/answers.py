@@ -13,7 +13,7 @@ from mirror_assets.direct_lake.questions.candidate import candidate
 from mirror_assets.direct_lake.questions.floats import float_columns
 from mirror_assets.direct_lake.questions.keeping import rows_kept
 from mirror_assets.direct_lake.questions.loading import loading
-from mirror_assets.direct_lake.questions.touched import partitions_touched
+from mirror_assets.direct_lake.questions.touched import partition_of, partitions_touched
 from mirror_assets.direct_lake.report.asked import Questions
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.values import LoggedCommit
@@ -39,7 +39,8 @@ def answers_of(
     yield from (column.answer() for column in float_columns(layout))
     if layout.partitions.columns:
         touched = partitions_touched(log, _newest_commits(log))
-        yield from (one.answer(len(layout.partitions.each)) for one in touched if one.partitions or one.unknown)
+        live = {partition_of(dict(one.values)) for one in layout.partitions.each}
+        yield from (one.answer(live) for one in touched if one.partitions or one.unknown)
 
 
 def _newest_commits(log: TableLog) -> tuple[LoggedCommit, ...]:

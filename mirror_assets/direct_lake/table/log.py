@@ -18,7 +18,7 @@ from mirror_assets.direct_lake.table.checkpoint import read_checkpoint
 from mirror_assets.direct_lake.table.hidden import is_hidden
 from mirror_assets.direct_lake.table.log_files import Checkpoint, LogFiles, Span, Step
 from mirror_assets.direct_lake.table.paths import TablePaths
-from mirror_assets.direct_lake.table.replay import Replay, with_logical_names
+from mirror_assets.direct_lake.table.replay import Replay, require_reconciled, with_logical_names
 from mirror_assets.direct_lake.table.values import LoggedCommit, Snapshot, StoredFile
 
 _LOG = "_delta_log"
@@ -32,8 +32,8 @@ _Made = TypeVar("_Made")
 class TableLog:
     """The log of one table, listed once: what is committed later is not seen. No file of it is read twice.
 
-    Raises SourceNotDelta, SourceUnreadable, SourceUnsupported (SettingError), SourceUnavailable (RetryError) and
-    LogGap (RebuildError).
+    Raises SourceNotDelta, SourceUnreadable, SourceUnsupported, CatalogManaged, AddressOfDatabricks (SettingError),
+    SourceUnavailable (RetryError) and LogGap (RebuildError).
     """
 
     def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
@@ -172,6 +172,8 @@ class TableLog:
             actions = parse_actions(file.read(), self._paths)
         if span.first == span.last:
             self._commits[span.first] = actions
+        else:
+            require_reconciled(actions)
         return actions
 
     def _each(self, make: Callable[[_Given], _Made], given: Sequence[_Given]) -> list[_Made]:

@@ -10,6 +10,7 @@ from mirror_assets.delta.actions import Metadata, Protocol
 from mirror_assets.delta.errors import SourceUnreadable
 from mirror_assets.delta.schema import parse_schema
 from mirror_assets.direct_lake.table.actions import Actions
+from mirror_assets.direct_lake.table.readable import require_readable
 from mirror_assets.direct_lake.table.values import LiveFile, Snapshot, Tombstone
 
 _Key = tuple[str, str]
@@ -48,9 +49,13 @@ class Replay:
         return self._metadata
 
     def snapshot(self, version: int, timestamp_ms: int) -> Snapshot:
-        """The state as a value. Raises SourceUnreadable when no metadata or protocol came."""
+        """The state as a value.
+
+        Raises SourceUnreadable when no metadata or protocol came, CatalogManaged and SourceUnsupported.
+        """
         if self._protocol is None:
             raise SourceUnreadable(self._uri, "its log has no protocol action")
+        require_readable(self._uri, self._protocol)
         return Snapshot(
             uri=self._uri,
             version=version,
@@ -60,6 +65,13 @@ class Replay:
             files=tuple(with_logical_names(_sorted(self._files), self.metadata)),
             tombstones=tuple(_sorted(self._tombstones)),
         )
+
+
+def require_reconciled(actions: Actions) -> None:
+    """Raises ValueError for compacted commits that have a file both added and removed: in which order, nobody knows."""
+    both = {_key(file) for file in actions.added} & {_key(file) for file in actions.removed}
+    if both:
+        raise ValueError(f"{min(both)[0]} is both added and removed")
 
 
 def with_logical_names(files: Iterable[LiveFile], metadata: Metadata) -> Iterator[LiveFile]:

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirror_assets.delta.errors import LogGap
+from mirror_assets.delta.errors import LogGap, SourceUnreadable
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.values import Snapshot
 from mirror_assets_tests.delta.handmade import commit_file
@@ -106,6 +106,15 @@ def test_compacted_commits_lead_on_but_not_into_them(table: Path, first: int, la
     with pytest.raises(LogGap) as caught:
         log.snapshot(first)
     assert caught.value.version == first
+
+
+def test_compacted_commits_that_were_only_put_together_are_refused(table: Path) -> None:
+    """A file that comes and goes within them is in there twice, and nothing says what came first."""
+    names = [commit_file(table, version) for version in (7, 6)]
+    both = table / "_delta_log" / f"{6:020d}.{7:020d}.compacted.json"
+    both.write_text("\n".join(name.read_text() for name in names))
+    with pytest.raises(SourceUnreadable, match=r"compacted\.json is not what Delta writes .*both added and removed"):
+        TableLog(str(table)).snapshot(7)
 
 
 def test_near_versions_are_reached_without_reading_a_checkpoint(table: Path) -> None:
