@@ -35,6 +35,15 @@ class Jvm:
         """The session as Scala has it."""
         return self.spark._jsparkSession  # noqa: SLF001 see above
 
+    def activate(self) -> None:
+        """Make the session the active one of the calling thread.
+
+        Delta's classes ask for the thread's active session: for settings (without one, id column mapping is refused),
+        and for the session that their data frames belong to. Spark's public methods set it while they run; whoever
+        calls Delta's classes has to do it. py4j has a JVM thread for each Python thread, and a new one has none.
+        """
+        self.root.org.apache.spark.sql.classic.SparkSession.setActiveSession(self.session)
+
     @property
     def none(self) -> JavaObject:
         """Scala's None."""

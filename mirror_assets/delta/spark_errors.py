@@ -10,6 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
+from mirror_assets.redaction import redacted_error
 
 _MISSING_FILE = re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST|PATH_NOT_FOUND|FileNotFoundException")
 _NO_FEED = "DELTA_MISSING_CHANGE_DATA"
@@ -123,6 +124,31 @@ class SparkFailed(StopError):
         super().__init__(f"Spark failed at {folder}: {why}.", "read Spark's own messages, then run again.")
 
 
+class SparkNotStarted(SettingError):
+    """Spark did not start, or refused a setting."""
+
+    code = ErrorCode.SESSION_UNFIT
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"Spark did not start: {why}.",
+            "mend what it names, in `spark.settings` or where Spark runs, then run again.",
+        )
+
+
+class PackageRefused(SettingError):
+    """`spark.jars.packages` names a Delta that is not the installed delta-spark's."""
+
+    code = ErrorCode.CONFIG_INVALID
+
+    def __init__(self, wanted: str, installed: str) -> None:
+        self.wanted, self.installed = wanted, installed
+        super().__init__(
+            f"spark.settings: spark.jars.packages names {wanted}; the installed delta-spark needs {installed}.",
+            "leave it out, as Delta's JARs are there without it; for another Delta install another delta-spark.",
+        )
+
+
 def spark_error(error: Exception, folder: str) -> MirrorError:
     """The error of ours that says what a Spark exception means; py4j gives only text for failures in tasks."""
     text = str(error)
@@ -145,4 +171,5 @@ def spark_errors(place: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        raise spark_error(error, place) from error
+        told = redacted_error(error)
+        raise spark_error(told, place) from told

@@ -10,7 +10,7 @@ import pytest
 
 from mirror_assets.cli import main
 from mirror_assets.config import Staging, load_config
-from mirror_assets.mirroring.zone import session_settings
+from mirror_assets.mirroring.zone import SparkSettings
 from mirror_assets.resources.catalog import resources
 from mirror_assets.storage.onelake.clients import shared_clients
 from mirror_assets_tests.lab import Lab
@@ -74,7 +74,7 @@ def test_no_setting_of_spark_or_dagster_holds_a_secret(zone: OneLakeLab) -> None
     zone.lab.config_file.write_text(zone.lab.config_file.read_text().replace("staging: upload", "staging: direct"))
     config = load_config(zone.lab.config_file)
     secret = zone.server.principal.secret
-    settings = session_settings(config)
+    settings = SparkSettings.of(config).filled()
     assert "${env.AZURE_CLIENT_SECRET}" in settings.values()
     dumped = [str(settings), config.model_dump_json(), repr(config), *map(repr, resources(config).values())]
     assert [text for text in dumped if secret in text] == []
