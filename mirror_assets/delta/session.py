@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
@@ -78,6 +79,8 @@ def open_session(
     process: it is shared. Raises SparkNotStarted.
     """
     hidden = secrets or {}
+    # At DEBUG py4j logs each call with its arguments, settings among them.
+    logging.getLogger("py4j").setLevel(logging.INFO)
     try:
         with _STARTING:
             shared = _running() or _started(settings)
