@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import dagster as dg
-from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
 
 from mirror_assets.assets.items import MetadataItem
@@ -16,6 +15,7 @@ from mirror_assets.history.record import Kept
 from mirror_assets.history.work import HistoryWork
 from mirror_assets.resources.catalog import history_work
 from mirror_assets.resources.sources import SourceTables
+from mirror_assets.resources.spark import SparkSessions
 
 
 class KeepHistory(dg.Config):
@@ -37,9 +37,9 @@ def history_asset(settings: Config, table: TableSettings) -> dg.AssetsDefinition
         description="Every row of the source's change data feed, with its commit, in an append-only Delta table.",
     )
     def history(
-        context: dg.AssetExecutionContext, config: KeepHistory, sources: SourceTables, spark: LazyPySparkResource
+        context: dg.AssetExecutionContext, config: KeepHistory, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
-        work = history_work(settings, table, sources, lambda: spark.spark_session)
+        work = history_work(settings, table, sources, spark)
         kept: list[Kept] = []
         try:
             for slice_ in keep_history(work, context.log.info, config.skip_to):

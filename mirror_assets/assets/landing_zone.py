@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
-from dagster_pyspark import LazyPySparkResource
 
 from mirror_assets.assets.metadata import landed_metadata
 from mirror_assets.assets.names import Kind, asset_key, group_name, pool_name, slices_of
@@ -15,6 +14,7 @@ from mirror_assets.mirroring.work import TableWork
 from mirror_assets.resources.catalog import table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
+from mirror_assets.resources.spark import SparkSessions
 
 
 def landing_zone_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
@@ -32,7 +32,7 @@ def landing_zone_asset(config: Config, table: TableSettings) -> dg.AssetsDefinit
         description="Landing files of the table, numbered without a gap, each change exactly once and in order.",
     )
     def landing_zone_folder(
-        context: dg.AssetExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: LazyPySparkResource
+        context: dg.AssetExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
         work = table_work(config, table, landing_zone, sources, spark)

@@ -5,7 +5,6 @@ from typing import TypeAlias
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # only for types
-from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
 
 from mirror_assets.assets.mirror import mirror_observation
@@ -25,6 +24,7 @@ from mirror_assets.monitoring import MonitoredTable
 from mirror_assets.resources.catalog import mirror_of, table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
+from mirror_assets.resources.spark import SparkSessions
 
 MIRROR_ALL = "mirror_all"
 REPLICATE = "replicate"
@@ -101,7 +101,7 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
         config: MirrorTables,
         landing_zone: LandingZone,
         sources: SourceTables,
-        spark: LazyPySparkResource,
+        spark: SparkSessions,
     ) -> list[TableReport]:
         chosen = [settings.table(name) for name in config.tables] if config.tables else settings.all_tables()
         asked = parse_range(config.first, config.last, clip=config.clip)
@@ -146,7 +146,7 @@ def _rebuild_job(settings: Config) -> Job:
         config: RebuildTable,
         landing_zone: LandingZone,
         sources: SourceTables,
-        spark: LazyPySparkResource,
+        spark: SparkSessions,
     ) -> RebuildReport:
         try:
             table = settings.table(config.table)

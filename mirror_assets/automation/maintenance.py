@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 
 import dagster as dg
-from dagster_pyspark import LazyPySparkResource
 
 from mirror_assets.assets.items import MetadataItem
 from mirror_assets.assets.names import Kind, asset_key
@@ -19,6 +18,7 @@ from mirror_assets.mirroring.work import TableWork
 from mirror_assets.resources.catalog import table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
+from mirror_assets.resources.spark import SparkSessions
 
 MAINTENANCE = "maintenance"
 MAINTENANCE_OP = "maintain_tables"
@@ -33,7 +33,7 @@ def maintenance_jobs(settings: Config) -> list[dg.JobDefinition]:
 def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.JobDefinition:
     @dg.op(name=MAINTENANCE_OP, description="Mirror what waits, put files together, delete old ones, table by table.")
     def maintain_op(
-        context: dg.OpExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: LazyPySparkResource
+        context: dg.OpExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> list[MaintenanceReport]:
         def one(table: TableSettings) -> MaintenanceReport:
             work = table_work(settings, table, landing_zone, sources, spark)
@@ -62,7 +62,7 @@ def _publisher(
     work: TableWork,
     zone: LandingZone,
     sources: SourceTables,
-    spark: LazyPySparkResource,
+    spark: SparkSessions,
 ) -> _Publish:
     """What mirrors the commits that wait; nothing of a table that was never mirrored: it begins with a snapshot."""
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import dagster as dg
-from dagster_pyspark import LazyPySparkResource
 
 from mirror_assets.automation.events import SliceEvents
 from mirror_assets.automation.report import TableReport
@@ -20,6 +19,7 @@ from mirror_assets.mirroring.run import mirror_table
 from mirror_assets.resources.catalog import mirror_of, table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
+from mirror_assets.resources.spark import SparkSessions
 
 _TABLES_AT_ONCE = 4
 
@@ -30,7 +30,7 @@ def mirror_tables(
     tables: Sequence[TableSettings],
     zone: LandingZone,
     sources: SourceTables,
-    spark: LazyPySparkResource,
+    spark: SparkSessions,
     asked: Range = EVERYTHING,
 ) -> list[TableReport]:
     """A report of every table, in order; errors are in the reports."""

@@ -1,7 +1,6 @@
 """The check on the mirror: equal to the source at the covered version."""
 
 import dagster as dg
-from dagster_pyspark import LazyPySparkResource
 
 from mirror_assets.assets.names import Kind, asset_key
 from mirror_assets.audit.reconciled import reconciled_finding
@@ -12,6 +11,7 @@ from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets.resources.catalog import mirror_of, table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
+from mirror_assets.resources.spark import SparkSessions
 
 _WAITING = (ReconcileState.PENDING, ReconcileState.MISSING, ReconcileState.LOADING)
 
@@ -21,7 +21,7 @@ def mirror_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
     mirror = asset_key(Kind.MIRROR, table.name)
 
     @dg.asset_check(asset=mirror, name="reconciled", blocking=True, description="The mirror equals the source.")
-    def reconciled(landing_zone: LandingZone, sources: SourceTables, spark: LazyPySparkResource) -> dg.AssetCheckResult:
+    def reconciled(landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions) -> dg.AssetCheckResult:
         with checking():
             work = table_work(config, table, landing_zone, sources, spark)
             result = reconcile_table(work, mirror_of(config, landing_zone))

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import dagster as dg
-from dagster_pyspark import LazyPySparkResource
 
 from mirror_assets.assets.names import RANGE_START, Kind, asset_key
 from mirror_assets.assets.slices import mark_failed
@@ -18,6 +17,7 @@ from mirror_assets.mirroring.work import TableWork
 from mirror_assets.resources.catalog import table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
+from mirror_assets.resources.spark import SparkSessions
 
 _PARTITION = "dagster/partition"
 
@@ -44,7 +44,7 @@ def staged_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinit
         context: dg.AssetCheckExecutionContext,
         landing_zone: LandingZone,
         sources: SourceTables,
-        spark: LazyPySparkResource,
+        spark: SparkSessions,
     ) -> Iterator[dg.AssetCheckResult]:
         with checking():
             work = table_work(config, table, landing_zone, sources, spark)

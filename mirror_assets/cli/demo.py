@@ -16,11 +16,10 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.jobs import execute, failures
 from mirror_assets.cli.output import note, show_json, show_records
 from mirror_assets.config import Config, load_config
-from mirror_assets.delta.session import open_session
 from mirror_assets.demo.config import write_config
 from mirror_assets.demo.lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
-from mirror_assets.mirroring.zone import open_zone, session_settings
+from mirror_assets.mirroring.zone import open_spark, open_zone
 
 _EQUAL = "equal to source"
 
@@ -69,7 +68,7 @@ def _said(line: CheckLine) -> str:
 
 def _mirror_as_it_happens(config: Config, root: Path, months: range) -> list[list[TableReport]]:
     """What was mirrored after the first loads, and after all that happened then."""
-    spark = open_session(session_settings(config))
+    spark = open_spark(config)
     note(f"First loads of flights, planes, weather, airports and airlines into {root / 'lake'}")
     begin_lake(spark, root, note, months)
     _clear(config)

@@ -15,10 +15,9 @@ from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.points import VersionPoint
 from mirror_assets.delta.ranges import Range, resolve
 from mirror_assets.delta.reader import feed_rows
-from mirror_assets.delta.session import open_session
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.mirroring.source import FeedOff
-from mirror_assets.mirroring.zone import session_settings
+from mirror_assets.mirroring.zone import open_spark
 
 _BREAK = "give a range on one side of it."
 
@@ -32,7 +31,7 @@ def feed(path: Path | None, name: str, asked: Range, limit: int, *, as_json: boo
     if any(commit.changes_data for commit in commits):
         vectors = tuple(commit.version for commit in commits if commit.deletion_vectors)
         with spark_errors(table.source):
-            spark, (first, last) = open_session(session_settings(config)), (commits[0].version, commits[-1].version)
+            spark, (first, last) = open_spark(config), (commits[0].version, commits[-1].version)
             rows = feed_rows(spark, table.source, first, last, vectors, limit + 1)
     _show(rows[:limit], as_json=as_json)
     if len(rows) > limit:

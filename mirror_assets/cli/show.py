@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
-
-from pyspark.sql import SparkSession
 
 from mirror_assets.audit.reconciled import shown
 from mirror_assets.cli.exit import Exit, exit_code_of
@@ -16,7 +15,6 @@ from mirror_assets.config import Config, TableSettings, load_config
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.ranges import EVERYTHING, Range
-from mirror_assets.delta.session import open_session
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.landing.names import TableName
@@ -30,7 +28,7 @@ from mirror_assets.mirroring.planning import plan_table
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.uncovered import look
 from mirror_assets.mirroring.work import TableWork
-from mirror_assets.mirroring.zone import open_exchange, open_zone, session_settings
+from mirror_assets.mirroring.zone import open_exchange, open_spark, open_zone
 from mirror_assets.monitoring import Mirror, MonitoredTable
 from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
 from mirror_assets.storage import Store
@@ -225,12 +223,11 @@ def _told(errors: Sequence[MirrorError]) -> Exit:
 def _works(config: Config, tables: Sequence[str]) -> list[TableWork]:
     store, exchange = open_zone(config.landing_zone), open_exchange(config.landing_zone)
 
-    def spark() -> SparkSession:
-        return open_session(session_settings(config))
+    def work(table: TableSettings) -> TableWork:
+        spark = cache(partial(open_spark, config, str(table.name)))
+        return TableWork(config, table, SourceLog(table.source), store, spark, exchange)
 
-    return [
-        TableWork(config, table, SourceLog(table.source), store, spark, exchange) for table in _tables(config, tables)
-    ]
+    return [work(table) for table in _tables(config, tables)]
 
 
 def _tables(config: Config, names: Sequence[str]) -> Sequence[TableSettings]:

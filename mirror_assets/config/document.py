@@ -13,6 +13,20 @@ Value: TypeAlias = bool | int | float | str | list["Value"] | dict[str, "Value"]
 Steps: TypeAlias = tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Written:
+    """A text with references as it is written, and as the environment filled it."""
+
+    text: str
+    filled: str
+
+    def shown_in(self, message: str) -> str:
+        """The message with what is written in place of what the environment says, which may be a secret."""
+        for value in (self.filled, repr(self.filled)[1:-1]):
+            message = message.replace(value, self.text) if value else message
+        return message
+
+
 @dataclass
 class Document:
     """The file's values, the line of each, and what is wrong with the YAML itself."""
@@ -20,11 +34,14 @@ class Document:
     value: Value = None
     lines: dict[Steps, int] = field(default_factory=dict)
     from_environment: set[Steps] = field(default_factory=set)
+    written: dict[Steps, Written] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     def report(self, steps: Steps, message: str, line: int | None = None) -> None:
         """Add a mistake, at `line` or at the line of the setting; a setting's first mistake is enough."""
         path = ".".join(steps)
+        if steps in self.written:
+            message = self.written[steps].shown_in(message)
         if line is not None or all(problem.path != path for problem in self.problems):
             self.problems.append(Problem(path, message, line or self.line_of(steps)))
 

@@ -57,7 +57,10 @@ def _validated(document: Document, origin: Origin) -> Config | None:
         config = Config.model_validate(document.value, context=origin)
     except pydantic.ValidationError as error:
         for detail in error.errors(include_url=False):
-            document.report(steps_of(detail), message_of(detail, Config))
+            steps = steps_of(detail)
+            if steps in document.written:
+                detail["input"] = document.written[steps].text
+            document.report(steps, message_of(detail, Config))
     apply_rules(document, origin)
     if config is not None and config.mirror.fabric is not None:
         misplaced = config.mirror.fabric.misplaced(config.landing_zone.onelake)

@@ -185,11 +185,9 @@ class TableSettings(TableConfig):
 
 
 class SparkConfig(Part):
-    """Additions to the Spark session."""
+    """Additions to the Spark session. They keep `${NAME}` as it is written: it is filled in when a session opens."""
 
-    settings: dict[SparkName, SparkValue] = Field(
-        default_factory=dict, description="Spark settings by name.", repr=False
-    )
+    settings: dict[SparkName, SparkValue] = Field(default_factory=dict, description="Spark settings by name.")
 
 
 class Config(Part):

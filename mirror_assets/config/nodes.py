@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 import yaml
 
-from mirror_assets.config.document import Document, Steps, Value
+from mirror_assets.config.document import Document, Steps, Value, Written
 from mirror_assets.config.variables import fill
 
 _TAG = "tag:yaml.org,2002:"
 _TYPED = {f"{_TAG}{name}" for name in ("null", "bool", "int", "float")}
 # A date is a text to us: no setting is a date, and text is what its message should speak of.
+_FILLED_LATER = ("spark", "settings")
 _TEXT = {f"{_TAG}{name}" for name in ("str", "timestamp", "value", "merge")}
 
 
@@ -107,9 +108,16 @@ class _Reader:
         if node.tag not in _TEXT:
             self.document.report(steps, f"the tag {node.tag.replace(_TAG, '!!')} can't be used here")
             return None
-        filled = fill(str(node.value), self._environment)
+        text = str(node.value)
+        filled = fill(text, self._environment)
         for problem in filled.problems:
             self.document.report(steps, problem)
         if filled.from_environment:
             self.document.from_environment.add(steps)
-        return None if filled.problems else filled.text
+        if filled.problems:
+            return None
+        if steps[:-1] == _FILLED_LATER:
+            return text
+        if filled.text != text:
+            self.document.written[steps] = Written(text, filled.text)
+        return filled.text

@@ -35,6 +35,18 @@ class Jvm:
         """The session as Scala has it."""
         return self.spark._jsparkSession  # noqa: SLF001 see above
 
+    def activate(self) -> None:
+        """Make the session the active one of the calling thread, with the settings that Delta's reader needs.
+
+        Delta's classes ask the thread's active session for settings, and make data frames that belong to it; where
+        there is none, or where it lacks a setting, they refuse id column mapping. Spark's public methods make a session
+        active while they run; whoever calls Delta's classes has to do it. py4j has a JVM thread for each Python thread,
+        and a new one has none. Delta sets what it needs (to read Parquet by field ids) when a session's analyzer is
+        made, which otherwise happens at the first query.
+        """
+        self.session.sessionState().analyzer()
+        self.root.org.apache.spark.sql.classic.SparkSession.setActiveSession(self.session)
+
     @property
     def none(self) -> JavaObject:
         """Scala's None."""

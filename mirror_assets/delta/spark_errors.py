@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from mirror_assets.delta.losses import FeedRefused, FileUnfound, HistoryRefused, SparkFailed, SparkInterrupted
 from mirror_assets.delta.spark_facts import SparkFacts, spark_facts
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
+from mirror_assets.redaction import redacted_error
 
 _NO_FEED = "DELTA_MISSING_CHANGE_DATA"
 _EXPIRED = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
@@ -112,6 +113,31 @@ class SessionUnfit(SettingError):
         )
 
 
+class SparkNotStarted(SettingError):
+    """Spark did not start, or refused a setting."""
+
+    code = ErrorCode.SESSION_UNFIT
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"Spark did not start: {why}.",
+            "mend what it names, in `spark.settings` or where Spark runs, then run again.",
+        )
+
+
+class PackageRefused(SettingError):
+    """`spark.jars.packages` names a Delta that is not the installed delta-spark's."""
+
+    code = ErrorCode.CONFIG_INVALID
+
+    def __init__(self, wanted: str, installed: str) -> None:
+        self.wanted, self.installed = wanted, installed
+        super().__init__(
+            f"spark.settings: spark.jars.packages names {wanted}; the installed delta-spark needs {installed}.",
+            "leave it out, as Delta's JARs are there without it; for another Delta install another delta-spark.",
+        )
+
+
 def spark_error(error: Exception, place: str) -> MirrorError:
     """The error of ours for what Spark raises; `place` names what it was at: a table, and what of it."""
     return _meaning(spark_facts(error), place)
@@ -138,4 +164,5 @@ def spark_errors(place: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        raise spark_error(error, place) from error
+        told = redacted_error(error)
+        raise spark_error(told, place) from told

@@ -52,8 +52,12 @@ class TableVersion:
 
     @classmethod
     def opened(cls, spark: SparkSession, uri: str, at: int) -> TableVersion:
-        """The version `at` of the table. Raises what Spark raises when it can't be put together any more."""
+        """The version `at` of the table, whose session becomes the calling thread's active one.
+
+        Raises what Spark raises when the version can't be put together any more.
+        """
         jvm = Jvm(spark)
+        jvm.activate()
         log = jvm.delta.DeltaLog.forTable(jvm.session, uri)
         return cls(jvm, log, log.getSnapshotAt(at, jvm.none, jvm.none, jvm.none, False))  # noqa: FBT003 py4j knows no keywords
 

@@ -7,6 +7,7 @@ from mirror_assets.delta.plan import Break, BreakKind
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
 from mirror_assets.landing.format import Loading
 from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.redaction import redacted
 
 
 class MirrorSlow(RetryError):
@@ -139,7 +140,7 @@ class Unexpected(StopError):
 
     def __init__(self, table: str, error: Exception) -> None:
         self.table = table
-        first_line = str(error).strip().partition("\n")[0][:400]
+        first_line = redacted(str(error)).strip().partition("\n")[0][:400]
         super().__init__(
             f"{table}: unexpected {type(error).__name__}: {first_line}.",
             "run again; if it stays, report it with Spark's messages. Nothing of the slice was published by halves.",

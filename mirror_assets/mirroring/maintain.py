@@ -141,7 +141,7 @@ def _execute(work: TableWork, statement: str, table: str) -> None:
 
 @contextmanager
 def _settings(session: SparkSession, statements: Sequence[str]) -> Iterator[None]:
-    """The session as the plan wants it, for a while: mirroring shares it. A new one would lose what it was given."""
+    """The table's session as the plan wants it, for a while: the table is mirrored in it, too."""
     names = [statement.removeprefix("SET ").partition(" = ")[0] for statement in statements]
     known = {name: session.conf.get(name, None) for name in names}
     try:

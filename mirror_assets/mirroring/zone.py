@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
 from mirror_assets.config import Config, LandingZoneConfig, Staging
-from mirror_assets.delta.session import spark_settings
+from mirror_assets.config.variables import fill_settings, has_reference
+from mirror_assets.delta.session import HADOOP, open_session, spark_settings
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.credentials import CredentialKind, credential_of
 from mirror_assets.storage.errors import RootUnusable
@@ -44,13 +51,44 @@ def open_exchange(config: LandingZoneConfig) -> LocalStore | None:
     return LocalStore(config.onelake.staging_path)
 
 
-def session_settings(config: Config) -> dict[str, str]:
-    """Settings of the configuration's Spark session, which reaches OneLake only where it has to."""
-    reach = _reach(config)
-    return spark_settings(reach | config.spark.settings, [HADOOP_AZURE] if reach else ())
+@dataclass(frozen=True)
+class SparkSettings:
+    """What a session is to have beside our own settings: how it reaches OneLake, and what mirror.yaml writes.
+
+    `written` refers to the environment, which is asked when a session opens.
+    """
+
+    reach: Mapping[str, str]
+    written: Mapping[str, str]
+
+    @classmethod
+    def of(cls, config: Config) -> SparkSettings:
+        """The configuration's; its sessions reach OneLake only where they have to."""
+        return cls(spark_reach(config), config.spark.settings)
+
+    @property
+    def secret_names(self) -> frozenset[str]:
+        """Settings that only a session gets, for which its own suffice; all others stand in the JVM's command line."""
+        return frozenset(n for n, text in self.written.items() if n.startswith(HADOOP) and has_reference(text))
+
+    def filled(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """All settings, as the environment fills them. Raises VariableUnset and PackageRefused."""
+        written = fill_settings(self.written, environment)
+        return spark_settings({**self.reach, **written}, [HADOOP_AZURE] if self.reach else ())
+
+    def open(self, owner: str | None = None) -> SparkSession:
+        """The owner's session, or a new one. Raises VariableUnset, PackageRefused and SparkNotStarted."""
+        filled, secret = self.filled(), self.secret_names
+        known = {name: value for name, value in filled.items() if name not in secret}
+        return open_session(known, {name: filled[name] for name in secret}, owner)
 
 
-def _reach(config: Config) -> dict[str, str]:
+def open_spark(config: Config, owner: str | None = None) -> SparkSession:
+    """The owner's session, or a new one. Raises VariableUnset, PackageRefused and SparkNotStarted."""
+    return SparkSettings.of(config).open(owner)
+
+
+def spark_reach(config: Config) -> dict[str, str]:
     """How Spark reaches the landing zone, for `staging: direct`, or the mirrored tables beside it, to compare them."""
     zone, fabric = config.landing_zone.onelake, config.mirror.fabric
     if zone is not None and zone.staging is Staging.DIRECT:

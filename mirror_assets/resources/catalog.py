@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, partial
 from typing import NoReturn
 
 from dagster import ConfigurableResource, ResourceDefinition, mem_io_manager
-from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
 from mirror_assets.config import Config, History, TableSettings
@@ -19,10 +19,10 @@ from mirror_assets.mirroring.work import TableWork
 from mirror_assets.monitoring import Mirror
 from mirror_assets.resources.landing_zone import LandingZone, OneLake
 from mirror_assets.resources.sources import SourceTables
-from mirror_assets.resources.spark import spark_resource
+from mirror_assets.resources.spark import SparkSessions, spark_resource
 
 
-def resources(config: Config) -> dict[str, ConfigurableResource[None] | LazyPySparkResource | ResourceDefinition]:
+def resources(config: Config) -> dict[str, ConfigurableResource[None] | SparkSessions | ResourceDefinition]:
     """The resources by the names that assets and checks ask for.
 
     What steps hand on stays in memory: Dagster's default would pickle it into storage and unpickle it from there.
@@ -40,11 +40,11 @@ def resources(config: Config) -> dict[str, ConfigurableResource[None] | LazyPySp
 
 
 def table_work(
-    config: Config, table: TableSettings, zone: LandingZone, sources: SourceTables, spark: LazyPySparkResource
+    config: Config, table: TableSettings, zone: LandingZone, sources: SourceTables, spark: SparkSessions
 ) -> TableWork:
-    """The table's work on this landing zone; the session starts at the first call that needs it."""
+    """The table's work on this landing zone, with the table's own session, which opens when it is needed."""
     log, store = sources.log(table.name), zone.store()
-    return TableWork(config, table, log, store, lambda: spark.spark_session, zone.exchange())
+    return TableWork(config, table, log, store, cache(partial(spark.open, str(table.name))), zone.exchange())
 
 
 def planning_work(config: Config, table: TableSettings, zone: LandingZone, sources: SourceTables) -> TableWork:
@@ -52,20 +52,24 @@ def planning_work(config: Config, table: TableSettings, zone: LandingZone, sourc
     return TableWork(config, table, sources.log(table.name), zone.store(), _no_spark, zone.exchange())
 
 
-def history_work(
+def history_work(config: Config, table: TableSettings, sources: SourceTables, spark: SparkSessions) -> HistoryWork:
+    """What keeping the table's history needs, with a session of its own that opens when needed; no landing zone."""
+    return _history_work(config, table, sources, cache(partial(spark.open, f"history of {table.name}")))
+
+
+def planning_history(config: Config, table: TableSettings, sources: SourceTables) -> HistoryWork:
+    """The same for what only looks at the logs; it never starts Spark."""
+    return _history_work(config, table, sources, _no_spark)
+
+
+def _history_work(
     config: Config, table: TableSettings, sources: SourceTables, spark: Callable[[], SparkSession]
 ) -> HistoryWork:
-    """What keeping the table's history needs, and no landing zone."""
     name = table.name
     folder = config.history.path / "_checkpoints" / name.folder
     checkpoints = Checkpoints(folder) if table.history is History.STREAM else None
     history = HistoryLog(str(name), config.history_folder(name))
     return HistoryWork(str(name), sources.log(name), history, limits_of(table), spark, checkpoints)
-
-
-def planning_history(config: Config, table: TableSettings, sources: SourceTables) -> HistoryWork:
-    """The same for what only looks at the logs; it never starts Spark."""
-    return history_work(config, table, sources, _no_spark)
 
 
 def mirror_of(config: Config, zone: LandingZone) -> Mirror:

@@ -14,17 +14,20 @@ from mirror_assets.automation.maintenance import MAINTENANCE, MAINTENANCE_OP
 from mirror_assets.automation.report import MaintenanceReport
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
+from mirror_assets.delta.session import open_session
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.errors import ErrorCode
-from mirror_assets_tests.direct_lake.guard.vacuums import small_tables
+from mirror_assets_tests.direct_lake.guard.vacuums import FOR_SMALL_TABLES
 from mirror_assets_tests.lab import TABLE, Lab
 
 
 def _maintained(lab: Lab, settings: str) -> tuple[MaintenanceReport, list[dg.AssetObservation]]:
     """The table's report, and what was observed of its source by maintenance, oldest first."""
     lab.configure(table=settings)
+    written = ", ".join(f'{name}: "{value}"' for name, value in FOR_SMALL_TABLES.items())
+    lab.config_file.write_text(f"{lab.config_file.read_text()}spark: {{settings: {{{written}}}}}\n")
     job = build_definitions(lab.config).resolve_job_def(MAINTENANCE)
-    with dg.DagsterInstance.ephemeral() as instance, small_tables(lab.spark):
+    with dg.DagsterInstance.ephemeral() as instance:
         result = job.execute_in_process(instance=instance, raise_on_error=False)
         seen = instance.fetch_observations(asset_key(Kind.SOURCE, TABLE), limit=20, ascending=True).records
     (report,) = result.output_for_node(MAINTENANCE_OP)
@@ -159,4 +162,5 @@ def test_files_that_were_just_rewritten_stay_for_models_to_be_framed_anew(lab: L
     assert report.error is None
     assert report.statements == (f"OPTIMIZE delta.`{lab.uri}`",)
     assert all((Path(lab.uri) / path).exists() for path in before)
-    assert lab.spark.conf.get("spark.databricks.delta.optimize.maxFileSize", None) is None, "the session is as it was"
+    session = open_session({}, owner=str(TABLE))
+    assert session.conf.get("spark.databricks.delta.optimize.maxFileSize", None) is None, "the session is as it was"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mirror_assets.config import Config, ConfigInvalid, ConfigMissing, config_file, load_config
 from mirror_assets.config.load import parse_config
 from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.mirroring.zone import SparkSettings
 
 MINIMAL = """\
 landing_zone:
@@ -66,8 +67,9 @@ def test_variables_reach_every_kind_of_setting() -> None:
 
 def test_a_secret_from_the_environment_is_taken_and_not_shown() -> None:
     config = parsed(MINIMAL + 'spark: {settings: {spark.account.key.x: "${KEY}"}}\n', KEY="hush")
-    assert config.spark.settings["spark.account.key.x"] == "hush"
-    assert "hush" not in repr(config)
+    assert config.spark.settings["spark.account.key.x"] == "${KEY}"
+    assert SparkSettings.of(config).filled({"KEY": "hush"})["spark.account.key.x"] == "hush"
+    assert "hush" not in repr(config) + config.model_dump_json()
 
 
 def test_anchors_share_settings() -> None:

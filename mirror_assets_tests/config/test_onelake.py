@@ -8,7 +8,7 @@ import pytest
 
 from mirror_assets.config import Config, ConfigInvalid, OneLakeConfig, Staging
 from mirror_assets.config.load import parse_config
-from mirror_assets.mirroring.zone import open_exchange, open_zone, session_settings
+from mirror_assets.mirroring.zone import SparkSettings, open_exchange, open_zone
 from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets.storage.errors import ApiVersionRefused, CredentialIncomplete
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
@@ -80,8 +80,8 @@ def test_a_landing_zone_is_in_one_place() -> None:
 
 def test_spark_reaches_it_only_where_it_writes_there() -> None:
     direct, upload = parsed(f"{GUIDS}, staging: direct, credential: client_secret"), parsed(GUIDS)
-    assert HADOOP_AZURE in session_settings(direct)["spark.jars.packages"]
-    assert [name for name in session_settings(upload) if "azure" in name] == []
+    assert HADOOP_AZURE in SparkSettings.of(direct).filled()["spark.jars.packages"]
+    assert [name for name in SparkSettings.of(upload).filled() if "azure" in name] == []
     assert open_exchange(direct.landing_zone) is None
     exchange = open_exchange(upload.landing_zone)
     assert exchange is not None

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import sqlite3
+import zlib
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+import dagster as dg
 import pytest
+from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.workspace.load_target import ModuleTarget
+from dagster_graphql.cli import execute_query
 
 from mirror_assets.cli import main
-from mirror_assets.config import Staging, load_config
-from mirror_assets.mirroring.zone import session_settings
+from mirror_assets.config import ConfigInvalid, Staging, load_config
+from mirror_assets.delta.jvm import Jvm
+from mirror_assets.mirroring.zone import SparkSettings, open_spark
 from mirror_assets.resources.catalog import resources
 from mirror_assets.storage.onelake.clients import shared_clients
-from mirror_assets_tests.lab import Lab
+from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.onelake import LoopbackOneLake
 from mirror_assets_tests.onelake.lab import OneLakeLab
 
+_PARTITIONS = "spark.sql.shuffle.partitions"
 PLANTED = "planted-secret-that-is-wrong-0123456789"
 
 
@@ -36,6 +46,38 @@ def zone(lab: Lab, onelake: LoopbackOneLake, monkeypatch: pytest.MonkeyPatch) ->
     for name, value in onelake.environment().items():
         monkeypatch.setenv(name, value)
     return OneLakeLab.on(lab, onelake, Staging.UPLOAD)
+
+
+@pytest.fixture
+def planted(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """The lab's table, with settings of Spark from the environment."""
+    monkeypatch.setenv("PLANTED", PLANTED)
+    monkeypatch.setenv("PARTITIONS", "2")
+    settings = {"spark.hadoop.fs.lake.account.key": "${PLANTED}", "spark.mine": "x-${PLANTED}-x"}
+    written = ", ".join(f'{name}: "{value}"' for name, value in settings.items())
+    text = lab.config_file.read_text()
+    lab.config_file.write_text(f'{text}spark: {{settings: {{{written}, {_PARTITIONS}: "${{PARTITIONS}}"}}}}\n')
+    return lab
+
+
+def stored(home: Path) -> Iterator[tuple[str, bytes]]:
+    """Every file of Dagster's storage, and every value in its databases, unpacked."""
+    yield from written(home)
+    for path in home.rglob("*.db"):
+        with closing(sqlite3.connect(path)) as database:
+            for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                for row in database.execute(f'SELECT * FROM "{table}"'):
+                    yield from ((f"{path.name}: {table}", _unpacked(value)) for value in row)
+
+
+def _unpacked(value: object) -> bytes:
+    """The value as bytes; Dagster packs its snapshots of jobs."""
+    if not isinstance(value, bytes):
+        return str(value).encode()
+    try:
+        return zlib.decompress(value)
+    except zlib.error:
+        return value
 
 
 def written(*roots: Path) -> Iterator[tuple[str, bytes]]:
@@ -74,7 +116,96 @@ def test_no_setting_of_spark_or_dagster_holds_a_secret(zone: OneLakeLab) -> None
     zone.lab.config_file.write_text(zone.lab.config_file.read_text().replace("staging: upload", "staging: direct"))
     config = load_config(zone.lab.config_file)
     secret = zone.server.principal.secret
-    settings = session_settings(config)
+    settings = SparkSettings.of(config).filled()
     assert "${env.AZURE_CLIENT_SECRET}" in settings.values()
     dumped = [str(settings), config.model_dump_json(), repr(config), *map(repr, resources(config).values())]
     assert [text for text in dumped if secret in text] == []
+
+
+def test_settings_from_the_environment_reach_spark_and_nothing_of_dagsters(
+    planted: Lab, home: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    assert main(["run", "--json", "--config", str(planted.config_file)]) == 0
+    session = open_spark(planted.config, str(TABLE))
+    assert session.conf.get("spark.mine") == f"x-{PLANTED}-x"
+    hadoop = Jvm(session).session.sessionState().newHadoopConf()
+    assert hadoop.get("fs.lake.account.key") == PLANTED
+    config = planted.config
+    told = [*capfd.readouterr(), caplog.text, repr(config), str(config), config.model_dump_json()]
+    assert [text for text in told if PLANTED in text] == []
+    assert [name for name, data in stored(home) if PLANTED.encode() in data] == []
+    assert any(b"${PLANTED}" in data for _, data in stored(home)), "the resource's values were not looked at"
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_a_setting_that_spark_refuses_is_told_by_its_reference(
+    mirrored: Lab,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    command: str,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setenv("PARTITIONS", PLANTED)
+    mirrored.sql("UPDATE {t} SET amount = 300 WHERE id = 2")
+    mirrored.replicator.poll()
+    text = mirrored.config_file.read_text()
+    mirrored.config_file.write_text(f'{text}spark: {{settings: {{{_PARTITIONS}: "${{PARTITIONS}}"}}}}\n')
+    assert main([command, "--config", str(mirrored.config_file)]) != 0
+    out, err = capfd.readouterr()
+    assert "${PARTITIONS}" in out + err
+    assert [text for text in (out, err, caplog.text) if PLANTED in text] == []
+    assert [name for name, data in stored(home) if PLANTED.encode() in data] == []
+
+
+def test_a_crash_tells_no_value(mirrored: Lab, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step of an asset fails with a traceback, and its causes, in the events of its run."""
+    monkeypatch.setenv("PARTITIONS", PLANTED)
+    mirrored.sql("UPDATE {t} SET amount = 300 WHERE id = 2")
+    text = mirrored.config_file.read_text()
+    mirrored.config_file.write_text(
+        f'{text}    history: slices\nspark: {{settings: {{{_PARTITIONS}: "${{PARTITIONS}}"}}}}\n'
+    )
+    assert main(["history", "--config", str(mirrored.config_file)]) != 0
+    files = list(stored(home))
+    assert any(b"RedactedError" in data and b"${PARTITIONS}" in data for _, data in files), "no crash was looked at"
+    assert [name for name, data in files if PLANTED.encode() in data] == []
+
+
+def test_a_mistake_in_the_file_shows_what_is_written_there(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = PLANTED * 3
+    monkeypatch.setenv("PLANTED", secret)
+    text = lab.config_file.read_text().replace("keys: [id]", 'keys: "${PLANTED}"\n    start: "${PLANTED}"')
+    lab.config_file.write_text(text.replace("{path: ./mirror}", '"${PLANTED}"'))
+    with pytest.raises(ConfigInvalid) as raised:
+        load_config(lab.config_file)
+    assert str(raised.value).count("${PLANTED}") == 3
+    assert PLANTED not in str(raised.value)
+
+
+def test_the_web_server_answers_with_references(planted: Lab, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIRROR_CONFIG", str(planted.config_file))
+    assert main(["run", "--config", str(planted.config_file)]) == 0
+    origin = ModuleTarget("mirror_assets.definitions", None, str(Path(__file__).parents[2]), "mirror_assets")
+    with dg.DagsterInstance.get() as instance, WorkspaceProcessContext(instance, origin) as context:
+        answers = {query: json.dumps(execute_query(context, query)) for query in _QUERIES}
+    assert [query for query, answer in answers.items() if '"errors"' in answer] == []
+    assert [query for query, answer in answers.items() if PLANTED in answer] == []
+    assert any("${PLANTED}" in answer for answer in answers.values()), "the resource was not looked at"
+    assert home.exists()
+
+
+_REPOSITORY = '{repositoryName: "__repository__", repositoryLocationName: "mirror_assets"}'
+_QUERIES = (
+    f"""{{ allTopLevelResourceDetailsOrError(repositorySelector: {_REPOSITORY}) {{ ... on ResourceDetailsList {{
+    results {{ name resourceType configFields {{ name description defaultValueAsJson }}
+    configuredValues {{ key value type }} }} }} }} }}""",
+    """{ runConfigSchemaOrError(selector: {repositoryName: "__repository__", repositoryLocationName: "mirror_assets",
+    pipelineName: "mirror_all"}) { ... on RunConfigSchema { rootDefaultYaml allConfigTypes { key description
+    ... on CompositeConfigType { fields { name defaultValueAsJson } } } } } }""",
+    """{ runsOrError { ... on Runs { results { runId runConfigYaml tags { key value }
+    eventConnection { events { __typename ... on MessageEvent { message level }
+    ... on EngineEvent { metadataEntries { label description } } } } } } } }""",
+)

@@ -10,7 +10,7 @@ from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
 from mirror_assets.fabric.mirror import FabricMirror
 from mirror_assets.mirroring.mirrors import open_fabric, open_mirror
-from mirror_assets.mirroring.zone import session_settings
+from mirror_assets.mirroring.zone import SparkSettings
 from mirror_assets.replicator import LocalReplicator
 from mirror_assets.storage.errors import CredentialIncomplete
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
@@ -59,6 +59,6 @@ def test_a_credential_without_its_variables_is_told_by_name(monkeypatch: pytest.
     ids=["the stand-in", "no identity for Spark", "a secret", "a managed identity"],
 )
 def test_spark_reaches_the_mirrored_tables_where_it_has_an_identity(settings: Config, reaches: bool) -> None:
-    found = session_settings(settings)
+    found = SparkSettings.of(settings).filled()
     assert (found.get(ABFS) == "OAuth") is reaches
     assert (HADOOP_AZURE in found["spark.jars.packages"]) is reaches

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from mirror_assets.delta.jvm import Jvm
 
 # By default, Spark would list a folder in thousands of tasks.
-_FOR_SMALL_TABLES = {
+FOR_SMALL_TABLES = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
     "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
@@ -25,7 +25,7 @@ _FOR_SMALL_TABLES = {
 @contextmanager
 def small_tables(spark: SparkSession, **more: str) -> Iterator[None]:
     """The session with settings for small tables, and `more` of Delta's own, for a while."""
-    ours = _FOR_SMALL_TABLES | {f"spark.databricks.delta.{name.replace('__', '.')}": more[name] for name in more}
+    ours = FOR_SMALL_TABLES | {f"spark.databricks.delta.{name.replace('__', '.')}": more[name] for name in more}
     before = {name: spark.conf.get(name, None) for name in ours}
     for name, value in ours.items():
         spark.conf.set(name, value)
