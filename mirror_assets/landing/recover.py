@@ -66,7 +66,7 @@ def _first_that_counts(rebuild: RebuildRecord | None, rebuild_life: int | None) 
 def redo(table: TableName, manifest: Manifest) -> Steps[None]:
     """Give every committed file its number, one after another; a gap would stop the replicator."""
     yield from _keep_history(table, manifest)
-    if not manifest.entries or (yield from _landed(table, manifest.entries[-1])):
+    if not manifest.entries or (yield from _stands(table, manifest)):
         return
     for entry in manifest.entries:
         yield from _land(table, manifest, entry)
@@ -98,10 +98,30 @@ def highest_landed(table: TableName) -> Steps[int]:
     return highest
 
 
-def _landed(table: TableName, entry: Entry) -> Steps[bool]:
-    """Whether the entry's file stands at its number: a rename keeps the ETag."""
-    info = yield from head(table.landing_file(entry.number))
-    return info is not None and info.etag == entry.etag
+def _stands(table: TableName, manifest: Manifest) -> Steps[bool]:
+    """Whether the last committed file stands at its number, and with it all before: they land one after another.
+
+    A rename keeps the ETag; where a store does not, the file says whose it is.
+    """
+    entry = manifest.entries[-1]
+    path = table.landing_file(entry.number)
+    info = yield from head(path)
+    if info is None or info.etag == entry.etag:
+        return info is not None
+    try:
+        return (yield from receipt_of(path)) == manifest.receipt
+    except PathMissing:
+        return False
+
+
+def _has_landed(table: TableName, number: int) -> Steps[bool]:
+    """Whether a file has landed under the number, or under one above it: numbers only grow.
+
+    The number itself is looked at first: what the service has finished with may be many files to list.
+    """
+    if (yield from head(table.landing_file(number))) is not None:
+        return True
+    return (yield from highest_landed(table)) >= number
 
 
 def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
@@ -111,9 +131,8 @@ def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
         try:
             yield Rename(entry.staged, target, entry.etag)
         except (PathMissing, PathChanged):
-            # Somebody moved it, perhaps we did and the reply was lost. Numbers only grow, so a number at or above
-            # this one that has landed proves it.
-            if (yield from highest_landed(table)) < entry.number:
+            # Somebody moved it, perhaps we did and the reply was lost: then it has landed.
+            if not (yield from _has_landed(table, entry.number)):
                 yield from _require_standing(table, manifest)
                 raise StagedFileLost(str(table), entry.staged, entry.number) from None
             return
