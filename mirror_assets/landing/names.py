@@ -157,12 +157,6 @@ def landing_number(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def history_life(name: str) -> int | None:
-    """The life of a kept generation's name, or None for any other name."""
-    match = _HISTORY.fullmatch(name)
-    return int(match[1]) if match else None
-
-
 @dataclass(frozen=True, order=True)
 class HistoryRange:
     """The generations `first` to `last` of a life that one file of the history keeps."""

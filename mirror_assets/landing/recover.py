@@ -15,12 +15,13 @@ from mirror_assets.landing.errors import (
     TableDropped,
 )
 from mirror_assets.landing.format import Entry, Manifest, decode, encode
+from mirror_assets.landing.history import range_path
 from mirror_assets.landing.names import (
     PROCESSED,
     READY_TO_DELETE,
     AttemptFolder,
+    HistoryRange,
     TableName,
-    history_life,
     landing_number,
 )
 from mirror_assets.landing.rebuild import RebuildRecord, RebuildStep, read_rebuild, require_alive
@@ -176,17 +177,19 @@ def _restore(table: TableName, life: int, rebuild: RebuildRecord | None) -> Step
     # In this order: another publisher keeps a generation before its files land, so what we see landed is kept by now.
     highest = yield from highest_landed(table)
     folder = yield from list_folder(table.history_folder)
-    kept = [info for info in folder if (history_life(info.name) or 0) >= life]
-    if not kept:
-        if highest:
+    ranges = (HistoryRange.parse(info.name) for info in folder)
+    newest = max((kept for kept in ranges if kept is not None and kept.life >= life), key=_end_of, default=None)
+    if newest is None or newest.is_roll_up:
+        if highest or newest:
             yield from _require_same(table, rebuild)
-            why = f"{highest} files have landed and no generation is kept in {table.history_folder}"
+            why = f"{highest} files have landed and no newest generation is kept in {table.history_folder}"
             raise ManifestLost(str(table), why)
         return None
-    content = yield from read(kept[-1].path)
+    path = range_path(table, newest)
+    content = yield from read(path)
     if content is None:
         raise LostRace(str(table), "the newest")
-    manifest = decode(Manifest, kept[-1].path, content.data)
+    manifest = decode(Manifest, path, content.data)
     if highest >= manifest.next_number:
         yield from _require_same(table, rebuild)
         raise ManifestLost(str(table), f"file {highest} landed after the newest kept generation")
@@ -195,6 +198,10 @@ def _restore(table: TableName, life: int, rebuild: RebuildRecord | None) -> Step
     except PathExists:
         pass  # another publisher restored the same bytes
     return (yield from read_manifest(table))
+
+
+def _end_of(kept: HistoryRange) -> tuple[int, int]:
+    return kept.life, kept.last
 
 
 def _require_same(table: TableName, rebuild: RebuildRecord | None) -> Steps[None]:

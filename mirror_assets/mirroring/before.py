@@ -12,6 +12,7 @@ class Before:
     """The version covered, and the source's schema and id there.
 
     `columns` are those that land by then; `dropped`, those that the mirror has from earlier slices of its life.
+    `is_planned`: a slice of changes up to that version was planned just now, so what a plan looks for is known of it.
     """
 
     covered: int
@@ -19,6 +20,7 @@ class Before:
     table_id: str
     columns: frozenset[str]
     dropped: frozenset[str] = frozenset()
+    is_planned: bool = False
 
     @classmethod
     def landed(cls, manifest: Manifest) -> Before:
@@ -36,4 +38,11 @@ class Before:
         """What will have landed when the staged slice has, behind `before`."""
         columns = frozenset(column.name for column in record.columns)
         known = before.columns | before.dropped if before else frozenset()
-        return cls(record.key.last, record.source_schema, record.source_table_id, columns, known - columns)
+        return cls(
+            covered=record.key.last,
+            schema_string=record.source_schema,
+            table_id=record.source_table_id,
+            columns=columns,
+            dropped=known - columns,
+            is_planned=record.key.first > 0,
+        )
