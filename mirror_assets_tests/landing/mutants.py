@@ -252,9 +252,9 @@ MUTANTS = (
     ),
     Mutant(
         "history is kept before a file lands",
-        "A lands a file and dies; the manifest is lost, and nobody can tell whose the file is",
+        "A lands a file and dies, and nobody can tell whose the file is",
         manifest_lost,
-        "ManifestLost",
+        "can't be recognised",
         patch=patch("recover.redo", keep_history_last),
     ),
     Mutant(

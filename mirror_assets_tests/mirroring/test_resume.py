@@ -174,7 +174,7 @@ def test_a_run_takes_up_what_the_one_before_it_has_staged(lab: Lab, monkeypatch:
     keys = [key(number, number) for number in range(2, 6)]
     with pytest.raises(Encoded):
         list(stage_keys(lab.work, keys))
-    first = staged_slices(lab.store, TABLE)
+    first = tuple(record for record in staged_slices(lab.store, TABLE) if record.generation > 1)
     records = list(stage_keys(lab.work, keys))
     assert encoded == [2, 3, 4, 4, 5]
     assert tuple(records[:2]) == first
