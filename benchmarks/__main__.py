@@ -14,6 +14,7 @@ from benchmarks.bench import Bench
 from benchmarks.plots import growth
 from benchmarks.result import Outcome, write_results
 from benchmarks.suites import (
+    age,
     alone,
     catch_up,
     changes,
@@ -40,6 +41,7 @@ _SUITES: Mapping[str, Callable[[Bench], Outcome]] = {
     "direct-lake": direct_lake.run,
     "growing": growing.run,
     "alone": alone.run,
+    "age": age.run,
 }
 # Vectored reads are in none of Hadoop's counters.
 _SETTINGS = {"spark.driver.memory": "6g", "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false"}

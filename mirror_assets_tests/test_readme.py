@@ -111,7 +111,7 @@ def test_the_commands_do_what_they_say(folder: Path, capsys: pytest.CaptureFixtu
             assert program in _NOT_RUN, program
     assert not scripts, "scripts that no command runs"
     assert set(done) == {"plan", "run", "replicate", "reconcile", "check", "status"}
-    history = sorted((folder / "landing/sales.schema/orders/_mirror").iterdir())
+    history = sorted((folder / "landing/sales.schema/orders/_mirror").glob("0001-*.json"))
     landed = [Manifest.model_validate_json(path.read_bytes()).slice for path in history]
     assert _partition_range() == [landed[0], landed[-1]]
     assert len(landed) == 2
@@ -309,7 +309,7 @@ def test_every_type_lands_as_the_table_says() -> None:
 
 def test_every_failure_point_is_told_and_names_tests_that_exist() -> None:
     rows = _table(_DOCS / "exactly-once.md", "What fails, and what happens")
-    assert [number for number, *_ in rows] == [str(number) for number in range(1, 41)]
+    assert [number for number, *_ in rows] == [str(number) for number in range(1, 42)]
     for number, _, _, shown_by in rows:
         named = _codes(shown_by)
         assert any("::" in name for name in named), number

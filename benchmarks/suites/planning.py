@@ -27,20 +27,20 @@ class Log:
         write_deltalake(self.uri, pa.table({"id": [1]}), configuration=_PROPERTIES)
         lines = (self._log / f"{0:020d}.json").read_text(encoding="utf-8").splitlines()
         self._added = next(action["add"] for action in map(json.loads, lines) if "add" in action)
-        self._version = 0
-        while self._version < commits:
+        self.version = 0
+        while self.version < commits:
             self.commit()
-            if self._version == commits - 1:
+            if self.version == commits - 1:
                 DeltaTable(self.uri).create_checkpoint()
 
     def commit(self) -> None:
         """One more."""
-        self._version += 1
-        time_ms, new = _TIME_MS + self._version, {**self._added, "path": f"part-{self._version}.parquet"}
+        self.version += 1
+        time_ms, new = _TIME_MS + self.version, {**self._added, "path": f"part-{self.version}.parquet"}
         info = {"commitInfo": {"timestamp": time_ms, "operation": "WRITE"}}
         removed = {"remove": {"path": self._added["path"], "deletionTimestamp": time_ms, "dataChange": True}}
         text = "".join(f"{json.dumps(action)}\n" for action in (info, removed, {"add": new}))
-        (self._log / f"{self._version:020d}.json").write_text(text, encoding="utf-8")
+        (self._log / f"{self.version:020d}.json").write_text(text, encoding="utf-8")
         self._added = new
 
 

@@ -6,8 +6,10 @@ import dagster as dg
 
 from mirror_assets.assets.names import Kind, asset_key
 from mirror_assets.audit.lag import Lag, lag_finding
-from mirror_assets.audit.landed import file_continuity, metadata_unchanged
+from mirror_assets.audit.landed import metadata_unchanged
+from mirror_assets.audit.landed_since import continuity_of_all, continuity_since
 from mirror_assets.checks.results import check_result, checking
+from mirror_assets.checks.runs import is_slice_run
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.lag import table_lag
@@ -16,16 +18,19 @@ from mirror_assets.resources.catalog import mirror_of, planning_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
 
+_CONTINUITY = "Files in sequence, as committed. A run of slices looks at what is new, a run of checks at everything."
+
 
 def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
     """file_continuity, metadata_unchanged and lag of the table."""
     zone = asset_key(Kind.LANDING_ZONE, table.name)
 
-    @dg.asset_check(asset=zone, name="file_continuity", blocking=True, description="Files in sequence, as committed.")
-    def continuity(landing_zone: LandingZone) -> dg.AssetCheckResult:
+    @dg.asset_check(asset=zone, name="file_continuity", blocking=True, description=_CONTINUITY)
+    def continuity(context: dg.AssetCheckExecutionContext, landing_zone: LandingZone) -> dg.AssetCheckResult:
         with checking():
             store, applied = landing_zone.store(), _applied(config, table.name, landing_zone)
-            return check_result(zone, file_continuity(store, table.name, applied))
+            continuous = continuity_since if is_slice_run(context) else continuity_of_all
+            return check_result(zone, continuous(store, table.name, applied))
 
     @dg.asset_check(
         asset=zone, name="metadata_unchanged", blocking=True, description="_metadata.json declares the first keys."

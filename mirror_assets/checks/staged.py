@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from mirror_assets.assets.names import RANGE_START, Kind, asset_key
+from mirror_assets.assets.names import Kind, asset_key
 from mirror_assets.assets.slices import mark_failed
 from mirror_assets.audit.finding import Finding
 from mirror_assets.checks.results import check_result, checking, merged
+from mirror_assets.checks.runs import is_slice_run
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import SliceKey
@@ -18,8 +19,6 @@ from mirror_assets.resources.catalog import table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
 from mirror_assets.resources.spark import SparkSessions
-
-_PARTITION = "dagster/partition"
 
 _DESCRIPTIONS = {
     "key_presence": "Key columns are there and hold no NULL.",
@@ -79,7 +78,6 @@ def _judge(
 
 def _asked(context: dg.AssetCheckExecutionContext) -> set[str] | None:
     """The run's slices, or None in a run of checks only."""
-    tags = context.run.tags
-    if RANGE_START not in tags and _PARTITION not in tags:
+    if not is_slice_run(context):
         return None
     return {str(SliceKey.parse(key)) for key in context.partition_keys}

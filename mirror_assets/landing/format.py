@@ -190,7 +190,11 @@ class Receipt(_Record):
 
 
 class SliceRecord(_Record):
-    """`slice.json`: a staged slice, complete once it exists."""
+    """`slice.json`: a staged slice, complete once it exists.
+
+    `plan` is the digest of all that its parts are made from: a slice that is planned anew is this one only if it is the
+    same. None: nobody may take it up.
+    """
 
     format: Literal[1] = 1
     table: str
@@ -211,6 +215,7 @@ class SliceRecord(_Record):
     parts: tuple[StagedPart, ...]
     verdicts: tuple[Verdict, ...] = ()
     chunk: Chunk | None = None
+    plan: str | None = None
 
     @property
     def key(self) -> SliceKey:

@@ -27,6 +27,8 @@ _PART = re.compile(r"(?:([0-9]{5})/)?part-([0-9]{5})[A-Za-z0-9.-]*\.parquet")
 _PART_FOLDER = re.compile(r"[0-9]{5}")
 _ATTEMPT_FOLDER = re.compile(r"(0|[1-9][0-9]*)-([0-9a-f]{32})")
 _HISTORY = re.compile(r"([0-9]{4})-([0-9]{20})\.json")
+_ROLL_UP = re.compile(r"([0-9]{4})-([0-9]{20})-([0-9]{20})\.json")
+_VERIFIED = "verified.json"
 _SLICE_KEY = re.compile(r"([0-9]{4})-([0-9]{8,20})-([0-9]{8,20})")
 _FORBIDDEN = re.compile(r'[\\/:*?"<>|\x00-\x1f\x7f-\x9f\ud800-\udfff]')
 _MAX_NAME = 128
@@ -77,8 +79,13 @@ class TableName:
 
     @property
     def history_folder(self) -> str:
-        """The folder that keeps the manifest of every generation."""
+        """The folder that keeps what every generation committed."""
         return f"{self.folder}/{HISTORY}"
+
+    @property
+    def verified(self) -> str:
+        """Path of the newest verdict on what has landed."""
+        return f"{self.history_folder}/{_VERIFIED}"
 
     def history(self, life: int, generation: int) -> str:
         """Path where the manifest of one generation is kept.
@@ -86,6 +93,10 @@ class TableName:
         The life is in the name because a request that was late may put it back after its folder was dropped.
         """
         return f"{self.history_folder}/{life:04d}-{generation:020d}.json"
+
+    def roll_up(self, life: int, first: int, last: int) -> str:
+        """Path of the file that keeps the generations `first` to `last` together."""
+        return f"{self.history_folder}/{life:04d}-{first:020d}-{last:020d}.json"
 
     def landing_file(self, number: int) -> str:
         """Path of the landing file with this sequence number."""
@@ -147,10 +158,23 @@ def landing_number(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def history_life(name: str) -> int | None:
-    """The life of a kept generation's name, or None for any other name."""
-    match = _HISTORY.fullmatch(name)
-    return int(match[1]) if match else None
+@dataclass(frozen=True, order=True)
+class HistoryRange:
+    """The generations `first` to `last` of a life that one file of the history keeps."""
+
+    life: int
+    first: int
+    last: int
+    is_roll_up: bool
+
+    @classmethod
+    def parse(cls, name: str) -> HistoryRange | None:
+        """What the file with this name keeps: one generation, or several rolled up; None for any other name."""
+        if match := _HISTORY.fullmatch(name):
+            return cls(int(match[1]), int(match[2]), int(match[2]), is_roll_up=False)
+        if match := _ROLL_UP.fullmatch(name):
+            return cls(int(match[1]), int(match[2]), int(match[3]), is_roll_up=True)
+        return None
 
 
 @dataclass(frozen=True)

@@ -116,22 +116,31 @@ def write_record(store: Store, record: SliceRecord) -> None:
     store.create(record.folder.record, encode(record))
 
 
-def staged_slices(store: Store, table: TableName) -> tuple[SliceRecord, ...]:
-    """Every complete staged slice of the table, by generation and attempt."""
-    found = []
-    for info in store.list(table.scratch):
-        folder = AttemptFolder.parse(table, info.name)
-        loaded = load(store, SliceRecord, folder.record) if folder else None
-        if loaded:
-            found.append(loaded[0])
-    return tuple(sorted(found, key=lambda record: (record.generation, record.attempt)))
+def staged_folders(store: Store, table: TableName) -> tuple[AttemptFolder, ...]:
+    """The staging folders of the table, complete or not, by generation and attempt: one listing."""
+    folders = (AttemptFolder.parse(table, info.name) for info in store.list(table.scratch))
+    return tuple(sorted((folder for folder in folders if folder), key=lambda one: (one.generation, one.attempt)))
+
+
+def staged_records(store: Store, folders: Iterable[AttemptFolder]) -> tuple[SliceRecord, ...]:
+    """The records of those folders that are complete: a read of each. Raises ManifestCorrupt."""
+    loaded = (load(store, SliceRecord, folder.record) for folder in folders)
+    return tuple(found[0] for found in loaded if found)
+
+
+def staged_slices(store: Store, table: TableName, generation: int | None = None) -> tuple[SliceRecord, ...]:
+    """Every complete staged slice of the table, or of one generation, by generation and attempt.
+
+    The generation is in the folder's name, so that others staged ahead are not read.
+    """
+    folders = staged_folders(store, table)
+    return staged_records(store, (one for one in folders if generation in (None, one.generation)))
 
 
 def fitting_slice(store: Store, table: TableName, key: SliceKey, footing: Footing) -> SliceRecord:
     """The staged slice up to `key.last` that can commit next. Raises SliceNotStaged."""
-    fitting = [
-        record for record in staged_slices(store, table) if record.key.last == key.last and stands_on(record, footing)
-    ]
+    staged = staged_slices(store, table, footing.generation)
+    fitting = [record for record in staged if record.key.last == key.last and stands_on(record, footing)]
     if not fitting:
         raise SliceNotStaged(str(table), str(key))
     return best_attempt(fitting)
@@ -154,9 +163,22 @@ def _standing(record: SliceRecord) -> int:
 
 def clear_refused(store: Store, table: TableName, generation: int) -> None:
     """Delete the generation's attempts that a check has refused: nobody may ever publish them."""
-    for record in staged_slices(store, table):
-        if record.generation == generation and _standing(record) == _REFUSED:
+    for record in staged_slices(store, table, generation):
+        if is_refused(record):
             store.delete_tree(record.folder.path)
+
+
+def is_refused(record: SliceRecord) -> bool:
+    """Whether a check has refused the slice."""
+    return _standing(record) == _REFUSED
+
+
+def is_whole(store: Store, record: SliceRecord) -> bool:
+    """Whether all parts are there as they were staged: a listing."""
+    if not record.parts:
+        return True
+    found = {info.name: info.etag for info in store.list(record.folder.parts)}
+    return all(found.get(part.name) == part.etag for part in record.parts)
 
 
 def stands_on(record: SliceRecord, footing: Footing) -> bool:

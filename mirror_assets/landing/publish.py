@@ -18,6 +18,7 @@ from mirror_assets.landing.metadata import ensure_metadata
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import require_alive
 from mirror_assets.landing.recover import collect, list_attempts, recover, redo
+from mirror_assets.landing.roll_up import roll_up
 from mirror_assets.landing.state import Standing, put_manifest, read_manifest
 from mirror_assets.landing.steps import Steps, list_folder
 from mirror_assets.storage import PathChanged, PathExists, PathMissing
@@ -53,6 +54,7 @@ def publish(
     standing = yield from recover(table, rebuild_life)
     if standing is not None:
         yield from collect(attempts, standing.manifest)
+        yield from roll_up(table, standing.manifest)
     else:
         yield from require_alive(table, record.life)
     done = _covered_before(record, standing)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mirror_assets.landing.errors import LostRace, ManifestCorrupt, RebuildRunning, TableDropped
 from mirror_assets.landing.format import SliceRecord, decode, encode
-from mirror_assets.landing.names import AttemptFolder, TableName, history_life
+from mirror_assets.landing.names import AttemptFolder, HistoryRange, TableName
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import Create, DeleteTree, Replace, Steps, identity_of, list_folder, read
 from mirror_assets.storage import Content, FileInfo, PathChanged, PathExists, PathMissing
@@ -187,10 +187,10 @@ def read_record(table: TableName) -> Steps[tuple[RebuildRecord, Content] | None]
 
 def _last_life(table: TableName, known: int) -> Steps[int]:
     """The newest life that anything tells of; a manifest that can't be read is a reason to rebuild, not to refuse."""
-    kept = yield from list_folder(table.history_folder)
+    kept = [HistoryRange.parse(info.name) for info in (yield from list_folder(table.history_folder))]
     try:
         standing = yield from read_manifest(table)
     except ManifestCorrupt:
         standing = None
     landed = standing.manifest.life if standing else 0
-    return max(known, landed, *(history_life(info.name) or 0 for info in kept))
+    return max(known, landed, *(one.life for one in kept if one))

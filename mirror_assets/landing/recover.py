@@ -15,12 +15,13 @@ from mirror_assets.landing.errors import (
     TableDropped,
 )
 from mirror_assets.landing.format import Entry, Manifest, decode, encode
+from mirror_assets.landing.history import range_path
 from mirror_assets.landing.names import (
     PROCESSED,
     READY_TO_DELETE,
     AttemptFolder,
+    HistoryRange,
     TableName,
-    history_life,
     landing_number,
 )
 from mirror_assets.landing.rebuild import RebuildRecord, RebuildStep, read_rebuild, require_alive
@@ -66,7 +67,7 @@ def _first_that_counts(rebuild: RebuildRecord | None, rebuild_life: int | None) 
 def redo(table: TableName, manifest: Manifest) -> Steps[None]:
     """Give every committed file its number, one after another; a gap would stop the replicator."""
     yield from _keep_history(table, manifest)
-    if not manifest.entries or (yield from _landed(table, manifest.entries[-1])):
+    if not manifest.entries or (yield from _stands(table, manifest)):
         return
     for entry in manifest.entries:
         yield from _land(table, manifest, entry)
@@ -98,10 +99,30 @@ def highest_landed(table: TableName) -> Steps[int]:
     return highest
 
 
-def _landed(table: TableName, entry: Entry) -> Steps[bool]:
-    """Whether the entry's file stands at its number: a rename keeps the ETag."""
-    info = yield from head(table.landing_file(entry.number))
-    return info is not None and info.etag == entry.etag
+def _stands(table: TableName, manifest: Manifest) -> Steps[bool]:
+    """Whether the last committed file stands at its number, and with it all before: they land one after another.
+
+    A rename keeps the ETag; where a store does not, the file says whose it is.
+    """
+    entry = manifest.entries[-1]
+    path = table.landing_file(entry.number)
+    info = yield from head(path)
+    if info is None or info.etag == entry.etag:
+        return info is not None
+    try:
+        return (yield from receipt_of(path)) == manifest.receipt
+    except PathMissing:
+        return False
+
+
+def _has_landed(table: TableName, number: int) -> Steps[bool]:
+    """Whether a file has landed under the number, or under one above it: numbers only grow.
+
+    The number itself is looked at first: what the service has finished with may be many files to list.
+    """
+    if (yield from head(table.landing_file(number))) is not None:
+        return True
+    return (yield from highest_landed(table)) >= number
 
 
 def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
@@ -111,9 +132,8 @@ def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
         try:
             yield Rename(entry.staged, target, entry.etag)
         except (PathMissing, PathChanged):
-            # Somebody moved it, perhaps we did and the reply was lost. Numbers only grow, so a number at or above
-            # this one that has landed proves it.
-            if (yield from highest_landed(table)) < entry.number:
+            # Somebody moved it, perhaps we did and the reply was lost: then it has landed.
+            if not (yield from _has_landed(table, entry.number)):
                 yield from _require_standing(table, manifest)
                 raise StagedFileLost(str(table), entry.staged, entry.number) from None
             return
@@ -157,17 +177,19 @@ def _restore(table: TableName, life: int, rebuild: RebuildRecord | None) -> Step
     # In this order: another publisher keeps a generation before its files land, so what we see landed is kept by now.
     highest = yield from highest_landed(table)
     folder = yield from list_folder(table.history_folder)
-    kept = [info for info in folder if (history_life(info.name) or 0) >= life]
-    if not kept:
-        if highest:
+    ranges = (HistoryRange.parse(info.name) for info in folder)
+    newest = max((kept for kept in ranges if kept is not None and kept.life >= life), key=_end_of, default=None)
+    if newest is None or newest.is_roll_up:
+        if highest or newest:
             yield from _require_same(table, rebuild)
-            why = f"{highest} files have landed and no generation is kept in {table.history_folder}"
+            why = f"{highest} files have landed and no newest generation is kept in {table.history_folder}"
             raise ManifestLost(str(table), why)
         return None
-    content = yield from read(kept[-1].path)
+    path = range_path(table, newest)
+    content = yield from read(path)
     if content is None:
         raise LostRace(str(table), "the newest")
-    manifest = decode(Manifest, kept[-1].path, content.data)
+    manifest = decode(Manifest, path, content.data)
     if highest >= manifest.next_number:
         yield from _require_same(table, rebuild)
         raise ManifestLost(str(table), f"file {highest} landed after the newest kept generation")
@@ -176,6 +198,10 @@ def _restore(table: TableName, life: int, rebuild: RebuildRecord | None) -> Step
     except PathExists:
         pass  # another publisher restored the same bytes
     return (yield from read_manifest(table))
+
+
+def _end_of(kept: HistoryRange) -> tuple[int, int]:
+    return kept.life, kept.last
 
 
 def _require_same(table: TableName, rebuild: RebuildRecord | None) -> Steps[None]:

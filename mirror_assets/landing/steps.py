@@ -116,6 +116,17 @@ class FolderIdentity:
 
 
 @dataclass(frozen=True)
+class Delete:
+    """Delete a file."""
+
+    path: str
+
+    def perform(self, store: Store) -> None:
+        """Nothing: it is gone."""
+        store.delete(self.path)
+
+
+@dataclass(frozen=True)
 class DeleteTree:
     """Delete a folder with all that is in it; with an identity, only the folder that has it."""
 
@@ -127,7 +138,7 @@ class DeleteTree:
         store.delete_tree(self.folder, self.identity)
 
 
-Request = Read | ListFolder | Head | ReadReceipt | FolderIdentity | Create | Replace | Rename | DeleteTree
+Request = Read | ListFolder | Head | ReadReceipt | FolderIdentity | Create | Replace | Rename | Delete | DeleteTree
 
 # What a request is answered with depends on its class, which the type of a generator's `send` can't say.
 Steps = Generator[Request, Any, _Reply]

@@ -14,6 +14,7 @@ class Before:
     `columns` are those that land by then; `dropped`, those that the mirror has from earlier slices of its life.
     `is_start`: no row has landed by then, because the mirror began without a snapshot; then schema and id are those of
     the next version, the first to land.
+    `is_planned`: a slice of changes up to that version was planned just now, so what a plan looks for is known of it.
     """
 
     covered: int
@@ -22,6 +23,7 @@ class Before:
     columns: frozenset[str]
     dropped: frozenset[str] = frozenset()
     is_start: bool = False
+    is_planned: bool = False
 
     @property
     def witness(self) -> int:
@@ -52,6 +54,7 @@ class Before:
             columns=columns,
             dropped=known - columns,
             is_start=_is_start(record, record.markers.total),
+            is_planned=record.key.first > 0,
         )
 
 

@@ -16,7 +16,8 @@ from mirror_assets.landing.state import Footing, next_footing
 from mirror_assets.mirroring.errors import SnapshotLost
 from mirror_assets.mirroring.judge import judge_slice, require_passed
 from mirror_assets.mirroring.land import land_next
-from mirror_assets.mirroring.stage import chunk_of, slice_key, stage_slice
+from mirror_assets.mirroring.resume import resume_or_stage
+from mirror_assets.mirroring.stage import chunk_of, slice_key
 from mirror_assets.mirroring.work import TableWork
 
 
@@ -49,8 +50,8 @@ def carry_slice(work: TableWork, planned: PlannedSlice, rebuild_life: int | None
 
 
 def stage_passed(work: TableWork, planned: PlannedSlice, footing: Footing) -> tuple[SliceRecord, tuple[Finding, ...]]:
-    """The slice staged on this footing, passed by its checks, and what they found. Raises ChecksFailed."""
-    record, findings = judge_slice(work, stage_slice(work, planned, footing))
+    """The slice staged on this footing, now or before, and what its checks found: they passed. Raises ChecksFailed."""
+    record, findings = judge_slice(work, resume_or_stage(work, planned, footing))
     require_passed(work, record, findings)
     return record, findings
 

@@ -89,7 +89,7 @@ def _tracked(commit: Commit, *, keyless: bool) -> Commit:
 
 def _untracked(log: SourceLog, before: Before) -> Break | None:
     """The break where rows had no ids yet at the covered version. Raises LogGap when that can't be read any more."""
-    if log.state(before.covered).metadata.row_tracking:
+    if before.is_planned or log.state(before.covered).metadata.row_tracking:
         return None
     message = f"row tracking was off at version {before.covered}, which has landed"
     return Break(before.covered, BreakKind.ROW_TRACKING_DISABLED, message)

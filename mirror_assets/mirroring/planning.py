@@ -69,12 +69,12 @@ def plan_table(work: TableWork, boundaries: frozenset[int] = frozenset(), asked:
     return TablePlan(state, manifest, footing, plan.slices, plan.stop)
 
 
-def plan_key(work: TableWork, key: SliceKey, before: Before | None) -> PlannedSlice:
+def plan_key(work: TableWork, key: SliceKey, before: Before | None, tip: SourceState) -> PlannedSlice:
     """The slice that a partition key names, without what is covered before it; None before: the first without snapshot.
 
-    Raises what a break in the key's range means (`stop_error`), and SliceUnfit when its schema changes within.
+    `tip` is the source at its newest version, or at one of late that the key does not reach beyond. Raises what a break
+    in the key's range means (`stop_error`), and SliceUnfit when its schema changes within.
     """
-    tip = work.log.state()
     if before is None:
         begins = beginning(work, tip)
         if begins.version > 0:

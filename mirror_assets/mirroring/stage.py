@@ -18,6 +18,7 @@ from mirror_assets.landing.state import Footing
 from mirror_assets.mirroring.columns import recorded_columns, table_columns
 from mirror_assets.mirroring.encode import encode_slice, slice_kind
 from mirror_assets.mirroring.losses import reading, source_read
+from mirror_assets.mirroring.plan_digest import plan_digest
 from mirror_assets.mirroring.work import TableWork
 
 
@@ -69,6 +70,7 @@ def _stage(work: TableWork, planned: PlannedSlice, footing: Footing, folder: Att
         read=read,
         parts=parts,
         chunk=chunk_of(planned),
+        plan=plan_digest(work, planned),
     )
     write_record(work.store, record)
     return record

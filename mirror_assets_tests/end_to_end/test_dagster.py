@@ -115,14 +115,15 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
     lab.mirror()
     lab.configure(defaults="slices: {max_commits: 1}")
     lab.change()
-    real = stage.stage_slice
+    real, encoded = stage.stage_slice, []
 
     def planted(work: TableWork, planned: PlannedSlice, footing: Footing) -> SliceRecord:
+        encoded.append(planned.first)
         if planned.first == 4:
             raise SourceBroke(str(TABLE), 4, "planted")
         return real(work, planned, footing)
 
-    monkeypatch.setattr("mirror_assets.mirroring.queue.stage_slice", planted)
+    monkeypatch.setattr("mirror_assets.mirroring.resume.stage_slice", planted)
     first = _launch(lab, instance, *_request(_tick(lab, instance)))
     assert not first.success
     assert _materialized(instance, _FEED) == {str(key(2, 2)), str(key(3, 3))}
@@ -135,8 +136,9 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
     assert asked == (str(key(2, 2)), str(key(3, 3)))
     assert _launch(lab, instance, *asked).success
     assert len(lab.files) == 3
+    assert encoded == [2, 3, 4]  # what lay there is not encoded again
 
-    monkeypatch.setattr("mirror_assets.mirroring.queue.stage_slice", real)
+    monkeypatch.setattr("mirror_assets.mirroring.resume.stage_slice", real)
     asked = _request(_tick(lab, instance))
     assert asked == (str(key(4, 4)), str(key(5, 5)))
     assert _launch(lab, instance, *asked).success
@@ -149,7 +151,7 @@ def test_the_sensor_backs_off_after_a_failure(
     def planted(*_: object) -> SliceRecord:
         raise SourceBroke(str(TABLE), 0, "planted")
 
-    monkeypatch.setattr("mirror_assets.mirroring.queue.stage_slice", planted)
+    monkeypatch.setattr("mirror_assets.mirroring.resume.stage_slice", planted)
     _launch(lab, instance, *_request(_tick(lab, instance)))
     skipped = _tick(lab, instance)
     assert isinstance(skipped, dg.SkipReason)

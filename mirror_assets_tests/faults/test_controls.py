@@ -64,16 +64,16 @@ def test_an_upload_to_the_final_name_is_seen_half_done(bench: Bench, tmp_path: P
         Sweep(bench, Scenario("upload to the final name", _without_staging), tmp_path)
 
 
-def zero(_: TableName) -> Steps[int]:
+def never(_table: TableName, _number: int) -> Steps[bool]:
     """A publisher that does not look what has landed."""
     yield from ()
-    return 0
+    return False
 
 
 def test_a_rename_whose_outcome_is_not_verified_is_taken_for_lost(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_assets.landing.recover.highest_landed", zero)
+    monkeypatch.setattr("mirror_assets.landing.recover._has_landed", never)
     sweep = Sweep(bench, FIRST, tmp_path)
     with caught("connection dropped after") as broken:
         sweep.run(everywhere(sweep, Kind.UNHEARD, Operation.RENAME))

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from mirror_assets.audit.landed import file_continuity
 from mirror_assets.landing.format import Manifest
-from mirror_assets.landing.names import PROCESSED, AttemptFolder, landing_number
+from mirror_assets.landing.names import PROCESSED, AttemptFolder, HistoryRange, landing_number
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.markers import ROW_MARKER, Marker
@@ -87,8 +87,10 @@ def _number_problems(place: Place, manifest: Manifest, files: dict[int, bytes]) 
 
 
 def _kept(store: Store) -> Iterator[Manifest]:
-    """The manifests of every generation, in order."""
+    """The manifests that are kept, in order, the first among them; a run is too short for roll-ups."""
     for info in store.list(TABLE.history_folder):
+        if HistoryRange.parse(info.name) is None:
+            continue
         yield Manifest.model_validate_json(store.read(info.path, _LIMIT).data)
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.steps import Create, DeleteTree, Rename, Replace, Request, Steps
+from mirror_assets.landing.steps import Create, Delete, DeleteTree, Rename, Replace, Request, Steps
 from mirror_assets.storage import Store
 from mirror_assets.storage.errors import RequestUnknown, StoreUnavailable
 
-WRITES = (Create, Replace, Rename, DeleteTree)
+WRITES = (Create, Replace, Rename, Delete, DeleteTree)
 
 
 class Fault(Enum):

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from mirror_assets.landing import rebuild, recover
+from mirror_assets.landing import rebuild, recover, roll_up
 from mirror_assets.landing.format import Manifest, encode
 from mirror_assets.landing.names import AttemptFolder, TableName
 from mirror_assets.landing.rebuild import RebuildRecord
 from mirror_assets.landing.state import Standing, read_manifest
-from mirror_assets.landing.steps import Create, DeleteTree, Replace, Steps, identity_of, list_folder
+from mirror_assets.landing.steps import Create, Delete, DeleteTree, Replace, Steps, identity_of, list_folder
 from mirror_assets.storage import PathChanged, PathExists, Store
 from mirror_assets_tests.landing.cases import chained, first, following, keyed, restaged, run, runs
 from mirror_assets_tests.landing.chunk_cases import gone_on_with
@@ -22,6 +22,7 @@ from mirror_assets_tests.landing.rebuild_cases import (
     rebuilt_beside_a_run,
     rebuilt_twice,
 )
+from mirror_assets_tests.landing.roll_up_cases import rolled_up, rolled_up_again, rolled_up_and_lost
 from mirror_assets_tests.landing.schedules import Case
 from mirror_assets_tests.landing.staging import TABLE
 from mirror_assets_tests.storage.memory import MemoryStore
@@ -76,9 +77,23 @@ def unfenced(record: RebuildRecord | None, _rebuild_life: int | None) -> int:
     return record.life if record is not None and record.is_loading else 1
 
 
-def far_ahead(*_: object) -> Steps[int]:
+def always(*_: object) -> Steps[bool]:
+    yield from ()
+    return True
+
+
+def far_above(*_: object) -> Steps[int]:
     yield from ()
     return 1 << 30
+
+
+def delete_first(table: TableName, manifest: Manifest) -> Steps[None]:
+    following = yield from roll_up._following(table, manifest, 0, None)
+    if following is None:
+        return
+    for number in range(2, following.range.last + 1):
+        yield Delete(table.history(manifest.life, number))
+    yield from roll_up._keep(table.roll_up(manifest.life, 1, following.range.last), encode(following))
 
 
 def just_read(table: TableName, _rebuild_life: int | None = None) -> Steps[Standing | None]:
@@ -233,14 +248,35 @@ MUTANTS = (
         "B takes the missing part for landed, and lands the next number",
         lost_part,
         "gap",
-        patch=patch("recover.highest_landed", far_ahead),
+        patch=patch("recover._has_landed", always),
     ),
     Mutant(
         "history is kept before a file lands",
-        "A lands a file and dies; the manifest is lost, and nobody can tell whose the file is",
+        "A lands a file and dies, and nobody can tell whose the file is",
         manifest_lost,
-        "ManifestLost",
+        "can't be recognised",
         patch=patch("recover.redo", keep_history_last),
+    ),
+    Mutant(
+        "a roll-up is there before what it holds is deleted",
+        "A dies between the two, and a file that waits can't be recognised any more",
+        rolled_up,
+        "can't be recognised",
+        patch=patch("publish.roll_up", delete_first),
+    ),
+    Mutant(
+        "the newest generation is not rolled up",
+        "the manifest is lost, and no generation is there to make it again from",
+        partial(rolled_up_and_lost, kept=0),
+        "ManifestLost",
+        sound=rolled_up_and_lost,
+    ),
+    Mutant(
+        "a roll-up stays while one of its files does",
+        "B deletes the older roll-up, and a file of it still waits",
+        rolled_up_again,
+        "can't be recognised",
+        patch=patch("roll_up._lowest_landed", far_above),
     ),
     Mutant(
         "a chunk begins where the one before ended",

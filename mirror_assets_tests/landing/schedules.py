@@ -7,9 +7,11 @@ search goes breadth first and visits each world once; the worlds it counts are f
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from typing import NamedTuple
+from unittest.mock import patch
 
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.errors import SliceMissing
@@ -40,6 +42,7 @@ class Case:
     In the end one of the `histories` has landed, whole; one of `ended` may have begun before its life was ended. Beside
     "try again", publishers may end with `refusals`; then the next run need not complete, but still may do no wrong. The
     next run finds no manifest if it is `manifest_lost`. `next_runs` may say who runs next, and fail for what is left.
+    `roll_ups` are other sizes of the history's roll-ups.
     """
 
     zone: MemoryStore
@@ -53,6 +56,16 @@ class Case:
     refusals: tuple[type[MirrorError], ...] = ()
     manifest_lost: bool = False
     next_runs: Callable[[MemoryStore], None] | None = None
+    roll_ups: Mapping[str, int] = field(default_factory=dict)
+
+
+@contextmanager
+def roll_ups_of(sizes: Mapping[str, int]) -> Iterator[None]:
+    """The history's roll-ups have other sizes for a while."""
+    with ExitStack() as stack:
+        for name, size in sizes.items():
+            stack.enter_context(patch(f"mirror_assets.landing.roll_up.{name}", size))
+        yield
 
 
 class World(NamedTuple):
@@ -102,6 +115,10 @@ class Search:
 
     def run(self) -> int:
         """How many worlds there are. Raises Violation at the first that breaks a rule."""
+        with roll_ups_of(self._case.roll_ups):
+            return self._run()
+
+    def _run(self) -> int:
         first = self._first()
         seen: dict[World, World | None] = {first: None}
         queue = deque([first])

@@ -130,7 +130,7 @@ def zero(*_: object) -> Steps[int]:
     ("left_out", "mutant", "noticed"),
     [
         ("recover.redo", nothing, "nothing yet; crash after its effect .* Create .*/_mirror.json$"),
-        ("recover.highest_landed", zero, "crash after its effect .* Rename"),
+        ("recover._has_landed", zero, "crash after its effect .* Rename"),
         ("recover._keep_history", nothing, "nothing yet$"),
         ("publish.collect", nothing, "nothing yet$"),
     ],

@@ -37,6 +37,7 @@ from mirror_assets_tests.landing.rebuild_cases import (
     rebuilt_beside_a_run,
     rebuilt_twice,
 )
+from mirror_assets_tests.landing.roll_up_cases import rolled_up, rolled_up_again, rolled_up_and_lost
 from mirror_assets_tests.landing.schedules import Case, Search
 from mirror_assets_tests.landing.service import Service, keeps_the_last, puts_all_aside, takes_all
 from mirror_assets_tests.storage.memory import MemoryStore
@@ -72,7 +73,7 @@ class Bounds:
 TWO = partial(following, parts=2)
 THREE = partial(following, publishers=3)
 CI = (
-    Bounds("first slice of two files", partial(first, parts=2), 4_000),
+    Bounds("first slice of two files", partial(first, parts=2), 3_000),
     Bounds("first slice", first, 100_000, losses=1, crashes=1),
     Bounds("next slice of two files", TWO, 5_000),
     Bounds("next slice without files", partial(following, parts=0), 100),
@@ -84,17 +85,22 @@ CI = (
     Bounds("keys are added", keyed, 5_000, losses=1),
     Bounds("keys are added, and one knows of none", partial(keyed, keys=(("id",), ())), 5_000, losses=1),
     Bounds("one is overtaken by two slices", stalled, 5_000),
-    Bounds("two slices, one publisher each", partial(chained, parts=2), 10_000),
+    Bounds("two slices, one publisher each", partial(chained, parts=2), 9_000),
     Bounds("two slices, one publisher each", chained, 10_000, losses=1),
     Bounds("cut as two slices and as one", cut_twice, 5_000),
-    Bounds("one attempt, two publishers", partial(doubled, parts=2), 10_000),
-    Bounds("late create of a staged part of two", partial(restaged, parts=2), 40_000),
+    Bounds("one attempt, two publishers", partial(doubled, parts=2), 8_000),
+    Bounds("late create of a staged part of two", partial(restaged, parts=2), 30_000),
     Bounds("two runs stage for themselves", runs, 20_000, crashes=1),
     Bounds("two runs stage for themselves", runs, 30_000, losses=1),
-    Bounds("first load of two chunks", in_chunks, 100_000),
+    Bounds("first load of two chunks", in_chunks, 90_000),
     Bounds("first load of two chunks, one publisher", partial(in_chunks, publishers=1), 2_000, losses=1, crashes=1),
-    Bounds("next chunks, two runs", gone_on_with, 30_000),
-    Bounds("rest of a load, cut as two chunks and as one", cut_again, 30_000),
+    Bounds("next chunks, two runs", gone_on_with, 12_000),
+    Bounds("rest of a load, cut as two chunks and as one", cut_again, 15_000),
+    Bounds("history is rolled up", rolled_up, 50_000, losses=1),
+    Bounds("history is rolled up, one publisher", partial(rolled_up, publishers=1), 1_000, losses=1, crashes=1),
+    Bounds("history is rolled up again", rolled_up_again, 50_000, crashes=1),
+    Bounds("history is rolled up again, one", partial(rolled_up_again, publishers=1), 500, 1, 1, puts_all_aside),
+    Bounds("history is rolled up, manifest deleted", rolled_up_and_lost, 5_000),
     Bounds("manifest deleted at any time", manifest_lost, 5_000),
     Bounds("rebuild, requests of the ended life late", rebuilt, 50_000),
     Bounds("rebuild beside a publisher", rebuilt_beside_a_publisher, 80_000, crashes=1),
@@ -122,6 +128,10 @@ SOAK = (
     Bounds("first load of two chunks", in_chunks, 2_500_000, losses=1),
     Bounds("next chunks, two runs", gone_on_with, 500_000, crashes=1),
     Bounds("next chunks, two runs", gone_on_with, 150_000, losses=1),
+    Bounds("history is rolled up", rolled_up, 50_000, crashes=1),
+    Bounds("history is rolled up", rolled_up, 50_000, losses=1),
+    Bounds("history is rolled up again", rolled_up_again, 50_000, losses=1),
+    Bounds("history is rolled up again, files put aside", rolled_up_again, 400_000, service=puts_all_aside),
     Bounds("manifest deleted at any time", manifest_lost, 150_000, crashes=1),
     Bounds("rebuild, requests of the ended life late", rebuilt, 500_000, crashes=1),
     Bounds("rebuild beside a publisher", rebuilt_beside_a_publisher, 2_000_000, losses=1, crashes=1),

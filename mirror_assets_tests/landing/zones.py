@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import json
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.metadata import declared_keys
-from mirror_assets.landing.names import SliceKey, landing_number
+from mirror_assets.landing.names import PROCESSED, READY_TO_DELETE, SliceKey, landing_number
 from mirror_assets.landing.rebuild import RebuildStep, read_rebuild
 from mirror_assets.landing.receipt import parse_receipt
 from mirror_assets.landing.state import read_manifest
@@ -105,6 +106,8 @@ class Zones:
                     f"number {number} landed before the mirror dropped the table"
                 )
                 landed = self._landed(landed, number, _content(store, number))
+        nobodys = {number for number in _anywhere(store) if number <= len(landed)} - _recognised(store)
+        assert not nobodys, f"numbers {sorted(nobodys)} can't be recognised any more"
         return Zone(store, folder, visible, landed)
 
     def _landed(self, landed: History, number: int, content: Part | None) -> History:
@@ -126,6 +129,27 @@ class Zones:
 def _visible(store: MemoryStore) -> dict[int, str]:
     numbers = ((landing_number(info.name), info.etag) for info in store.list(TABLE.folder))
     return {number: etag for number, etag in numbers if number}
+
+
+def _anywhere(store: MemoryStore) -> set[int]:
+    """The numbers of all landing files, wherever the service has put them."""
+    folders = (TABLE.folder, f"{TABLE.folder}/{PROCESSED}", f"{TABLE.folder}/{READY_TO_DELETE}")
+    return {number for folder in folders for info in store.list(folder) if (number := landing_number(info.name))}
+
+
+def _recognised(store: MemoryStore) -> set[int]:
+    """The numbers of the files that the kept generations tell of."""
+    kept = (store.read(info.path, 1 << 20).data for info in store.list(TABLE.history_folder))
+    return {number for data in kept for number in _kept_numbers(data)}
+
+
+@functools.cache
+def _kept_numbers(data: bytes) -> frozenset[int]:
+    """The numbers in a file of the history, be it of one generation or of several."""
+    kept = json.loads(data)
+    generations = kept.get("generations", [kept])
+    files = (file for generation in generations for file in generation.get("files", generation.get("entries")))
+    return frozenset(file["number"] for file in files)
 
 
 def _keys(store: MemoryStore) -> tuple[str, ...] | None:

@@ -225,15 +225,16 @@ def test_a_start_that_waits_in_a_table_that_was_made_anew_is_a_break(tmp_path: P
 def test_slices_are_planned_again_by_their_keys(tmp_path: Path, start: str) -> None:
     paper = _paper(tmp_path, f"start: {start}")
     first = plan_table(paper.work).slices[0]
-    assert plan_key(paper.work, slice_key(first), None) == first
+    assert plan_key(paper.work, slice_key(first), None, paper.work.log.state()) == first
     paper.commit(5, 6 * _DAY)
-    assert plan_key(paper.work, slice_key(first), None).last == first.last
+    assert plan_key(paper.work, slice_key(first), None, paper.work.log.state()).last == first.last
 
 
 def test_a_start_slice_that_was_planned_for_another_start_is_refused(tmp_path: Path) -> None:
     first = plan_table(_paper(tmp_path, "start: latest").work).slices[0]
+    later = Paper(tmp_path, "start: {version: 3}").work
     with pytest.raises(StartRefused, match="up to version 4 was planned for another start"):
-        plan_key(Paper(tmp_path, "start: {version: 3}").work, slice_key(first), None)
+        plan_key(later, slice_key(first), None, later.log.state())
 
 
 def test_who_has_chosen_no_snapshot_is_not_given_one_before_anything_has_landed(tmp_path: Path) -> None:

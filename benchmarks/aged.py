@@ -1,0 +1,151 @@
+"""A table of any age without Spark: its landing zone, its source's log, and the Dagster instance that knows it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+from unittest.mock import patch
+
+import dagster as dg
+
+from benchmarks.suites.planning import Log
+from mirror_assets.assets.names import slices_of
+from mirror_assets.config import Config
+from mirror_assets.config.load import parse_config
+from mirror_assets.definitions import build_definitions
+from mirror_assets.delta.log import SourceLog
+from mirror_assets.delta.state import SourceState
+from mirror_assets.landing.format import (
+    ChangeCounts,
+    Column,
+    Manifest,
+    MarkerCounts,
+    SliceKind,
+    SliceRecord,
+    StagedPart,
+    Verdict,
+    encode,
+)
+from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, attempt_id
+from mirror_assets.landing.publish import publish
+from mirror_assets.landing.state import Footing, next_footing, read_manifest
+from mirror_assets.landing.steps import drive
+from mirror_assets.mirroring.judge import BLOCKING_CHECKS
+from mirror_assets.mirroring.work import TableWork
+from mirror_assets.resources.catalog import resources
+from mirror_assets.storage import LocalStore, Store
+
+TABLE = TableName("bench", "aged")
+_PART = b"one small part of a slice"
+_COLUMNS = (Column(name="id", type="bigint"),)
+_REPLICATOR = "replicator"
+
+
+@dataclass(frozen=True)
+class AgedTable:
+    """A table of `generations` slices, one file and one commit of the source each; `ahead` more commits wait.
+
+    The service has deleted every file but the last.
+    """
+
+    root: Path
+    log: Log
+    source: SourceState
+    generations: int
+
+    @classmethod
+    def make(cls, root: Path, generations: int, ahead: int) -> AgedTable:
+        """The table, landed by the publisher itself; nothing is made durable, which takes most of its time."""
+        log = Log(root / "lake", generations + ahead - 1)
+        made = cls(root, log, SourceLog(log.uri).state(), generations)
+        with patch.object(os, "fsync", lambda _: None):
+            for number in range(1, generations + 1):
+                record = made.stage(made.disk, made.footing(made.disk))
+                drive(publish(TABLE, record, BLOCKING_CHECKS), made.disk)
+                made.disk.delete(TABLE.landing_file(number - 1))
+        return made
+
+    @property
+    def disk(self) -> LocalStore:
+        """The landing zone on disk."""
+        return LocalStore(self.root / "landing")
+
+    def config(self, zone: str = "path: ./landing") -> Config:
+        """Its settings, with this landing zone."""
+        text = f"landing_zone: {{{zone}}}\ntables:\n  {TABLE}: {{source: {self.log.uri}, keys: [id]}}\n"
+        return parse_config(text.encode(), self.root / "mirror.yaml", os.environ)
+
+    def work(self, store: Store) -> TableWork:
+        """The table's work on a landing zone."""
+        config = self.config()
+        return TableWork(config, config.table(TABLE), SourceLog(self.log.uri), store, _no_spark)
+
+    def footing(self, store: Store) -> Footing:
+        """What the next slice is staged as."""
+        standing = drive(read_manifest(TABLE), store)
+        return next_footing(standing.manifest if standing else None, life=1, incarnation="0" * 32)
+
+    def stage(self, store: Store, footing: Footing) -> SliceRecord:
+        """The next commit's slice, staged and passed by all checks."""
+        attempt = attempt_id(time.time_ns() // 1_000_000, os.urandom(10))
+        folder, name = AttemptFolder(TABLE, footing.generation, attempt), "part-00000.parquet"
+        etag, rows = store.create(folder.part(name), _PART), MarkerCounts(inserts=1)
+        digest = hashlib.sha256(_PART).hexdigest()
+        part = StagedPart(name=name, etag=etag, bytes=len(_PART), sha256=digest, markers=rows)
+        record = self._record(footing, attempt, part)
+        store.create(folder.record, encode(record))
+        return record
+
+    def tick(self, config: Config, instance: dg.DagsterInstance) -> None:
+        """A tick of every sensor that looks after the table."""
+        definitions = build_definitions(config)
+        for sensor in definitions.sensors or ():
+            if isinstance(sensor, dg.SensorDefinition) and sensor.name != _REPLICATOR:
+                given = resources(config)
+                context = dg.build_sensor_context(instance=instance, definitions=definitions, resources=given)
+                result = definitions.resolve_sensor_def(sensor.name)(context)
+                assert isinstance(result, dg.SkipReason), result  # noqa: S101 a figure of a busy tick would mislead
+
+    def instance(self) -> dg.DagsterInstance:
+        """A Dagster instance that has seen every slice."""
+        instance, name = dg.DagsterInstance.ephemeral(), slices_of(TABLE).name
+        keys = [str(SliceKey(1, version, version)) for version in range(self.generations)]
+        instance.add_dynamic_partitions(name or "", keys)
+        return instance
+
+    def _record(self, footing: Footing, attempt: str, part: StagedPart) -> SliceRecord:
+        first = footing.covered + 1
+        return SliceRecord(
+            table=str(TABLE),
+            slice=str(SliceKey(1, first, first)),
+            kind=SliceKind.CHANGES if first else SliceKind.SNAPSHOT,
+            life=footing.life,
+            generation=footing.generation,
+            attempt=attempt,
+            incarnation=footing.incarnation,
+            first_number=footing.first_number,
+            source_table_id=self.source.table_id,
+            source_schema=self.source.schema_string,
+            keys=("id",),
+            columns=_COLUMNS,
+            first_commit_ms=None,
+            last_commit_ms=None,
+            read=ChangeCounts(insert=1),
+            parts=(part,),
+            verdicts=tuple(Verdict(check=check, passed=True, etags=(part.etag,)) for check in BLOCKING_CHECKS),
+        )
+
+
+def manifest_of(store: Store) -> Manifest:
+    """The table's manifest."""
+    standing = drive(read_manifest(TABLE), store)
+    assert standing is not None  # noqa: S101 it has landed
+    return standing.manifest
+
+
+def _no_spark() -> NoReturn:
+    raise AssertionError("nothing here needs Spark")

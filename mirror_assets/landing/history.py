@@ -1,0 +1,153 @@
+"""What `_mirror/` keeps of the generations that have landed, so that each landing file can be recognised.
+
+The newest generations are kept as they were committed; older ones together, each with what is still needed of it
+(docs/landing-folder.md). A verdict says up to where all of it was found in order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mirror_assets.landing.format import (
+    Chunk,
+    Count,
+    Entry,
+    Loading,
+    Manifest,
+    MarkerCounts,
+    Receipt,
+    SliceKind,
+    SliceText,
+)
+from mirror_assets.landing.names import HistoryRange, SliceKey, TableName
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class LandedFile(_Record):
+    """What a landing file is recognised by."""
+
+    number: Annotated[int, Field(ge=1)]
+    etag: str
+    bytes: Count
+    sha256: str | None
+    markers: MarkerCounts
+
+    @classmethod
+    def of(cls, entry: Entry) -> LandedFile:
+        """The file that the entry committed."""
+        return cls(number=entry.number, etag=entry.etag, bytes=entry.bytes, sha256=entry.sha256, markers=entry.markers)
+
+
+class Generation(_Record):
+    """A generation: what the next one has to go on from, and the files that it landed."""
+
+    incarnation: str
+    life: Annotated[int, Field(ge=1)]
+    generation: Annotated[int, Field(ge=1)]
+    attempt: str
+    source_table_id: str
+    slice: SliceText
+    kind: SliceKind
+    chunk: Chunk | None
+    covered: Annotated[int, Field(ge=-1)]
+    first_number: Annotated[int, Field(ge=1)]
+    next_number: Annotated[int, Field(ge=1)]
+    files: tuple[LandedFile, ...]
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Generation:
+        """The generation that the manifest committed."""
+        return cls(
+            incarnation=manifest.incarnation,
+            life=manifest.life,
+            generation=manifest.generation,
+            attempt=manifest.attempt,
+            source_table_id=manifest.source_table_id,
+            slice=manifest.slice,
+            kind=manifest.kind,
+            chunk=manifest.chunk,
+            covered=manifest.covered,
+            first_number=manifest.first_number,
+            next_number=manifest.next_number,
+            files=tuple(map(LandedFile.of, manifest.entries)),
+        )
+
+    @property
+    def key(self) -> SliceKey:
+        """The key of the slice that it landed."""
+        return SliceKey.parse(self.slice)
+
+    @property
+    def loading(self) -> Loading | None:
+        """The snapshot of which chunks were left behind it."""
+        return None if self.chunk is None or self.chunk.is_last else Loading(self.key, self.chunk)
+
+    @property
+    def receipt(self) -> Receipt:
+        """What its files say of themselves."""
+        return Receipt(
+            incarnation=self.incarnation,
+            source_table_id=self.source_table_id,
+            slice=self.slice,
+            generation=self.generation,
+            attempt=self.attempt,
+            first_number=self.first_number,
+        )
+
+
+class RollUp(_Record):
+    """Generations that follow one another, in one file. `before` is the SHA-256 of the roll-up before it.
+
+    It is a pure function of the generations' own files, so whoever writes it writes the same bytes.
+    """
+
+    format: Literal[1] = 1
+    before: str | None
+    generations: Annotated[tuple[Generation, ...], Field(min_length=1)]
+
+    @property
+    def range(self) -> HistoryRange:
+        """The life and the generations that it keeps."""
+        first, last = self.generations[0], self.generations[-1]
+        return HistoryRange(first.life, first.generation, last.generation, is_roll_up=True)
+
+    @property
+    def next_number(self) -> int:
+        """The number after those of its files."""
+        return self.generations[-1].next_number
+
+
+class VerifiedFile(_Record):
+    """A landing file that had the committed content, and the ETag it had then."""
+
+    number: Annotated[int, Field(ge=1)]
+    etag: str
+
+
+class Verified(_Record):
+    """`verified.json`: everything up to `generation` was found in order, and `waiting` are the files that were there.
+
+    A verdict is true of the moment that it was given for, so an older one costs work and does no harm.
+    """
+
+    format: Literal[1] = 1
+    generation: Generation
+    waiting: tuple[VerifiedFile, ...]
+
+
+def range_path(table: TableName, kept: HistoryRange) -> str:
+    """The path of the file that keeps these generations."""
+    if kept.is_roll_up:
+        return table.roll_up(kept.life, kept.first, kept.last)
+    return table.history(kept.life, kept.first)
+
+
+def content_hash(data: bytes) -> str:
+    """What a roll-up says of the one before it."""
+    return hashlib.sha256(data).hexdigest()

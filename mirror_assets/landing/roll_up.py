@@ -1,0 +1,125 @@
+"""Rolls old generations of the history up, so that what is kept does not grow with a table's age.
+
+Three rules, each of which a schedule breaks without (docs/decisions/0009). The newest generations stay as they were
+committed: a lost manifest is made again from the newest. A roll-up is there before what it holds is deleted. A roll-up
+goes only when none of its files is anywhere any more. All is judged by generation and number, never by age.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from mirror_assets.landing.errors import ManifestCorrupt
+from mirror_assets.landing.format import Manifest, decode
+from mirror_assets.landing.history import Generation, RollUp, content_hash, range_path
+from mirror_assets.landing.names import PROCESSED, READY_TO_DELETE, HistoryRange, TableName, landing_number
+from mirror_assets.landing.steps import Create, Delete, Steps, list_folder, read
+from mirror_assets.storage import Content, PathExists
+
+# A roll-up ends with each hundredth generation, or before, where it has so many files: it is read whole.
+GENERATIONS: Final = 100
+FILES: Final = 10_000
+# So many of the newest generations stay as they are: whoever looks at what has landed lately finds them by name.
+KEPT: Final = 100
+# The life's first generation stays, too: it tells how the mirror began.
+_BEGINNING: Final = 1
+
+
+def roll_up(table: TableName, manifest: Manifest) -> Steps[None]:
+    """Keep old generations together, if it is time; all generations up to the manifest's must have landed.
+
+    Any number of publishers may do so at once, and each may die at any request: the next one goes on. It stops without
+    a word where a generation is missing or can't be read, which the check `file_continuity` tells.
+    """
+    if manifest.generation % GENERATIONS:
+        return
+    listed = yield from list_history(table, manifest.life)
+    newest = max((kept for kept in listed if kept.is_roll_up), key=lambda kept: kept.last, default=None)
+    last, before = 0, None
+    if newest is not None:
+        content = yield from read(range_path(table, newest))
+        if content is None or _decoded(table, newest, content) is None:
+            return
+        last, before = newest.last, content_hash(content.data)
+    while (following := (yield from _following(table, manifest, last, before))) is not None:
+        data = following.model_dump_json().encode()
+        if not (yield from _keep(range_path(table, following.range), data)):
+            return
+        last, before = following.range.last, content_hash(data)
+    for kept in listed:
+        if not kept.is_roll_up and kept.last <= last and kept.first != _BEGINNING:
+            yield Delete(range_path(table, kept))
+    if newest is not None and last > newest.last:
+        yield from _collect(table, manifest, [kept for kept in listed if kept.is_roll_up])
+
+
+def list_history(table: TableName, life: int) -> Steps[list[HistoryRange]]:
+    """What is kept of the life, in order; files of another life came late and say nothing."""
+    ranges = (HistoryRange.parse(info.name) for info in (yield from list_folder(table.history_folder)))
+    return sorted(kept for kept in ranges if kept is not None and kept.life == life)
+
+
+def _following(table: TableName, manifest: Manifest, last: int, before: str | None) -> Steps[RollUp | None]:
+    """The roll-up behind generation `last`; None when there is none yet, or when a generation can't be read.
+
+    Where it ends depends on nothing but the generations themselves, so that all publishers cut alike.
+    """
+    gathered: list[Generation] = []
+    files = 0
+    for number in range(last + 1, manifest.generation - KEPT + 1):
+        path = table.history(manifest.life, number)
+        content = yield from read(path)
+        if content is None:
+            return None  # another publisher has rolled it up meanwhile, or somebody took it away
+        try:
+            gathered.append(Generation.of(decode(Manifest, path, content.data)))
+        except ManifestCorrupt:
+            return None
+        files += len(gathered[-1].files)
+        if number % GENERATIONS == 0 or files >= FILES:
+            return RollUp(before=before, generations=tuple(gathered))
+    return None
+
+
+def _keep(path: str, data: bytes) -> Steps[bool]:
+    """Whether the roll-up is there now, written by whomever."""
+    try:
+        yield Create(path, data)
+    except PathExists:
+        found = yield from read(path)
+        return found is not None and found.data == data
+    return True
+
+
+def _collect(table: TableName, manifest: Manifest, listed: Sequence[HistoryRange]) -> Steps[None]:
+    """Delete roll-ups, from the oldest on, none of whose files is anywhere any more; `listed` is without the newest."""
+    lowest = yield from _lowest_landed(table, manifest.next_number)
+    for kept in listed:
+        content = yield from read(range_path(table, kept))
+        if content is None:
+            continue
+        found = _decoded(table, kept, content)
+        if found is None or found.next_number > lowest:
+            return
+        yield Delete(range_path(table, kept))
+
+
+def _lowest_landed(table: TableName, nowhere: int) -> Steps[int]:
+    """The lowest number of all files that the service has left, wherever; `nowhere` when there is none.
+
+    Listed in the order in which files move on, so that one that moves meanwhile is seen at least once.
+    """
+    lowest = nowhere
+    for folder in (table.folder, f"{table.folder}/{PROCESSED}", f"{table.folder}/{READY_TO_DELETE}"):
+        for info in (yield from list_folder(folder)):
+            lowest = min(lowest, landing_number(info.name) or nowhere)
+    return lowest
+
+
+def _decoded(table: TableName, kept: HistoryRange, content: Content) -> RollUp | None:
+    try:
+        found = decode(RollUp, range_path(table, kept), content.data)
+    except ManifestCorrupt:
+        return None
+    return found if found.range == kept else None

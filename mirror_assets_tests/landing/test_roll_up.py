@@ -1,0 +1,182 @@
+"""Rolled-up history: bounded, and as good as the generations that it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_assets.audit.kept_history import read_history
+from mirror_assets.audit.landed import file_continuity
+from mirror_assets.landing.errors import ManifestLost
+from mirror_assets.landing.format import Manifest, encode
+from mirror_assets.landing.history import Generation
+from mirror_assets.landing.names import PROCESSED, HistoryRange
+from mirror_assets.landing.publish import publish
+from mirror_assets.landing.recover import recover
+from mirror_assets.landing.steps import drive
+from mirror_assets.mirroring.compare import first_landed
+from mirror_assets.storage import Store
+from mirror_assets_tests.landing.schedules import roll_ups_of
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, manifest_of, stage
+from mirror_assets_tests.landing.zone import consume
+from mirror_assets_tests.storage.memory import MemoryStore
+
+SIZES = {"GENERATIONS": 4, "KEPT": 2, "FILES": 6}
+
+
+@pytest.fixture
+def small() -> Iterator[None]:
+    with roll_ups_of(SIZES):
+        yield
+
+
+def land(store: Store, parts: int = 1, generations: int = 1) -> list[Manifest]:
+    """So many more generations, and their manifests."""
+    manifests = []
+    for _ in range(generations):
+        footing = footing_of(store)
+        record = stage(store, footing, footing.covered + 7 if footing.covered < 0 else footing.covered + 1, parts)
+        manifests.append(drive(publish(TABLE, record, CHECKS), store).manifest)
+    return manifests
+
+
+def sweep(store: Store) -> None:
+    """What the service does with what it has put aside, days later."""
+    for info in store.list(f"{TABLE.folder}/{PROCESSED}"):
+        store.delete(info.path)
+
+
+def ranges(store: Store) -> list[tuple[int, int]]:
+    """First and last generation of each file of the history."""
+    kept = (HistoryRange.parse(info.name) for info in store.list(TABLE.history_folder))
+    return sorted((one.first, one.last) for one in kept if one)
+
+
+def generations(store: Store) -> tuple[Generation, ...]:
+    manifest = manifest_of(store)
+    assert manifest is not None
+    return read_history(store, TABLE, manifest).generations
+
+
+@given(
+    parts=st.lists(st.integers(0, 3), min_size=1, max_size=30),
+    served=st.sets(st.integers(0, 29)),
+    swept=st.sets(st.integers(0, 29)),
+)
+def test_every_file_is_recognised_and_little_is_kept(parts: list[int], served: set[int], swept: set[int]) -> None:
+    """Whatever lands, and whenever the service puts files aside and deletes them."""
+    store, landed = MemoryStore(), []
+    with roll_ups_of(SIZES):
+        for turn, count in enumerate(parts):
+            landed += land(store, count)
+            if turn in served:
+                consume(store)
+            if turn in swept:
+                sweep(store)
+            assert file_continuity(store, TABLE, None).problems == ()
+    expected = {one.generation: Generation.of(one) for one in landed}
+    kept = generations(store)
+    assert all(expected[one.generation] == one for one in kept)
+    assert [one.generation for one in kept[-SIZES["KEPT"] :]] == list(expected)[-SIZES["KEPT"] :]
+    files = [(first, end) for first, end in ranges(store) if first == end and first > 1]
+    assert len(files) < SIZES["GENERATIONS"] * 2 + SIZES["KEPT"]
+
+
+@pytest.mark.usefixtures("small")
+def test_old_generations_go_into_one_file_and_the_newest_and_the_first_stay(store: Store) -> None:
+    landed = land(store, generations=8)
+    assert ranges(store) == [(number, number) for number in range(1, 9)]
+    landed += land(store)
+    assert ranges(store) == [(1, 1), (1, 4), (5, 5), (6, 6), (7, 7), (8, 8), (9, 9)]
+    assert generations(store) == tuple(map(Generation.of, landed))
+    assert file_continuity(store, TABLE, None).problems == ()
+
+
+@pytest.mark.usefixtures("small")
+def test_a_roll_up_with_many_files_ends_early(store: Store) -> None:
+    land(store, parts=4, generations=9)
+    assert [kept for kept in ranges(store) if kept[0] != kept[1]] == [(1, 2), (3, 4), (5, 6)]
+
+
+@pytest.mark.usefixtures("small")
+def test_a_roll_up_goes_when_none_of_its_files_is_anywhere(store: Store) -> None:
+    land(store, generations=9)
+    consume(store)
+    land(store, generations=4)
+    assert (1, 4) in ranges(store)
+    sweep(store)
+    land(store, generations=4)
+    assert [kept for kept in ranges(store) if kept[0] != kept[1]] == [(9, 12)]
+    assert file_continuity(store, TABLE, None).problems == ()
+
+
+@pytest.mark.usefixtures("small")
+def test_what_a_late_request_puts_back_counts_for_nothing_and_goes(store: Store) -> None:
+    landed = land(store, generations=9)
+    store.create(TABLE.history(1, 3), encode(landed[2]))
+    assert file_continuity(store, TABLE, None).problems == ()
+    store.delete(TABLE.manifest)
+    restored = drive(recover(TABLE), store)
+    assert restored is not None
+    assert restored.manifest == landed[-1]
+    land(store, generations=4)
+    assert (3, 3) not in ranges(store)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_generation_that_is_gone_stops_the_roll_up_and_is_told(store: Store) -> None:
+    land(store, generations=3)
+    store.delete(TABLE.history(1, 2))
+    land(store, generations=7)
+    assert ranges(store) == [(number, number) for number in range(1, 11) if number != 2]
+    assert f"{TABLE.history(1, 2)} is missing" in file_continuity(store, TABLE, None).problems
+
+
+@pytest.mark.usefixtures("small")
+def test_a_generation_that_cannot_be_read_is_not_rolled_up(store: Store) -> None:
+    land(store, generations=3)
+    store.delete(TABLE.history(1, 2))
+    store.create(TABLE.history(1, 2), b"{")
+    land(store, generations=7)
+    assert (2, 2) in ranges(store)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_roll_up_that_is_not_what_would_be_written_keeps_its_generations(store: Store) -> None:
+    land(store, generations=8)
+    store.create(TABLE.roll_up(1, 1, 4), b"somebody else's")
+    land(store)
+    assert (2, 2) in ranges(store)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_roll_up_that_was_changed_is_found_by_the_hash_in_the_next(store: Store) -> None:
+    land(store, generations=13)
+    path = TABLE.roll_up(1, 1, 4)
+    content = store.read(path, 1 << 20)
+    store.replace(path, content.data.replace(b'"covered":8', b'"covered":9'), content.etag)
+    problems = file_continuity(store, TABLE, None).problems
+    assert f"{path} is not what it was when {TABLE.roll_up(1, 5, 8)} was written" in problems
+
+
+@pytest.mark.usefixtures("small")
+def test_without_manifest_and_newest_generations_nothing_is_made_up(store: Store) -> None:
+    land(store, parts=0, generations=9)
+    store.delete(TABLE.manifest)
+    for number in range(5, 10):
+        store.delete(TABLE.history(1, number))
+    store.delete(TABLE.history(1, 1))
+    with pytest.raises(ManifestLost):
+        drive(recover(TABLE), store)
+
+
+@pytest.mark.usefixtures("small")
+def test_the_beginning_is_known_for_ever(store: Store) -> None:
+    land(store, parts=0, generations=20)
+    manifest = manifest_of(store)
+    assert manifest is not None
+    assert first_landed(store, TABLE, manifest) is None
+    assert store.head(TABLE.history(1, 1)) is not None
