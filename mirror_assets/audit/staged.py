@@ -16,7 +16,7 @@ from mirror_assets.audit.finding import Finding
 from mirror_assets.audit.key_codes import Numbers
 from mirror_assets.audit.types import arrow_type
 from mirror_assets.landing.format import Column, SliceRecord
-from mirror_assets.landing.parts import count_markers
+from mirror_assets.landing.parts import count_markers, found_parts
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.storage import Store
 
@@ -61,8 +61,7 @@ class StagedSlice:
 
 def parts_unchanged(staged: StagedSlice) -> Finding:
     """Every part is the file that was staged: its ETag is the recorded one, which no content needs to be read for."""
-    listed = (info for folder in staged.record.part_folders for info in staged.store.list(folder))
-    found = {info.path: info.etag for info in listed}
+    found = found_parts(staged.store, staged.record)
     problems = []
     for part, path in zip(staged.record.parts, staged.paths, strict=True):
         if path not in found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.jobs import execute, failures
 from mirror_assets.cli.output import note, show_json, show_records
 from mirror_assets.config import Config, load_config
+from mirror_assets.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables
 from mirror_assets.demo.config import write_config
 from mirror_assets.demo.lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
@@ -45,6 +45,7 @@ def demo(folder: Path, months: int, others: Path | None, *, as_json: bool) -> Ex
     root = folder.resolve()
     root.mkdir(parents=True, exist_ok=True)
     config = load_config(write_config(root, others))
+    _claim(config)
     rounds = _mirror_as_it_happens(config, root, range(1, months + 1))
     note("Applying the landing files as Fabric's replicator would, and checking everything")
     replicated, checked = execute(config, REPLICATE), execute(config, ALL_CHECKS)
@@ -83,14 +84,18 @@ def _mirror(config: Config) -> list[TableReport]:
     return mirror(config)
 
 
+def _claim(config: Config) -> None:
+    """Refuse, before anything is built, to replace what the demo did not make."""
+    claim_tables(open_zone(config.landing_zone), config.names)
+    if config.mirror.fabric is None:
+        claim_folder(config.mirror.path)
+
+
 def _clear(config: Config) -> None:
     """Start over: the landing zone and the mirror of an earlier demo belong to a lake that is made anew."""
-    store = open_zone(config.landing_zone)
-    for name in config.names:
-        store.delete_tree(name.folder)
-        store.delete_tree(name.scratch)
-        store.delete(name.rebuild_record)
-    shutil.rmtree(config.mirror.path, ignore_errors=True)
+    clear_tables(open_zone(config.landing_zone), config.names)
+    if config.mirror.fabric is None:
+        clear_folder(config.mirror.path)
 
 
 def _line(reports: Sequence[TableReport], checks: Sequence[CheckLine]) -> DemoLine:

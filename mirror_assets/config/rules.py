@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
+from mirror_assets.config.direct_lake import FramesOf
 from mirror_assets.config.document import Document, Steps
 from mirror_assets.config.origin import Origin
 from mirror_assets.config.values import Changes, History, is_uri, local_source
@@ -20,12 +21,16 @@ _KEYS_NEEDED = (
     "`changes: append_only`, for a table that rows are only ever appended to"
 )
 
+_FABRIC_FRAMES = (
+    "nothing checks the frames of a mirror in Fabric, whose tables Fabric itself cleans up; write `source`, or leave "
+    "it out, or mirror with the stand-in (mirror.path)"
+)
+
 
 def apply_rules(document: Document, origin: Origin) -> None:
     """Report what breaks a rule into the document."""
-    for steps, message in (*_same_folder(document), *_keys_needed(document), *_plain_secrets(document)):
-        document.report(steps, message)
-    for steps, message in _overlaps(document, origin):
+    plain = (*_same_folder(document), *_keys_needed(document), *_mirror_frames(document), *_plain_secrets(document))
+    for steps, message in (*plain, *_overlaps(document, origin)):
         document.report(steps, message)
 
 
@@ -48,6 +53,16 @@ def _keys_needed(document: Document) -> Iterator[tuple[Steps, str]]:
         keys, changes = (_effective(document, name, setting) for setting in ("keys", "changes"))
         if changes in (None, Changes.FEED.value) and keys in (None, []):
             yield ("tables", name, "keys"), _KEYS_NEEDED
+
+
+def _mirror_frames(document: Document) -> Iterator[tuple[Steps, str]]:
+    """Frames of a mirror guard the stand-in's table only: Fabric itself cleans up the tables of a mirrored database."""
+    if document.get("mirror", "fabric") is None:
+        return
+    for place in (("defaults",), *(("tables", name) for name in document.names("tables"))):
+        steps = (*place, "direct_lake", "frames_of")
+        if document.get(*steps) == FramesOf.MIRROR.value:
+            yield steps, _FABRIC_FRAMES
 
 
 def _effective(document: Document, table: str, setting: str) -> object:

@@ -12,10 +12,11 @@ class NotMadeHere(SettingError):
 
     code = ErrorCode.PATH_EXISTS
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | str) -> None:
         self.path = path
         super().__init__(
-            f"{path} exists and was not made by the demo.", "give the demo another folder, or move it away."
+            f"{path} exists and was not made by the demo.",
+            "give the demo another place (--folder, or the path in --settings), or move it away; nothing was deleted.",
         )
 
 

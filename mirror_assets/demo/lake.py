@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from mirror_assets.demo.claim import claim_folder
 from mirror_assets.demo.deliveries import WHOLE_YEAR, delivered
-from mirror_assets.demo.errors import NotMadeHere
 from mirror_assets.demo.histories.airlines import AIRLINES
 from mirror_assets.demo.histories.airports import AIRPORTS
 from mirror_assets.demo.histories.flights import FLIGHTS
@@ -23,7 +23,6 @@ from mirror_assets.demo.steps import History, Place
 HISTORIES = (AIRLINES, AIRPORTS, PLANES, WEATHER, FLIGHTS)
 
 LAKE = "lake"
-_OURS = ".made_by_mirror_assets_demo"
 
 Report = Callable[[str], None]
 
@@ -60,12 +59,7 @@ def continue_lake(
 def _claimed(root: Path) -> Path:
     """The lake's folder, marked as the demo's. Raises NotMadeHere if it exists without the mark."""
     lake = root.resolve() / LAKE
-    mark = lake / _OURS
-    if lake.exists() and not mark.exists():
-        raise NotMadeHere(lake)
-    lake.mkdir(parents=True, exist_ok=True)
-    # The mark comes before the first table: a build that was killed can be repeated.
-    mark.touch()
+    claim_folder(lake)  # before the first table: a build that was killed can be repeated
     return lake
 
 

@@ -49,6 +49,8 @@ class SliceKind(str, Enum):
     """One net change per key."""
     APPENDS = "appends"
     """New rows only."""
+    START = "start"
+    """The columns alone: the file of no rows with which a life begins that has nothing to land yet."""
 
     @property
     def has_markers(self) -> bool:

@@ -174,11 +174,14 @@ def is_refused(record: SliceRecord) -> bool:
 
 
 def is_whole(store: Store, record: SliceRecord) -> bool:
-    """Whether all parts are there as they were staged: a listing."""
-    if not record.parts:
-        return True
-    found = {info.name: info.etag for info in store.list(record.folder.parts)}
-    return all(found.get(part.name) == part.etag for part in record.parts)
+    """Whether all parts are there as they were staged."""
+    found = found_parts(store, record)
+    return all(found.get(record.folder.part(part.name)) == part.etag for part in record.parts)
+
+
+def found_parts(store: Store, record: SliceRecord) -> dict[str, str]:
+    """The ETag of every file in the folders of the record's parts, by path: a listing for each folder."""
+    return {info.path: info.etag for folder in record.part_folders for info in store.list(folder)}
 
 
 def stands_on(record: SliceRecord, footing: Footing) -> bool:

@@ -38,9 +38,6 @@ def reconcile_table(work: TableWork, mirror: Mirror) -> Reconciliation:
         )
     if manifest.loading is not None:
         return Reconciliation(str(work.name), ReconcileState.LOADING, version=-1, reason=str(manifest.loading))
-    since, last = first_landed(work.store, work.name, manifest), manifest.next_number - 1
-    if since is not None and last == 0:
-        return Reconciliation(str(work.name), ReconcileState.EQUAL, manifest.covered, 0, 0, since=since)
     if status is None or not status.has_applied(manifest):
         return Reconciliation(str(work.name), ReconcileState.PENDING, manifest.covered)
     _require_credential(work)
@@ -51,9 +48,9 @@ def reconcile_table(work: TableWork, mirror: Mirror) -> Reconciliation:
         keys=manifest.keys,
         columns=tuple((column.name, column.type) for column in manifest.live_columns),
         mirror=status.location,
-        applied_number=last,
-        last_landed_number=last,
-        since=since,
+        applied_number=manifest.next_number - 1,
+        last_landed_number=manifest.next_number - 1,
+        since=first_landed(work.store, work.name, manifest),
     )
     return reconcile(work.spark(), request)
 
@@ -63,9 +60,7 @@ def first_landed(store: Store, table: TableName, manifest: Manifest) -> int | No
     path = table.history(manifest.life, 1)
     kept = load(store, Manifest, path)
     begun = kept[0] if kept else manifest
-    if begun.generation != 1 or begun.kind is SliceKind.SNAPSHOT or begun.entries:
-        return None
-    return begun.covered + 1
+    return begun.covered + 1 if begun.generation == 1 and begun.kind is SliceKind.START else None
 
 
 def _require_credential(work: TableWork) -> None:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from mirror_assets.config import Changes, TableSettings
 from mirror_assets.delta.append import AppendSlice, encode_appends
 from mirror_assets.delta.columns import LandedColumn
+from mirror_assets.delta.empty import encode_no_rows
 from mirror_assets.delta.feed import FeedSlice, encode_changes
 from mirror_assets.delta.net import NetSlice, encode_net
 from mirror_assets.delta.pairing import Run
@@ -21,10 +22,12 @@ from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.mirroring.work import TableWork
 
 
-def slice_kind(table: TableSettings, planned: PlannedSlice) -> SliceKind:
-    """What the slice will carry."""
+def slice_kind(table: TableSettings, planned: PlannedSlice, *, is_first: bool) -> SliceKind:
+    """What the slice will carry; `is_first`: nothing has landed in its life, so that it can't be without a file."""
     if planned.is_snapshot:
         return SliceKind.SNAPSHOT
+    if planned.is_start or (is_first and not planned.parts):
+        return SliceKind.START
     if table.changes is Changes.APPEND_ONLY:
         return SliceKind.APPENDS
     return SliceKind.NET if table.is_net else SliceKind.CHANGES
@@ -39,11 +42,18 @@ class Encoded:
 
 
 def encode_slice(
-    work: TableWork, planned: PlannedSlice, columns: tuple[LandedColumn, ...], folder: str, receipt: Receipt
+    work: TableWork,
+    planned: PlannedSlice,
+    kind: SliceKind,
+    columns: tuple[LandedColumn, ...],
+    folder: str,
+    receipt: Receipt,
 ) -> Encoded:
     """Write the slice's parts into `folder`. Raises what encoders raise."""
     compression, footer = work.table.files.compression.value, receipt_metadata(receipt)
-    kind = slice_kind(work.table, planned)
+    if kind is SliceKind.START:
+        encode_no_rows(work.spark(), columns, folder, compression, footer)
+        return Encoded(ChangeCounts())
     if kind is SliceKind.SNAPSHOT:
         target_rows = work.table.files.target_rows
         snapshot = SnapshotSlice(work.table.source, planned.last, columns, planned.parts, target_rows, planned.chunk)

@@ -11,7 +11,7 @@ from mirror_assets.delta.pairing import Run
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.spark_errors import RowIdsUnfit
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.format import ChangeCounts, Chunk, Receipt, SliceRecord, StagedPart
+from mirror_assets.landing.format import ChangeCounts, Chunk, Receipt, SliceKind, SliceRecord, StagedPart
 from mirror_assets.landing.names import AttemptFolder, SliceKey, attempt_id, part_place
 from mirror_assets.landing.parts import clear_refused, take_parts, upload_parts, write_record
 from mirror_assets.landing.state import Footing
@@ -25,9 +25,10 @@ from mirror_assets.mirroring.work import TableWork
 def stage_slice(work: TableWork, planned: PlannedSlice, footing: Footing) -> SliceRecord:
     """The record of the slice, or of one chunk of it, encoded and written beside its parts under a fresh attempt.
 
-    A slice without changes has no parts and starts no Spark. Attempts that can't land any more make room: refused ones
-    before, and its own if it fails. Raises what the encoders and the store raise, and what their errors mean by the
-    source's log and its store: DataFileMissing, FeedMissing and HistoryExpired are proved.
+    A slice without changes has no parts and starts no Spark, but for the first of a life, which lands a file of no
+    rows. Attempts that can't land any more make room: refused ones before, and its own if it fails. Raises what the
+    encoders and the store raise, and what their errors mean by the source's log and its store: DataFileMissing,
+    FeedMissing and HistoryExpired are proved.
     """
     clear_refused(work.store, work.name, footing.generation)
     with reading(work, source_read(work.table, slice_kind(work.table, planned), slice_key(planned))):
@@ -50,12 +51,14 @@ def _attempt(work: TableWork, planned: PlannedSlice, footing: Footing) -> SliceR
 
 def _stage(work: TableWork, planned: PlannedSlice, footing: Footing, folder: AttemptFolder) -> SliceRecord:
     columns = table_columns(work.table, planned.schema)
-    receipt = _receipt(planned, footing, folder.attempt)
-    read, parts = _encode(work, planned, columns, folder, receipt) if planned.parts else (ChangeCounts(), ())
+    kind = slice_kind(work.table, planned, is_first=footing.generation == 1)
+    receipt, read, parts = _receipt(planned, footing, folder.attempt), ChangeCounts(), tuple[StagedPart, ...]()
+    if planned.parts or kind is SliceKind.START:
+        read, parts = _encode(work, planned, kind, columns, folder, receipt)
     record = SliceRecord(
         table=str(work.name),
         slice=str(slice_key(planned)),
-        kind=slice_kind(work.table, planned),
+        kind=kind,
         life=planned.life,
         generation=footing.generation,
         attempt=folder.attempt,
@@ -99,10 +102,15 @@ def _receipt(planned: PlannedSlice, footing: Footing, attempt: str) -> Receipt:
 
 
 def _encode(
-    work: TableWork, planned: PlannedSlice, columns: tuple[LandedColumn, ...], folder: AttemptFolder, receipt: Receipt
+    work: TableWork,
+    planned: PlannedSlice,
+    kind: SliceKind,
+    columns: tuple[LandedColumn, ...],
+    folder: AttemptFolder,
+    receipt: Receipt,
 ) -> tuple[ChangeCounts, tuple[StagedPart, ...]]:
     """Rows read by change type, and the parts in order."""
-    encoded = encode_slice(work, planned, columns, work.staging.spark_path(folder.parts), receipt)
+    encoded = encode_slice(work, planned, kind, columns, work.staging.spark_path(folder.parts), receipt)
     parts = of_commits(take_parts(work.staging, folder), encoded.runs)
     return encoded.read, upload_parts(work.exchange, work.store, folder, parts) if work.exchange else parts
 

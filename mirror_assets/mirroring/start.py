@@ -73,7 +73,7 @@ def _unreadable(work: TableWork, version: int, source: SourceState) -> str | Non
 
 
 def start_slice(begins: Beginning, life: int) -> PlannedSlice:
-    """The slice without parts that covers what lies before the beginning."""
+    """The slice that covers what lies before the beginning: its only part has the columns, and no rows."""
     return PlannedSlice(
         life=life,
         first=0,
@@ -86,7 +86,7 @@ def start_slice(begins: Beginning, life: int) -> PlannedSlice:
         schema_string=begins.source.schema_string,
         table_id=begins.source.table_id,
         spreads=(),
-        parts=0,
+        parts=1,
         is_start=True,
     )
 

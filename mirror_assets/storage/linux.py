@@ -9,6 +9,7 @@ import struct
 from pathlib import Path
 
 _AT_FDCWD = -100
+_AT_EMPTY_PATH = 0x1000
 _RENAME_NOREPLACE = 1
 _STATX_BTIME = 0x800
 _STATX_SIZE = 256
@@ -27,11 +28,15 @@ def rename_noreplace(source: Path, target: Path) -> None:
         raise OSError(code, os.strerror(code), str(source), None, str(target))
 
 
-def birth_time(path: Path) -> tuple[int, int]:
-    """Seconds and nanoseconds of the file's creation; (0, 0) where the file system keeps none."""
+def birth_time(place: Path | int) -> tuple[int, int]:
+    """Seconds and nanoseconds of the creation of a path or descriptor; (0, 0) where the file system keeps none."""
+    if isinstance(place, int):
+        descriptor, path, flags = place, b"", _AT_EMPTY_PATH
+    else:
+        descriptor, path, flags = _AT_FDCWD, os.fsencode(place), 0
     buffer = ctypes.create_string_buffer(_STATX_SIZE)
     call = getattr(_libc, "statx", None)
-    if call is None or call(_AT_FDCWD, os.fsencode(path), 0, _STATX_BTIME, buffer) != 0:
+    if call is None or call(descriptor, path, flags, _STATX_BTIME, buffer) != 0:
         return (0, 0)
     mask = struct.unpack_from("=I", buffer.raw, _MASK_OFFSET)[0]
     if not mask & _STATX_BTIME:

@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -25,9 +25,12 @@ from mirror_assets.storage.errors import (
     StoreFull,
     StoreUnavailable,
 )
-from mirror_assets.storage.linux import birth_time, rename_noreplace
+from mirror_assets.storage.linux import rename_noreplace
+from mirror_assets.storage.local_folders import delete_folder, identity_of
 from mirror_assets.storage.paths import checked
 from mirror_assets.storage.store import Content, FileInfo
+
+_TRIES = 10
 
 
 def _etag(found: os.stat_result) -> str:
@@ -80,6 +83,23 @@ def _make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for made in reversed(missing):
         _sync(made.parent)
+
+
+def _open_new(file: Path) -> BinaryIO:
+    """A new file, open for writing, with the folder that it needs.
+
+    Until the file is in it, a folder made anew can be taken for the emptied one that another publisher deletes.
+    """
+    for _ in range(_TRIES):
+        _make_folder(file.parent)
+        with suppress(FileNotFoundError):
+            return file.open("xb")
+    return file.open("xb")
+
+
+def _open_beside(file: Path) -> BinaryIO:
+    """A new file, open for writing, in a folder that is there."""
+    return file.open("xb")
 
 
 def _listed(folder: str, entry: os.DirEntry[str]) -> FileInfo | None:
@@ -142,14 +162,12 @@ class LocalStore:
         return sorted(found, key=lambda info: info.path)
 
     def folder_identity(self, folder: str) -> str | None:
-        """Device, inode and time of birth: inodes alone are used again at once."""
+        """Device, inode and time of birth."""
         try:
             with _translated(folder):
-                found = self._at(folder).stat()
+                return identity_of(self._at(folder))
         except PathMissing:
             return None
-        seconds, nanoseconds = birth_time(self._at(folder))
-        return f"{found.st_dev:x}-{found.st_ino:x}-{seconds:x}.{nanoseconds:x}"
 
     def read(self, path: str, limit: int) -> Content:
         """The whole file with its ETag."""
@@ -167,9 +185,7 @@ class LocalStore:
     def create(self, path: str, data: bytes) -> str:
         """Write a new file: a hidden twin first, then a rename that refuses to overwrite."""
         target = self._at(path)
-        with _translated(path):
-            _make_folder(target.parent)
-        with self._twin(path, data) as twin:
+        with self._twin(path, data, _open_new) as twin:
             etag = _etag(twin.stat())  # before the move: behind it, the file may be another publisher's already
             self._move(twin, target, path)
             return etag
@@ -177,7 +193,7 @@ class LocalStore:
     def replace(self, path: str, data: bytes, etag: str) -> str:
         """Compare and swap; the only operation that takes a lock, and only for the compare and the rename."""
         target = self._at(path)
-        with self._twin(path, data) as twin, self._locked(path):
+        with self._twin(path, data, _open_beside) as twin, self._locked(path):
             with _translated(path):
                 found = target.stat()
                 if _etag(found) != etag:
@@ -209,9 +225,7 @@ class LocalStore:
         """Delete a folder and all that is in it."""
         try:
             with _translated(folder):
-                while self._at(folder).exists() and identity in (None, self.folder_identity(folder)):
-                    with suppress(FileNotFoundError):  # another publisher is deleting it too: go on with the rest
-                        shutil.rmtree(self._at(folder))
+                delete_folder(self._at(folder), identity)
         except PathMissing:
             return
 
@@ -235,18 +249,16 @@ class LocalStore:
     def upload(self, source: Path, path: str) -> FileInfo:
         """Copy the file, and make the copy durable."""
         target = self._at(path)
-        with _translated(path):
-            _make_folder(target.parent)
-            with source.open("rb") as read, target.open("xb") as write:
-                shutil.copyfileobj(read, write)
+        with _translated(path), source.open("rb") as read, _open_new(target) as write:
+            shutil.copyfileobj(read, write)
         return self.seal(FileInfo(path, 0, ""))
 
     @contextmanager
-    def _twin(self, path: str, data: bytes) -> Iterator[Path]:
+    def _twin(self, path: str, data: bytes, open_new: Callable[[Path], BinaryIO]) -> Iterator[Path]:
         """A durable file beside `path` under a name that nobody reads, removed unless it was moved away."""
         twin = self._at(path).with_name(f"_new-{uuid.uuid4().hex}")
         try:
-            with _translated(path), twin.open("xb") as file:
+            with _translated(path), open_new(twin) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())

@@ -101,6 +101,30 @@ def test_mistakes(fabric: str, mistake: str) -> None:
     assert found.startswith(f"mirror.yaml:{mistake}")
 
 
+@pytest.mark.parametrize(
+    ("settings", "mistake"),
+    [
+        (
+            "tables:\n  orders:\n    source: ./lake/orders\n    keys: [id]\n    direct_lake: {frames_of: mirror}",
+            "8: tables.orders.direct_lake.frames_of: nothing checks the frames of a mirror in Fabric",
+        ),
+        (
+            f"defaults:\n  direct_lake:\n    frames: [7]\n    frames_of: mirror\n{TABLES}",
+            "7: defaults.direct_lake.frames_of: nothing checks the frames of a mirror in Fabric",
+        ),
+    ],
+)
+def test_frames_of_a_mirror_in_fabric_are_refused(settings: str, mistake: str) -> None:
+    """Seen: accepted, and checked by nothing."""
+    fabric = f"mirror:\n  fabric: {{workspace: {WORKSPACE}, item: {ITEM}}}"
+    with pytest.raises(ConfigInvalid) as caught:
+        parse_config(f"{ZONE}\n{fabric}\n{settings}\n".encode(), Path("/etc/mirror.yaml"), {})
+    (found,) = [problem.at(Path("mirror.yaml")) for problem in caught.value.problems]
+    assert found.startswith(f"mirror.yaml:{mistake}")
+    text = f"{ZONE}\n{fabric}\n{settings}\n".replace("frames_of: mirror", "frames_of: source")
+    assert parse_config(text.encode(), Path("/etc/mirror.yaml"), {}).names
+
+
 def test_fabric_needs_a_landing_zone_on_onelake() -> None:
     (found,) = mistakes(f"fabric: {{workspace: {WORKSPACE}, item: {ITEM}}}", "landing_zone: {path: ./landing}")
     assert "write landing_zone.onelake" in found

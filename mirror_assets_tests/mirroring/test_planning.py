@@ -118,7 +118,7 @@ def test_a_first_load_before_the_feed_was_on_is_refused(tmp_path: Path) -> None:
         ("{timestamp: 1970-01-01}", [(0, 4)]),
     ],
 )
-def test_a_start_covers_what_lies_before_it_with_a_slice_of_nothing(
+def test_a_start_covers_what_lies_before_it_with_a_slice_of_no_rows(
     tmp_path: Path, start: str, slices: list[tuple[int, int]]
 ) -> None:
     plan = plan_table(_paper(tmp_path, f"start: {start}").work)
@@ -126,7 +126,7 @@ def test_a_start_covers_what_lies_before_it_with_a_slice_of_nothing(
     assert not any(one.is_snapshot for one in plan.slices)
     first = plan.slices[0]
     everything = start in ("{version: 0}", "{timestamp: 1970-01-01}")
-    assert (first.is_start, first.parts > 0) == (not everything, everything)
+    assert (first.is_start, first.rows > 0, first.parts) == (not everything, everything, 1)
     assert plan.slices[-1].last == plan.state.version
 
 

@@ -1,7 +1,19 @@
 """A loopback OneLake: real clients, real TLS, real tokens, and faults where a test wants them."""
 
 from mirror_assets_tests.onelake.entra import Principal
-from mirror_assets_tests.onelake.faults import Action, Call, CutBody, Delay, Drop, Fault, Held, Hold, Moment, Reply
+from mirror_assets_tests.onelake.faults import (
+    Action,
+    Call,
+    CutBody,
+    Delay,
+    Drop,
+    Fault,
+    Garble,
+    Held,
+    Hold,
+    Moment,
+    Reply,
+)
 from mirror_assets_tests.onelake.item import LoopbackItem
 from mirror_assets_tests.onelake.log import Record, RequestLog
 from mirror_assets_tests.onelake.messages import Request
@@ -15,6 +27,7 @@ __all__ = [
     "Delay",
     "Drop",
     "Fault",
+    "Garble",
     "Held",
     "Hold",
     "LoopbackItem",

@@ -44,6 +44,14 @@ class CutBody:
 
 
 @dataclass(frozen=True)
+class Garble:
+    """The request is done, and its answer comes with these headers, and this body if one is given, for its own."""
+
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+
+
+@dataclass(frozen=True)
 class Delay:
     """The server takes its time, before the effect or after it."""
 
@@ -64,7 +72,7 @@ class Call:
     moment: Moment
 
 
-Action = Drop | Reply | CutBody | Delay | Hold | Call
+Action = Drop | Reply | CutBody | Garble | Delay | Hold | Call
 
 
 def _any_request(_: Request) -> bool:

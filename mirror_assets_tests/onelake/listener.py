@@ -11,7 +11,19 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from mirror_assets_tests.onelake.entra import Entra
-from mirror_assets_tests.onelake.faults import Call, CutBody, Delay, Drop, Fault, Faults, Held, Hold, Moment, Reply
+from mirror_assets_tests.onelake.faults import (
+    Call,
+    CutBody,
+    Delay,
+    Drop,
+    Fault,
+    Faults,
+    Garble,
+    Held,
+    Hold,
+    Moment,
+    Reply,
+)
 from mirror_assets_tests.onelake.log import Record, RequestLog
 from mirror_assets_tests.onelake.messages import Answer, Request
 from mirror_assets_tests.onelake.operations import Operation, operation_of
@@ -70,7 +82,7 @@ class Listener:
         answer = self._perform(request)
         await _pause(request, faults, Moment.AFTER)
         ended, instead = _ending(request, faults, Moment.AFTER)
-        return instead if ended else answer
+        return instead if ended else _garbled(answer, next(_of(Garble, faults), None))
 
     def _perform(self, request: Request) -> Answer:
         if request.operation.is_storage:
@@ -112,6 +124,13 @@ def _instead(request: Request, reply: Reply) -> Answer:
         return Answer(reply.status, {**reply.headers, **common_headers(request)})
     headers = {**reply.headers, **common_headers(request)}
     return Refusal(reply.status, reply.code, "The test wants it so.", headers).answer(request)
+
+
+def _garbled(answer: Answer, garble: Garble | None) -> Answer:
+    if garble is None:
+        return answer
+    body = answer.body if garble.body is None else garble.body
+    return Answer(answer.status, {**answer.headers, **garble.headers}, body)
 
 
 def _record(request: Request, answer: Answer | None, faults: tuple[Fault, ...] = ()) -> Record:

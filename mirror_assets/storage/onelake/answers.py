@@ -83,6 +83,8 @@ def answer_of(error: Exception) -> Answer:
 def _answered(error: HttpResponseError, status: int) -> Answer:
     """What the service itself said."""
     code = _code(error)
+    if status < 300:  # the SDK's word for a success whose body is no JSON
+        return Answer(Meaning.PASSING, f"{status}, but an answer that can't be read")
     meaning = Meaning.VERSION if status == 400 and _names_version(error, code) else _meaning(status, code)
     return Answer(meaning, f"{status} {code}".strip(), _retry_after(error))
 

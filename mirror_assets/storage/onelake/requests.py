@@ -28,9 +28,10 @@ from mirror_assets.storage.errors import (
 )
 from mirror_assets.storage.onelake.answers import Answer, Meaning, answer_of
 from mirror_assets.storage.onelake.patience import Patience, Waiting
+from mirror_assets.storage.onelake.sdk_errors import raised_by_sdk
 
 _Reply = TypeVar("_Reply")
-# What the SDK raises, beside its own errors, over an answer that it does not expect.
+# What the SDK raises, beside its own errors, over an answer that it can't read; the same from our own code is a bug.
 _UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
 _CONFLICTS = (Meaning.MISSING, Meaning.EXISTS, Meaning.CONDITION, Meaning.SOURCE_CHANGED)
 
@@ -56,6 +57,8 @@ class Requests:
             try:
                 return call()
             except (AzureError, *_UNREADABLE) as error:
+                if not isinstance(error, AzureError) and not raised_by_sdk(error):
+                    raise
                 answer, cause = answer_of(error), error
             if unsure and answer.meaning in _CONFLICTS:
                 raise RequestUnknown(path, f"asked again, it was answered {answer.code}") from cause

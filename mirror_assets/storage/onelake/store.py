@@ -8,6 +8,7 @@ from typing import BinaryIO, cast
 
 from azure.core import MatchConditions
 from azure.storage.blob import BlobProperties
+from azure.storage.filedatalake import PathProperties
 
 from mirror_assets.storage.errors import (
     FileTooLarge,
@@ -76,17 +77,16 @@ class OneLakeStore:
             found = self._requests.read(folder, lambda: list(self._clients.files.get_paths(where, recursive=False)))
         except PathMissing:
             return []
-        infos = [
-            FileInfo(
-                self._address.relative(line.name),
-                0 if line.is_directory else line.content_length,
-                "" if line.is_directory else bare(line.etag),
-                is_folder=bool(line.is_directory),
-            )
-            for line in found
-            if line.name != where  # a file, listed, gives itself
-        ]
+        infos = [self._listed(folder, line) for line in found if line.name != where]  # a file, listed, gives itself
         return sorted(infos, key=lambda info: info.path)
+
+    def _listed(self, folder: str, line: PathProperties) -> FileInfo:
+        """A listing's line. Raises StoreUnavailable when it lacks what OneLake always says."""
+        if line.name and line.is_directory:
+            return FileInfo(self._address.relative(line.name), 0, "", is_folder=True)
+        if not line.name or line.content_length is None or not line.etag:
+            raise StoreUnavailable(folder, "a line of its listing has no name, size or ETag")
+        return FileInfo(self._address.relative(line.name), line.content_length, bare(line.etag))
 
     def folder_identity(self, folder: str) -> str | None:
         """ETag and time of creation of the folder."""

@@ -79,6 +79,7 @@ def said(status: int, code: str = "", headers: dict[str, str] | None = None) -> 
         (405, "", Meaning.REFUSED),
         (416, "InvalidRange", Meaning.REFUSED),
         (501, "NotImplemented", Meaning.REFUSED),
+        (304, "", Meaning.REFUSED),
     ],
 )
 def test_each_status_and_code_has_a_meaning(status: int, code: str, meaning: Meaning) -> None:
@@ -103,6 +104,11 @@ def test_no_answer_or_one_that_cannot_be_read_may_have_worked(error: Exception) 
     assert answer.meaning is Meaning.PASSING
     assert answer.is_passing
     assert answer.may_have_worked
+
+
+@pytest.mark.parametrize("status", [200, 201, 206])
+def test_a_success_that_cannot_be_read_may_have_worked(status: int) -> None:
+    assert said(status) == Answer(Meaning.PASSING, f"{status}, but an answer that can't be read")
 
 
 def test_what_was_throttled_or_had_no_token_was_never_begun() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from azure.core.exceptions import ServiceResponseError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,7 +41,7 @@ def ask_in_vain(clock: Clock, limit_seconds: float, meanwhile: float = 0.0) -> i
         nonlocal asked
         asked += 1
         clock.now += meanwhile
-        raise TypeError
+        raise ServiceResponseError("aborted")
 
     with pytest.raises(StoreUnavailable):
         Requests("root", clock.patience(limit_seconds)).read("file", call)

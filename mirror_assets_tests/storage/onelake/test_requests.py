@@ -19,11 +19,21 @@ from mirror_assets.storage.errors import (
     TokenRefused,
 )
 from mirror_assets.storage.onelake.requests import Requests
-from mirror_assets_tests.storage.onelake.wire import Clock, refused
+from mirror_assets_tests.storage.onelake.wire import Clock, Reply, refused, store_over
 
 BUSY = (503, "ServerBusy")
 THROTTLED = (429, "TooManyRequests")
 DONE = (200, "")
+
+
+def unreadable() -> Exception:
+    """What the SDK raises over an answer whose headers are no headers: no error of its own, but from its own code."""
+    client = store_over(lambda _: Reply(200, {"x-ms-blob-type": "garbled"}))._clients.blob("file")
+    with pytest.raises(ValueError, match="BlobType") as raised:
+        client.get_blob_properties()
+    return raised.value
+
+
 CONFLICTS = [
     ((404, "PathNotFound"), PathMissing),
     ((409, "PathAlreadyExists"), PathExists),
@@ -60,7 +70,9 @@ Ask = Callable[[Service], str]
 
 
 @pytest.mark.parametrize("ask", [Service.read, Service.write])
-@pytest.mark.parametrize("first", [BUSY, THROTTLED, (408, ""), (500, ""), ServiceResponseError("aborted"), TypeError()])
+@pytest.mark.parametrize(
+    "first", [BUSY, THROTTLED, (408, ""), (500, ""), ServiceResponseError("aborted"), unreadable()]
+)
 def test_what_may_pass_is_asked_again(ask: Ask, first: tuple[int, str] | Exception) -> None:
     service = Service(first, first, DONE)
     assert ask(service) == "done"
@@ -77,7 +89,7 @@ def test_a_conflict_at_the_first_try_is_an_answer(ask: Ask, answer: tuple[int, s
     assert service.asked == 1
 
 
-@pytest.mark.parametrize("lost", [BUSY, (408, ""), (500, ""), ServiceResponseError("aborted"), TypeError()])
+@pytest.mark.parametrize("lost", [BUSY, (408, ""), (500, ""), ServiceResponseError("aborted"), unreadable()])
 @pytest.mark.parametrize(("answer", "error"), CONFLICTS)
 def test_a_conflict_behind_a_lost_reply_may_be_with_ourselves(
     lost: tuple[int, str] | Exception, answer: tuple[int, str], error: type[MirrorError]
@@ -148,3 +160,13 @@ def test_a_pause_longer_than_the_limit_is_not_begun() -> None:
     with pytest.raises(StoreThrottled):
         Service(refusal, clock=clock).write()
     assert clock.slept == []
+
+
+@pytest.mark.parametrize("ask", [Service.read, Service.write])
+@pytest.mark.parametrize("mistake", [TypeError("ours"), KeyError("ours"), AttributeError("ours"), ValueError("ours")])
+def test_a_mistake_of_ours_is_not_asked_again(ask: Ask, mistake: Exception) -> None:
+    service = Service(mistake, DONE)
+    with pytest.raises(type(mistake), match="ours"):
+        ask(service)
+    assert service.asked == 1
+    assert service.clock.slept == []
