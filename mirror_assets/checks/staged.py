@@ -6,13 +6,14 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
 from mirror_assets.assets.names import RANGE_START, Kind, asset_key
-from mirror_assets.assets.slices import mark_failed
+from mirror_assets.assets.slices import parse_slices
 from mirror_assets.audit.finding import Finding
 from mirror_assets.checks.results import check_result, checking, merged
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.mirroring.judge import BLOCKING_CHECKS, judge_slice
+from mirror_assets.mirroring.failures import note_failure
+from mirror_assets.mirroring.judge import BLOCKING_CHECKS, judge_slice, refusal
 from mirror_assets.mirroring.queue import staged_ahead
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.resources.catalog import table_work
@@ -68,13 +69,26 @@ def _judge(
         try:
             _, findings = judge_slice(work, record)
         except MirrorError as error:
-            mark_failed(context.instance, context.run.run_id, record.key, error)
+            _note(context, work, asked, error, record.key)
             raise
         judged.append((record.slice, findings))
-        if not all(finding.passed for finding in findings):
-            mark_failed(context.instance, context.run.run_id, record.key)
+        refused = refusal(work, record, findings)
+        if refused is not None:
+            _note(context, work, asked, refused, record.key)
             break
     return judged
+
+
+def _note(
+    context: dg.AssetCheckExecutionContext,
+    work: TableWork,
+    asked: set[str] | None,
+    error: MirrorError,
+    key: SliceKey,
+) -> None:
+    """Count a run that was to land the slice; one of checks alone is no try."""
+    if asked is not None:
+        note_failure(work, error, context.log.warning, key)
 
 
 def _asked(context: dg.AssetCheckExecutionContext) -> set[str] | None:
@@ -82,4 +96,4 @@ def _asked(context: dg.AssetCheckExecutionContext) -> set[str] | None:
     tags = context.run.tags
     if RANGE_START not in tags and _PARTITION not in tags:
         return None
-    return {str(SliceKey.parse(key)) for key in context.partition_keys}
+    return {str(key) for key in parse_slices(context.partition_keys)}
