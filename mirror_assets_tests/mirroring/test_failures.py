@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from mirror_assets.landing.format import Chunk, Loading
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.errors import SnapshotLost, SourceBroke, TableBusy
 from mirror_assets.mirroring.failures import note_failure, pause_left, standing_failure
+from mirror_assets.storage.errors import StoreFull
 from mirror_assets_tests.lab import TABLE, Lab, key
+from mirror_assets_tests.storage.memory import MemoryStore
 
 ONLY_A_RUN_SEES = (
     DataFileMissing("parts", "vacuumed"),
@@ -83,7 +86,10 @@ def test_a_record_that_cannot_be_read_counts_for_nothing_and_is_replaced(unspent
 
 
 def test_a_landing_zone_that_cannot_keep_the_record_is_told_of(unspent: Lab) -> None:
-    (unspent.root / "landing").write_text("a file")
+    class Full(MemoryStore):
+        def create(self, path: str, data: bytes) -> str:
+            raise StoreFull(f"{path} ({len(data)} bytes)")
+
     told: list[str] = []
-    note_failure(unspent.work, OTHERS[0], told.append)
+    note_failure(replace(unspent.work, store=Full()), OTHERS[0], told.append)
     assert "the failure can't be recorded" in told[0]
