@@ -43,12 +43,14 @@ def passes(instance: dg.DagsterInstance) -> bool:
     return record.status.value == "SUCCEEDED"
 
 
-def test_a_held_table_is_seen_and_goes_on_once_it_was_rebuilt_by_hand(lab: Lab, instance: dg.DagsterInstance) -> None:
+def test_a_held_table_is_seen_and_goes_on_once_it_was_rebuilt_by_hand(
+    lab: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mirror_assets.mirroring.failures._FIRST_PAUSE_SECONDS", 0)
     lab.configure(table="on_break: hold")
     lose_changes(lab)
     location = Location.of(lab, instance)
     assert not location.run(location.asked()).success
-    rest(lab)
     with pytest.raises(TableHeld, match="is gone"):
         location.tick()
     assert not passes(instance)
@@ -126,14 +128,6 @@ def elsewhere(lab: Lab) -> Iterator[None]:
 
 def _broken(*_: object) -> SliceRecord:
     raise SourceBroke(str(TABLE), 0, "planted")
-
-
-def rest(lab: Lab) -> None:
-    """Let the pause after a failure pass."""
-    path = lab.root / "landing" / TABLE.failure_record
-    text = path.read_text()
-    failed_ms = int(text.partition('"failed_ms": ')[2].partition(",")[0])
-    path.write_text(text.replace(str(failed_ms), str(failed_ms - 3_600_000)))
 
 
 def test_a_partition_that_is_no_slice_is_left_alone(lab: Lab, instance: dg.DagsterInstance) -> None:
