@@ -79,6 +79,9 @@ class ErrorCode(str, Enum):
     REBUILD_RUNNING = "rebuild_running"
     TABLE_DROPPED = "table_dropped"
     LIFE_ENDED = "life_ended"
+    TABLE_BUSY = "table_busy"
+    TABLE_HELD = "table_held"
+    NO_SLICE = "no_slice"
     # direct lake
     FRAMES_UNREADABLE = "frames_unreadable"
     FRAME_REFUSED = "frame_refused"

@@ -36,7 +36,7 @@ def change_feed_asset(config: Config, table: TableSettings) -> dg.AssetsDefiniti
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
         work = table_work(config, table, landing_zone, sources, spark)
-        return materialize_slices(context, key, keys, _stage(work, keys))
+        return materialize_slices(context, key, work, keys, _stage(work, keys))
 
     return change_feed
 

@@ -36,7 +36,7 @@ def landing_zone_asset(config: Config, table: TableSettings) -> dg.AssetsDefinit
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
         work = table_work(config, table, landing_zone, sources, spark)
-        return materialize_slices(context, key, keys, _land(work, keys))
+        return materialize_slices(context, key, work, keys, _land(work, keys))
 
     return landing_zone_folder
 

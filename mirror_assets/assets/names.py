@@ -13,8 +13,7 @@ from mirror_assets.landing.names import TableName
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
 TABLE_TAG = "mirror/table"
-FAILED_SLICE_TAG = "mirror/failed_slice"
-REBUILD_TAG = "mirror/rebuild_because"
+POSITION_TAG = "mirror/position"
 DEFAULT_GROUP = "default"
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
@@ -62,9 +61,14 @@ def history_pool(table: TableName) -> str:
     return f"history_{flat_name(table)}"
 
 
+def partitions_name(table: TableName) -> str:
+    """What Dagster calls the table's set of slices."""
+    return f"slices_{flat_name(table)}"
+
+
 def slices_of(table: TableName) -> dg.DynamicPartitionsDefinition:
     """The table's slices, shared by source, change_feed and landing_zone.
 
     An unpartitioned source would turn every past slice stale at each commit.
     """
-    return dg.DynamicPartitionsDefinition(name=f"slices_{flat_name(table)}")
+    return dg.DynamicPartitionsDefinition(name=partitions_name(table))

@@ -7,50 +7,83 @@ from collections.abc import Iterator, Mapping, Sequence
 import dagster as dg
 
 from mirror_assets.assets.items import MetadataItem
-from mirror_assets.assets.names import FAILED_SLICE_TAG, REBUILD_TAG
-from mirror_assets.errors import MirrorError, RebuildError, RetryError, UnknownOutcome
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, UnknownOutcome
+from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import SliceKey
+from mirror_assets.mirroring.failures import note_failure
+from mirror_assets.mirroring.lease import leased
+from mirror_assets.mirroring.work import TableWork
 
 Metadata = Mapping[str, MetadataItem]
+# Another run that works on the table is waited for this long; what it leaves is done then.
+_WAIT_SECONDS = 120.0
+
+
+class NoSlice(SettingError):
+    """A partition that was added by hand and names no slice."""
+
+    code = ErrorCode.NO_SLICE
+
+    def __init__(self, partition: str) -> None:
+        self.partition = partition
+        super().__init__(
+            f"partition {partition!r} is no slice of the table: a slice is `life-first-last`, as in "
+            "0001-00000001-00000002.",
+            "choose partitions that the sensor or `mirror_all` has registered, and delete this one (in Dagster's UI: "
+            "the asset's menu, Delete partitions).",
+        )
+
+
+def parse_slices(partitions: Sequence[str]) -> list[SliceKey]:
+    """The slices that the partitions name, in the order in which things happened: Dagster's is that of registration.
+
+    Raises dagster.Failure for a partition that names none.
+    """
+    try:
+        return sorted(_parsed(key) for key in partitions)
+    except NoSlice as error:
+        raise failure(error) from error
+
+
+def _parsed(partition: str) -> SliceKey:
+    try:
+        return SliceKey.parse(partition)
+    except NameRefused:
+        raise NoSlice(partition) from None
 
 
 def slice_keys(context: dg.AssetExecutionContext) -> list[SliceKey]:
-    """The run's slices, in the order in which things happened: Dagster's own order is that of registration."""
-    return sorted(SliceKey.parse(key) for key in context.partition_keys)
+    """The run's slices, in order. Raises dagster.Failure."""
+    return parse_slices(context.partition_keys)
 
 
 def materialize_slices(
-    context: dg.AssetExecutionContext, asset: dg.AssetKey, keys: Sequence[SliceKey], done: Iterator[Metadata]
+    context: dg.AssetExecutionContext,
+    asset: dg.AssetKey,
+    work: TableWork,
+    keys: Sequence[SliceKey],
+    done: Iterator[Metadata],
 ) -> dg.MaterializeResult[None]:
     """The step's result; `done` does one slice per item and gives its metadata.
 
     A failure keeps the slices before it: they are logged one by one, then the step fails, naming the slice that did.
+    While another run works on the table, the step waits for it, and fails if it takes long.
     """
     finished: dict[SliceKey, Metadata] = {}
     try:
-        for key, metadata in zip(keys, done, strict=True):
-            finished[key] = metadata
-            context.log.info(f"{asset.to_user_string()}: slice {key} done")
+        with leased(work.store, work.name, context.run.run_id, _WAIT_SECONDS):
+            for key, metadata in zip(keys, done, strict=True):
+                finished[key] = metadata
+                context.log.info(f"{asset.to_user_string()}: slice {key} done")
     except MirrorError as error:
         failed = keys[len(finished)]
         for key, metadata in finished.items():
             context.log_event(dg.AssetMaterialization(asset, partition=str(key), metadata=metadata))
-        mark_failed(context.instance, context.run.run_id, failed, error)
+        note_failure(work, error, context.log.warning, failed)
         raise failure(error, failed) from error
     for key, metadata in finished.items():
         context.add_asset_metadata(metadata, asset_key=asset, partition_key=str(key))
     return dg.MaterializeResult(asset_key=asset)
-
-
-def mark_failed(instance: dg.DagsterInstance, run_id: str, key: SliceKey, error: MirrorError | None = None) -> None:
-    """Tell the sensor, through the run's tags, which slice to stop before, and what only a rebuild mends.
-
-    A break of the source the sensor sees for itself; what only reading the source's rows tells, a run has to say.
-    """
-    tags = {FAILED_SLICE_TAG: str(key)}
-    if isinstance(error, RebuildError) and error.only_reading_tells:
-        tags[REBUILD_TAG] = error.what
-    instance.add_run_tags(run_id, tags)
 
 
 def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:

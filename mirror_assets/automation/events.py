@@ -7,8 +7,10 @@ import threading
 import dagster as dg
 
 from mirror_assets.assets.metadata import landed_metadata, staged_metadata
-from mirror_assets.assets.names import Kind, asset_key, slices_of
+from mirror_assets.assets.names import Kind, asset_key, partitions_name
 from mirror_assets.assets.source import source_observation
+from mirror_assets.automation.partitions import Surplus, delete_keys
+from mirror_assets.landing.format import Manifest
 from mirror_assets.mirroring.run import MirroredSlice
 from mirror_assets.mirroring.work import TableWork
 
@@ -34,7 +36,7 @@ class SliceEvents:
         staged = dg.AssetMaterialization(feed, partition=key, metadata=staged_metadata(work, mirrored.record))
         landed = dg.AssetMaterialization(zone, partition=key, metadata=landed_metadata(work, mirrored.published))
         with self._lock:
-            self._context.instance.add_dynamic_partitions(_partitions(work), [key])
+            self._context.instance.add_dynamic_partitions(partitions_name(work.name), [key])
             self._context.log_event(observed)
             self._context.log_event(staged)
             for finding in mirrored.findings:
@@ -44,9 +46,9 @@ class SliceEvents:
                 self._context.log_event(evaluation)  # type: ignore[arg-type]  # it is recorded; the annotation lags
             self._context.log_event(landed)
 
-
-def _partitions(work: TableWork) -> str:
-    name = slices_of(work.name).name
-    if name is None:
-        raise TypeError("dynamic partitions without a name")
-    return name
+    def forget_oldest(self, work: TableWork, landed: Manifest) -> None:
+        """Delete the oldest of the table's keys beyond those that are to be kept."""
+        surplus = Surplus(work.name, work.table.partitions.keep)
+        with self._lock:
+            old = surplus.keys(self._context.instance, 0, landed.life, landed.covered)
+            delete_keys(self._context.instance, work.name, old)

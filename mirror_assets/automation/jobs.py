@@ -19,7 +19,11 @@ from mirror_assets.config import Config, TableSettings
 from mirror_assets.delta.ranges import parse_range
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
-from mirror_assets.mirroring.rebuild import rebuild_table
+from mirror_assets.landing.publish import Published
+from mirror_assets.mirroring.failures import note_failure
+from mirror_assets.mirroring.lease import leased
+from mirror_assets.mirroring.rebuild import MirrorWait, rebuild_table
+from mirror_assets.mirroring.work import TableWork
 from mirror_assets.monitoring import MonitoredTable
 from mirror_assets.resources.catalog import mirror_of, table_work
 from mirror_assets.resources.landing_zone import LandingZone
@@ -33,6 +37,8 @@ ALL_CHECKS = "all_checks"
 TABLES_OP = "mirror_tables"
 REPLICATE_OP = "replicate_tables"
 REBUILD_OP = "rebuild_table"
+
+_WAIT_SECONDS = 120.0
 
 Job: TypeAlias = dg.JobDefinition | UnresolvedAssetJobDefinition
 
@@ -152,10 +158,9 @@ def _rebuild_job(settings: Config) -> Job:
             table = settings.table(config.table)
             work = table_work(settings, table, landing_zone, sources, spark)
             wait = mirror_wait(mirror_of(settings, landing_zone), table.name)
-            published = rebuild_table(work, wait, context.log.info)
         except MirrorError as error:
             raise failure(error) from error
-        manifest = published.manifest
+        manifest = _rebuilt(context, work, wait).manifest
         return RebuildReport(str(table.name), manifest.life, manifest.covered, manifest.next_number - 1)
 
     @dg.job(name=REBUILD, description="Rebuild one table from a snapshot of its source.")
@@ -163,3 +168,13 @@ def _rebuild_job(settings: Config) -> Job:
         rebuild_op()
 
     return rebuild
+
+
+def _rebuilt(context: dg.OpExecutionContext, work: TableWork, wait: MirrorWait) -> Published:
+    """What the rebuild has landed, when the run that works on the table, if one does, has ended."""
+    try:
+        with leased(work.store, work.name, context.run_id, _WAIT_SECONDS):
+            return rebuild_table(work, wait, context.log.info)
+    except MirrorError as error:
+        note_failure(work, error, context.log.warning)
+        raise failure(error) from error

@@ -70,7 +70,7 @@ def _publisher(
         if work.manifest() is None:
             return report
         (mirrored,) = mirror_tables(context, settings, [work.table], zone, sources, spark)
-        return replace(report, error=mirrored.error, code=mirrored.code, family=mirrored.family)
+        return replace(report, error=mirrored.error, code=mirrored.code, family=mirrored.family, busy=mirrored.busy)
 
     return publish
 
@@ -81,7 +81,7 @@ def _maintained(
     report = MaintenanceReport(str(work.name))
     try:
         report = publish(report)
-        if report.error:
+        if report.error or report.busy:
             return report
         for done in maintain(work, lambda: sources.table_log(work.name), context.log.info):
             context.log_event(_observation(work.name, done))

@@ -10,6 +10,7 @@ import dagster as dg
 from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.landing.publish import Published
+from mirror_assets.mirroring.errors import TableBusy
 from mirror_assets.mirroring.run import MirroredSlice
 
 
@@ -17,7 +18,7 @@ from mirror_assets.mirroring.run import MirroredSlice
 class TableReport:
     """What a run has done for a table: slices, landing files and rows, rebuilds, and the error that stopped it, if any.
 
-    `rows` and `bytes` are of slices, not of rebuilds.
+    `rows` and `bytes` are of slices, not of rebuilds. `busy`: who works on it, so that it was left alone.
     """
 
     table: str
@@ -31,6 +32,7 @@ class TableReport:
     error: str | None = None
     code: ErrorCode | None = None
     family: str | None = None
+    busy: str | None = None
 
     def with_slice(self, mirrored: MirroredSlice) -> TableReport:
         """The report with one more slice, or chunk of one: the last makes it a slice."""
@@ -50,6 +52,8 @@ class TableReport:
         """The outcome in a word or two."""
         if self.error:
             return "failed"
+        if self.busy:
+            return "left to another run"
         if self.rebuilds:
             return "rebuilt"
         return "mirrored" if self.slices else "nothing to do"
@@ -59,6 +63,10 @@ class TableReport:
         manifest = published.manifest
         files = self.files + manifest.next_number - 1
         return replace(self, rebuilds=self.rebuilds + 1, files=files, covered=manifest.covered)
+
+    def left_to(self, busy: TableBusy) -> TableReport:
+        """The report of a table that another run works on."""
+        return replace(self, busy=busy.what)
 
     def failed(self, error: MirrorError) -> TableReport:
         """The report of a table that stopped with this error."""
@@ -85,13 +93,17 @@ class RebuildReport:
 
 @dataclass(frozen=True)
 class MaintenanceReport:
-    """What maintenance has done to a table: the statements that ran, and the error that stopped it, if any."""
+    """What maintenance has done to a table: the statements that ran, and the error that stopped it, if any.
+
+    `busy`: who mirrors it at the moment, so that it was left alone.
+    """
 
     table: str
     statements: tuple[str, ...] = ()
     error: str | None = None
     code: ErrorCode | None = None
     family: str | None = None
+    busy: str | None = None
 
     def failed(self, error: MirrorError) -> MaintenanceReport:
         """The report of a table that stopped with this error."""

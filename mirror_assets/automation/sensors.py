@@ -5,35 +5,24 @@ swallowed runs elsewhere (docs/decisions/0005).
 """
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import dagster as dg
 
 from mirror_assets.assets.mirror import mirror_observation
-from mirror_assets.assets.names import (
-    FAILED_SLICE_TAG,
-    RANGE_END,
-    RANGE_START,
-    REBUILD_TAG,
-    TABLE_TAG,
-    flat_name,
-    slices_of,
-)
+from mirror_assets.assets.names import POSITION_TAG, RANGE_END, RANGE_START, TABLE_TAG, flat_name, slices_of
 from mirror_assets.assets.source import source_observation
+from mirror_assets.automation.held import show_held
 from mirror_assets.automation.jobs import REBUILD, REBUILD_OP, REPLICATE, Job, slices_job_name
+from mirror_assets.automation.partitions import Registered, Surplus, registered
+from mirror_assets.automation.runs import BUSY, busy_run, crashes
 from mirror_assets.automation.switch import is_on
 from mirror_assets.config import Config, TableSettings
-from mirror_assets.delta.plan import PlannedSlice
-from mirror_assets.errors import RebuildError, RetryError, UnknownOutcome
-from mirror_assets.landing.names import SliceKey
-from mirror_assets.landing.rebuild import read_rebuild
-from mirror_assets.landing.recover import recover
-from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.errors import stop_error
+from mirror_assets.errors import RetryError, UnknownOutcome
+from mirror_assets.landing.position import Position
+from mirror_assets.mirroring.due import Land, Rebuild, Rest, Scheduler, next_action
+from mirror_assets.mirroring.errors import TableHeld
 from mirror_assets.mirroring.mirrors import stand_in
-from mirror_assets.mirroring.planning import TablePlan, plan_table
-from mirror_assets.mirroring.rebuild import may_rebuild
+from mirror_assets.mirroring.quiet import QuietMark, is_quiet
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.resources.catalog import mirror_of, planning_work
@@ -43,33 +32,26 @@ from mirror_assets.resources.sources import SourceTables
 _INTERVAL_SECONDS = 15
 _REPLICATE_SECONDS = 20
 _OBSERVE_SECONDS = 300
-_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 30, 3600
-_RUNS_LOOKED_AT = 10
-_BUSY = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
-_ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+_WHOLE_LOOK_SECONDS = 3600
 
 
-@dataclass(frozen=True)
-class Failures:
-    """The table's newest runs that failed in a row: how many, when the last ended, at which slice, why to rebuild."""
+class Memory:
+    """What a table's sensor keeps between ticks, to ask for less; without it, it only looks at everything once more."""
 
-    count: int = 0
-    ended: float = 0.0
-    slice: str | None = None
-    rebuild: str | None = None
+    def __init__(self, table: TableSettings) -> None:
+        """Nothing has been looked at yet."""
+        self.work: TableWork | None = None
+        self.surplus = Surplus(table.name, table.partitions.keep)
+        self._mark: QuietMark | None = None
+        self._until = 0.0
 
-    def pause_left(self, now: float) -> float:
-        """Seconds to wait still: twice as long after each failure, up to an hour."""
-        if self.count == 0:
-            return 0.0
-        pause: float = min(_FIRST_PAUSE_SECONDS * 2 ** (self.count - 1), _LONGEST_PAUSE_SECONDS)
-        return max(0.0, self.ended + pause - now)
+    def remember(self, mark: QuietMark | None) -> None:
+        """Keep the mark of a complete look for an hour; None: there is something to do."""
+        self._mark, self._until = mark, time.monotonic() + _WHOLE_LOOK_SECONDS
+
+    def mark(self) -> QuietMark | None:
+        """The mark, if it is not too old."""
+        return self._mark if time.monotonic() < self._until else None
 
 
 def default_status() -> dg.DefaultSensorStatus:
@@ -79,6 +61,7 @@ def default_status() -> dg.DefaultSensorStatus:
 
 def slices_sensor(settings: Config, table: TableSettings, jobs: dict[str, Job]) -> dg.SensorDefinition:
     """The sensor that registers a table's pending slices and asks for one run of them."""
+    memory = Memory(table)
 
     @dg.sensor(
         name=f"slices_{flat_name(table.name)}",
@@ -90,7 +73,9 @@ def slices_sensor(settings: Config, table: TableSettings, jobs: dict[str, Job]) 
     def sensor(
         context: dg.SensorEvaluationContext, landing_zone: LandingZone, sources: SourceTables
     ) -> dg.SensorResult | dg.SkipReason:
-        return _tick(context.instance, planning_work(settings, table, landing_zone, sources))
+        # Kept, for opening a source's store may cost a token.
+        memory.work = memory.work or planning_work(settings, table, landing_zone, sources)
+        return _tick(context, memory.work, memory)
 
     return sensor
 
@@ -111,7 +96,7 @@ def _stand_in_sensor(settings: Config, jobs: dict[str, Job]) -> dg.SensorDefinit
         description="Runs the local stand-in for Fabric's replicator.",
     )
     def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.RunRequest | dg.SkipReason:
-        if context.instance.get_runs(dg.RunsFilter(job_name=REPLICATE, statuses=_BUSY), limit=1):
+        if context.instance.get_runs(dg.RunsFilter(job_name=REPLICATE, statuses=BUSY), limit=1):
             return dg.SkipReason("it is polling")
         waits = stand_in(settings, landing_zone.store()).has_work()
         return dg.RunRequest() if waits else dg.SkipReason("no landing file waits")
@@ -140,98 +125,76 @@ def _fabric_sensor(settings: Config) -> dg.SensorDefinition:
     return sensor
 
 
-def _tick(instance: dg.DagsterInstance, work: TableWork) -> dg.SensorResult | dg.SkipReason:
-    """What to ask for now. What a person has to mend fails the tick, so that it is seen."""
-    tags = {TABLE_TAG: str(work.name)}
-    if instance.get_runs(dg.RunsFilter(tags=tags, statuses=_BUSY), limit=1):
-        return dg.SkipReason(f"a run of {work.name} is under way")
-    failures = recent_failures(instance, tags)
-    pause = failures.pause_left(time.time())
-    if pause > 0:
-        return dg.SkipReason(f"{failures.count} runs of {work.name} failed; next one in {pause:.0f} s")
+def _tick(context: dg.SensorEvaluationContext, work: TableWork, memory: Memory) -> dg.SensorResult | dg.SkipReason:
+    """What to ask for now. What a person has to mend fails the tick, so that it is seen; what time mends is a skip."""
     try:
-        return _pending(instance, work, failures)
-    except RebuildError as error:
-        return _rebuild(work, error.what)
+        mark = memory.mark()
+        if mark is not None and is_quiet(mark, work.name, work.store, work.log):
+            return dg.SkipReason(f"{work.name}: version {mark.tip.version} is covered")
+        memory.remember(None)
+        return _look(context, work, memory)
     except (RetryError, UnknownOutcome) as error:
         return dg.SkipReason(str(error))
 
 
-def _pending(instance: dg.DagsterInstance, work: TableWork, failures: Failures) -> dg.SensorResult | dg.SkipReason:
-    """What the log and the manifest say is to do now; a rebuild that was interrupted comes first."""
-    rebuild = drive(read_rebuild(work.name), work.store)
-    if rebuild is not None and rebuild.is_running and not rebuild.is_drop:
-        return _request_rebuild(work)
-    if failures.rebuild is not None:
-        return _rebuild(work, failures.rebuild)
-    # What was committed before a publisher died gets its numbers now: nothing else may be pending to bring it along.
-    drive(recover(work.name), work.store)
-    plan = plan_table(work, _boundaries(instance, work))
-    if plan.slices:
-        return _request(instance, work, plan, failures)
-    if plan.stop is not None:
-        raise stop_error(work.name, plan.stop)
-    return dg.SkipReason(f"{work.name}: version {plan.state.version} is covered")
+def _look(context: dg.SensorEvaluationContext, work: TableWork, memory: Memory) -> dg.SensorResult | dg.SkipReason:
+    """A complete look at the table. Raises TableHeld, when its check says so, too, and what `next_action` raises."""
+    instance = context.instance
+    busy = busy_run(instance, work.name)
+    if busy is not None:
+        return dg.SkipReason(f"run {busy.run_id} of {work.name} is under way")
+    seen = Registered()
+
+    def boundaries(life: int, covered: int) -> frozenset[int]:
+        nonlocal seen
+        seen = registered(instance, work.name, life, covered)
+        return seen.boundaries(life, covered)
+
+    scheduler = Scheduler(lambda position: crashes(instance, work.name, position), boundaries)
+    try:
+        action = next_action(work, scheduler, time.time())
+    except TableHeld as error:
+        show_held(instance, work.name, str(error))
+        raise
+    show_held(instance, work.name, None)
+    if seen.strangers:
+        context.log.warning(f"{work.name}: no slices, and left alone: {', '.join(seen.strangers)}")
+    if isinstance(action, Rest):
+        memory.remember(action.mark)
+        return dg.SkipReason(action.why)
+    if isinstance(action, Rebuild):
+        return dg.SensorResult(run_requests=[_rebuild_request(work, action)])
+    return _land(instance, work, action, seen, memory.surplus)
 
 
-def _request(instance: dg.DagsterInstance, work: TableWork, plan: TablePlan, failures: Failures) -> dg.SensorResult:
-    """New slices registered and observed, and one run for all that may be tried now."""
-    pending = _to_try(plan.partitions[: work.table.slices.max_per_run], failures.slice)
-    partitions = slices_of(work.name)
-    known = set(_registered(instance, work))
-    new = [planned for planned in pending if str(slice_key(planned)) not in known]
-    keys = [str(slice_key(planned)) for planned in pending]
+def _land(
+    instance: dg.DagsterInstance, work: TableWork, action: Land, seen: Registered, surplus: Surplus
+) -> dg.SensorResult:
+    """New slices registered and observed, one run for all that may be tried now, and the oldest keys deleted."""
+    partitions, plan = slices_of(work.name), action.plan
+    by_key = {str(slice_key(planned)): planned for planned in action.slices}
+    keys = seen.range_of(list(by_key))
+    new = [key for key in keys if key not in seen.keys]
+    covered = plan.manifest.covered if plan.manifest else -1
+    old = surplus.keys(instance, len(new), action.slices[0].life, covered)
+    tags = {RANGE_START: keys[0], RANGE_END: keys[-1], **_tags(work, action.position)}
+    requests: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []
+    if new:
+        requests.append(partitions.build_add_request(new))
+    if old:
+        requests.append(partitions.build_delete_request(old))
     return dg.SensorResult(
-        run_requests=[
-            dg.RunRequest(
-                job_name=slices_job_name(work.name),
-                tags={RANGE_START: keys[0], RANGE_END: keys[-1], TABLE_TAG: str(work.name)},
-            )
-        ],
-        dynamic_partitions_requests=[partitions.build_add_request([str(slice_key(planned)) for planned in new])],
-        asset_events=[source_observation(work.name, plan.state, planned) for planned in new],
+        run_requests=[dg.RunRequest(job_name=slices_job_name(work.name), tags=tags)],
+        dynamic_partitions_requests=requests,
+        asset_events=[source_observation(work.name, plan.state, by_key[key]) for key in new],
     )
 
 
-def _to_try(pending: Sequence[PlannedSlice], failed: str | None) -> Sequence[PlannedSlice]:
-    """Slices up to the one that failed last, which is tried alone: mended or not, only a run can tell."""
-    for index, planned in enumerate(pending):
-        if str(slice_key(planned)) == failed:
-            return pending[: max(index, 1)]
-    return pending
-
-
-def _rebuild(work: TableWork, why: str) -> dg.SensorResult | dg.SkipReason:
-    if not may_rebuild(work):
-        return dg.SkipReason(f"{work.name} is held for approval: {why}; run the job `{REBUILD}` to go on")
-    return _request_rebuild(work)
-
-
-def _request_rebuild(work: TableWork) -> dg.SensorResult:
+def _rebuild_request(work: TableWork, action: Rebuild) -> dg.RunRequest:
     run_config = dg.RunConfig(ops={REBUILD_OP: {"config": {"table": str(work.name)}}})
-    return dg.SensorResult(
-        run_requests=[dg.RunRequest(job_name=REBUILD, run_config=run_config, tags={TABLE_TAG: str(work.name)})]
-    )
+    return dg.RunRequest(job_name=REBUILD, run_config=run_config, tags=_tags(work, action.position))
 
 
-def recent_failures(instance: dg.DagsterInstance, table: dict[str, str]) -> Failures:
-    """The failures since the table's last run that succeeded."""
-    records = instance.get_run_records(dg.RunsFilter(tags=table, statuses=_ENDED), limit=_RUNS_LOOKED_AT)
-    failed = []
-    for record in records:
-        if record.dagster_run.status is not dg.DagsterRunStatus.FAILURE:
-            break
-        failed.append(record)
-    if not failed:
-        return Failures()
-    tags = failed[0].dagster_run.tags
-    return Failures(len(failed), failed[0].end_time or 0.0, tags.get(FAILED_SLICE_TAG), tags.get(REBUILD_TAG))
-
-
-def _registered(instance: dg.DagsterInstance, work: TableWork) -> list[str]:
-    name = slices_of(work.name).name
-    return list(instance.get_dynamic_partitions(name)) if name else []
-
-
-def _boundaries(instance: dg.DagsterInstance, work: TableWork) -> frozenset[int]:
-    return frozenset(SliceKey.parse(key).last for key in _registered(instance, work))
+def _tags(work: TableWork, position: Position) -> dict[str, str]:
+    """Which table a run is asked for, and where it was then: a run that is killed can tell nobody that it failed."""
+    return {TABLE_TAG: str(work.name), POSITION_TAG: str(position)}

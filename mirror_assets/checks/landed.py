@@ -12,6 +12,7 @@ from mirror_assets.checks.results import check_result, checking
 from mirror_assets.checks.runs import is_slice_run
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.landing.names import TableName
+from mirror_assets.mirroring.due import NOT_HELD, held_finding
 from mirror_assets.mirroring.lag import table_lag
 from mirror_assets.mirroring.uncovered import look
 from mirror_assets.resources.catalog import mirror_of, planning_work
@@ -22,7 +23,7 @@ _CONTINUITY = "Files in sequence, as committed. A run of slices looks at what is
 
 
 def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
-    """file_continuity, metadata_unchanged and lag of the table."""
+    """file_continuity, metadata_unchanged, lag and not_held of the table."""
     zone = asset_key(Kind.LANDING_ZONE, table.name)
 
     @dg.asset_check(asset=zone, name="file_continuity", blocking=True, description=_CONTINUITY)
@@ -45,7 +46,14 @@ def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
             work = planning_work(config, table, landing_zone, sources)
             return _lag_result(zone, table, table_lag(look(work), time.time()))
 
-    return [continuity, metadata, lag]
+    @dg.asset_check(
+        asset=zone, name=NOT_HELD, blocking=True, description="The table does not wait for a person to have it rebuilt."
+    )
+    def not_held(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
+        with checking():
+            return check_result(zone, held_finding(planning_work(config, table, landing_zone, sources)))
+
+    return [continuity, metadata, lag, not_held]
 
 
 def _lag_result(zone: dg.AssetKey, table: TableSettings, lag: Lag) -> dg.AssetCheckResult:

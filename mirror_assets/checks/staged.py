@@ -5,14 +5,15 @@ from collections.abc import Iterator
 import dagster as dg
 
 from mirror_assets.assets.names import Kind, asset_key
-from mirror_assets.assets.slices import mark_failed
+from mirror_assets.assets.slices import parse_slices
 from mirror_assets.audit.finding import Finding
 from mirror_assets.checks.results import check_result, checking, merged
 from mirror_assets.checks.runs import is_slice_run
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.mirroring.judge import BLOCKING_CHECKS, judge_slice
+from mirror_assets.mirroring.failures import note_failure
+from mirror_assets.mirroring.judge import BLOCKING_CHECKS, judge_slice, refusal
 from mirror_assets.mirroring.queue import staged_ahead
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.resources.catalog import table_work
@@ -67,17 +68,30 @@ def _judge(
         try:
             _, findings = judge_slice(work, record)
         except MirrorError as error:
-            mark_failed(context.instance, context.run.run_id, record.key, error)
+            _note(context, work, asked, error, record.key)
             raise
         judged.append((record.slice, findings))
-        if not all(finding.passed for finding in findings):
-            mark_failed(context.instance, context.run.run_id, record.key)
+        refused = refusal(work, record, findings)
+        if refused is not None:
+            _note(context, work, asked, refused, record.key)
             break
     return judged
+
+
+def _note(
+    context: dg.AssetCheckExecutionContext,
+    work: TableWork,
+    asked: set[str] | None,
+    error: MirrorError,
+    key: SliceKey,
+) -> None:
+    """Count a run that was to land the slice; one of checks alone is no try."""
+    if asked is not None:
+        note_failure(work, error, context.log.warning, key)
 
 
 def _asked(context: dg.AssetCheckExecutionContext) -> set[str] | None:
     """The run's slices, or None in a run of checks only."""
     if not is_slice_run(context):
         return None
-    return {str(SliceKey.parse(key)) for key in context.partition_keys}
+    return {str(key) for key in parse_slices(context.partition_keys)}

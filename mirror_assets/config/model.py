@@ -96,6 +96,12 @@ class SliceLimits(Part):
     max_per_run: Count = Field(default=100, description="Most slices of a table in one run.")
 
 
+class PartitionSettings(Part):
+    """How many of a table's slices stay registered in Dagster as partitions."""
+
+    keep: Count = Field(default=10_000, description="Newest slices that stay partitions in Dagster; older ones go.")
+
+
 class FileSettings(Part):
     """How landing files are written."""
 
@@ -135,6 +141,9 @@ class TableDefaults(Part):
         default=History.OFF, description="Keep the change feed for ever: slice by slice, or by a stream."
     )
     slices: SliceLimits = Field(default_factory=SliceLimits, description="How commits are cut into slices.")
+    partitions: PartitionSettings = Field(
+        default_factory=PartitionSettings, description="How many slices stay partitions in Dagster."
+    )
     files: FileSettings = Field(default_factory=FileSettings, description="How landing files are written.")
     lag: LagLimits = Field(default_factory=LagLimits, description="When the lag check warns and fails.")
     retention: RetentionLimits = Field(

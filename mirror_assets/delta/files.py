@@ -35,6 +35,19 @@ class StoredFile:
     modified_ms: int
 
 
+@dataclass(frozen=True)
+class TipMark:
+    """The newest commit file of a log, as it was found: its version, bytes and time of writing.
+
+    `log_files` is how many files the log had then.
+    """
+
+    version: int
+    bytes: int
+    modified_ms: int
+    log_files: int
+
+
 class SourceFiles:
     """The files of one source; threads may share it. Its errors are those of `translated`."""
 
@@ -106,16 +119,12 @@ class SourceFiles:
 
         Checkpoints and compacted logs are none.
         """
-        with translated(self._uri):
-            listing = self._system.get_file_info(FileSelector(_LOG, allow_not_found=True))
-        found = [(_COMMIT.fullmatch(info.base_name), _written_ms(info)) for info in listing]
+        found = [(_COMMIT.fullmatch(info.base_name), _written_ms(info)) for info in self._log_listing()]
         return dict(sorted((int(match[1]), written) for match, written in found if match))
 
     def log_names(self) -> tuple[str, ...]:
         """The names of all that is in the log's folder, also of what can't be opened; none when it is not there."""
-        with translated(self._uri):
-            listing = self._system.get_file_info(FileSelector(_LOG, allow_not_found=True))
-        return tuple(info.base_name for info in listing)
+        return tuple(info.base_name for info in self._log_listing())
 
     def state_of(self, path: str) -> FileState:
         """Whether a file of the table's folder, or one elsewhere by its absolute URI, is gone or can't be read.
@@ -134,6 +143,32 @@ class SourceFiles:
         with translated(self._uri):
             system, at = (self._system, path) if place is None else (self._elsewhere(place[1]), place[2])
             return FileState(is_gone=system.get_file_info(at).type is FileType.NotFound)
+
+    def tip_mark(self, version: int) -> TipMark | None:
+        """The mark of the version's commit file, by one listing; None when it is gone, or any newer one is there."""
+        listing = self._log_listing()
+        found = {int(match[1]): info for info in listing if (match := _COMMIT.fullmatch(info.base_name))}
+        tip = found.get(version)
+        if tip is None or max(found) > version:
+            return None
+        return TipMark(version, tip.size or 0, _written_ms(tip), len(listing))
+
+    def is_tip(self, mark: TipMark) -> bool:
+        """Whether the commit file is the very one that was marked, and the next one is not there.
+
+        Reads no listing, which may have many pages: a newer commit behind a hole is overlooked.
+        """
+        paths = [commit_path(mark.version), commit_path(mark.version + 1)]
+        with translated(self._uri):
+            tip, newer = self._system.get_file_info(paths)
+        if tip.type is not FileType.File or newer.type is not FileType.NotFound:
+            return False
+        return (tip.size or 0, _written_ms(tip)) == (mark.bytes, mark.modified_ms)
+
+    def _log_listing(self) -> list[FileInfo]:
+        with translated(self._uri):
+            found: list[FileInfo] = self._system.get_file_info(FileSelector(_LOG, allow_not_found=True))
+            return found
 
     def rows_in_footer(self, action: FileAction) -> int | None:
         """Rows of a Parquet file of the table; None when it is gone, broken, or outside of the table's folder."""

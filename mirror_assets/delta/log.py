@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import pairwise
 
@@ -25,7 +26,7 @@ from mirror_assets.delta.actions import (
 from mirror_assets.delta.chunks import DataFile
 from mirror_assets.delta.commits import Commit, describe
 from mirror_assets.delta.errors import LogGap, SourceNotDelta, SourceUnavailable, SourceUnreadable
-from mirror_assets.delta.files import SourceFiles, commit_path
+from mirror_assets.delta.files import SourceFiles, TipMark, commit_path
 from mirror_assets.delta.log_gaps import missing_commit
 from mirror_assets.delta.schema import canonical
 from mirror_assets.delta.state import SourceState
@@ -37,6 +38,8 @@ __all__ = ["SourceLog", "SourceState"]
 
 # Commit files are small: waiting for a remote store is all there is to it.
 _THREADS = 16
+# Files of a log that stores list in one page.
+_SHORT_LOG = 1000
 
 
 class SourceLog:
@@ -121,6 +124,21 @@ class SourceLog:
     def earliest(self) -> int:
         """The first version from which every commit up to the newest is in the log. Raises SourceNotDelta."""
         return min(self._unbroken())
+
+    def tip_mark(self, version: int) -> TipMark | None:
+        """The mark of the version if it is the newest: what `is_still_tip` compares with later; None if it is not."""
+        return self._files.tip_mark(version)
+
+    def is_still_tip(self, mark: TipMark) -> bool:
+        """Whether nothing was committed since, and the table is the same one, without opening it.
+
+        By one listing of the log; where that had many files, by asking for two of them, which costs the same whatever
+        the log's length: a newer commit behind a hole is overlooked then.
+        """
+        if mark.log_files > _SHORT_LOG:
+            return self._files.is_tip(mark)
+        found = self._files.tip_mark(mark.version)
+        return found is not None and replace(found, log_files=mark.log_files) == mark
 
     def times(self, state: SourceState) -> CommitTimes:
         """When the commits from the earliest to the state's were made. Raises SourceNotDelta."""

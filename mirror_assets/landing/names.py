@@ -17,6 +17,8 @@ METADATA = "_metadata.json"
 MANIFEST = "_mirror.json"
 HISTORY = "_mirror"
 REBUILDS = "_rebuild"
+FAILURES = "_failures"
+LEASES = "_leases"
 PARTNER_EVENTS = "_partnerEvents.json"
 SLICE_RECORD = "slice.json"
 PARTS = "parts"
@@ -76,6 +78,16 @@ class TableName:
     def rebuild_record(self) -> str:
         """Path of the rebuild record, outside the folder that a rebuild drops."""
         return f"{REBUILDS}/{self}.json"
+
+    @property
+    def failure_record(self) -> str:
+        """Path of the record of failures since the table landed something, outside the folder that a rebuild drops."""
+        return f"{FAILURES}/{self}.json"
+
+    @property
+    def lease(self) -> str:
+        """Path of the hint that somebody works on the table."""
+        return f"{LEASES}/{self}.json"
 
     @property
     def history_folder(self) -> str:

@@ -24,6 +24,34 @@ class MirrorSlow(RetryError):
         )
 
 
+class TableBusy(RetryError):
+    """Another run works on the table."""
+
+    code = ErrorCode.TABLE_BUSY
+
+    def __init__(self, table: str, who: str) -> None:
+        self.table, self.who = table, who
+        super().__init__(
+            f"{table}: {who}.",
+            "wait for it, or end it, then run again; a process that was killed elsewhere counts for a minute and a "
+            "half more.",
+        )
+
+
+class TableHeld(StopError):
+    """The table can't be followed any more, and nobody but a person may have it rebuilt (`on_break: hold`)."""
+
+    code = ErrorCode.TABLE_HELD
+
+    def __init__(self, table: str, why: str) -> None:
+        self.table, self.why = table, why
+        super().__init__(
+            f"{table} is held for approval: {why}",
+            f"run the job `rebuild`, or `mirror-assets rebuild {table}`; or mend what it names and materialize the "
+            "slice that failed.",
+        )
+
+
 class SourceBroke(RebuildError):
     """A commit of the source can't be mirrored onto what landed before it."""
 

@@ -49,9 +49,15 @@ def judge_slice(work: TableWork, record: SliceRecord) -> tuple[SliceRecord, tupl
 
 def require_passed(work: TableWork, record: SliceRecord, findings: Sequence[Finding]) -> None:
     """Raises ChecksFailed with what the checks found, if any of them did."""
+    error = refusal(work, record, findings)
+    if error is not None:
+        raise error
+
+
+def refusal(work: TableWork, record: SliceRecord, findings: Sequence[Finding]) -> ChecksFailed | None:
+    """The error that says what the checks found, or None if they passed."""
     failed = tuple(f"{finding.check}: {finding.message}" for finding in findings if not finding.passed)
-    if failed:
-        raise ChecksFailed(str(work.name), record.key, failed)
+    return ChecksFailed(str(work.name), record.key, failed) if failed else None
 
 
 def staged_findings(work: TableWork, record: SliceRecord) -> tuple[Finding, ...]:

@@ -49,7 +49,7 @@ def table_work(
 
 def planning_work(config: Config, table: TableSettings, zone: LandingZone, sources: SourceTables) -> TableWork:
     """The same for what only looks at log and manifest; it never starts Spark."""
-    return TableWork(config, table, sources.log(table.name), zone.store(), _no_spark, zone.exchange())
+    return TableWork(config, table, sources.log(table.name), zone.open(), _no_spark, zone.exchange())
 
 
 def history_work(config: Config, table: TableSettings, sources: SourceTables, spark: SparkSessions) -> HistoryWork:

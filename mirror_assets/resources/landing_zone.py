@@ -42,9 +42,13 @@ class LandingZone(dg.ConfigurableResource[None]):
     source_type: str = Field(default="Delta Lake", description="sourceType in _partnerEvents.json.")
     source_version: str = Field(default="", description="sourceVersion in _partnerEvents.json.")
 
+    def open(self) -> Store:
+        """The store under the landing zone; nothing is asked of it yet."""
+        return open_zone(self._place())
+
     def store(self) -> Store:
-        """The store under the landing zone, with its partner file in place."""
-        store = open_zone(self._place())
+        """The same with its partner file in place, for those who publish."""
+        store = self.open()
         source = {"sourceType": self.source_type, "sourceVersion": self.source_version}
         drive(ensure_partner_events(self.partner, source), store)
         return store

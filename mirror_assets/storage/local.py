@@ -177,6 +177,12 @@ class LocalStore:
                 raise FileTooLarge(path, found.st_size, limit)
             return Content(file.read(), _etag(found))
 
+    def read_if_changed(self, path: str, etag: str, limit: int) -> Content | None:
+        """The whole file, or None while it still has `etag`, which takes a stat."""
+        with _translated(path):
+            unchanged = _etag(self._at(path).stat()) == etag
+        return None if unchanged else self.read(path, limit)
+
     def open(self, path: str) -> BinaryIO:
         """A seekable reader of the file."""
         with _translated(path):

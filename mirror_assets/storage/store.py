@@ -58,6 +58,13 @@ class Store(Protocol):
         """The whole file. Raises PathMissing, and FileTooLarge when it has more than `limit` bytes."""
         ...
 
+    def read_if_changed(self, path: str, etag: str, limit: int) -> Content | None:
+        """The whole file, or None while it still has `etag`: then it costs one request at most, and no bytes.
+
+        Raises PathMissing and FileTooLarge.
+        """
+        ...
+
     def open(self, path: str) -> BinaryIO:
         """A seekable reader of the file; the caller closes it. Raises PathMissing."""
         ...

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from mirror_assets.automation.sensors import Failures, default_status
+from mirror_assets.automation.sensors import default_status
 from mirror_assets.automation.switch import SENSORS_VARIABLE
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
@@ -16,17 +16,6 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
 from mirror_assets.resources.catalog import resources
 from mirror_assets.storage import LocalStore
-
-
-def test_the_pause_doubles_with_each_failure_up_to_an_hour() -> None:
-    pauses = [Failures(count, ended=1000.0).pause_left(1000.0) for count in range(10)]
-    assert pauses == [0, 30, 60, 120, 240, 480, 960, 1920, 3600, 3600]
-    assert Failures(1, ended=1000.0).pause_left(1010.0) == 20
-    assert Failures(1, ended=1000.0).pause_left(9999.0) == 0
-
-
-def test_a_failure_of_long_ago_is_no_reason_to_overflow() -> None:
-    assert Failures(5000, ended=0.0).pause_left(0.0) == 3600
 
 
 @pytest.mark.parametrize(("value", "on"), [(None, False), ("off", False), ("on", True), ("ON", True)])

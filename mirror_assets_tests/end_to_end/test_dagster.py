@@ -9,11 +9,13 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from mirror_assets.assets.names import FAILED_SLICE_TAG, RANGE_END, RANGE_START, Kind, asset_key, slices_of
+from mirror_assets.assets.names import RANGE_END, RANGE_START, Kind, asset_key, slices_of
 from mirror_assets.automation.jobs import ALL_CHECKS, MIRROR_ALL, REBUILD, REBUILD_OP, REPLICATE, slices_job_name
 from mirror_assets.definitions import build_definitions
 from mirror_assets.delta.plan import PlannedSlice
+from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.errors import ManifestCorrupt
+from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.state import Footing
@@ -127,11 +129,12 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
     first = _launch(lab, instance, *_request(_tick(lab, instance)))
     assert not first.success
     assert _materialized(instance, _FEED) == {str(key(2, 2)), str(key(3, 3))}
-    run = instance.get_runs(limit=1)[0]
-    assert run.tags[FAILED_SLICE_TAG] == str(key(4, 4))
+    failure = drive(read_failure(TABLE), lab.store)
+    assert failure is not None
+    assert failure.slice == str(key(4, 4))
     assert len(lab.files) == 1
 
-    monkeypatch.setattr("mirror_assets.automation.sensors._FIRST_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("mirror_assets.mirroring.failures._FIRST_PAUSE_SECONDS", 0)
     asked = _request(_tick(lab, instance))
     assert asked == (str(key(2, 2)), str(key(3, 3)))
     assert _launch(lab, instance, *asked).success
@@ -167,7 +170,9 @@ def test_a_bad_row_is_stopped_by_the_blocking_checks(lab: Lab, instance: dg.Dags
     assert failed == {"key_presence", "key_uniqueness", "marker_values", "row_counts", "row_order"}
     assert _materialized(instance, _ZONE) == set()
     assert len(lab.files) == 1
-    assert instance.get_runs(limit=1)[0].tags[FAILED_SLICE_TAG] == str(key(2, 2))
+    failure = drive(read_failure(TABLE), lab.store)
+    assert failure is not None
+    assert (failure.slice, failure.code, failure.count) == (str(key(2, 2)), ErrorCode.CHECKS_FAILED, 1)
 
 
 def test_a_published_partition_again_changes_nothing(mirrored: Lab, instance: dg.DagsterInstance) -> None:
@@ -206,7 +211,7 @@ def test_a_rebuild_that_was_interrupted_is_asked_for_first(mirrored: Lab, instan
 def test_a_file_that_is_gone_leads_to_a_rebuild(
     lab: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_assets.automation.sensors._FIRST_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("mirror_assets.mirroring.failures._FIRST_PAUSE_SECONDS", 0)
     lab.mirror()
     lab.change()
     shutil.rmtree(lab.root / "lake" / "orders" / "_change_data")
@@ -247,7 +252,7 @@ def test_mirror_all_logs_slices_and_checks_only_job_fails_on_damage(lab: Lab, in
     passed = checks.execute_in_process(instance=instance, raise_on_error=False)
     assert passed.success
     names = {evaluation.check_name for evaluation in passed.get_asset_check_evaluations()}
-    assert {"row_order", "file_continuity", "metadata_unchanged", "lag", "retention", "reconciled"} <= names
+    assert {"row_order", "file_continuity", "metadata_unchanged", "lag", "not_held", "retention", "reconciled"} <= names
     landing: Path = lab.folder / f"{1:020d}.parquet"
     landing.write_bytes(landing.read_bytes()[:-1])
     assert not checks.execute_in_process(instance=instance, raise_on_error=False).success

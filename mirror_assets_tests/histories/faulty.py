@@ -98,6 +98,9 @@ class FaultyStore(LocalStore):
     def read(self, path: str, limit: int) -> Content:
         return self._read(lambda: LocalStore.read(self, path, limit), path)
 
+    def read_if_changed(self, path: str, etag: str, limit: int) -> Content | None:
+        return self._read(lambda: LocalStore.read_if_changed(self, path, etag, limit), path)
+
     def open(self, path: str) -> BinaryIO:
         return self._read(lambda: LocalStore.open(self, path), path)
 

@@ -28,6 +28,25 @@ def test_created_file_is_read_back_whole_with_its_etag(store: Store) -> None:
     assert store.head("a/b/file") == FileInfo("a/b/file", 6, etag)
 
 
+def test_a_file_is_read_again_only_if_it_has_changed(store: Store) -> None:
+    first = store.create("a/file", b"one")
+    assert store.read_if_changed("a/file", first, LIMIT) is None
+    second = store.replace("a/file", b"two", first)
+    assert store.read_if_changed("a/file", first, LIMIT) == Content(b"two", second)
+    assert store.read_if_changed("a/file", second, LIMIT) is None
+    store.delete("a/file")
+    for path in ("a/file", "a", "none/file"):
+        with pytest.raises(PathMissing):
+            store.read_if_changed(path, second, LIMIT)
+
+
+def test_a_changed_file_that_is_too_large_is_not_read(store: Store) -> None:
+    first = store.create("a/file", b"one")
+    assert store.read_if_changed("a/file", first, 2) is None
+    with pytest.raises(FileTooLarge):
+        store.read_if_changed("a/file", "another", 2)
+
+
 def test_create_refuses_a_taken_path_and_leaves_it_alone(store: Store) -> None:
     etag = store.create("a/file", b"first")
     with pytest.raises(PathExists) as refused:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from azure.core import MatchConditions
-from azure.storage.blob import BlobProperties
+from azure.core.exceptions import HttpResponseError
+from azure.storage.blob import BlobProperties, StorageStreamDownloader
 from azure.storage.filedatalake import PathProperties
 
 from mirror_assets.storage.errors import (
@@ -37,6 +39,21 @@ def _born(folder: BlobProperties, path: str) -> str:
     if folder.creation_time is None:
         raise StoreUnavailable(path, "it does not say when the folder was made")
     return f"{folder.creation_time:%Y%m%d%H%M%S}"
+
+
+def _begun(path: str, stream: StorageStreamDownloader[bytes], limit: int) -> Range:
+    """The first bytes of a file that is being downloaded, at most `limit` of them. Raises PathMissing for a folder."""
+    if _FOLDER_MARK in (stream.properties.metadata or {}):
+        raise PathMissing(path)
+    data = stream.read(min(limit, stream.size)) if stream.size else b""
+    return Range(data, stream.size, bare(stream.properties.etag))
+
+
+def _content(path: str, found: Range, limit: int) -> Content:
+    """The file, if its first `limit` bytes are all. Raises FileTooLarge."""
+    if found.size > limit:
+        raise FileTooLarge(path, found.size, limit)
+    return Content(found.data, found.etag)
 
 
 class OneLakeStore:
@@ -95,10 +112,23 @@ class OneLakeStore:
 
     def read(self, path: str, limit: int) -> Content:
         """The whole file with its ETag."""
-        found = self._beginning(path, limit)
-        if found.size > limit:
-            raise FileTooLarge(path, found.size, limit)
-        return Content(found.data, found.etag)
+        return _content(path, self._beginning(path, limit), limit)
+
+    def read_if_changed(self, path: str, etag: str, limit: int) -> Content | None:
+        """The whole file, or None while it still has `etag`: one request, with If-None-Match."""
+        client = self._clients.blob(checked(path))
+
+        def ask() -> Range | None:
+            try:
+                stream = client.download_blob(etag=quoted(etag), match_condition=MatchConditions.IfModified)
+            except HttpResponseError as error:
+                if error.status_code != HTTPStatus.NOT_MODIFIED:
+                    raise
+                return None
+            return _begun(path, stream, limit)
+
+        found = self._requests.read(path, ask)
+        return None if found is None else _content(path, found, limit)
 
     def open(self, path: str) -> BinaryIO:
         """A seekable reader of one content of the file."""
@@ -236,15 +266,7 @@ class OneLakeStore:
     def _beginning(self, path: str, limit: int) -> Range:
         """The file's first bytes, at most `limit` of them."""
         client = self._clients.blob(checked(path))
-
-        def ask() -> Range:
-            stream = client.download_blob()
-            if _FOLDER_MARK in (stream.properties.metadata or {}):
-                raise PathMissing(path)
-            data = stream.read(min(limit, stream.size)) if stream.size else b""
-            return Range(data, stream.size, bare(stream.properties.etag))
-
-        return self._requests.read(path, ask)
+        return self._requests.read(path, lambda: _begun(path, client.download_blob(), limit))
 
     def _range(self, path: str, offset: int, length: int, of: Range) -> bytes:
         """Bytes of the same content as `of`. Raises PathChanged."""

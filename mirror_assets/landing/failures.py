@@ -1,0 +1,114 @@
+"""The failure record: how often a table's runs have failed since it last landed something (docs/landing-folder.md).
+
+It is bound to the position at which they failed, and is void as soon as the table has moved on, whoever moved it. So
+nobody has to clear it, and every instance, job and command knows of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mirror_assets.errors import ErrorCode
+from mirror_assets.landing.errors import ManifestCorrupt
+from mirror_assets.landing.format import Manifest, SliceText, decode, encode
+from mirror_assets.landing.names import TableName
+from mirror_assets.landing.position import Position, position_of
+from mirror_assets.landing.rebuild import RebuildRecord, read_rebuild
+from mirror_assets.landing.state import read_manifest
+from mirror_assets.landing.steps import Create, Replace, Steps, read
+from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing
+
+_LONGEST_MESSAGE = 4000
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a run failed with: the slice it was at, if it was at one, and what only a rebuild mends, if that is so."""
+
+    code: ErrorCode
+    message: str
+    slice: str | None = None
+    rebuild: str | None = None
+
+
+class FailureRecord(BaseModel):
+    """`_failures/<table>.json`: the newest failure, and how many there were since the table landed something.
+
+    `life` and `generation` are the position at which it failed. `slice` and `rebuild` are the newest that were told:
+    what a later failure does not repeat holds as long as the table stays where it is.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal[1] = 1
+    table: str
+    life: Annotated[int, Field(ge=0)]
+    generation: Annotated[int, Field(ge=0)]
+    count: Annotated[int, Field(ge=1)]
+    failed_ms: int
+    code: ErrorCode
+    message: str
+    slice: SliceText | None = None
+    rebuild: str | None = None
+
+    @property
+    def position(self) -> Position:
+        """Where the table was."""
+        return Position(self.life, self.generation)
+
+    def stands(self, manifest: Manifest | None, rebuild: RebuildRecord | None) -> bool:
+        """Whether nothing has landed since, in this life or another, and the table was not dropped for good."""
+        if manifest is not None and position_of(manifest, rebuild) > self.position:
+            return False
+        return not (rebuild is not None and rebuild.is_drop and rebuild.life > self.life)
+
+
+def read_failure(table: TableName) -> Steps[FailureRecord | None]:
+    """The record, whether it stands or not; None where there is none, or what is there is none of ours."""
+    found = yield from _read(table)
+    return found[0] if found else None
+
+
+def record_failure(table: TableName, failure: Failure, now_ms: int) -> Steps[None]:
+    """Count the failure, at the table's position of now. Of two at the same moment, one may be left out.
+
+    Raises ManifestCorrupt, and what a store raises.
+    """
+    rebuild = yield from read_rebuild(table)
+    standing = yield from read_manifest(table)
+    manifest = standing.manifest if standing else None
+    found = yield from _read(table)
+    before = found[0] if found and found[0] and found[0].stands(manifest, rebuild) else None
+    position = position_of(manifest, rebuild)
+    record = FailureRecord(
+        table=str(table),
+        life=position.life,
+        generation=position.generation,
+        count=before.count + 1 if before else 1,
+        failed_ms=now_ms,
+        code=failure.code,
+        message=failure.message[:_LONGEST_MESSAGE],
+        slice=failure.slice or (before.slice if before else None),
+        rebuild=failure.rebuild or (before.rebuild if before else None),
+    )
+    try:
+        if found is None:
+            yield Create(table.failure_record, encode(record))
+        else:
+            yield Replace(table.failure_record, encode(record), found[1].etag)
+    except (PathExists, PathChanged, PathMissing):
+        return  # another run has failed at this moment, and told so
+
+
+def _read(table: TableName) -> Steps[tuple[FailureRecord | None, Content] | None]:
+    """The record with the content it was read from; the record is None when it can't be read."""
+    content = yield from read(table.failure_record)
+    if content is None:
+        return None
+    try:
+        return decode(FailureRecord, table.failure_record, content.data), content
+    except ManifestCorrupt:
+        return None, content

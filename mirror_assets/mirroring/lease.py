@@ -1,0 +1,96 @@
+"""Works on a table under its lease, so that runs of other jobs, instances and machines don't do the same work.
+
+It saves work and nothing more (mirror_assets/landing/lease.py). A process that was killed leaves its lease behind: on
+its own machine that is seen at once, elsewhere when its time is over.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from mirror_assets.errors import MirrorError
+from mirror_assets.landing.lease import Lease, read_lease, take_lease
+from mirror_assets.landing.names import TableName
+from mirror_assets.landing.steps import drive
+from mirror_assets.mirroring.errors import TableBusy
+from mirror_assets.storage import Store
+
+_VALID_SECONDS = 90
+_RENEWED_AFTER_SECONDS = 30
+_PAUSE_SECONDS = 1.0
+_JOIN_SECONDS = 5.0
+
+
+def holder(store: Store, table: TableName) -> Lease | None:
+    """The lease of whoever works on the table now, as far as anybody can tell. Raises what the store raises."""
+    found = drive(read_lease(table), store)
+    return None if found is None or _is_void(found) else found
+
+
+@contextmanager
+def leased(store: Store, table: TableName, run: str, wait_seconds: float = 0.0) -> Iterator[None]:
+    """Hold the table's lease for a run, whose steps may hold it one after another.
+
+    Raises TableBusy when another run still holds it after the wait. A store that can't keep a lease is no obstacle.
+    """
+    _take(store, table, run, wait_seconds)
+    ended = threading.Event()
+    renewal = threading.Thread(target=_renew, args=(store, table, run, ended), daemon=True)
+    renewal.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        renewal.join(_JOIN_SECONDS)
+        with suppress(MirrorError):
+            store.delete(table.lease)
+
+
+def _take(store: Store, table: TableName, run: str, wait_seconds: float) -> None:
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        other = _holder_after(store, table, run)
+        if other is None:
+            return
+        if time.monotonic() >= deadline:
+            raise TableBusy(str(table), str(other))
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _renew(store: Store, table: TableName, run: str, ended: threading.Event) -> None:
+    while not ended.wait(_RENEWED_AFTER_SECONDS):
+        _holder_after(store, table, run)
+
+
+def _holder_after(store: Store, table: TableName, run: str) -> Lease | None:
+    """Whoever else holds the lease after the run has asked for it, or for more time of it."""
+    until = _now_ms() + _VALID_SECONDS * 1000
+    ours = Lease(table=str(table), run=run, host=platform.node(), pid=os.getpid(), until_ms=until)
+    try:
+        found = drive(take_lease(table, ours, lambda other: other.run == run or _is_void(other)), store)
+    except MirrorError:
+        return None
+    return None if found == ours else found
+
+
+def _is_void(lease: Lease) -> bool:
+    return lease.is_over(_now_ms()) or (lease.host == platform.node() and not _is_alive(lease.pid))
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,120 @@
+"""Ticks of a table on which nothing happens, and of those on which something does that a quick look could miss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import dagster as dg
+import pytest
+
+from mirror_assets.automation import sensors
+from mirror_assets.automation.jobs import REBUILD
+from mirror_assets.config import Staging
+from mirror_assets.delta.log import SourceLog
+from mirror_assets.delta.state import SourceState
+from mirror_assets.landing import publish
+from mirror_assets.landing.format import Manifest
+from mirror_assets.landing.names import TableName
+from mirror_assets.landing.rebuild import begin_rebuild
+from mirror_assets.landing.steps import Steps, drive
+from mirror_assets_tests.end_to_end.ticks import Location
+from mirror_assets_tests.lab import TABLE, Lab
+from mirror_assets_tests.onelake import LoopbackOneLake, Operation
+from mirror_assets_tests.onelake.lab import OneLakeLab
+
+COVERED = "version 5 is covered"
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as opened:
+        yield opened
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The sources that are opened whole, from now on."""
+    found: list[str] = []
+    real = SourceLog.state
+
+    def counted(log: SourceLog, version: int | None = None) -> SourceState:
+        found.append(log.uri)
+        return real(log, version)
+
+    monkeypatch.setattr(SourceLog, "state", counted)
+    return found
+
+
+@pytest.fixture
+def quiet(mirrored: Lab, instance: dg.DagsterInstance) -> Location:
+    """A mirrored table, behind its first tick."""
+    location = Location.of(mirrored, instance)
+    assert COVERED in location.skipped()
+    return location
+
+
+def test_a_quiet_tick_opens_no_table(quiet: Location, opened: list[str]) -> None:
+    assert COVERED in quiet.skipped()
+    assert opened == []
+
+
+def test_a_whole_look_comes_once_an_hour(
+    quiet: Location, opened: list[str], monkeypatch: pytest.MonkeyPatch, mirrored: Lab
+) -> None:
+    monkeypatch.setattr(sensors, "_WHOLE_LOOK_SECONDS", 0)
+    again = Location.of(mirrored, quiet.instance)
+    for _ in range(2):
+        assert COVERED in again.skipped()
+    assert opened == [mirrored.uri] * 2
+
+
+def test_a_commit_is_asked_for_at_the_next_tick(quiet: Location, mirrored: Lab) -> None:
+    mirrored.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
+    assert quiet.run(quiet.asked()).success
+    assert "version 6 is covered" in quiet.skipped()
+
+
+def test_a_rebuild_that_was_interrupted_before_it_dropped_anything_is_gone_on_with(
+    quiet: Location, mirrored: Lab
+) -> None:
+    drive(begin_rebuild(TABLE), mirrored.store)
+    assert quiet.asked().job_name == REBUILD
+
+
+def test_a_publication_that_was_interrupted_is_ended_by_the_next_tick(
+    quiet: Location, mirrored: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its commit covers the newest version, so that nothing else is pending to bring the files along."""
+    mirrored.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
+
+    def killed(_table: TableName, _manifest: Manifest) -> Steps[None]:
+        yield from ()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as planted:
+        planted.setattr(publish, "redo", killed)
+        with pytest.raises(KeyboardInterrupt):
+            mirrored.mirror()
+    assert len(mirrored.files) == 3
+    assert "version 6 is covered" in quiet.skipped()
+    assert len(mirrored.files) == 4
+
+
+def test_other_columns_are_looked_at_when_the_code_is_loaded_anew(quiet: Location, mirrored: Lab) -> None:
+    mirrored.configure(table="columns: [name]", defaults="on_drop_column: rebuild")
+    assert COVERED in quiet.skipped()
+    assert Location.of(mirrored, quiet.instance).asked().job_name == REBUILD
+
+
+def test_a_quiet_tick_asks_onelake_twice(
+    mirrored: Lab, onelake: LoopbackOneLake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in onelake.environment().items():
+        monkeypatch.setenv(name, value)
+    zone = OneLakeLab.on(mirrored, onelake, Staging.UPLOAD)
+    zone.mirror()
+    location = Location.of(mirrored, instance)
+    assert COVERED in location.skipped()
+    onelake.log.reset()
+    assert COVERED in location.skipped()
+    assert onelake.log.counts() == {Operation.READ: 1, Operation.HEAD: 1}

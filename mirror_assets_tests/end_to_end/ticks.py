@@ -1,0 +1,88 @@
+"""A code location as the daemon sees it: ticks of a table's sensor, applied, and the runs that they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import dagster as dg
+
+from mirror_assets.automation.jobs import MIRROR_ALL, REBUILD, REBUILD_OP
+from mirror_assets.definitions import build_definitions
+from mirror_assets.resources.catalog import resources
+from mirror_assets_tests.lab import TABLE, Lab
+
+SENSOR = "slices_shop__orders"
+
+
+@dataclass(frozen=True)
+class Location:
+    """Definitions that were loaded once, as a code server does, and the instance they run in."""
+
+    definitions: dg.Definitions
+    resources: dict[str, object]
+    instance: dg.DagsterInstance
+
+    @classmethod
+    def of(cls, lab: Lab, instance: dg.DagsterInstance) -> Location:
+        """The lab's configuration of now."""
+        return cls(build_definitions(lab.config), dict(resources(lab.config)), instance)
+
+    def tick(self) -> dg.SensorResult | dg.SkipReason:
+        """One tick, applied as the daemon applies it: events, partitions, then runs."""
+        context = dg.build_sensor_context(
+            instance=self.instance, definitions=self.definitions, resources=self.resources
+        )
+        result = self.definitions.resolve_sensor_def(SENSOR)(context)
+        assert isinstance(result, dg.SensorResult | dg.SkipReason)
+        if isinstance(result, dg.SensorResult):
+            for event in result.asset_events:
+                self.instance.report_runless_asset_event(event)
+            for request in result.dynamic_partitions_requests or []:
+                self._apply(request)
+        return result
+
+    def skipped(self) -> str:
+        """Why a tick asks for nothing; fails when it does."""
+        result = self.tick()
+        assert isinstance(result, dg.SkipReason), result
+        return result.skip_message or ""
+
+    def asked(self) -> dg.RunRequest:
+        """What a tick asks for; fails when it does not."""
+        result = self.tick()
+        assert isinstance(result, dg.SensorResult), result
+        (request,) = result.run_requests or []
+        return request
+
+    def run(self, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
+        """The run that was asked for."""
+        assert request.job_name is not None
+        return self.job(request.job_name, request.run_config, request.tags)
+
+    def job(
+        self, name: str, run_config: object = None, tags: Mapping[str, str] | None = None
+    ) -> dg.ExecuteInProcessResult:
+        """A run of a job, as somebody starts it by hand when there are no tags."""
+        job = self.definitions.resolve_job_def(name)
+        return job.execute_in_process(
+            run_config=run_config or None,  # type: ignore[arg-type]  # a mapping or a RunConfig
+            instance=self.instance,
+            tags=dict(tags or {}),
+            raise_on_error=False,
+        )
+
+    def rebuild(self) -> dg.ExecuteInProcessResult:
+        """The job `rebuild`, as from the UI."""
+        return self.job(REBUILD, {"ops": {REBUILD_OP: {"config": {"table": str(TABLE)}}}})
+
+    def mirror_all(self) -> dg.ExecuteInProcessResult:
+        """The job `mirror_all`, as from the UI."""
+        return self.job(MIRROR_ALL)
+
+    def _apply(self, request: dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest) -> None:
+        if isinstance(request, dg.AddDynamicPartitionsRequest):
+            self.instance.add_dynamic_partitions(request.partitions_def_name, request.partition_keys)
+            return
+        for key in request.partition_keys:
+            self.instance.delete_dynamic_partition(request.partitions_def_name, key)
