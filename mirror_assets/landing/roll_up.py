@@ -1,6 +1,6 @@
 """Rolls old generations of the history up, so that what is kept does not grow with a table's age.
 
-Three rules, each of which a schedule breaks without (docs/decisions/0009). The newest generations stay as they were
+Three rules, each of which a schedule breaks without (docs/decisions/0010). The newest generations stay as they were
 committed: a lost manifest is made again from the newest. A roll-up is there before what it holds is deleted. A roll-up
 goes only when none of its files is anywhere any more. All is judged by generation and number, never by age.
 """

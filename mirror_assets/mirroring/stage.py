@@ -31,7 +31,8 @@ def stage_slice(work: TableWork, planned: PlannedSlice, footing: Footing) -> Sli
     FeedMissing and HistoryExpired are proved.
     """
     clear_refused(work.store, work.name, footing.generation)
-    with reading(work, source_read(work.table, slice_kind(work.table, planned), slice_key(planned))):
+    kind = slice_kind(work.table, planned, is_first=footing.generation == 1)
+    with reading(work, source_read(work.table, kind, slice_key(planned))):
         try:
             return _attempt(work, planned, footing)
         except RowIdsUnfit:  # nothing but the rows themselves can prove it, so they are read twice

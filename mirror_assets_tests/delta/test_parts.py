@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ def _require_in_order(runs: Sequence[Run], folder: Path, rows: Sequence[int]) ->
     assert every == [version for version, count in enumerate(rows, 1) for _ in range(count)]
 
 
-_SHAPES = {
+_SHAPES: dict[str, Callable[[int], int]] = {
     "even": lambda _: 5,
     "skewed": lambda part: 200 if part % 7 == 2 else 1,
     "empty": lambda part: 4 if part % 3 == 1 else 0,

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.delta.spark_errors import DataFileMissing, FeedMissing, HistoryExpired, RowIdsUnfit
+from mirror_assets.delta.losses import DataFileMissing, FeedMissing, HistoryExpired
+from mirror_assets.delta.spark_errors import RowIdsUnfit
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import LifeEnded, LostRace
 from mirror_assets.landing.failures import FailureRecord, read_failure
@@ -20,9 +21,9 @@ from mirror_assets_tests.lab import TABLE, Lab, key
 from mirror_assets_tests.storage.memory import MemoryStore
 
 ONLY_A_RUN_SEES = (
-    DataFileMissing("parts", "vacuumed"),
-    HistoryExpired("parts"),
-    FeedMissing("parts"),
+    DataFileMissing("shop.orders", "lake", "2.parquet", 2),
+    HistoryExpired("shop.orders", "lake", 2, 200.0),
+    FeedMissing("shop.orders", "lake", 2),
     RowIdsUnfit("shop.orders", 3),
     SnapshotLost("shop.orders", Loading(key(0, 2), Chunk(number=1, of=3, first=0, end=1)), "vacuumed"),
 )

@@ -57,7 +57,7 @@ def _staged(work: TableWork, planned: PlannedSlice, footing: Footing, attempt: s
     folder = AttemptFolder(TABLE, footing.generation, hex_id(attempt))
     receipt = receipt_for(footing, slice_key(planned), folder.attempt)
     work.store.create(folder.part("part-00000.parquet"), part_bytes(receipt, 0))
-    parts: list[StagedPart] = [inspect_part(work.store, info) for info in work.store.list(folder.parts)]
+    parts: list[StagedPart] = [inspect_part(work.store, info, info.name) for info in work.store.list(folder.parts)]
     record = new_record(footing, slice_key(planned), folder.attempt, tuple(parts))
     record = record.model_copy(update={"plan": plan_digest(work, planned)})
     write_record(work.store, record)
