@@ -16,6 +16,8 @@ from mirror_assets.config.sizes import parse_size
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
 
+# A password before the host, or what signs a request in Azure, S3 and Google's storage.
+_CREDENTIALS = re.compile(r"://[^/?#@]*:[^/?#@]*@|[?&](sig|x-amz-signature|x-goog-signature)=", re.IGNORECASE)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
@@ -114,6 +116,10 @@ def _path(value: object, info: ValidationInfo) -> object:
 def _source(value: object, info: ValidationInfo) -> object:
     if isinstance(value, dict):
         raise ValueError("a table can't be looked up by its catalog name yet; give the path or URI of its folder")  # noqa: TRY004 pydantic wants ValueError
+    if isinstance(value, str) and _CREDENTIALS.search(value):
+        raise ValueError(
+            "credentials in a URI end up in Dagster's storage; give them to Spark and deltalake apart from it"
+        )
     return _path(local_source(value), info)
 
 

@@ -212,3 +212,12 @@ def test_a_source_that_holds_our_folders() -> None:
 )  # fmt: skip
 def test_what_is_not_a_configuration(text: str, mistake: str) -> None:
     assert mistakes(text) == [f"mirror.yaml:{mistake}"]
+
+
+@pytest.mark.parametrize(
+    "source", ["s3a://ID:hush-hush@lake/planes", "https://a.blob.core.windows.net/l/p?sv=1&sig=hush-hush"]
+)
+def test_a_source_holds_no_credentials(source: str) -> None:
+    (mistake,) = mistakes(BASE.replace("lake/planes", f"'{source}'"))
+    assert mistake.startswith("mirror.yaml:5: tables.planes.source: credentials in a URI")
+    assert "hush" not in mistake
