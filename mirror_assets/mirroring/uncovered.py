@@ -9,6 +9,9 @@ from mirror_assets.delta.points import first_version
 from mirror_assets.delta.state import SourceState
 from mirror_assets.delta.times import CommitTimes
 from mirror_assets.landing.format import Manifest
+from mirror_assets.landing.rebuild import first_life
+from mirror_assets.landing.steps import drive
+from mirror_assets.mirroring.start import begins_with_snapshot
 from mirror_assets.mirroring.work import TableWork
 
 
@@ -56,9 +59,11 @@ def look(work: TableWork) -> Uncovered:
 
 
 def _start(work: TableWork, times: CommitTimes) -> int | None:
-    """The version that the table's `start` names now, the next one at most; None for a snapshot."""
+    """The version that the table's `start` names now, the next one at most; None where a snapshot comes first."""
     start, following = work.table.start, times.last + 1
+    if begins_with_snapshot(work, drive(first_life(work.name), work.store)):
+        return None
     if isinstance(start, Start):
-        return None if start is Start.SNAPSHOT else following
+        return following
     version = first_version(start, times)
     return following if version is None else min(version, following)

@@ -15,14 +15,16 @@ from mirror_assets.config import OnBreak
 from mirror_assets.delta.errors import LogGap, StartRefused
 from mirror_assets.landing.format import Chunk
 from mirror_assets.mirroring.compare import reconcile_table
+from mirror_assets.mirroring.drop import drop_table
 from mirror_assets.mirroring.horizon import feed_horizon
 from mirror_assets.mirroring.lag import table_lag
 from mirror_assets.mirroring.planning import plan_table
+from mirror_assets.mirroring.rebuild import MirrorWait
 from mirror_assets.mirroring.uncovered import look
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.delta.handmade import commit_file
 from mirror_assets_tests.lab import Lab
-from mirror_assets_tests.mirroring.paper import Paper
+from mirror_assets_tests.mirroring.paper import TABLE, Paper
 
 _DAY = 86_400.0
 _NOW = 100 * _DAY
@@ -83,6 +85,14 @@ def test_a_mirror_without_a_snapshot_waits_for_its_start_before_it_has_begun(pap
     horizon, lag = _horizon(begins), table_lag(look(begins.work), _NOW)
     assert (horizon.version, horizon.waits, horizon.seconds_left, horizon.then) == (2, True, 5 * _DAY, Then.REFUSED)
     assert (lag.covered, lag.commits, lag.seconds) == (1, 3, 2 * _DAY)
+
+
+def test_a_start_counts_no_more_when_a_table_was_dropped(paper: Paper) -> None:
+    begins = Paper(paper.root, "start: {version: 2}")
+    paper.cover(4)
+    drop_table(begins.work.store, TABLE, MirrorWait(lambda: True, lambda: True), lambda _: None)
+    assert not _horizon(begins).waits
+    assert table_lag(look(begins.work), _NOW).covered == -1
 
 
 @pytest.mark.parametrize("start", ["latest", "{version: 5}", "{version: 9}", "{timestamp: 1970-05-01}"])
