@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -53,19 +53,21 @@ class SliceLine:
 class StatusLine:
     """A table as the command line shows it; `readable_seconds` are left to read the oldest commit that waits.
 
-    `kept` is the version up to which its history goes, if it has one.
+    `kept` is the version up to which its history goes, if it has one. `error` says why the table can't be read; what
+    only the unreadable side knows is None then.
     """
 
     table: str
-    tip: int
-    covered: int
-    lag_seconds: float
+    tip: int | None
+    covered: int | None
+    lag_seconds: float | None
     readable_seconds: float | None
-    landed: int
+    landed: int | None
     applied: int | None
     state: str
     message: str
     kept: int | None = None
+    error: str | None = None
 
 
 def plan(path: Path | None, tables: Sequence[str], asked: Range = EVERYTHING, *, as_json: bool) -> Exit:
@@ -116,50 +118,60 @@ def _slice_line(work: TableWork, planned: PlannedSlice) -> SliceLine:
 
 
 def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
-    """Show what is covered, landed and applied."""
+    """Show what is covered, landed and applied; it fails where a table's source can't be read."""
     config = load_config(path)
-    lines, errors = list[StatusLine](), list[MirrorError]()
+    lines, errors, unread = list[StatusLine](), list[MirrorError](), list[MirrorError]()
     store = open_zone(config.landing_zone)
     mirrored = _mirrored(open_mirror(config, store), errors)
     for work in _works(config, tables):
         try:
-            lines.append(_status(work, mirrored))
+            lines.append(_status(work, mirrored, unread))
         except MirrorError as error:
+            lines.append(_unknown(work, error))
             errors.append(error)
     if as_json:
         show_json(lines)
     else:
-        rows = [
-            (
-                x.table,
-                str(x.tip),
-                str(x.covered),
-                f"{x.lag_seconds:.0f}",
-                "" if x.readable_seconds is None else f"{x.readable_seconds / 3600:.1f}",
-                str(x.landed),
-                "" if x.applied is None else str(x.applied),
-                "" if x.kept is None else str(x.kept),
-                x.state,
-                x.message,
-            )
-            for x in lines
-        ]
-        columns = (
-            "table",
-            "source",
-            "covered",
-            "lag seconds",
-            "hours left",
-            "landed file",
-            "applied file",
-            "kept",
-            "state",
-            "message",
-        )
-        show_records("Status", columns, rows)
+        _show_status(lines)
     if not tables:
         _tell_orphans(config, store, errors)
-    return _told(errors)
+    code = _told([*errors, *unread])
+    return Exit.FAILED if unread else code
+
+
+def _show_status(lines: Sequence[StatusLine]) -> None:
+    rows = [
+        (
+            x.table,
+            _number(x.tip),
+            _number(x.covered),
+            _number(x.lag_seconds),
+            "" if x.readable_seconds is None else f"{x.readable_seconds / 3600:.1f}",
+            _number(x.landed),
+            _number(x.applied),
+            _number(x.kept),
+            x.state,
+            x.message,
+        )
+        for x in lines
+    ]
+    columns = (
+        "table",
+        "source",
+        "covered",
+        "lag seconds",
+        "hours left",
+        "landed file",
+        "applied file",
+        "kept",
+        "state",
+        "message",
+    )
+    show_records("Status", columns, rows)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.0f}"
 
 
 def reconcile(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
@@ -243,24 +255,40 @@ def _mirrored(mirror: Mirror, errors: list[MirrorError]) -> dict[TableName, Moni
         return None
 
 
-def _status(work: TableWork, mirrored: dict[TableName, MonitoredTable] | None) -> StatusLine:
-    uncovered, now = look(work), time.time()
-    lag, horizon, manifest = table_lag(uncovered, now), feed_horizon(work, uncovered, now), uncovered.manifest
-    status = mirrored.get(work.name) if mirrored else None
+def _status(work: TableWork, mirrored: dict[TableName, MonitoredTable] | None, unread: list[MirrorError]) -> StatusLine:
+    """The table's line. Why its source can't be read goes to `unread`: what has landed is told all the same."""
+    manifest, status = work.manifest(), mirrored.get(work.name) if mirrored else None
     absent = "not mirrored yet" if mirrored is not None else "unknown"
     loading = str(manifest.loading) if manifest and manifest.loading else ""
-    return StatusLine(
+    line = StatusLine(
         table=str(work.name),
-        tip=lag.tip,
-        covered=uncovered.covered,
-        lag_seconds=round(lag.seconds, 1),
-        readable_seconds=horizon.seconds_left,
+        tip=None,
+        covered=manifest.covered if manifest else -1,
+        lag_seconds=None,
+        readable_seconds=None,
         landed=manifest.next_number - 1 if manifest else 0,
         applied=status.applied_number if status else 0,
         state=status.state.value if status else absent,
         message=(status and status.message) or loading,
         kept=_kept(work),
     )
+    try:
+        return _with_source(work, line)
+    except MirrorError as error:
+        unread.append(error)
+        return replace(line, error=str(error), message=error.what)
+
+
+def _with_source(work: TableWork, line: StatusLine) -> StatusLine:
+    """The line with what the source's log tells. Raises what the log raises."""
+    uncovered, now = look(work), time.time()
+    lag, horizon = table_lag(uncovered, now), feed_horizon(work, uncovered, now)
+    return replace(line, tip=lag.tip, lag_seconds=round(lag.seconds, 1), readable_seconds=horizon.seconds_left)
+
+
+def _unknown(work: TableWork, error: MirrorError) -> StatusLine:
+    """The line of a table of which the landing zone does not tell."""
+    return StatusLine(str(work.name), None, None, None, None, None, None, "unknown", error.what, error=str(error))
 
 
 def _kept(work: TableWork) -> int | None:

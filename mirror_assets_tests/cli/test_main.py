@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -106,6 +107,35 @@ def test_a_source_without_a_feed_exits_with_2_and_other_tables_go_on(
     assert orders["slices"] == 1
     assert "none" in none["error"]
     assert "Next:" in none["error"]
+
+
+def test_status_shows_a_table_whose_source_is_gone_and_exits_with_1(
+    mirrored: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: the row was left out, and the exit code was 2, which stands for a wrong mirror.yaml."""
+    text = mirrored.config_file.read_text()
+    mirrored.config_file.write_text(text + "  shop.none:\n    source: ./lake/none\n    keys: [id]\n")
+    assert _main(mirrored, "status", "--json") == 1
+    shown = capsys.readouterr()
+    orders, none = json.loads(shown.out)
+    assert (orders["table"], orders["covered"], orders["error"]) == ("shop.orders", 5, None)
+    assert (none["table"], none["tip"], none["covered"], none["lag_seconds"]) == ("shop.none", None, -1, None)
+    assert "lake/none" in none["error"]
+    assert "lake/none" in shown.err
+    shutil.rmtree(mirrored.uri)
+    assert _main(mirrored, "status", "--json", "--table", "shop.orders") == 1
+    (orders,) = json.loads(capsys.readouterr().out)
+    assert (orders["covered"], orders["landed"], orders["tip"]) == (5, 3, None)
+    assert _main(mirrored, "status") == 1
+    assert "shop.none" in capsys.readouterr().out
+
+
+def test_status_shows_a_table_whose_manifest_cannot_be_read(mirrored: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    (mirrored.folder / "_mirror.json").write_text("{")
+    assert _main(mirrored, "status", "--json") == 1
+    (line,) = json.loads(capsys.readouterr().out)
+    assert (line["table"], line["state"], line["covered"]) == ("shop.orders", "unknown", None)
+    assert "_mirror.json" in line["error"]
 
 
 def test_a_column_named_like_the_marker_is_refused(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,119 @@
+"""The two worked examples of Microsoft's landing zone format, `EmployeeLocation`, row by row, in every compression.
+
+The tables below are the page's own, but for the marker, which is the last column by now. They say what our files must
+hold for these histories, and what a replicator makes of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from mirror_assets.mirroring.compare import reconcile_table
+from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets_tests.lab import TABLE, Lab
+
+_COLUMNS = ("EmployeeID", "EmployeeLocation", "__rowMarker__")
+_CODECS = {"none": "UNCOMPRESSED", "snappy": "SNAPPY", "gzip": "GZIP", "zstd": "ZSTD"}
+
+Rows = tuple[tuple[str | int | None, ...], ...]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A history in SQL, the landed rows that the page shows for it, and what the mirror is then."""
+
+    history: tuple[str, ...]
+    landed: Rows
+    mirrored: Rows
+
+
+EXAMPLES = {
+    "a changed location": Example(
+        history=(
+            "INSERT INTO {t} VALUES ('E0001', 'Redmond'), ('E0002', 'Redmond'), ('E0003', 'Redmond')",
+            "UPDATE {t} SET EmployeeLocation = 'Bellevue' WHERE EmployeeID = 'E0001'",
+        ),
+        landed=(("E0001", "Redmond", 0), ("E0002", "Redmond", 0), ("E0003", "Redmond", 0), ("E0001", "Bellevue", 1)),
+        mirrored=(("E0001", "Bellevue"), ("E0002", "Redmond"), ("E0003", "Redmond")),
+    ),
+    "a changed key": Example(
+        history=(
+            "INSERT INTO {t} VALUES ('E0001', 'Bellevue')",
+            "UPDATE {t} SET EmployeeID = 'E0002' WHERE EmployeeID = 'E0001'",
+        ),
+        landed=(("E0001", "Bellevue", 0), ("E0001", None, 2), ("E0002", "Bellevue", 0)),
+        mirrored=(("E0002", "Bellevue"),),
+    ),
+}
+
+
+def _rows(path: Path) -> Rows:
+    """A landing file's rows, in order."""
+    table = pq.read_table(path)
+    assert tuple(table.column_names) == _COLUMNS
+    return tuple(tuple(row.values()) for row in table.to_pylist())
+
+
+def _mirror(lab: Lab) -> Rows:
+    """The stand-in's table."""
+    lab.replicator.poll()
+    found = lab.spark.read.format("delta").load(str(lab.root / "mirror/shop/orders"))
+    return tuple(sorted(tuple(row) for row in found.select(*_COLUMNS[:2]).collect()))
+
+
+@pytest.mark.parametrize("compression", _CODECS)
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
+def test_our_files_hold_the_pages_rows(spark: SparkSession, tmp_path: Path, example: Example, compression: str) -> None:
+    """The whole history in one slice of changes: one file, with the rows of the page in its order."""
+    lab = Lab(spark, tmp_path)
+    lab.configure("start: {version: 0}", f"files: {{compression: {compression}}}", "[EmployeeID]")
+    lab.sql(
+        "CREATE TABLE {t} (EmployeeID STRING, EmployeeLocation STRING) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)",
+        *example.history,
+    )
+    lab.mirror()
+    (name,) = lab.files
+    assert _rows(lab.folder / name) == example.landed
+    group = pq.read_metadata(lab.folder / name).row_group(0)
+    assert {group.column(index).compression for index in range(group.num_columns)} == {_CODECS[compression]}
+    assert _mirror(lab) == example.mirrored
+    assert reconcile_table(lab.work, lab.replicator).state is ReconcileState.EQUAL
+
+
+@pytest.mark.parametrize("compression", _CODECS)
+def test_snapshots_and_appends_have_the_codec_too(spark: SparkSession, tmp_path: Path, compression: str) -> None:
+    lab = Lab(spark, tmp_path)
+    lab.configure("changes: append_only", f"files: {{compression: {compression}}}", "[]")
+    lab.sql("CREATE TABLE {t} (a STRING) USING delta", "INSERT INTO {t} SELECT repeat('a', 99) FROM range(50)")
+    lab.mirror()
+    lab.sql("INSERT INTO {t} SELECT repeat('b', 99) FROM range(50)")
+    lab.mirror()
+    for name in lab.files:
+        column = pq.read_metadata(lab.folder / name).row_group(0).column(0)
+        assert column.compression == _CODECS[compression]
+        assert (column.total_compressed_size < column.total_uncompressed_size) == (compression != "none")
+    lab.replicator.poll()
+    assert reconcile_table(lab.work, lab.replicator).state is ReconcileState.EQUAL
+
+
+@pytest.mark.parametrize("marker_last", [True, False])
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
+def test_the_stand_in_makes_the_pages_table_of_the_pages_rows(
+    spark: SparkSession, tmp_path: Path, example: Example, *, marker_last: bool
+) -> None:
+    """The page's first version has the marker first, and so do publishers of Microsoft's own."""
+    lab = Lab(spark, tmp_path)
+    ids, locations, markers = (list(column) for column in zip(*example.landed, strict=True))
+    columns = {"EmployeeID": pa.array(ids), "EmployeeLocation": pa.array(locations)}
+    marked = {"__rowMarker__": pa.array(markers, pa.int32())}
+    lab.store.create(TABLE.metadata, b'{"keyColumns" : ["EmployeeID"]}')
+    file = pa.table(columns | marked if marker_last else marked | columns)
+    pq.write_table(file, lab.root / "landing" / TABLE.landing_file(1))
+    assert _mirror(lab) == example.mirrored
