@@ -57,6 +57,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory, onelake_server: LoopbackOneL
 
 
 @pytest.fixture(scope="session")
+def adaptive_spark(spark: SparkSession) -> SparkSession:
+    """A session that plans again as it goes, like users' sessions, for what depends on it.
+
+    Only then does Spark know where shuffled rows lie when it puts partitions together, and moves them.
+    """
+    session = spark.newSession()
+    session.conf.set("spark.sql.adaptive.enabled", "true")
+    return session
+
+
+@pytest.fixture(scope="session")
 def _new_orders(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     lab = Lab(spark, tmp_path_factory.mktemp("orders"))
     lab.create()

@@ -19,6 +19,7 @@ from mirror_assets.markers import ROW_MARKER, Marker
 
 DUPLICATES, MISPLACED = "duplicates", "misplaced"
 _MARKERS = {"insert": Marker.INSERT, "update_postimage": Marker.UPDATE, "delete": Marker.DELETE}
+_UNKNOWN = -1
 _LOW_HALF = (1 << 32) - 1
 
 
@@ -97,7 +98,9 @@ def _marker_of(read: ReadRows) -> Column:
     kinds = [kind for kind in _MARKERS if getattr(read, kind)]
     if len(kinds) == 1:
         return F.lit(int(_MARKERS[kinds[0]]))
-    return F.coalesce(*(F.when(F.col(CHANGE_TYPE) == kind, int(marker)) for kind, marker in _MARKERS.items()))
+    told = (F.when(F.col(CHANGE_TYPE) == kind, int(marker)) for kind, marker in _MARKERS.items())
+    # Never NULL, so that the column is the same in every file of a slice; no check lets the last one pass.
+    return F.coalesce(*told, F.lit(_UNKNOWN))
 
 
 def paired_rows(changes: DataFrame, run: Run, columns: Sequence[LandedColumn], keys: Sequence[str]) -> DataFrame:

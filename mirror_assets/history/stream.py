@@ -43,7 +43,7 @@ def stream_slices(
             raise batches.error from error
         if checkpoint.goes_on or _is_another_by_now(work, slices[-1]) or _is_overtaken(work, newest):
             raise StreamBegunAgain(work.table, _why(error)) from error
-        raise _failure(error, work.source.uri) from error
+        raise _failure(batches.failure or error, work.source.uri) from error
     batches.end(checkpoint)
     return batches.kept
 
@@ -95,14 +95,18 @@ class _Batches:
         self.next = slices[0].first
         self.kept: list[Kept] = []
         self.error: MirrorError | None = None
+        self.failure: Exception | None = None
         self._went_past = False
 
     def __call__(self, rows: DataFrame, _: int) -> None:
-        """Keep a batch. Spark tells only the text of what is raised here, so the error stays at hand."""
+        """Keep a batch. Spark tells only the text of what is raised here, so the error, or failure, stays at hand."""
         try:
             self._keep(rows)
         except MirrorError as error:
             self.error = error
+            raise
+        except (PySparkException, Py4JJavaError) as error:
+            self.failure = error
             raise
 
     def end(self, checkpoint: Checkpoint) -> None:

@@ -98,27 +98,27 @@ def _try(spark: SparkSession, patch: pytest.MonkeyPatch, folder: Path, parts: in
 
 @pytest.mark.parametrize("parts", range(1, 41))
 def test_files_are_in_the_order_of_parts(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: int
+    adaptive_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: int
 ) -> None:
     shape = list(_SHAPES)[parts % 4]
-    _try(spark, monkeypatch, tmp_path / "out", parts, shape, mixed=parts % 8 == 5)
+    _try(adaptive_spark, monkeypatch, tmp_path / "out", parts, shape, mixed=parts % 8 == 5)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("shape", _SHAPES)
 def test_files_are_in_the_order_of_parts_in_every_shape(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str, *, mixed: bool
+    adaptive_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str, *, mixed: bool
 ) -> None:
     for parts in range(1, 41):
-        _try(spark, monkeypatch, tmp_path / str(parts), parts, shape, mixed=mixed)
+        _try(adaptive_spark, monkeypatch, tmp_path / str(parts), parts, shape, mixed=mixed)
 
 
 def test_rows_in_another_file_than_planned_stop_the_slice(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    adaptive_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paired = pairing.paired_rows
-    _given(spark, monkeypatch, [5, 5, 5])
+    _given(adaptive_spark, monkeypatch, [5, 5, 5])
     spreads = [CommitSpread(part + 1, part, 1) for part in range(3)]
 
     def moved(changes: DataFrame, run: Run, *rest: Any) -> DataFrame:  # noqa: ANN401 as it is called
@@ -127,12 +127,14 @@ def test_rows_in_another_file_than_planned_stop_the_slice(
 
     monkeypatch.setattr(feed, "paired_rows", moved)
     with pytest.raises(RowsMisplaced, match="into other files than planned"):
-        _encoded(spark, spreads, tmp_path / "out")
+        _encoded(adaptive_spark, spreads, tmp_path / "out")
 
 
-def test_unpaired_rows_are_cut_by_rows(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _given(spark, monkeypatch, [300, 300])
+def test_unpaired_rows_are_cut_by_rows(
+    adaptive_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _given(adaptive_spark, monkeypatch, [300, 300])
     spreads = [CommitSpread(n + 1, 6 * n, 6, unpaired=True, told=ReadRows(insert=300)) for n in range(2)]
-    runs = _encoded(spark, spreads, tmp_path / "out")
+    runs = _encoded(adaptive_spark, spreads, tmp_path / "out")
     assert max(len(versions) for _, versions in _files(tmp_path / "out")) == _TARGET
     _require_in_order(runs, tmp_path / "out", [300, 300])

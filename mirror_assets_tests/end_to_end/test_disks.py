@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_assets.delta.losses import SparkFailed
 from mirror_assets.delta.spark_errors import SparkOutOfSpace
 from mirror_assets.landing.names import landing_name
 from mirror_assets.mirroring.compare import reconcile_table
@@ -73,7 +72,7 @@ def test_disk_full_while_a_control_file_is_written(lab: Lab, small: Disk, name: 
 def test_read_only_disk(lab: Lab, small: Disk) -> None:
     lab.sql("UPDATE {t} SET amount = 100 WHERE id < 5")
     small.remount("ro")
-    with pytest.raises((StoreDenied, SparkFailed)):
+    with pytest.raises((StoreDenied, SparkRefused)):
         lab.mirror()
     assert len(lab.files) == 1
     small.remount("rw")

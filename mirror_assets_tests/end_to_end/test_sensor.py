@@ -88,7 +88,7 @@ def test_failures_of_a_table_that_was_mended_count_no_more(
     location = Location.of(lab, instance)
     asked = location.asked()
     with monkeypatch.context() as planted:
-        planted.setattr("mirror_assets.mirroring.queue.stage_slice", _broken)
+        planted.setattr("mirror_assets.mirroring.resume.stage_slice", _broken)
         for _ in range(3):
             assert not location.run(asked).success
     assert "3 runs of shop.orders failed" in location.skipped()
@@ -101,7 +101,7 @@ def test_failures_of_a_table_that_was_mended_count_no_more(
 def test_a_failure_elsewhere_makes_the_sensor_wait(
     lab: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_assets.mirroring.carry.stage_slice", _broken)
+    monkeypatch.setattr("mirror_assets.mirroring.resume.stage_slice", _broken)
     lab.configure(table="on_break: hold")
     with dg.DagsterInstance.ephemeral() as other:
         assert not Location.of(lab, other).mirror_all().success

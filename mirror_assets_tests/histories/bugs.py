@@ -12,10 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, Observation
 
 from mirror_assets.audit.finding import Finding
-from mirror_assets.delta import cut, net, pairing
+from mirror_assets.delta import net, pairing
 from mirror_assets.delta.columns import LandedColumn
-from mirror_assets.delta.commits import Commit
-from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.mirroring.judge import BLOCKING_CHECKS
 from mirror_assets_tests.histories.setup import Way
 
@@ -69,16 +67,6 @@ def _mutated(module: ModuleType, exchanged: Sequence[tuple[str, str]]) -> Module
     return mutated
 
 
-def _later_commits_first(commits: Sequence[Commit], target_rows: int) -> tuple[CommitSpread, ...]:
-    spreads = cut.spread_commits(commits, target_rows)
-    end = max((spread.first_part + spread.parts for spread in spreads), default=0)
-    return tuple(CommitSpread(s.version, end - s.first_part - s.parts, s.parts) for s in spreads)
-
-
-def _misplaced(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("mirror_assets.delta.plan.spread_commits", _later_commits_first)
-
-
 def _moved(patch: pytest.MonkeyPatch) -> None:
     """What once was behind the exchange, and here is behind what would count the rows in other files."""
 
@@ -124,7 +112,18 @@ BUGS = (
             ("F.col(ours.next).isNull()", "(F.col(ours.next).isNull() & (F.col('_change_type') == 'delete'))"),
         ),
     ),
-    Bug("part assignment: later commits in earlier parts", Way.FEED, _misplaced),
+    Bug(
+        "part assignment: later commits in earlier parts",
+        Way.FEED,
+        _text(
+            pairing,
+            _PAIRED,
+            (
+                "[spread.first_part - run.first_part for",
+                "[run.parts - spread.first_part + run.first_part - spread.parts for",
+            ),
+        ),
+    ),
     Bug(
         "net: the first row of a key lands, not its last",
         Way.TRACKED,

@@ -65,12 +65,14 @@ class ManyParts(RowChanges):
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=str)
-def test_a_bug_is_found(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: Bug) -> None:
+def test_a_bug_is_found(
+    adaptive_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: Bug
+) -> None:
     unchecked(monkeypatch)
     bug.inject(monkeypatch)
     began = time.monotonic()
     machine = ManyParts if bug.needs_many_parts else RowChanges
     with pytest.raises(Found, match="the mirror lacks"):
-        run(spark, tmp_path, bug.way, histories=10, steps=6, seed=SEED, machine=machine)
+        run(adaptive_spark, tmp_path, bug.way, histories=10, steps=6, seed=SEED, machine=machine)
     figures.report("bugs", "histories", len(list(tmp_path.iterdir())), case=bug.name)
     figures.report("bugs", "seconds", time.monotonic() - began, case=bug.name)

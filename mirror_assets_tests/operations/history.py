@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_assets.delta.pairing import Run, runs_of
 from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.mirroring.run import MirroredSlice, mirror_table
@@ -82,28 +81,9 @@ def landed_by_version(slices: Sequence[MirroredSlice]) -> dict[int, MarkerCounts
 
 
 def _of_slice(mirrored: MirroredSlice) -> Iterator[tuple[int, MarkerCounts]]:
+    """A slice of net changes, or a snapshot, counts as its last commit."""
     spreads, parts = mirrored.planned.spreads, mirrored.record.parts
-    ends = [spread.first_part + spread.parts for spread in spreads]
-    assert ends[:-1] == [spread.first_part for spread in spreads[1:]], "commits share a part"
-    by_number = {_number(part.name): part.markers for part in parts}
-    by_version = {
-        version: [part for part in parts if part.version == version] for version in (s.version for s in spreads)
-    }
-    base = 0  # what is written as it is read may have fewer parts than were planned
-    runs = runs_of(spreads) if any(by_version.values()) or not spreads else (Run(spreads),)
-    for run in runs:
-        as_read = run.unpaired and bool(by_version[run.first])  # else it changes keys, and was paired after all
-        for spread in run.spreads:
-            first = base + spread.first_part - run.first_part
-            numbers = range(first, first + spread.parts)
-            found = [by_number[number] for number in numbers if number in by_number]
-            written = [part.markers for part in by_version[spread.version]]
-            yield spread.version, sum(written if as_read else found, MarkerCounts())
-        written_last = [_number(part.name) for part in by_version[run.last]]
-        base = max(written_last, default=base - 1) + 1 if as_read else base + run.parts
-
-
-def _number(name: str) -> int:
-    found = _PART.match(name)
-    assert found, name
-    return int(found[1])
+    assert all(part.first_version == part.last_version for part in parts), "commits share a part"
+    for spread in spreads:
+        written = [part.markers for part in parts if part.version in (spread.version, None)]
+        yield spread.version, sum(written, MarkerCounts())
