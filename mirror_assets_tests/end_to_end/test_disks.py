@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_assets.delta.spark_errors import SparkOutOfSpace
+from mirror_assets.delta.spark_errors import SparkOutOfSpace, SparkRefused
 from mirror_assets.landing.names import landing_name
 from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.mirroring.run import mirror_table
