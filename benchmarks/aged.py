@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -100,15 +101,20 @@ class AgedTable:
         store.create(folder.record, encode(record))
         return record
 
-    def tick(self, config: Config, instance: dg.DagsterInstance) -> None:
-        """A tick of every sensor that looks after the table."""
+    def ticker(self, config: Config, instance: dg.DagsterInstance) -> Callable[[], None]:
+        """A tick of every sensor that looks after the table, in a code server that goes on from tick to tick."""
         definitions = build_definitions(config)
-        for sensor in definitions.sensors or ():
-            if isinstance(sensor, dg.SensorDefinition) and sensor.name != _REPLICATOR:
+        looking = (sensor for sensor in definitions.sensors or () if isinstance(sensor, dg.SensorDefinition))
+        names = [sensor.name for sensor in looking if sensor.name != _REPLICATOR]
+
+        def tick() -> None:
+            for name in names:
                 given = resources(config)
                 context = dg.build_sensor_context(instance=instance, definitions=definitions, resources=given)
-                result = definitions.resolve_sensor_def(sensor.name)(context)
+                result = definitions.resolve_sensor_def(name)(context)
                 assert isinstance(result, dg.SkipReason), result  # noqa: S101 a figure of a busy tick would mislead
+
+        return tick
 
     def instance(self) -> dg.DagsterInstance:
         """A Dagster instance that has seen every slice."""
