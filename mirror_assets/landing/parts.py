@@ -35,7 +35,9 @@ def take_parts(store: Store, folder: AttemptFolder) -> tuple[StagedPart, ...]:
 
     Parts without rows are left out, unless there is nothing else: Spark writes a file for its first partition even so.
     """
-    written = [info for place in _part_folders(store, folder) for info in store.list(place)]
+    top = store.list(folder.parts)
+    below = [info.path for info in top if info.is_folder and is_part_folder(info.name)]
+    written = [*top, *(info for place in below for info in store.list(place))]
     for info in written:
         if info.name.endswith(_HADOOP_CHECKSUM):
             store.delete(info.path)  # what is read later is judged by our own digest, wherever it comes from
@@ -54,12 +56,6 @@ def inspect_part(store: Store, listed: FileInfo, name: str) -> StagedPart:
 
 def _part_name(folder: AttemptFolder, info: FileInfo) -> str:
     return info.path.removeprefix(f"{folder.parts}/")
-
-
-def _part_folders(store: Store, folder: AttemptFolder) -> list[str]:
-    """The folder of the parts, and those below it that writes have of their own, in order."""
-    below = [info.path for info in store.list(folder.parts) if info.is_folder and is_part_folder(info.name)]
-    return [folder.parts, *below]
 
 
 def upload_parts(
