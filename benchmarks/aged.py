@@ -14,7 +14,6 @@ from unittest.mock import patch
 import dagster as dg
 
 from benchmarks.suites.planning import Log
-from mirror_assets.assets.names import slices_of
 from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
@@ -35,9 +34,10 @@ from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, atte
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.state import Footing, next_footing, read_manifest
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.judge import BLOCKING_CHECKS
-from mirror_assets.mirroring.work import TableWork
-from mirror_assets.resources.catalog import resources
+from mirror_assets.orchestration.asset_names import slices_of
+from mirror_assets.orchestration.resources import resources
+from mirror_assets.pipeline.check import BLOCKING_CHECKS
+from mirror_assets.pipeline.context import TableWork
 from mirror_assets.storage import LocalStore, Store
 
 TABLE = TableName("bench", "aged")

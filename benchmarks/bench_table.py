@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from mirror_assets.composition import open_zone
 from mirror_assets.config import Config, load_config
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.points import VersionPoint
@@ -16,12 +17,11 @@ from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.planning import plan_snapshot, plan_table
-from mirror_assets.mirroring.rebuild import MirrorWait
-from mirror_assets.mirroring.run import mirror_slice, mirror_table
-from mirror_assets.mirroring.stage import stage_slice
-from mirror_assets.mirroring.work import TableWork
-from mirror_assets.mirroring.zone import open_zone
+from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.plan import plan_snapshot, plan_table
+from mirror_assets.pipeline.process import mirror_slice, mirror_table
+from mirror_assets.pipeline.rebuild import MirrorWait
+from mirror_assets.pipeline.stage import stage_slice
 
 _TABLE = TableName("bench", "orders")
 _CONFIG = """\

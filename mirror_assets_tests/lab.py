@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from mirror_assets.config import Config, load_config
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.mirroring.rebuild import MirrorWait
-from mirror_assets.mirroring.run import MirroredSlice, mirror_table
-from mirror_assets.mirroring.work import TableWork
+from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.process import MirroredSlice, mirror_table
+from mirror_assets.pipeline.rebuild import MirrorWait
 from mirror_assets.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
 

@@ -39,7 +39,7 @@ def test_the_borders_hold(copy: Path) -> None:
         ("storage/paths.py", "import mirror_assets.landing", "Arrows between rooms go one way"),
         ("landing/names.py", "import mirror_assets.delta.log", "Arrows between rooms go one way"),
         ("replicator/keys.py", "import mirror_assets.delta.log", "Arrows between rooms go one way"),
-        ("mirroring/work.py", "import mirror_assets.resources.catalog", "Arrows between rooms go one way"),
+        ("mirroring/work.py", "import mirror_assets.orchestration.resources", "Arrows between rooms go one way"),
         ("delta/plan.py", "import mirror_assets.landing.names", "The source side knows no landing zone"),
         ("history/plan.py", "import mirror_assets.landing.names", "The source side knows no landing zone"),
         ("direct_lake/table/log.py", "import mirror_assets.config.model", "Arrows between rooms go one way"),

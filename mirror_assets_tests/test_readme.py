@@ -20,7 +20,6 @@ from pydantic import BaseModel
 from pyspark.sql import SparkSession
 
 import mirror_assets
-from mirror_assets.automation.switch import SENSORS_VARIABLE
 from mirror_assets.cli import main
 from mirror_assets.config import CONFIG_VARIABLE, Config, ConfigInvalid, TableConfig, load_config
 from mirror_assets.config.load import parse_config
@@ -31,6 +30,7 @@ from mirror_assets.delta.errors import ColumnUnfit
 from mirror_assets.delta.schema import Field, landing_type
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import Manifest, Receipt
+from mirror_assets.orchestration.schedules import SENSORS_VARIABLE
 
 _ROOT = Path(__file__).parents[1]
 _README, _DOCS = _ROOT / "README.md", _ROOT / "docs"

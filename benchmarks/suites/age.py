@@ -20,7 +20,7 @@ from benchmarks.bench import Bench
 from benchmarks.result import Goal, Outcome
 from mirror_assets.audit.landed_since import continuity_of_all, continuity_since
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.mirroring.land import land_slice
+from mirror_assets.pipeline.publish import land_slice
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets_tests.onelake import LoopbackItem, LoopbackOneLake
 from mirror_assets_tests.onelake.stores import loopback_store

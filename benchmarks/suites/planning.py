@@ -12,7 +12,7 @@ from benchmarks.bench import Bench
 from benchmarks.bench_table import BenchTable
 from benchmarks.contest import interleaved
 from benchmarks.result import Case, Goal, Outcome
-from mirror_assets.mirroring.planning import plan_table
+from mirror_assets.pipeline.plan import plan_table
 
 _TIME_MS = 1_700_000_000_000
 _PROPERTIES = {"delta.enableChangeDataFeed": "true", "delta.checkpointInterval": "1000000"}

@@ -19,10 +19,10 @@ from benchmarks.result import Case, Goal, Outcome
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.judge import BLOCKING_CHECKS, judge_slice
-from mirror_assets.mirroring.planning import plan_table
-from mirror_assets.mirroring.stage import stage_slice
-from mirror_assets.mirroring.work import TableWork
+from mirror_assets.pipeline.check import BLOCKING_CHECKS, judge_slice
+from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.stage import stage_slice
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 _ROWS, _CHANGED = 100_000, 50

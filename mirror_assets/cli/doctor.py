@@ -6,9 +6,9 @@ from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json, show_records
+from mirror_assets.composition import open_watched_zone
 from mirror_assets.config import load_config
 from mirror_assets.landing.names import SCRATCH
-from mirror_assets.mirroring.zone import open_watched_zone
 from mirror_assets.storage.doctor import Diagnosis, examine
 
 

@@ -6,16 +6,15 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_assets.automation.waiting import mirror_wait
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json
+from mirror_assets.composition import open_mirror, open_zone
 from mirror_assets.config import load_config
 from mirror_assets.landing.drop import is_dropped
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.drop import drop_table, require_table
-from mirror_assets.mirroring.mirrors import open_mirror
-from mirror_assets.mirroring.zone import open_zone
+from mirror_assets.pipeline.drop import drop_table, require_table
+from mirror_assets.pipeline.rebuild import mirror_wait
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import dagster as dg
 
-from mirror_assets.automation.jobs import (
+from mirror_assets.cli.asked import Asked
+from mirror_assets.cli.exit import Exit, exit_code
+from mirror_assets.cli.jobs import execute, failures
+from mirror_assets.cli.output import note, show_json, show_records
+from mirror_assets.composition import open_zone
+from mirror_assets.config import Config, load_config
+from mirror_assets.monitoring import MonitoredTable, TableState
+from mirror_assets.orchestration.jobs import (
     ALL_CHECKS,
     MIRROR_ALL,
     REBUILD,
@@ -19,15 +26,8 @@ from mirror_assets.automation.jobs import (
     MirrorTables,
     RebuildTable,
 )
-from mirror_assets.automation.report import RebuildReport, TableReport
-from mirror_assets.cli.asked import Asked
-from mirror_assets.cli.exit import Exit, exit_code
-from mirror_assets.cli.jobs import execute, failures
-from mirror_assets.cli.output import note, show_json, show_records
-from mirror_assets.config import Config, load_config
-from mirror_assets.mirroring.orphans import find_orphans
-from mirror_assets.mirroring.zone import open_zone
-from mirror_assets.monitoring import MonitoredTable, TableState
+from mirror_assets.orchestration.report import RebuildReport, TableReport
+from mirror_assets.pipeline.drop import find_orphans
 
 
 @dataclass(frozen=True)

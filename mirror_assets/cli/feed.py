@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_records
+from mirror_assets.composition import open_spark
 from mirror_assets.config import load_config
 from mirror_assets.delta.commits import Commit
 from mirror_assets.delta.errors import RangeRefused
@@ -16,8 +17,7 @@ from mirror_assets.delta.points import VersionPoint
 from mirror_assets.delta.ranges import Range, resolve
 from mirror_assets.delta.reader import feed_rows
 from mirror_assets.delta.spark_errors import spark_errors
-from mirror_assets.mirroring.source import FeedOff
-from mirror_assets.mirroring.zone import open_spark
+from mirror_assets.pipeline.source_check import FeedOff
 
 _BREAK = "give a range on one side of it."
 

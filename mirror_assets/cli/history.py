@@ -8,14 +8,14 @@ from pathlib import Path
 
 import dagster as dg
 
-from mirror_assets.assets.history import KeepHistory
-from mirror_assets.assets.names import Kind, asset_key
-from mirror_assets.automation.history import HISTORY
 from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.jobs import StepFailed, execute, failures
 from mirror_assets.cli.output import note, show_json, show_records
 from mirror_assets.config import Config, Problem, TableSettings, load_config
 from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.assets import KeepHistory
+from mirror_assets.orchestration.jobs import HISTORY
 
 
 class SkipOfMany(SettingError):

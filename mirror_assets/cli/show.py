@@ -11,6 +11,7 @@ from pathlib import Path
 from mirror_assets.audit.reconciled import shown
 from mirror_assets.cli.exit import Exit, exit_code_of
 from mirror_assets.cli.output import note, show_json, show_records
+from mirror_assets.composition import open_exchange, open_mirror, open_spark, open_zone
 from mirror_assets.config import Config, TableSettings, load_config
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.plan import PlannedSlice
@@ -18,18 +19,14 @@ from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.landing.names import TableName
-from mirror_assets.mirroring.compare import reconcile_table
-from mirror_assets.mirroring.errors import stop_error
-from mirror_assets.mirroring.horizon import feed_horizon
-from mirror_assets.mirroring.lag import table_lag
-from mirror_assets.mirroring.mirrors import open_mirror
-from mirror_assets.mirroring.orphans import find_orphans
-from mirror_assets.mirroring.planning import plan_table
-from mirror_assets.mirroring.stage import slice_key
-from mirror_assets.mirroring.uncovered import look
-from mirror_assets.mirroring.work import TableWork
-from mirror_assets.mirroring.zone import open_exchange, open_spark, open_zone
 from mirror_assets.monitoring import Mirror, MonitoredTable
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.drop import find_orphans
+from mirror_assets.pipeline.errors import stop_error
+from mirror_assets.pipeline.pending import feed_horizon, look, table_lag
+from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.stage import slice_key
 from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
 from mirror_assets.storage import Store
 

@@ -7,8 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.assets.names import Kind, asset_key, flat_name, group_name, pool_name, safe
 from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.asset_names import Kind, asset_key, flat_name, group_name, pool_name, safe
 
 
 def test_a_plain_name_stays_readable() -> None:

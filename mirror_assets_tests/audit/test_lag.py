@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 
 from mirror_assets.audit.lag import Lag, lag_finding
-from mirror_assets.mirroring.lag import table_lag
-from mirror_assets.mirroring.uncovered import look
+from mirror_assets.pipeline.pending import look, table_lag
 from mirror_assets_tests.lab import Lab
 
 

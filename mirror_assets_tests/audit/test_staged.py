@@ -17,8 +17,8 @@ from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.parts import count_markers
 from mirror_assets.markers import ROW_MARKER
-from mirror_assets.mirroring.judge import BLOCKING_CHECKS, staged_findings
-from mirror_assets.mirroring.queue import stage_keys
+from mirror_assets.pipeline.check import BLOCKING_CHECKS, staged_findings
+from mirror_assets.pipeline.stage_range import stage_keys
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 

@@ -11,15 +11,14 @@ from pathlib import Path
 import dagster as dg
 from pyspark.sql import SparkSession
 
-from mirror_assets.automation.jobs import MIRROR_ALL, TABLES_OP
-from mirror_assets.automation.report import TableReport
+from mirror_assets.composition import open_mirror, open_zone
 from mirror_assets.config import Config, load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.delta.log import SourceLog
-from mirror_assets.mirroring.compare import reconcile_table
-from mirror_assets.mirroring.mirrors import open_mirror
-from mirror_assets.mirroring.work import TableWork
-from mirror_assets.mirroring.zone import open_zone
+from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP
+from mirror_assets.orchestration.report import TableReport
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.context import TableWork
 from mirror_assets.replicator.reconciliation import ReconcileState
 
 MODES = ("none", "name", "id")

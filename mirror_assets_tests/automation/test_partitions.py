@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import dagster as dg
 import pytest
 
-from mirror_assets.assets.names import partitions_name
-from mirror_assets.automation import partitions
-from mirror_assets.automation.partitions import Registered, Surplus, delete_keys, registered
+from mirror_assets.orchestration import partitions
+from mirror_assets.orchestration.asset_names import partitions_name
+from mirror_assets.orchestration.partitions import Registered, Surplus, delete_keys, registered
 from mirror_assets_tests.lab import TABLE, key
 
 NAME = partitions_name(TABLE)

@@ -6,7 +6,7 @@ import dagster as dg
 
 from mirror_assets.config import load_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.resources.catalog import resources
+from mirror_assets.orchestration.resources import resources
 from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric

@@ -7,14 +7,14 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from mirror_assets.automation.sensors import default_status
-from mirror_assets.automation.switch import SENSORS_VARIABLE
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.drop import begin_drop
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
-from mirror_assets.resources.catalog import resources
+from mirror_assets.orchestration.resources import resources
+from mirror_assets.orchestration.schedules import SENSORS_VARIABLE
+from mirror_assets.orchestration.sensors import default_status
 from mirror_assets.storage import LocalStore
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from mirror_assets.automation.waiting import mirror_wait
 from mirror_assets.fabric.errors import FabricUnavailable
 from mirror_assets.fabric.table import FabricTable
 from mirror_assets.landing.names import TableName
-from mirror_assets.mirroring.errors import MirrorFailed, MirrorSlow
 from mirror_assets.monitoring import MonitoredTable, Pace, TableState
+from mirror_assets.pipeline.errors import MirrorFailed, MirrorSlow
+from mirror_assets.pipeline.rebuild import mirror_wait
 
 TABLE = TableName("shop", "orders")
 THERE = FabricTable(TABLE, TableState.REPLICATING, None, None, 0, 0, None, True, 0, None, None, uri="abfss://x")

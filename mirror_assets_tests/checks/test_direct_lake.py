@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from mirror_assets.assets.names import Kind
 from mirror_assets.definitions import build_definitions
 from mirror_assets.direct_lake.guardrails import fit, skus
+from mirror_assets.orchestration.asset_names import Kind
 from mirror_assets_tests.checks.lakes import CHECKS, Shop, evaluated
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mirror_assets.composition import SparkSettings, open_exchange, open_zone
 from mirror_assets.config import Config, ConfigInvalid, OneLakeConfig, Staging
 from mirror_assets.config.load import parse_config
-from mirror_assets.mirroring.zone import SparkSettings, open_exchange, open_zone
 from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets.storage.errors import ApiVersionRefused, CredentialIncomplete
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE

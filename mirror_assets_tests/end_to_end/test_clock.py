@@ -9,12 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from mirror_assets.landing.parts import staged_slices
-from mirror_assets.mirroring.compare import reconcile_table
-from mirror_assets.mirroring.judge import judge_slice
-from mirror_assets.mirroring.lag import table_lag
-from mirror_assets.mirroring.planning import plan_table
-from mirror_assets.mirroring.stage import stage_slice
-from mirror_assets.mirroring.uncovered import look
+from mirror_assets.pipeline.check import judge_slice
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.pending import look, table_lag
+from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.stage import stage_slice
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab
 

@@ -9,8 +9,6 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from mirror_assets.assets.names import RANGE_END, RANGE_START, Kind, asset_key, slices_of
-from mirror_assets.automation.jobs import ALL_CHECKS, MIRROR_ALL, REBUILD, REBUILD_OP, REPLICATE, slices_job_name
 from mirror_assets.definitions import build_definitions
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.errors import ErrorCode
@@ -20,10 +18,12 @@ from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.state import Footing
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring import stage
-from mirror_assets.mirroring.errors import SourceBroke
-from mirror_assets.mirroring.work import TableWork
-from mirror_assets.resources.catalog import resources
+from mirror_assets.orchestration.asset_names import RANGE_END, RANGE_START, Kind, asset_key, slices_of
+from mirror_assets.orchestration.jobs import ALL_CHECKS, MIRROR_ALL, REBUILD, REBUILD_OP, REPLICATE, slices_job_name
+from mirror_assets.orchestration.resources import resources
+from mirror_assets.pipeline import stage
+from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.errors import SourceBroke
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 _FEED, _ZONE = asset_key(Kind.CHANGE_FEED, TABLE), asset_key(Kind.LANDING_ZONE, TABLE)
@@ -125,7 +125,7 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
             raise SourceBroke(str(TABLE), 4, "planted")
         return real(work, planned, footing)
 
-    monkeypatch.setattr("mirror_assets.mirroring.resume.stage_slice", planted)
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", planted)
     first = _launch(lab, instance, *_request(_tick(lab, instance)))
     assert not first.success
     assert _materialized(instance, _FEED) == {str(key(2, 2)), str(key(3, 3))}
@@ -134,14 +134,14 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
     assert failure.slice == str(key(4, 4))
     assert len(lab.files) == 1
 
-    monkeypatch.setattr("mirror_assets.mirroring.failures._FIRST_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("mirror_assets.pipeline.coordination._FIRST_PAUSE_SECONDS", 0)
     asked = _request(_tick(lab, instance))
     assert asked == (str(key(2, 2)), str(key(3, 3)))
     assert _launch(lab, instance, *asked).success
     assert len(lab.files) == 3
     assert encoded == [2, 3, 4]  # what lay there is not encoded again
 
-    monkeypatch.setattr("mirror_assets.mirroring.resume.stage_slice", real)
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", real)
     asked = _request(_tick(lab, instance))
     assert asked == (str(key(4, 4)), str(key(5, 5)))
     assert _launch(lab, instance, *asked).success
@@ -154,7 +154,7 @@ def test_the_sensor_backs_off_after_a_failure(
     def planted(*_: object) -> SliceRecord:
         raise SourceBroke(str(TABLE), 0, "planted")
 
-    monkeypatch.setattr("mirror_assets.mirroring.resume.stage_slice", planted)
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", planted)
     _launch(lab, instance, *_request(_tick(lab, instance)))
     skipped = _tick(lab, instance)
     assert isinstance(skipped, dg.SkipReason)
@@ -211,7 +211,7 @@ def test_a_rebuild_that_was_interrupted_is_asked_for_first(mirrored: Lab, instan
 def test_a_file_that_is_gone_leads_to_a_rebuild(
     lab: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_assets.mirroring.failures._FIRST_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("mirror_assets.pipeline.coordination._FIRST_PAUSE_SECONDS", 0)
     lab.mirror()
     lab.change()
     shutil.rmtree(lab.root / "lake" / "orders" / "_change_data")

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 import dagster as dg
 import pytest
 
-from mirror_assets.assets.names import RANGE_END, RANGE_START, TABLE_TAG, Kind, asset_key, slices_of
-from mirror_assets.automation.jobs import REBUILD, TABLES_OP, slices_job_name
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.errors import SourceBroke, TableHeld
-from mirror_assets.mirroring.lease import leased
+from mirror_assets.orchestration.asset_names import RANGE_END, RANGE_START, TABLE_TAG, Kind, asset_key, slices_of
+from mirror_assets.orchestration.jobs import REBUILD, TABLES_OP, slices_job_name
+from mirror_assets.pipeline.coordination import leased
+from mirror_assets.pipeline.errors import SourceBroke, TableHeld
 from mirror_assets_tests.end_to_end.ticks import Location
 from mirror_assets_tests.lab import TABLE, Lab, key
 
@@ -46,7 +46,7 @@ def passes(instance: dg.DagsterInstance) -> bool:
 def test_a_held_table_is_seen_and_goes_on_once_it_was_rebuilt_by_hand(
     lab: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_assets.mirroring.failures._FIRST_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("mirror_assets.pipeline.coordination._FIRST_PAUSE_SECONDS", 0)
     lab.configure(table="on_break: hold")
     lose_changes(lab)
     location = Location.of(lab, instance)
@@ -88,7 +88,7 @@ def test_failures_of_a_table_that_was_mended_count_no_more(
     location = Location.of(lab, instance)
     asked = location.asked()
     with monkeypatch.context() as planted:
-        planted.setattr("mirror_assets.mirroring.resume.stage_slice", _broken)
+        planted.setattr("mirror_assets.pipeline.stage.stage_slice", _broken)
         for _ in range(3):
             assert not location.run(asked).success
     assert "3 runs of shop.orders failed" in location.skipped()
@@ -101,7 +101,7 @@ def test_failures_of_a_table_that_was_mended_count_no_more(
 def test_a_failure_elsewhere_makes_the_sensor_wait(
     lab: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_assets.mirroring.resume.stage_slice", _broken)
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", _broken)
     lab.configure(table="on_break: hold")
     with dg.DagsterInstance.ephemeral() as other:
         assert not Location.of(lab, other).mirror_all().success

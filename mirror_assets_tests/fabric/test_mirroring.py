@@ -9,16 +9,15 @@ from uuid import UUID
 
 import pytest
 
-from mirror_assets.automation.waiting import mirror_wait
 from mirror_assets.config import ConfigInvalid
 from mirror_assets.config.load import parse_config
 from mirror_assets.fabric.client import FabricClient
 from mirror_assets.fabric.mirror import FabricMirror
-from mirror_assets.mirroring.compare import reconcile_table
-from mirror_assets.mirroring.drop import drop_table
-from mirror_assets.mirroring.errors import MirrorFailed
-from mirror_assets.mirroring.rebuild import rebuild_table
-from mirror_assets.mirroring.work import TableWork
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.drop import drop_table
+from mirror_assets.pipeline.errors import MirrorFailed
+from mirror_assets.pipeline.rebuild import mirror_wait, rebuild_table
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.fabric.databases import LoopbackDatabase, replicating, told_table
 from mirror_assets_tests.fabric.loopback import LoopbackFabric

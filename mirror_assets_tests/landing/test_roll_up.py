@@ -17,7 +17,7 @@ from mirror_assets.landing.names import PROCESSED, HistoryRange
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.compare import first_landed
+from mirror_assets.pipeline.compare import first_landed
 from mirror_assets.storage import Store
 from mirror_assets_tests.landing.schedules import roll_ups_of
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, manifest_of, stage

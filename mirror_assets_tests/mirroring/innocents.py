@@ -22,12 +22,12 @@ from mirror_assets.errors import RebuildError
 from mirror_assets.landing.drop import begin_drop, end_drop, remove_table
 from mirror_assets.landing.errors import LifeEnded
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.encode import encode_slice
-from mirror_assets.mirroring.errors import ColumnsChanged, SnapshotLost, SourceBroke
-from mirror_assets.mirroring.run import mirror_table
+from mirror_assets.pipeline.encode_slice import encode_slice
+from mirror_assets.pipeline.errors import ColumnsChanged, SnapshotLost, SourceBroke
+from mirror_assets.pipeline.process import mirror_table
 from mirror_assets_tests.lab import TABLE, Lab
 
-_ENCODE = "mirror_assets.mirroring.stage.encode_slice"
+_ENCODE = "mirror_assets.pipeline.stage.encode_slice"
 _COMMIT = "INSERT INTO {t} VALUES (900, 'x', 1)"
 _EXPIRED = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
 

@@ -12,7 +12,7 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.format import Column
 from mirror_assets.landing.names import TableName
-from mirror_assets.mirroring.work import TableWork
+from mirror_assets.pipeline.context import TableWork
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.delta.handmade import (
     PROTOCOL,

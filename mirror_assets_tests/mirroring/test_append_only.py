@@ -18,10 +18,10 @@ from mirror_assets.delta.reader import read_appends, read_changes
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.errors import StopError
 from mirror_assets.landing.format import SliceKind
-from mirror_assets.mirroring.compare import reconcile_table
-from mirror_assets.mirroring.errors import ChecksFailed
-from mirror_assets.mirroring.rebuild import rebuild_table
-from mirror_assets.mirroring.run import MirroredSlice
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.errors import ChecksFailed
+from mirror_assets.pipeline.process import MirroredSlice
+from mirror_assets.pipeline.rebuild import rebuild_table
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab
 

@@ -7,8 +7,7 @@ import pytest
 from mirror_assets.config import OnDropColumn, TableSettings
 from mirror_assets.delta.breaks import BreakKind
 from mirror_assets.landing.names import TableName
-from mirror_assets.mirroring.before import Before
-from mirror_assets.mirroring.chosen import Chosen, chosen_columns
+from mirror_assets.pipeline.plan_changes import Before, Chosen, chosen_columns
 from mirror_assets_tests.delta.handmade import column, schema_string
 
 _SOURCE = schema_string(*(column(name) for name in ("id", "a", "b")))

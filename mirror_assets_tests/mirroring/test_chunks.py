@@ -17,16 +17,16 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.recover import list_attempts
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring import land
-from mirror_assets.mirroring.compare import reconcile_table
-from mirror_assets.mirroring.errors import ChecksFailed
-from mirror_assets.mirroring.judge import judge_slice
-from mirror_assets.mirroring.land import land_next, land_slice
-from mirror_assets.mirroring.planning import plan_snapshot
-from mirror_assets.mirroring.queue import stage_keys
-from mirror_assets.mirroring.rebuild import rebuild_table
-from mirror_assets.mirroring.run import mirror_table
-from mirror_assets.mirroring.work import TableWork
+from mirror_assets.pipeline import publish as land
+from mirror_assets.pipeline.check import judge_slice
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.errors import ChecksFailed
+from mirror_assets.pipeline.plan import plan_snapshot
+from mirror_assets.pipeline.process import mirror_table
+from mirror_assets.pipeline.publish import land_next, land_slice
+from mirror_assets.pipeline.rebuild import rebuild_table
+from mirror_assets.pipeline.stage_range import stage_keys
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, key
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.automation.waiting import mirror_wait
 from mirror_assets.config.load import parse_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.drop import is_dropped
@@ -15,9 +14,9 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.rebuild import RebuildStep, first_life, read_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.drop import TableAbsent, drop_table, require_table
-from mirror_assets.mirroring.errors import MirrorSlow
-from mirror_assets.mirroring.rebuild import MirrorWait
+from mirror_assets.pipeline.drop import TableAbsent, drop_table, require_table
+from mirror_assets.pipeline.errors import MirrorSlow
+from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait
 from mirror_assets.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import RequestUnknown, StoreDenied, StoreUnavailable

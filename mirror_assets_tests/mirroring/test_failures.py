@@ -14,8 +14,8 @@ from mirror_assets.landing.errors import LifeEnded, LostRace
 from mirror_assets.landing.failures import FailureRecord, read_failure
 from mirror_assets.landing.format import Chunk, Loading
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.errors import SnapshotLost, SourceBroke, TableBusy
-from mirror_assets.mirroring.failures import note_failure, pause_left, standing_failure
+from mirror_assets.pipeline.coordination import note_failure, pause_left, standing_failure
+from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, TableBusy
 from mirror_assets.storage.errors import StoreFull
 from mirror_assets_tests.lab import TABLE, Lab, key
 from mirror_assets_tests.storage.memory import MemoryStore

@@ -14,13 +14,11 @@ from mirror_assets.audit.retention import Horizon, Then, retention_finding
 from mirror_assets.config import OnBreak
 from mirror_assets.delta.errors import LogGap, StartRefused
 from mirror_assets.landing.format import Chunk
-from mirror_assets.mirroring.compare import reconcile_table
-from mirror_assets.mirroring.drop import drop_table
-from mirror_assets.mirroring.horizon import feed_horizon
-from mirror_assets.mirroring.lag import table_lag
-from mirror_assets.mirroring.planning import plan_table
-from mirror_assets.mirroring.rebuild import MirrorWait
-from mirror_assets.mirroring.uncovered import look
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.drop import drop_table
+from mirror_assets.pipeline.pending import feed_horizon, look, table_lag
+from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.rebuild import MirrorWait
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.delta.handmade import commit_file
 from mirror_assets_tests.lab import Lab

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from mirror_assets.composition import SparkSettings, open_fabric, open_mirror
 from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
 from mirror_assets.fabric.mirror import FabricMirror
-from mirror_assets.mirroring.mirrors import open_fabric, open_mirror
-from mirror_assets.mirroring.zone import SparkSettings
 from mirror_assets.replicator import LocalReplicator
 from mirror_assets.storage.errors import CredentialIncomplete
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE

@@ -10,7 +10,6 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.assets.names import RANGE_END, RANGE_START
 from mirror_assets.cli.show import status
 from mirror_assets.config import load_config
 from mirror_assets.definitions import build_definitions
@@ -19,14 +18,15 @@ from mirror_assets.landing.format import Column
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.columns import landed_columns, recorded_columns
-from mirror_assets.mirroring.errors import SnapshotLost, SnapshotUnderWay, SourceBroke
-from mirror_assets.mirroring.land import land_slice
-from mirror_assets.mirroring.planning import plan_table
-from mirror_assets.mirroring.queue import stage_keys
-from mirror_assets.mirroring.stage import slice_key
-from mirror_assets.mirroring.work import TableWork
-from mirror_assets.resources.catalog import resources
+from mirror_assets.orchestration.asset_names import RANGE_END, RANGE_START
+from mirror_assets.orchestration.resources import resources
+from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.errors import SnapshotLost, SnapshotUnderWay, SourceBroke
+from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.publish import land_slice
+from mirror_assets.pipeline.source_check import landed_columns, recorded_columns
+from mirror_assets.pipeline.stage import slice_key
+from mirror_assets.pipeline.stage_range import stage_keys
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.delta.handmade import commit_file
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, stage_chunk

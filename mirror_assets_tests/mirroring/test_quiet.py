@@ -20,7 +20,7 @@ from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.quiet import QuietMark, is_quiet
+from mirror_assets.pipeline.next_action import QuietMark, is_quiet
 from mirror_assets.storage import Store
 from mirror_assets_tests.onelake import LoopbackOneLake, Operation
 from mirror_assets_tests.onelake.stores import loopback_store
@@ -159,5 +159,5 @@ def test_it_costs_two_requests_of_onelake(onelake: LoopbackOneLake, source: Path
 
 
 def test_it_needs_no_spark() -> None:
-    command = "import sys; import mirror_assets.mirroring.quiet; sys.exit('pyspark' in sys.modules)"
+    command = "import sys; import mirror_assets.pipeline.next_action; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", command], check=False).returncode == 0

@@ -15,7 +15,7 @@ from mirror_assets.direct_lake.guard.errors import FrameRefused, FramesUnreadabl
 from mirror_assets.direct_lake.guard.plan import VacuumPlan
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.history.record import APPLICATION, Kept
-from mirror_assets.mirroring.readers import named_frames, source_guard
+from mirror_assets.pipeline.retention_consumers import named_frames, source_guard
 from mirror_assets_tests.delta.handmade import Action, commit_file, write_commit
 from mirror_assets_tests.mirroring.paper import TABLE, Paper
 

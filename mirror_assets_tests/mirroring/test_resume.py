@@ -14,14 +14,12 @@ from mirror_assets.landing.format import SliceRecord, StagedPart, Verdict
 from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.parts import add_verdicts, inspect_part, staged_slices, write_record
 from mirror_assets.landing.state import Footing
-from mirror_assets.mirroring import stage
-from mirror_assets.mirroring.compare import reconcile_table
-from mirror_assets.mirroring.plan_digest import plan_digest
-from mirror_assets.mirroring.planning import plan_table
-from mirror_assets.mirroring.queue import stage_keys
-from mirror_assets.mirroring.resume import resume_or_stage
-from mirror_assets.mirroring.stage import slice_key
-from mirror_assets.mirroring.work import TableWork
+from mirror_assets.pipeline import stage
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.stage import plan_digest, resume_or_stage, slice_key
+from mirror_assets.pipeline.stage_range import stage_keys
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab, key
 from mirror_assets_tests.landing.staging import hex_id, new_record, part_bytes, receipt_for
@@ -38,7 +36,7 @@ def _no_encoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         raise Encoded
 
     if "lab" not in request.fixturenames:
-        monkeypatch.setattr("mirror_assets.mirroring.resume.stage_slice", encode)
+        monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", encode)
 
 
 @pytest.fixture
@@ -170,7 +168,7 @@ def test_a_run_takes_up_what_the_one_before_it_has_staged(lab: Lab, monkeypatch:
             raise Encoded
         return real(work, planned, footing)
 
-    monkeypatch.setattr("mirror_assets.mirroring.resume.stage_slice", counted)
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", counted)
     keys = [key(number, number) for number in range(2, 6)]
     with pytest.raises(Encoded):
         list(stage_keys(lab.work, keys))

@@ -13,13 +13,13 @@ from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import Outcome
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.compare import reconcile_table
-from mirror_assets.mirroring.errors import ChecksFailed, MirrorSlow, SourceBroke
-from mirror_assets.mirroring.judge import judge_slice
-from mirror_assets.mirroring.land import land_slice
-from mirror_assets.mirroring.rebuild import MirrorWait, rebuild_table
-from mirror_assets.mirroring.source import FeedOff
-from mirror_assets.mirroring.work import TableWork
+from mirror_assets.pipeline.check import judge_slice
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.errors import ChecksFailed, MirrorSlow, SourceBroke
+from mirror_assets.pipeline.publish import land_slice
+from mirror_assets.pipeline.rebuild import MirrorWait, rebuild_table
+from mirror_assets.pipeline.source_check import FeedOff
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, key
 
@@ -218,12 +218,12 @@ def test_a_run_that_is_overtaken_plans_again(mirrored: Lab, monkeypatch: pytest.
     real, told = judge_slice, list[str]()
 
     def be_overtaken(work: TableWork, record: SliceRecord) -> tuple[SliceRecord, tuple[Finding, ...]]:
-        monkeypatch.setattr("mirror_assets.mirroring.carry.judge_slice", real)
+        monkeypatch.setattr("mirror_assets.pipeline.process.judge_slice", real)
         mirrored.store.delete_tree(record.folder.path)
         mirrored.mirror()
         return real(work, record)
 
-    monkeypatch.setattr("mirror_assets.mirroring.carry.judge_slice", be_overtaken)
+    monkeypatch.setattr("mirror_assets.pipeline.process.judge_slice", be_overtaken)
     assert mirrored.mirror(told.append) == []
     assert any("another publisher committed" in line for line in told)
     assert len(mirrored.files) == 4

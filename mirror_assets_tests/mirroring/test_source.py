@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mirror_assets.delta.actions import Protocol
-from mirror_assets.mirroring.source import FeedOff
+from mirror_assets.pipeline.source_check import FeedOff
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from mirror_assets.composition import open_exchange
 from mirror_assets.config import Config, Staging, load_config
 from mirror_assets.delta.log import SourceLog
-from mirror_assets.mirroring.run import MirroredSlice, mirror_table
-from mirror_assets.mirroring.work import TableWork
-from mirror_assets.mirroring.zone import open_exchange
+from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.process import MirroredSlice, mirror_table
 from mirror_assets.replicator import LocalReplicator
 from mirror_assets.storage.onelake.store import OneLakeStore
 from mirror_assets_tests.lab import TABLE, Lab, wait_on

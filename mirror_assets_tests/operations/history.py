@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirror_assets.landing.format import MarkerCounts
-from mirror_assets.mirroring.compare import reconcile_table
-from mirror_assets.mirroring.run import MirroredSlice, mirror_table
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.process import MirroredSlice, mirror_table
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.operations.operation import Operation

@@ -25,7 +25,7 @@ from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.readers import frames_of, source_readers
+from mirror_assets.pipeline.retention_consumers import frames_of, source_readers
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _address(path: str) -> str:
 
 def _manifest(config: Config, table: TableSettings) -> Manifest | None:
     """What has landed. Raises ManifestCorrupt."""
-    from mirror_assets.mirroring.zone import open_zone  # it knows Spark's settings, too, which take a second to import
+    from mirror_assets.composition import open_zone  # it knows Spark's settings, too, which take a second to import
 
     standing = drive(read_manifest(table.name), open_zone(config.landing_zone))
     return standing.manifest if standing else None

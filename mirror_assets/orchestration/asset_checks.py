@@ -1,0 +1,281 @@
+"""Asset checks, thin around the pipeline's, so that UI, command line and CI say the same."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import dagster as dg
+
+from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.lag import Lag, lag_finding
+from mirror_assets.audit.landed import metadata_unchanged
+from mirror_assets.audit.landed_since import continuity_of_all, continuity_since
+from mirror_assets.audit.reconciled import reconciled_finding
+from mirror_assets.audit.retention import Horizon, Then, retention_finding
+from mirror_assets.config import Config, RetentionLimits, TableSettings
+from mirror_assets.delta.rows import feed_files
+from mirror_assets.errors import MirrorError
+from mirror_assets.history.work import HistoryWork
+from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.orchestration.asset_names import RANGE_START, Kind, MetadataItem, asset_key
+from mirror_assets.orchestration.materialize import failure, parse_slices
+from mirror_assets.orchestration.resources import (
+    LandingZone,
+    SourceTables,
+    SparkSessions,
+    mirror_of,
+    planning_history,
+    planning_work,
+    table_work,
+)
+from mirror_assets.pipeline.check import BLOCKING_CHECKS, judge_slice, refusal
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.coordination import note_failure
+from mirror_assets.pipeline.next_action import NOT_HELD, held_finding
+from mirror_assets.pipeline.pending import feed_horizon, horizon_at, look, table_lag
+from mirror_assets.pipeline.stage_range import staged_ahead
+from mirror_assets.replicator.reconciliation import ReconcileState
+
+
+@contextmanager
+def checking() -> Iterator[None]:
+    """What keeps a check from looking fails its step with our message, and not with a stack."""
+    try:
+        yield
+    except MirrorError as error:
+        raise failure(error) from error
+
+
+def check_result(
+    asset: dg.AssetKey,
+    finding: Finding,
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
+    pictures: Mapping[str, MetadataItem] | None = None,
+) -> dg.AssetCheckResult:
+    """The finding as the asset's check result, a warning where it says so; `pictures` are shown beside its figures."""
+    metadata: dict[str, MetadataItem] = {**finding.figures, **(pictures or {})}
+    return dg.AssetCheckResult(
+        asset_key=asset,
+        check_name=finding.check,
+        passed=finding.passed,
+        severity=dg.AssetCheckSeverity.WARN if finding.is_warning else severity,
+        description=finding.message or finding.note or None,
+        metadata=metadata,
+    )
+
+
+def retention_result(
+    asset: dg.AssetKey, horizon: Horizon, limits: RetentionLimits, check: str = "retention"
+) -> dg.AssetCheckResult:
+    """An ERROR, or a WARN before it, when little time is left to read the next commit."""
+    error = retention_finding(horizon, limits.error_seconds, check)
+    if not error.passed:
+        return check_result(asset, error)
+    return check_result(asset, retention_finding(horizon, limits.warn_seconds, check), dg.AssetCheckSeverity.WARN)
+
+
+def merged(name: str, findings: list[tuple[str, Finding]]) -> Finding:
+    """One finding for several slices; problems carry the slice they are of, figures add up."""
+    problems = tuple(f"slice {key}: {problem}" for key, finding in findings for problem in finding.problems)
+    figures: dict[str, int | float | str] = {"slices": len(findings)}
+    for _, finding in findings:
+        for figure, value in finding.figures.items():
+            known = figures.get(figure, 0)
+            if isinstance(value, int | float) and isinstance(known, int | float):
+                figures[figure] = known + value
+    return Finding(name, problems, figures)
+
+
+_PARTITION = "dagster/partition"
+
+
+def is_slice_run(context: dg.AssetCheckExecutionContext) -> bool:
+    """Whether the run is for slices of a table; else it is one of checks only."""
+    return RANGE_START in context.run.tags or _PARTITION in context.run.tags
+
+
+def source_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
+    """The check retention of the table: a WARN, then an ERROR, before a commit that waits can be gone."""
+    source = asset_key(Kind.SOURCE, table.name)
+
+    @dg.asset_check(asset=source, name="retention", description="How long the next commit can still be read.")
+    def retention(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
+        with checking():
+            work = planning_work(config, table, landing_zone, sources)
+            horizon = feed_horizon(work, look(work), time.time())
+        return retention_result(source, horizon, table.retention)
+
+    return [retention]
+
+
+_DESCRIPTIONS = {
+    "key_presence": "Key columns are there and hold no NULL.",
+    "key_uniqueness": "At most one change per key and commit.",
+    "marker_values": "__rowMarker__ is the last column, int32, in {0, 1, 2, 4}; slices of inserts alone have none.",
+    "parts_unchanged": "Every part is the file that was staged.",
+    "row_counts": "Every row read from the feed is accounted for in the parts.",
+    "row_order": "Keys with several changes appear in commit order, compared with the feed.",
+    "schema_compatibility": "Columns and types are the slice's, and fit what has landed before.",
+}
+
+
+def staged_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
+    """All blocking checks of the table's staged slices, in one step: they share what they read."""
+    feed = asset_key(Kind.CHANGE_FEED, table.name)
+    specs = [
+        dg.AssetCheckSpec(name, asset=feed, blocking=True, description=_DESCRIPTIONS[name]) for name in BLOCKING_CHECKS
+    ]
+
+    @dg.multi_asset_check(name=f"{'__'.join(feed.path)}_staged", specs=specs)
+    def staged(
+        context: dg.AssetCheckExecutionContext,
+        landing_zone: LandingZone,
+        sources: SourceTables,
+        spark: SparkSessions,
+    ) -> Iterator[dg.AssetCheckResult]:
+        with checking():
+            work = table_work(config, table, landing_zone, sources, spark)
+            judged = _judge(context, work, _asked(context))
+        for name in BLOCKING_CHECKS:
+            yield check_result(
+                feed, merged(name, [(key, f) for key, found in judged for f in found if f.check == name])
+            )
+
+    return staged
+
+
+def _judge(
+    context: dg.AssetCheckExecutionContext, work: TableWork, asked: set[str] | None
+) -> list[tuple[str, tuple[Finding, ...]]]:
+    """Findings by slice, for the staged slices that were asked for; None asks for all that could land next."""
+    judged = []
+    for record in staged_ahead(work):
+        if asked is not None and record.slice not in asked:
+            continue
+        try:
+            _, findings = judge_slice(work, record)
+        except MirrorError as error:
+            _note(context, work, asked, error, record.key)
+            raise
+        judged.append((record.slice, findings))
+        refused = refusal(work, record, findings)
+        if refused is not None:
+            _note(context, work, asked, refused, record.key)
+            break
+    return judged
+
+
+def _note(
+    context: dg.AssetCheckExecutionContext,
+    work: TableWork,
+    asked: set[str] | None,
+    error: MirrorError,
+    key: SliceKey,
+) -> None:
+    """Count a run that was to land the slice; one of checks alone is no try."""
+    if asked is not None:
+        note_failure(work, error, context.log.warning, key)
+
+
+def _asked(context: dg.AssetCheckExecutionContext) -> set[str] | None:
+    """The run's slices, or None in a run of checks only."""
+    if not is_slice_run(context):
+        return None
+    return {str(key) for key in parse_slices(context.partition_keys)}
+
+
+_CONTINUITY = "Files in sequence, as committed. A run of slices looks at what is new, a run of checks at everything."
+
+
+def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
+    """file_continuity, metadata_unchanged, lag and not_held of the table."""
+    zone = asset_key(Kind.LANDING_ZONE, table.name)
+
+    @dg.asset_check(asset=zone, name="file_continuity", blocking=True, description=_CONTINUITY)
+    def continuity(context: dg.AssetCheckExecutionContext, landing_zone: LandingZone) -> dg.AssetCheckResult:
+        with checking():
+            store, applied = landing_zone.store(), _applied(config, table.name, landing_zone)
+            continuous = continuity_since if is_slice_run(context) else continuity_of_all
+            return check_result(zone, continuous(store, table.name, applied))
+
+    @dg.asset_check(
+        asset=zone, name="metadata_unchanged", blocking=True, description="_metadata.json declares the first keys."
+    )
+    def metadata(landing_zone: LandingZone) -> dg.AssetCheckResult:
+        with checking():
+            return check_result(zone, metadata_unchanged(landing_zone.store(), table.name, table.mirror_keys))
+
+    @dg.asset_check(asset=zone, name="lag", description="How long the oldest uncovered commit has waited.")
+    def lag(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
+        with checking():
+            work = planning_work(config, table, landing_zone, sources)
+            return _lag_result(zone, table, table_lag(look(work), time.time()))
+
+    @dg.asset_check(
+        asset=zone, name=NOT_HELD, blocking=True, description="The table does not wait for a person to have it rebuilt."
+    )
+    def not_held(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
+        with checking():
+            return check_result(zone, held_finding(planning_work(config, table, landing_zone, sources)))
+
+    return [continuity, metadata, lag, not_held]
+
+
+def _lag_result(zone: dg.AssetKey, table: TableSettings, lag: Lag) -> dg.AssetCheckResult:
+    error = lag_finding(lag, table.lag.error_seconds)
+    if not error.passed:
+        return check_result(zone, error)
+    return check_result(zone, lag_finding(lag, table.lag.warn_seconds), dg.AssetCheckSeverity.WARN)
+
+
+def _applied(config: Config, table: TableName, zone: LandingZone) -> int | None:
+    """The last number that was applied: 0 when the mirror does not have the table yet, None for Fabric."""
+    if config.mirror.fabric is not None:
+        return None  # it numbers nothing: no reason to ask
+    status = mirror_of(config, zone).table(table)
+    return status.applied_number if status else 0
+
+
+_WAITING = (ReconcileState.PENDING, ReconcileState.MISSING, ReconcileState.LOADING)
+
+
+def mirror_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
+    """The check reconciled of the table: an ERROR on a difference, a WARN while files wait to be applied."""
+    mirror = asset_key(Kind.MIRROR, table.name)
+
+    @dg.asset_check(asset=mirror, name="reconciled", blocking=True, description="The mirror equals the source.")
+    def reconciled(landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions) -> dg.AssetCheckResult:
+        with checking():
+            work = table_work(config, table, landing_zone, sources, spark)
+            result = reconcile_table(work, mirror_of(config, landing_zone))
+        severity = dg.AssetCheckSeverity.WARN if result.state in _WAITING else dg.AssetCheckSeverity.ERROR
+        return check_result(mirror, reconciled_finding(result), severity)
+
+    return [reconciled]
+
+
+_NAME = "history_retention"
+
+
+def history_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
+    """The check history_retention of the table: a WARN, then an ERROR, before a commit can be gone that is not kept."""
+    history = asset_key(Kind.HISTORY, table.name)
+
+    @dg.asset_check(asset=history, name=_NAME, description="How long the next commit to keep can still be read.")
+    def history_retention(sources: SourceTables) -> dg.AssetCheckResult:
+        with checking():
+            horizon = history_horizon(planning_history(config, table, sources), time.time())
+        return retention_result(history, horizon, table.retention, _NAME)
+
+    return [history_retention]
+
+
+def history_horizon(work: HistoryWork, now: float) -> Horizon:
+    """The horizon at `now`, from both logs and the presence of files.
+
+    A history that has not begun waits for no commit in particular.
+    """
+    tip, newest = work.source.state(), work.history.newest()
+    times, next_read = work.source.times(tip), newest.last + 1 if newest else None
+    return horizon_at(work.source, tip, times, next_read, feed_files, Then.LOST, now)

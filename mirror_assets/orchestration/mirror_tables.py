@@ -1,0 +1,137 @@
+"""Mirrors several tables at a time on one Spark session; a table that fails stops itself only."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import dagster as dg
+
+from mirror_assets.config import Config, TableSettings
+from mirror_assets.delta.ranges import EVERYTHING, Range
+from mirror_assets.errors import MirrorError
+from mirror_assets.landing.format import Manifest
+from mirror_assets.landing.publish import Published
+from mirror_assets.orchestration.asset_names import Kind, asset_key, partitions_name
+from mirror_assets.orchestration.assets import source_observation
+from mirror_assets.orchestration.materialize import landed_metadata, staged_metadata
+from mirror_assets.orchestration.partitions import Surplus, delete_keys
+from mirror_assets.orchestration.report import TableReport
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, table_work
+from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.coordination import leased, note_failure
+from mirror_assets.pipeline.errors import TableBusy, Unexpected
+from mirror_assets.pipeline.process import MirroredSlice, mirror_table
+from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait
+
+_TABLES_AT_ONCE = 4
+
+
+def mirror_tables(
+    context: dg.OpExecutionContext,
+    settings: Config,
+    tables: Sequence[TableSettings],
+    zone: LandingZone,
+    sources: SourceTables,
+    spark: SparkSessions,
+    asked: Range = EVERYTHING,
+) -> list[TableReport]:
+    """A report of every table, in order; errors are in the reports."""
+    events = SliceEvents(context)
+
+    def one(table: TableSettings) -> TableReport:
+        report = TableReport(str(table.name))
+        try:
+            work = table_work(settings, table, zone, sources, spark)
+            wait = mirror_wait(mirror_of(settings, zone), table.name)
+        except MirrorError as error:
+            return _failed(context, report, error)
+        except Exception as error:
+            context.log.exception(f"{table.name} failed")
+            return report.failed(Unexpected(report.table, error))
+        return _mirrored(context, work, wait, asked, events, report)
+
+    with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+        return list(pool.map(one, tables))
+
+
+def _mirrored(
+    context: dg.OpExecutionContext,
+    work: TableWork,
+    wait: MirrorWait,
+    asked: Range,
+    events: SliceEvents,
+    report: TableReport,
+) -> TableReport:
+    """The report of the table, mirrored under its lease; at once where another run has it, which does the work."""
+
+    def rebuilt(published: Published) -> None:
+        nonlocal report
+        report = report.with_rebuild(published)
+
+    manifest: Manifest | None = None
+    try:
+        with leased(work.store, work.name, context.run_id):
+            for mirrored in mirror_table(work, wait, context.log.info, asked, rebuilt):
+                events.log(work, mirrored)
+                report, manifest = report.with_slice(mirrored), mirrored.published.manifest
+    except TableBusy as busy:
+        context.log.info(busy.what)
+        return report.left_to(busy)
+    except MirrorError as error:
+        if asked.is_everything:  # that a range can't be had is no fault of the table's
+            note_failure(work, error, context.log.warning)
+        return _failed(context, report, error)
+    except Exception as error:
+        context.log.exception(f"{work.name} failed")
+        unexpected = Unexpected(report.table, error)
+        note_failure(work, unexpected, context.log.warning)
+        return report.failed(unexpected)
+    if manifest is not None:
+        events.forget_oldest(work, manifest)
+    return report
+
+
+def _failed(context: dg.OpExecutionContext, report: TableReport, error: MirrorError) -> TableReport:
+    context.log.error(str(error))  # it says what to do; where it was raised says nothing more
+    return report.failed(error)
+
+
+class SliceEvents:
+    """Writes a slice's partition, materializations and check results; several tables may log at once."""
+
+    def __init__(self, context: dg.OpExecutionContext) -> None:
+        """Log into the run of this context."""
+        self._context = context
+        self._lock = threading.Lock()
+
+    def log(self, work: TableWork, mirrored: MirroredSlice) -> None:
+        """Log one slice: partition first, then its source, then change_feed with its checks, then landing_zone.
+
+        A snapshot in chunks is logged with the last of them.
+        """
+        if mirrored.published.manifest.loading is not None:
+            return
+        key = mirrored.record.slice
+        feed, zone = asset_key(Kind.CHANGE_FEED, work.name), asset_key(Kind.LANDING_ZONE, work.name)
+        observed = source_observation(work.name, mirrored.source, mirrored.planned)
+        staged = dg.AssetMaterialization(feed, partition=key, metadata=staged_metadata(work, mirrored.record))
+        landed = dg.AssetMaterialization(zone, partition=key, metadata=landed_metadata(work, mirrored.published))
+        with self._lock:
+            self._context.instance.add_dynamic_partitions(partitions_name(work.name), [key])
+            self._context.log_event(observed)
+            self._context.log_event(staged)
+            for finding in mirrored.findings:
+                evaluation = dg.AssetCheckEvaluation(
+                    feed, finding.check, passed=finding.passed, metadata=dict(finding.figures)
+                )
+                self._context.log_event(evaluation)  # type: ignore[arg-type]  # it is recorded; the annotation lags
+            self._context.log_event(landed)
+
+    def forget_oldest(self, work: TableWork, landed: Manifest) -> None:
+        """Delete the oldest of the table's keys beyond those that are to be kept."""
+        surplus = Surplus(work.name, work.table.partitions.keep)
+        with self._lock:
+            old = surplus.keys(self._context.instance, 0, landed.life, landed.covered)
+            delete_keys(self._context.instance, work.name, old)

@@ -1,0 +1,147 @@
+"""How far a table is behind its source: pending commits, lag, and how long the next commit can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mirror_assets.audit.lag import Lag
+from mirror_assets.audit.retention import Horizon, Then
+from mirror_assets.config import Changes, OnBreak, Start
+from mirror_assets.delta.actions import CommitFile, FileAction
+from mirror_assets.delta.log import SourceLog
+from mirror_assets.delta.points import first_version
+from mirror_assets.delta.retention import Retention
+from mirror_assets.delta.rows import feed_files
+from mirror_assets.delta.state import SourceState
+from mirror_assets.delta.times import CommitTimes
+from mirror_assets.landing.format import Manifest
+from mirror_assets.landing.rebuild import first_life
+from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.start import begins_with_snapshot
+
+
+@dataclass(frozen=True)
+class Uncovered:
+    """The source's tip and the times of its commits, and what has landed, or None.
+
+    `start` is the first version that will land of a mirror that has not begun, and will without a snapshot; else None.
+    """
+
+    tip: SourceState
+    times: CommitTimes
+    manifest: Manifest | None
+    start: int | None
+
+    @property
+    def covered(self) -> int:
+        """The version that is covered, -1 before the first slice."""
+        return self.manifest.covered if self.manifest else -1
+
+    @property
+    def next(self) -> int:
+        """The next version to cover."""
+        return self.covered + 1 if self.start is None else self.start
+
+    @property
+    def next_read(self) -> int | None:
+        """The next version whose own changes are read; None before a snapshot, which takes what is there by then."""
+        if self.manifest is None:
+            return self.start
+        loading = self.manifest.loading
+        return self.next if loading is None else loading.key.last + 1
+
+    @property
+    def waits(self) -> bool:
+        """Whether a commit waits."""
+        return self.next <= self.tip.version
+
+
+def look(work: TableWork) -> Uncovered:
+    """The table's source and manifest as they are now. Raises what the log and the manifest raise."""
+    tip, manifest = work.log.state(), work.manifest()
+    times = work.log.times(tip)
+    return Uncovered(tip, times, manifest, _start(work, times) if manifest is None else None)
+
+
+def _start(work: TableWork, times: CommitTimes) -> int | None:
+    """The version that the table's `start` names now, the next one at most; None where a snapshot comes first."""
+    start, following = work.table.start, times.last + 1
+    if begins_with_snapshot(work, drive(first_life(work.name), work.store)):
+        return None
+    if isinstance(start, Start):
+        return following
+    version = first_version(start, times)
+    return following if version is None else min(version, following)
+
+
+def table_lag(uncovered: Uncovered, now: float) -> Lag:
+    """The lag at `now` (seconds since 1970): the age of the first uncovered commit, by the clock that Delta goes by.
+
+    One commit is read at most. A mirror that begins without a snapshot is as far as the version before its start.
+    """
+    tip, covered, times = uncovered.tip.version, uncovered.next - 1, uncovered.times
+    if not uncovered.waits:
+        return Lag(tip, covered, 0.0)
+    oldest = max(uncovered.next, times.first)
+    return Lag(tip, covered, max(0.0, now - times.at(oldest) / 1000))
+
+
+# The files of one commit are as old as each other, so VACUUM removes them together: a few of them tell.
+_LOOKED_FOR = 8
+
+Needed = Callable[[CommitFile], Sequence[FileAction]]
+"""The files that a commit's changes are read from, whatever later commits do."""
+
+
+def feed_horizon(work: TableWork, uncovered: Uncovered, now: float) -> Horizon:
+    """The horizon at `now` (seconds since 1970), from the log and the presence of files. Raises PropertyUnreadable.
+
+    A table that begins with a snapshot waits for no commit in particular before that.
+    """
+    needed = _NEEDED[work.table.changes]
+    return horizon_at(
+        work.log, uncovered.tip, uncovered.times, uncovered.next_read, needed, _then(work, uncovered), now
+    )
+
+
+def _then(work: TableWork, uncovered: Uncovered) -> Then:
+    if uncovered.start is not None:
+        return Then.REFUSED
+    return Then.REBUILT if work.table.on_break is OnBreak.REBUILD else Then.HELD
+
+
+def horizon_at(
+    log: SourceLog,
+    tip: SourceState,
+    times: CommitTimes,
+    next_read: int | None,
+    needed: Needed,
+    then: Then,
+    now: float,
+) -> Horizon:
+    """The horizon at `now` of whoever reads that version next; None: it has not begun, and no commit waits."""
+    waits = next_read is not None and next_read <= tip.version
+    version = next_read if next_read is not None and waits else tip.version + 1
+    is_there = waits and version >= times.first
+    return Horizon(
+        version=version,
+        waits=waits,
+        committed=times.at(version) / 1000 if is_there else None,
+        retention=Retention.of(log.uri, tip.metadata),
+        now=now,
+        then=then,
+        lost=log.lost_files(version, lambda commit: needed(commit)[:_LOOKED_FOR]) if is_there else (),
+    )
+
+
+def _removed(commit: CommitFile) -> tuple[FileAction, ...]:
+    return commit.removed
+
+
+def _added(commit: CommitFile) -> tuple[FileAction, ...]:
+    return commit.added
+
+
+_NEEDED = {Changes.FEED: feed_files, Changes.ROW_TRACKING: _removed, Changes.APPEND_ONLY: _added}

@@ -1,0 +1,192 @@
+"""Slices of changes behind what has landed or is staged: settings, log and base state as the planner wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from mirror_assets.config import Changes, OnDropColumn, TableSettings
+from mirror_assets.delta.commits import Commit
+from mirror_assets.delta.errors import LogGap, SourceUnavailable
+from mirror_assets.delta.log import SourceLog
+from mirror_assets.delta.plan import Break, BreakKind, Limits, Plan, PlanRequest, plan_slices
+from mirror_assets.delta.schema import parse_schema
+from mirror_assets.delta.state import SourceState
+from mirror_assets.landing.format import Manifest, SliceKind, SliceRecord
+from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.source_check import table_columns
+
+
+@dataclass(frozen=True)
+class Before:
+    """The version covered, and the source's schema and id there.
+
+    `columns` are those that land by then; `dropped`, those that the mirror has from earlier slices of its life.
+    `is_start`: no row has landed by then, because the mirror began without a snapshot; then schema and id are those of
+    the next version, the first to land.
+    `is_planned`: a slice of changes up to that version was planned just now, so what a plan looks for is known of it.
+    """
+
+    covered: int
+    schema_string: str
+    table_id: str
+    columns: frozenset[str]
+    dropped: frozenset[str] = frozenset()
+    is_start: bool = False
+    is_planned: bool = False
+
+    @property
+    def witness(self) -> int:
+        """The version at which the source has this schema and id."""
+        return self.covered + 1 if self.is_start else self.covered
+
+    @classmethod
+    def landed(cls, manifest: Manifest) -> Before:
+        """What has landed."""
+        return cls(
+            covered=manifest.covered,
+            schema_string=manifest.source_schema,
+            table_id=manifest.source_table_id,
+            columns=frozenset(column.name for column in manifest.live_columns),
+            dropped=frozenset(manifest.dropped),
+            is_start=_is_start(manifest, manifest.landed_rows),
+        )
+
+    @classmethod
+    def staged(cls, record: SliceRecord, before: Before | None) -> Before:
+        """What will have landed when the staged slice has, behind `before`."""
+        columns = frozenset(column.name for column in record.columns)
+        known = before.columns | before.dropped if before else frozenset()
+        return cls(
+            covered=record.key.last,
+            schema_string=record.source_schema,
+            table_id=record.source_table_id,
+            columns=columns,
+            dropped=known - columns,
+            is_start=_is_start(record, record.markers.total),
+            is_planned=record.key.first > 0,
+        )
+
+
+def _is_start(newest: Manifest | SliceRecord, rows: int) -> bool:
+    return newest.generation == 1 and newest.kind is not SliceKind.SNAPSHOT and rows == 0
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Columns that the mirror keeps though they no longer land, and the break that another choice makes, if any."""
+
+    dropped: frozenset[str]
+    stop: Break | None = None
+
+
+def chosen_columns(table: TableSettings, before: Before) -> Chosen:
+    """What becomes of a choice that is not the one with which the slice before landed.
+
+    A column that is taken out is like one that the source drops. One that is put in has values in the source that no
+    commit to come will show: only a rebuild brings them.
+    """
+    wanted = {column.name for column in table_columns(table, parse_schema(before.schema_string))}
+    put_in, taken_out = wanted - before.columns, before.columns - wanted
+    if put_in:
+        return _break(before, f"`columns` now has {_listed(put_in)}, whose values have not landed")
+    if taken_out and table.on_drop_column is OnDropColumn.REBUILD:
+        return _break(before, f"`columns` no longer has {_listed(taken_out)}, and on_drop_column is rebuild")
+    return Chosen(before.dropped | taken_out)
+
+
+def _break(before: Before, message: str) -> Chosen:
+    return Chosen(before.dropped, Break(before.covered + 1, BreakKind.COLUMNS_CHANGED, message))
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
+
+
+# The range of a slice that is asked for by its key is given: no limit may cut it again.
+NO_LIMITS = Limits(max_commits=2**62, max_rows=2**62, max_bytes=2**62)
+
+
+def limits_of(table: TableSettings) -> Limits:
+    """What a slice of the table may hold."""
+    limits = table.slices
+    return Limits(limits.max_commits, limits.max_rows, limits.max_bytes)
+
+
+def plan_changes(
+    work: TableWork,
+    before: Before,
+    life: int,
+    tip: SourceState,
+    limits: Limits,
+    boundaries: frozenset[int],
+    last: int | None = None,
+) -> Plan:
+    """Slices of the commits after `before`, up to `last` or the tip, and the break behind them, if any.
+
+    Raises what the log raises, LogGap when row tracking needs a version that can't be read any more, and
+    SourceUnavailable where the log lists less than it holds.
+    """
+    chosen = chosen_columns(work.table, before)
+    if chosen.stop is not None:
+        return Plan((), chosen.stop)
+    if tip.version < before.covered and tip.table_id == before.table_id and work.log.has_commit(before.covered):
+        why = f"it says that version {tip.version} is the newest, and commit {before.covered} is in the log"
+        raise SourceUnavailable(work.table.source, why)
+    end = tip.version if last is None else min(last, tip.version)
+    tracked = work.table.changes is Changes.ROW_TRACKING
+    if tracked and (stop := _untracked(work.log, before)):
+        return Plan((), stop)
+    return plan_slices(
+        PlanRequest(
+            covered=before.covered,
+            life=life,
+            tip=end,
+            tip_table_id=tip.table_id,
+            commits=_commits(work, before.covered + 1, end),
+            schema_string=before.schema_string,
+            table_id=before.table_id,
+            keys=work.table.mirror_keys,
+            columns=work.table.columns,
+            dropped=chosen.dropped,
+            keep_dropped=work.table.on_drop_column is OnDropColumn.KEEP,
+            feed=work.table.changes is Changes.FEED,
+            row_tracking=tracked,
+            append_only=work.table.changes is Changes.APPEND_ONLY,
+            net=work.table.is_net,
+            limits=limits,
+            target_rows=work.table.files.target_rows,
+            boundaries=boundaries,
+            covered_table_id=_id_at(work.log, before) if tip.table_id != before.table_id else before.table_id,
+        )
+    )
+
+
+def _commits(work: TableWork, first: int, last: int) -> tuple[Commit, ...]:
+    """The commits; by row tracking, rows that were only rewritten don't land, but where their key is a new id."""
+    commits = work.log.commits(first, last)
+    if work.table.changes is not Changes.ROW_TRACKING:
+        return commits
+    return tuple(_tracked(commit, keyless=work.table.is_keyless) for commit in commits)
+
+
+def _tracked(commit: Commit, *, keyless: bool) -> Commit:
+    if keyless and commit.renumbered:
+        return replace(commit, rows=commit.changed_rows + commit.renumbered_rows, changes_data=True)
+    return replace(commit, rows=commit.changed_rows)
+
+
+def _untracked(log: SourceLog, before: Before) -> Break | None:
+    """The break where rows had no ids yet at the covered version. Raises LogGap when that can't be read any more."""
+    if before.is_planned or log.state(before.covered).metadata.row_tracking:
+        return None
+    message = f"row tracking was off at version {before.covered}, which has landed"
+    return Break(before.covered, BreakKind.ROW_TRACKING_DISABLED, message)
+
+
+def _id_at(log: SourceLog, before: Before) -> str | None:
+    """The table id that the log has for what landed, or None when it can't say any more."""
+    try:
+        return log.state(before.witness).table_id
+    except LogGap:
+        return None
