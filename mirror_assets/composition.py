@@ -50,7 +50,7 @@ def open_watched_zone(config: LandingZoneConfig) -> tuple[Store, Witness]:
     return OneLakeStore(clients), witness
 
 
-def open_exchange(config: LandingZoneConfig) -> LocalStore | None:
+def open_local_staging(config: LandingZoneConfig) -> LocalStore | None:
     """The folder that Spark and this process share for `staging: upload`; None where Spark reaches the landing zone."""
     if config.onelake is None or config.onelake.staging is Staging.DIRECT:
         return None

@@ -78,7 +78,7 @@ class ErrorCode(str, Enum):
     LOST_RACE = "lost_race"
     REBUILD_RUNNING = "rebuild_running"
     TABLE_DROPPED = "table_dropped"
-    LIFE_ENDED = "life_ended"
+    EPOCH_ENDED = "epoch_ended"
     TABLE_BUSY = "table_busy"
     TABLE_HELD = "table_held"
     NO_SLICE = "no_slice"

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from mirror_assets.config import Config, load_config
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.process import MirroredSlice, mirror_table
 from mirror_assets.pipeline.rebuild import MirrorWait
 from mirror_assets.replicator import LocalReplicator
@@ -58,9 +58,9 @@ class Lab:
         return LocalReplicator(self.store, self.root / "mirror")
 
     @property
-    def work(self) -> TableWork:
+    def context(self) -> TableContext:
         """The table's work."""
-        return TableWork(self.config, self.config.table(TABLE), SourceLog(self.uri), self.store, lambda: self.spark)
+        return TableContext(self.config, self.config.table(TABLE), SourceLog(self.uri), self.store, lambda: self.spark)
 
     @property
     def files(self) -> list[str]:
@@ -100,7 +100,7 @@ class Lab:
 
     def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[MirroredSlice]:
         """Mirror until nothing is left."""
-        return list(mirror_table(self.work, self.wait, report))
+        return list(mirror_table(self.context, self.wait, report))
 
     @property
     def wait(self) -> MirrorWait:
@@ -123,6 +123,6 @@ def wait_on(replicator: LocalReplicator) -> MirrorWait:
     return MirrorWait(dropped, returned, pause_seconds=0.01, limit_seconds=5)
 
 
-def key(first: int, last: int, life: int = 1) -> SliceKey:
+def key(first: int, last: int, epoch: int = 1) -> SliceKey:
     """A slice's key."""
-    return SliceKey(life, first, last)
+    return SliceKey(epoch, first, last)

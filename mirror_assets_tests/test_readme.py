@@ -115,7 +115,7 @@ def test_the_commands_do_what_they_say(folder: Path, capsys: pytest.CaptureFixtu
     landed = [Manifest.model_validate_json(path.read_bytes()).slice for path in history]
     assert _partition_range() == [landed[0], landed[-1]]
     assert len(landed) == 2
-    # The one command that the README only names; it would begin a second life before the slices of the first are shown.
+    # The one command that the README only names; it would begin a second epoch before the slices of the first are shown.
     assert main(["rebuild", "sales.orders"]) == 0
 
 

@@ -46,12 +46,12 @@ class CheckLine:
         return not self.passed and self.severity == dg.AssetCheckSeverity.ERROR.value
 
 
-def run(path: Path | None, tables: Sequence[str], asked: Asked, *, as_json: bool) -> Exit:
+def run(path: Path | None, tables: Sequence[str], requested: Asked, *, as_json: bool) -> Exit:
     """Mirror the tables until nothing is left; what it did to each."""
     config = load_config(path)
     for name in tables:
         config.table(name)
-    reports = mirror(config, tables, asked)
+    reports = mirror(config, tables, requested)
     if as_json:
         show_json(reports)
     else:
@@ -59,10 +59,10 @@ def run(path: Path | None, tables: Sequence[str], asked: Asked, *, as_json: bool
     return exit_code([report.family for report in reports if report.family])
 
 
-def mirror(config: Config, tables: Sequence[str] = (), asked: Asked | None = None) -> list[TableReport]:
+def mirror(config: Config, tables: Sequence[str] = (), requested: Asked | None = None) -> list[TableReport]:
     """The reports of a `mirror_all` run."""
-    asked = asked or Asked()
-    ops = MirrorTables(tables=list(tables), first=asked.first, last=asked.last, clip=asked.clip)
+    requested = requested or Asked()
+    ops = MirrorTables(tables=list(tables), first=requested.first, last=requested.last, clip=requested.clip)
     result = execute(config, MIRROR_ALL, {TABLES_OP: ops})
     reports: list[TableReport] = result.output_for_node(TABLES_OP)
     return reports
@@ -116,7 +116,7 @@ def rebuild(path: Path | None, name: str, *, as_json: bool) -> Exit:
     if as_json:
         show_json([report])
     else:
-        note(f"{report.table}: life {report.life} has begun, version {report.covered} is covered")
+        note(f"{report.table}: epoch {report.epoch} has begun, version {report.covered} is covered")
     return Exit.FINE
 
 

@@ -22,11 +22,11 @@ from mirror_assets.pipeline.source_check import FeedOff
 _BREAK = "give a range on one side of it."
 
 
-def feed(path: Path | None, name: str, asked: Range, limit: int, *, as_json: bool) -> Exit:
+def feed(path: Path | None, name: str, requested: Range, limit: int, *, as_json: bool) -> Exit:
     """Show the rows of the range, of the newest commit by default, ordered by version."""
     config = load_config(path)
     table = config.table(name)
-    commits = _commits(SourceLog(table.source), name, asked)
+    commits = _commits(SourceLog(table.source), name, requested)
     rows: Sequence[str] = ()
     if any(commit.changes_data for commit in commits):
         vectors = tuple(commit.version for commit in commits if commit.deletion_vectors)
@@ -39,11 +39,11 @@ def feed(path: Path | None, name: str, asked: Range, limit: int, *, as_json: boo
     return Exit.FINE
 
 
-def _commits(log: SourceLog, table: str, asked: Range) -> tuple[Commit, ...]:
+def _commits(log: SourceLog, table: str, requested: Range) -> tuple[Commit, ...]:
     """The commits to show. Raises RangeRefused, LogGap, and FeedOff."""
     tip = log.state()
     newest = VersionPoint(tip.version)
-    bounds = resolve(log.uri, log.times(tip), Range(newest, newest) if asked.is_everything else asked)
+    bounds = resolve(log.uri, log.times(tip), Range(newest, newest) if requested.is_everything else requested)
     first = log.earliest() if bounds.first is None else bounds.first
     if first > bounds.last:
         return ()

@@ -11,7 +11,7 @@ from pathlib import Path
 from mirror_assets.audit.reconciled import shown
 from mirror_assets.cli.exit import Exit, exit_code_of
 from mirror_assets.cli.output import note, show_json, show_records
-from mirror_assets.composition import open_exchange, open_mirror, open_spark, open_zone
+from mirror_assets.composition import open_local_staging, open_mirror, open_spark, open_zone
 from mirror_assets.config import Config, TableSettings, load_config
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.plan import PlannedSlice
@@ -21,10 +21,10 @@ from mirror_assets.history.log import HistoryLog
 from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import Mirror, MonitoredTable
 from mirror_assets.pipeline.compare import reconcile_table
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.drop import find_orphans
 from mirror_assets.pipeline.errors import stop_error
-from mirror_assets.pipeline.pending import feed_horizon, look, table_lag
+from mirror_assets.pipeline.pending import feed_deadline, look, table_lag
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.stage import slice_key
 from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
@@ -67,19 +67,19 @@ class StatusLine:
     error: str | None = None
 
 
-def plan(path: Path | None, tables: Sequence[str], asked: Range = EVERYTHING, *, as_json: bool) -> Exit:
+def plan(path: Path | None, tables: Sequence[str], requested: Range = EVERYTHING, *, as_json: bool) -> Exit:
     """Show the pending slices, and where a break stops a table."""
     config = load_config(path)
     lines, errors = list[SliceLine](), list[MirrorError]()
-    for work in _works(config, tables):
+    for context in _works(config, tables):
         try:
-            planned = plan_table(work, asked=asked)
+            planned = plan_table(context, requested=requested)
         except MirrorError as error:
             errors.append(error)
             continue
-        lines += [_slice_line(work, one) for one in planned.slices]
+        lines += [_slice_line(context, one) for one in planned.slices]
         if planned.stop:
-            note(stop_error(work.name, planned.stop).what)
+            note(stop_error(context.name, planned.stop).what)
     if as_json:
         show_json(lines)
     else:
@@ -99,10 +99,10 @@ def plan(path: Path | None, tables: Sequence[str], asked: Range = EVERYTHING, *,
     return _told(errors)
 
 
-def _slice_line(work: TableWork, planned: PlannedSlice) -> SliceLine:
+def _slice_line(context: TableContext, planned: PlannedSlice) -> SliceLine:
     kind, commits = ("snapshot", 1) if planned.is_snapshot else ("changes", planned.last - planned.first + 1)
     return SliceLine(
-        table=str(work.name),
+        table=str(context.name),
         slice=str(slice_key(planned)),
         kind="start" if planned.is_start else kind,
         commits=0 if planned.is_start else commits,
@@ -120,11 +120,11 @@ def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
     lines, errors, unread = list[StatusLine](), list[MirrorError](), list[MirrorError]()
     store = open_zone(config.landing_zone)
     mirrored = _mirrored(open_mirror(config, store), errors)
-    for work in _works(config, tables):
+    for context in _works(config, tables):
         try:
-            lines.append(_status(work, mirrored, unread))
+            lines.append(_status(context, mirrored, unread))
         except MirrorError as error:
-            lines.append(_unknown(work, error))
+            lines.append(_unknown(context, error))
             errors.append(error)
     if as_json:
         show_json(lines)
@@ -176,9 +176,9 @@ def reconcile(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exi
     config = load_config(path)
     mirror = open_mirror(config, open_zone(config.landing_zone))
     results, errors = list[Reconciliation](), list[MirrorError]()
-    for work in _works(config, tables):
+    for context in _works(config, tables):
         try:
-            results.append(reconcile_table(work, mirror))
+            results.append(reconcile_table(context, mirror))
         except MirrorError as error:
             errors.append(error)
     if as_json:
@@ -229,14 +229,14 @@ def _told(errors: Sequence[MirrorError]) -> Exit:
     return exit_code_of(errors)
 
 
-def _works(config: Config, tables: Sequence[str]) -> list[TableWork]:
-    store, exchange = open_zone(config.landing_zone), open_exchange(config.landing_zone)
+def _works(config: Config, tables: Sequence[str]) -> list[TableContext]:
+    store, local_staging = open_zone(config.landing_zone), open_local_staging(config.landing_zone)
 
-    def work(table: TableSettings) -> TableWork:
+    def context(table: TableSettings) -> TableContext:
         spark = cache(partial(open_spark, config, str(table.name)))
-        return TableWork(config, table, SourceLog(table.source), store, spark, exchange)
+        return TableContext(config, table, SourceLog(table.source), store, spark, local_staging)
 
-    return [work(table) for table in _tables(config, tables)]
+    return [context(table) for table in _tables(config, tables)]
 
 
 def _tables(config: Config, names: Sequence[str]) -> Sequence[TableSettings]:
@@ -252,13 +252,15 @@ def _mirrored(mirror: Mirror, errors: list[MirrorError]) -> dict[TableName, Moni
         return None
 
 
-def _status(work: TableWork, mirrored: dict[TableName, MonitoredTable] | None, unread: list[MirrorError]) -> StatusLine:
+def _status(
+    context: TableContext, mirrored: dict[TableName, MonitoredTable] | None, unread: list[MirrorError]
+) -> StatusLine:
     """The table's line. Why its source can't be read goes to `unread`: what has landed is told all the same."""
-    manifest, status = work.manifest(), mirrored.get(work.name) if mirrored else None
+    manifest, status = context.manifest(), mirrored.get(context.name) if mirrored else None
     absent = "not mirrored yet" if mirrored is not None else "unknown"
     loading = str(manifest.loading) if manifest and manifest.loading else ""
     line = StatusLine(
-        table=str(work.name),
+        table=str(context.name),
         tip=None,
         covered=manifest.covered if manifest else -1,
         lag_seconds=None,
@@ -267,30 +269,30 @@ def _status(work: TableWork, mirrored: dict[TableName, MonitoredTable] | None, u
         applied=status.applied_number if status else 0,
         state=status.state.value if status else absent,
         message=(status and status.message) or loading,
-        kept=_kept(work),
+        kept=_kept(context),
     )
     try:
-        return _with_source(work, line)
+        return _with_source(context, line)
     except MirrorError as error:
         unread.append(error)
         return replace(line, error=str(error), message=error.what)
 
 
-def _with_source(work: TableWork, line: StatusLine) -> StatusLine:
+def _with_source(context: TableContext, line: StatusLine) -> StatusLine:
     """The line with what the source's log tells. Raises what the log raises."""
-    uncovered, now = look(work), time.time()
-    lag, horizon = table_lag(uncovered, now), feed_horizon(work, uncovered, now)
-    return replace(line, tip=lag.tip, lag_seconds=round(lag.seconds, 1), readable_seconds=horizon.seconds_left)
+    uncovered, now = look(context), time.time()
+    lag, deadline = table_lag(uncovered, now), feed_deadline(context, uncovered, now)
+    return replace(line, tip=lag.tip, lag_seconds=round(lag.seconds, 1), readable_seconds=deadline.seconds_left)
 
 
-def _unknown(work: TableWork, error: MirrorError) -> StatusLine:
+def _unknown(context: TableContext, error: MirrorError) -> StatusLine:
     """The line of a table of which the landing zone does not tell."""
-    return StatusLine(str(work.name), None, None, None, None, None, None, "unknown", error.what, error=str(error))
+    return StatusLine(str(context.name), None, None, None, None, None, None, "unknown", error.what, error=str(error))
 
 
-def _kept(work: TableWork) -> int | None:
+def _kept(context: TableContext) -> int | None:
     """The version up to which the table's feed is kept for ever, or None."""
-    if not work.table.keeps_history:
+    if not context.table.keeps_history:
         return None
-    newest = HistoryLog(str(work.name), work.config.history_folder(work.name)).newest()
+    newest = HistoryLog(str(context.name), context.config.history_folder(context.name)).newest()
     return newest.last if newest else None

@@ -6,16 +6,16 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from mirror_assets.audit.finding import Finding
-from mirror_assets.audit.lag import Lag, lag_finding
+from mirror_assets.audit.finding import CheckResult
+from mirror_assets.audit.lag import Lag, check_lag
 from mirror_assets.audit.landed import metadata_unchanged
 from mirror_assets.audit.landed_since import continuity_of_all, continuity_since
-from mirror_assets.audit.reconciled import reconciled_finding
-from mirror_assets.audit.retention import Horizon, Then, retention_finding
+from mirror_assets.audit.reconciled import check_reconciled
+from mirror_assets.audit.retention import ReadDeadline, Then, check_retention
 from mirror_assets.config import Config, RetentionLimits, TableSettings
 from mirror_assets.delta.rows import feed_files
 from mirror_assets.errors import MirrorError
-from mirror_assets.history.work import HistoryWork
+from mirror_assets.history.work import HistoryContext
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.orchestration.asset_names import RANGE_START, Kind, MetadataItem, asset_key
 from mirror_assets.orchestration.materialize import failure, parse_slices
@@ -24,16 +24,16 @@ from mirror_assets.orchestration.resources import (
     SourceTables,
     SparkSessions,
     mirror_of,
+    open_context,
+    planning_context,
     planning_history,
-    planning_work,
-    table_work,
 )
-from mirror_assets.pipeline.check import BLOCKING_CHECKS, judge_slice, refusal
+from mirror_assets.pipeline.check import BLOCKING_CHECKS, refusal, run_checks
 from mirror_assets.pipeline.compare import reconcile_table
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.coordination import note_failure
-from mirror_assets.pipeline.next_action import NOT_HELD, held_finding
-from mirror_assets.pipeline.pending import feed_horizon, horizon_at, look, table_lag
+from mirror_assets.pipeline.next_action import NOT_HELD, check_not_held
+from mirror_assets.pipeline.pending import deadline_at, feed_deadline, look, table_lag
 from mirror_assets.pipeline.stage_range import staged_ahead
 from mirror_assets.replicator.reconciliation import ReconcileState
 
@@ -49,42 +49,42 @@ def checking() -> Iterator[None]:
 
 def check_result(
     asset: dg.AssetKey,
-    finding: Finding,
+    result: CheckResult,
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
     pictures: Mapping[str, MetadataItem] | None = None,
 ) -> dg.AssetCheckResult:
     """The finding as the asset's check result, a warning where it says so; `pictures` are shown beside its figures."""
-    metadata: dict[str, MetadataItem] = {**finding.figures, **(pictures or {})}
+    metadata: dict[str, MetadataItem] = {**result.figures, **(pictures or {})}
     return dg.AssetCheckResult(
         asset_key=asset,
-        check_name=finding.check,
-        passed=finding.passed,
-        severity=dg.AssetCheckSeverity.WARN if finding.is_warning else severity,
-        description=finding.message or finding.note or None,
+        check_name=result.check,
+        passed=result.passed,
+        severity=dg.AssetCheckSeverity.WARN if result.is_warning else severity,
+        description=result.message or result.note or None,
         metadata=metadata,
     )
 
 
 def retention_result(
-    asset: dg.AssetKey, horizon: Horizon, limits: RetentionLimits, check: str = "retention"
+    asset: dg.AssetKey, deadline: ReadDeadline, limits: RetentionLimits, check: str = "retention"
 ) -> dg.AssetCheckResult:
     """An ERROR, or a WARN before it, when little time is left to read the next commit."""
-    error = retention_finding(horizon, limits.error_seconds, check)
+    error = check_retention(deadline, limits.error_seconds, check)
     if not error.passed:
         return check_result(asset, error)
-    return check_result(asset, retention_finding(horizon, limits.warn_seconds, check), dg.AssetCheckSeverity.WARN)
+    return check_result(asset, check_retention(deadline, limits.warn_seconds, check), dg.AssetCheckSeverity.WARN)
 
 
-def merged(name: str, findings: list[tuple[str, Finding]]) -> Finding:
+def merged(name: str, results: list[tuple[str, CheckResult]]) -> CheckResult:
     """One finding for several slices; problems carry the slice they are of, figures add up."""
-    problems = tuple(f"slice {key}: {problem}" for key, finding in findings for problem in finding.problems)
-    figures: dict[str, int | float | str] = {"slices": len(findings)}
-    for _, finding in findings:
-        for figure, value in finding.figures.items():
+    problems = tuple(f"slice {key}: {problem}" for key, result in results for problem in result.problems)
+    figures: dict[str, int | float | str] = {"slices": len(results)}
+    for _, result in results:
+        for figure, value in result.figures.items():
             known = figures.get(figure, 0)
             if isinstance(value, int | float) and isinstance(known, int | float):
                 figures[figure] = known + value
-    return Finding(name, problems, figures)
+    return CheckResult(name, problems, figures)
 
 
 _PARTITION = "dagster/partition"
@@ -102,9 +102,9 @@ def source_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
     @dg.asset_check(asset=source, name="retention", description="How long the next commit can still be read.")
     def retention(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
         with checking():
-            work = planning_work(config, table, landing_zone, sources)
-            horizon = feed_horizon(work, look(work), time.time())
-        return retention_result(source, horizon, table.retention)
+            table_context = planning_context(config, table, landing_zone, sources)
+            deadline = feed_deadline(table_context, look(table_context), time.time())
+        return retention_result(source, deadline, table.retention)
 
     return [retention]
 
@@ -135,8 +135,8 @@ def staged_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinit
         spark: SparkSessions,
     ) -> Iterator[dg.AssetCheckResult]:
         with checking():
-            work = table_work(config, table, landing_zone, sources, spark)
-            judged = _judge(context, work, _asked(context))
+            table_context = open_context(config, table, landing_zone, sources, spark)
+            judged = _judge(context, table_context, _requested(context))
         for name in BLOCKING_CHECKS:
             yield check_result(
                 feed, merged(name, [(key, f) for key, found in judged for f in found if f.check == name])
@@ -146,39 +146,39 @@ def staged_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinit
 
 
 def _judge(
-    context: dg.AssetCheckExecutionContext, work: TableWork, asked: set[str] | None
-) -> list[tuple[str, tuple[Finding, ...]]]:
+    context: dg.AssetCheckExecutionContext, table_context: TableContext, requested: set[str] | None
+) -> list[tuple[str, tuple[CheckResult, ...]]]:
     """Findings by slice, for the staged slices that were asked for; None asks for all that could land next."""
     judged = []
-    for record in staged_ahead(work):
-        if asked is not None and record.slice not in asked:
+    for record in staged_ahead(table_context):
+        if requested is not None and record.slice not in requested:
             continue
         try:
-            _, findings = judge_slice(work, record)
+            _, results = run_checks(table_context, record)
         except MirrorError as error:
-            _note(context, work, asked, error, record.key)
+            _note(context, table_context, requested, error, record.key)
             raise
-        judged.append((record.slice, findings))
-        refused = refusal(work, record, findings)
+        judged.append((record.slice, results))
+        refused = refusal(table_context, record, results)
         if refused is not None:
-            _note(context, work, asked, refused, record.key)
+            _note(context, table_context, requested, refused, record.key)
             break
     return judged
 
 
 def _note(
     context: dg.AssetCheckExecutionContext,
-    work: TableWork,
-    asked: set[str] | None,
+    table_context: TableContext,
+    requested: set[str] | None,
     error: MirrorError,
     key: SliceKey,
 ) -> None:
     """Count a run that was to land the slice; one of checks alone is no try."""
-    if asked is not None:
-        note_failure(work, error, context.log.warning, key)
+    if requested is not None:
+        note_failure(table_context, error, context.log.warning, key)
 
 
-def _asked(context: dg.AssetCheckExecutionContext) -> set[str] | None:
+def _requested(context: dg.AssetCheckExecutionContext) -> set[str] | None:
     """The run's slices, or None in a run of checks only."""
     if not is_slice_run(context):
         return None
@@ -209,24 +209,24 @@ def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
     @dg.asset_check(asset=zone, name="lag", description="How long the oldest uncovered commit has waited.")
     def lag(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
         with checking():
-            work = planning_work(config, table, landing_zone, sources)
-            return _lag_result(zone, table, table_lag(look(work), time.time()))
+            table_context = planning_context(config, table, landing_zone, sources)
+            return _lag_result(zone, table, table_lag(look(table_context), time.time()))
 
     @dg.asset_check(
         asset=zone, name=NOT_HELD, blocking=True, description="The table does not wait for a person to have it rebuilt."
     )
     def not_held(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
         with checking():
-            return check_result(zone, held_finding(planning_work(config, table, landing_zone, sources)))
+            return check_result(zone, check_not_held(planning_context(config, table, landing_zone, sources)))
 
     return [continuity, metadata, lag, not_held]
 
 
 def _lag_result(zone: dg.AssetKey, table: TableSettings, lag: Lag) -> dg.AssetCheckResult:
-    error = lag_finding(lag, table.lag.error_seconds)
+    error = check_lag(lag, table.lag.error_seconds)
     if not error.passed:
         return check_result(zone, error)
-    return check_result(zone, lag_finding(lag, table.lag.warn_seconds), dg.AssetCheckSeverity.WARN)
+    return check_result(zone, check_lag(lag, table.lag.warn_seconds), dg.AssetCheckSeverity.WARN)
 
 
 def _applied(config: Config, table: TableName, zone: LandingZone) -> int | None:
@@ -247,10 +247,10 @@ def mirror_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
     @dg.asset_check(asset=mirror, name="reconciled", blocking=True, description="The mirror equals the source.")
     def reconciled(landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions) -> dg.AssetCheckResult:
         with checking():
-            work = table_work(config, table, landing_zone, sources, spark)
-            result = reconcile_table(work, mirror_of(config, landing_zone))
+            table_context = open_context(config, table, landing_zone, sources, spark)
+            result = reconcile_table(table_context, mirror_of(config, landing_zone))
         severity = dg.AssetCheckSeverity.WARN if result.state in _WAITING else dg.AssetCheckSeverity.ERROR
-        return check_result(mirror, reconciled_finding(result), severity)
+        return check_result(mirror, check_reconciled(result), severity)
 
     return [reconciled]
 
@@ -265,17 +265,17 @@ def history_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksD
     @dg.asset_check(asset=history, name=_NAME, description="How long the next commit to keep can still be read.")
     def history_retention(sources: SourceTables) -> dg.AssetCheckResult:
         with checking():
-            horizon = history_horizon(planning_history(config, table, sources), time.time())
-        return retention_result(history, horizon, table.retention, _NAME)
+            deadline = history_deadline(planning_history(config, table, sources), time.time())
+        return retention_result(history, deadline, table.retention, _NAME)
 
     return [history_retention]
 
 
-def history_horizon(work: HistoryWork, now: float) -> Horizon:
+def history_deadline(table_context: HistoryContext, now: float) -> ReadDeadline:
     """The horizon at `now`, from both logs and the presence of files.
 
     A history that has not begun waits for no commit in particular.
     """
-    tip, newest = work.source.state(), work.history.newest()
-    times, next_read = work.source.times(tip), newest.last + 1 if newest else None
-    return horizon_at(work.source, tip, times, next_read, feed_files, Then.LOST, now)
+    tip, newest = table_context.source.state(), table_context.history.newest()
+    times, next_read = table_context.source.times(tip), newest.last + 1 if newest else None
+    return deadline_at(table_context.source, tip, times, next_read, feed_files, Then.LOST, now)

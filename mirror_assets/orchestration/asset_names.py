@@ -14,7 +14,7 @@ from mirror_assets.landing.names import TableName
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
 TABLE_TAG = "mirror/table"
-POSITION_TAG = "mirror/position"
+PROGRESS_TAG = "mirror/progress"
 DEFAULT_GROUP = "default"
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")

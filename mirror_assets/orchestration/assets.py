@@ -1,4 +1,4 @@
-"""The assets of a table: source, change_feed, landing_zone, mirror, history. Thin: Dagster in, pipeline call, metadata out."""
+"""The assets of a table: source, change_feed, landing_zone, mirror, history. Dagster in, pipeline call, metadata out."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ from mirror_assets.delta.state import SourceState, source_columns
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.keep import keep_history
 from mirror_assets.history.record import Kept
-from mirror_assets.history.work import HistoryWork
+from mirror_assets.history.work import HistoryContext
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.monitoring import MonitoredTable
 from mirror_assets.orchestration.asset_names import (
@@ -32,11 +32,17 @@ from mirror_assets.orchestration.materialize import (
     slice_keys,
     staged_metadata,
 )
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, history_work, table_work
-from mirror_assets.pipeline.context import TableWork
-from mirror_assets.pipeline.publish import land_slice
+from mirror_assets.orchestration.resources import (
+    LandingZone,
+    SourceTables,
+    SparkSessions,
+    history_context,
+    open_context,
+)
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.stage import slice_key
-from mirror_assets.pipeline.stage_range import stage_keys
+from mirror_assets.pipeline.stage_range import stage_range
 
 DATA_VERSION_TAG = "dagster/data_version"
 
@@ -95,15 +101,19 @@ def change_feed_asset(config: Config, table: TableSettings) -> dg.AssetsDefiniti
         context: dg.AssetExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
-        work = table_work(config, table, landing_zone, sources, spark)
-        return materialize_slices(context, key, work, keys, _stage_slices(work, keys))
+        table_context = open_context(config, table, landing_zone, sources, spark)
+        return materialize_slices(context, key, table_context, keys, _stage_slices(table_context, keys))
 
     return change_feed
 
 
-def _stage_slices(work: TableWork, keys: Sequence[SliceKey]) -> Iterator[Metadata]:
-    for record in stage_keys(work, keys):
-        yield staged_metadata(work, record) if record else skipped_metadata("landed before, or of an earlier life")
+def _stage_slices(table_context: TableContext, keys: Sequence[SliceKey]) -> Iterator[Metadata]:
+    for record in stage_range(table_context, keys):
+        yield (
+            staged_metadata(table_context, record)
+            if record
+            else skipped_metadata("landed before, or of an earlier epoch")
+        )
 
 
 def landing_zone_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
@@ -124,15 +134,15 @@ def landing_zone_asset(config: Config, table: TableSettings) -> dg.AssetsDefinit
         context: dg.AssetExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
-        work = table_work(config, table, landing_zone, sources, spark)
-        return materialize_slices(context, key, work, keys, _publish_slices(work, keys))
+        table_context = open_context(config, table, landing_zone, sources, spark)
+        return materialize_slices(context, key, table_context, keys, _publish_slices(table_context, keys))
 
     return landing_zone_folder
 
 
-def _publish_slices(work: TableWork, keys: Sequence[SliceKey]) -> Iterator[Metadata]:
+def _publish_slices(table_context: TableContext, keys: Sequence[SliceKey]) -> Iterator[Metadata]:
     for key in keys:
-        yield landed_metadata(work, land_slice(work, key))
+        yield landed_metadata(table_context, publish_slice(table_context, key))
 
 
 def mirror_asset(table: TableSettings) -> dg.AssetSpec:
@@ -186,27 +196,27 @@ def history_asset(settings: Config, table: TableSettings) -> dg.AssetsDefinition
     def history(
         context: dg.AssetExecutionContext, config: KeepHistory, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
-        work = history_work(settings, table, sources, spark)
+        table_context = history_context(settings, table, sources, spark)
         kept: list[Kept] = []
         try:
-            for slice_ in keep_history(work, context.log.info, config.skip_to):
+            for slice_ in keep_history(table_context, context.log.info, config.skip_to):
                 kept.append(slice_)  # noqa: PERF402 what comes before an error is to be told
-            return dg.MaterializeResult(asset_key=key, metadata=_history_metadata(work, kept))
+            return dg.MaterializeResult(asset_key=key, metadata=_history_metadata(table_context, kept))
         except MirrorError as error:
             if kept:
-                context.log_event(dg.AssetMaterialization(key, metadata=_history_metadata(work, kept)))
+                context.log_event(dg.AssetMaterialization(key, metadata=_history_metadata(table_context, kept)))
             raise failure(error) from error
 
     return history
 
 
-def _history_metadata(work: HistoryWork, kept: Sequence[Kept]) -> dict[str, MetadataItem]:
+def _history_metadata(table_context: HistoryContext, kept: Sequence[Kept]) -> dict[str, MetadataItem]:
     """What a run has kept, and up to where the history goes now."""
-    newest = kept[-1] if kept else work.history.newest()
+    newest = kept[-1] if kept else table_context.history.newest()
     metadata: dict[str, MetadataItem] = {
         "slices": len(kept),
         "rows": sum(slice_.rows for slice_ in kept),
-        "table": dg.MetadataValue.path(work.history.uri),
+        "table": dg.MetadataValue.path(table_context.history.uri),
     }
     if kept:
         metadata |= {"first_version": kept[0].first, "last_version": kept[-1].last}

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import dagster as dg
 
-from mirror_assets.audit.direct_lake.frames import FRAMES_SAFE, frames_finding
-from mirror_assets.audit.direct_lake.guardrails import GUARDRAILS, Wanted, guardrails_finding
-from mirror_assets.audit.direct_lake.layout import LAYOUT, layout_finding
-from mirror_assets.audit.direct_lake.types import TYPES, types_finding
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.direct_lake.frames import FRAMES_SAFE, check_frames
+from mirror_assets.audit.direct_lake.guardrails import GUARDRAILS, Wanted, check_guardrails
+from mirror_assets.audit.direct_lake.layout import LAYOUT, check_layout
+from mirror_assets.audit.direct_lake.types import TYPES, check_types
+from mirror_assets.audit.finding import CheckResult
 from mirror_assets.config import Config, FramesOf, TableSettings
 from mirror_assets.delta.errors import SourceNotDelta
 from mirror_assets.direct_lake.footers.cache import FooterCache
@@ -30,7 +30,7 @@ from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.orchestration.asset_checks import check_result, checking
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
 from mirror_assets.orchestration.pictures import shown
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, mirror_of, planning_work
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, mirror_of, planning_context
 from mirror_assets.pipeline.retention_consumers import mirror_guard, source_guard
 
 _DESCRIPTIONS = {
@@ -41,7 +41,7 @@ _DESCRIPTIONS = {
 }
 _NO_MIRROR = "the mirror does not have the table yet"
 
-_Found = tuple[Finding, Mapping[str, MetadataItem]]
+_Found = tuple[CheckResult, Mapping[str, MetadataItem]]
 
 
 def source_lake_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
@@ -55,11 +55,11 @@ def source_lake_checks(config: Config, table: TableSettings) -> dg.AssetChecksDe
         with checking():
             now, log = time.time(), sources.table_log(table.name)
             look = TableLook(str(table.name), log, _reader(context, log), now)
-            manifest = planning_work(config, table, landing_zone, sources).manifest()
+            manifest = planning_context(config, table, landing_zone, sources).manifest()
             results = _table_results(
                 table, look, lambda: source_guard(config, table, log, manifest, now), FramesOf.SOURCE
             )
-            yield from _asked(context, source, results)
+            yield from _requested(context, source, results)
 
     return found
 
@@ -78,12 +78,12 @@ def _stand_in_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefi
             status = mirror_of(config, landing_zone).table(table.name)
             log = None if status is None else _log_if_there(status.location)
             if log is None:
-                yield from _asked(context, mirror, {name: _nothing_yet(name) for name in _DESCRIPTIONS})
+                yield from _requested(context, mirror, {name: _nothing_yet(name) for name in _DESCRIPTIONS})
                 return
             now = time.time()
             look = TableLook(f"{table.name} (mirror)", log, _reader(context, log), now)
             results = _table_results(table, look, lambda: mirror_guard(table, log, now), FramesOf.MIRROR)
-            yield from _asked(context, mirror, results)
+            yield from _requested(context, mirror, results)
 
     return found
 
@@ -97,7 +97,7 @@ def _predicted_checks(table: TableSettings) -> dg.AssetChecksDefinition:
             log = sources.table_log(table.name)
             predicted = TableLook(str(table.name), log, _reader(context, log), time.time()).guardrails.mirror
             figures = predicted.figures if predicted else None
-            yield from _asked(context, mirror, {GUARDRAILS: lambda: _guardrails(table, figures)})
+            yield from _requested(context, mirror, {GUARDRAILS: lambda: _guardrails(table, figures)})
 
     return found
 
@@ -111,15 +111,15 @@ def _table_results(table: TableSettings, look: TableLook, guard: Callable[[], Va
         FRAMES_SAFE: lambda: _frames(table, look, guard(), is_framed=table.direct_lake.frames_of is which),
         GUARDRAILS: lambda: _guardrails(table, look.guardrails.table.figures, lambda: growth_pictures(look)),
         LAYOUT: lambda: _layout(table, look, which),
-        TYPES: lambda: (types_finding(look.types(), is_read=table.direct_lake.sku is not None), {}),
+        TYPES: lambda: (check_types(look.types(), is_read=table.direct_lake.sku is not None), {}),
     }
 
 
 def _frames(table: TableSettings, look: TableLook, plan: VacuumPlan, *, is_framed: bool) -> _Found:
     """With pictures where a model is framed."""
-    finding = frames_finding(plan, look.log.snapshot().metadata, table.retention.warn_seconds)
+    result = check_frames(plan, look.log.snapshot().metadata, table.retention.warn_seconds)
     frames = table.direct_lake.frames or table.direct_lake.exports
-    return finding, shown(lambda: framing_pictures(look)) if is_framed and frames else {}
+    return result, shown(lambda: framing_pictures(look)) if is_framed and frames else {}
 
 
 def _guardrails(table: TableSettings, figures: TableFigures | None, growth: Callable[[], Pictures] = dict) -> _Found:
@@ -127,26 +127,26 @@ def _guardrails(table: TableSettings, figures: TableFigures | None, growth: Call
     settings = table.direct_lake
     sku = None if settings.sku is None else sku_of(settings.sku)
     wanted = Wanted(sku, settings.mode.kind, settings.min_headroom_percent)
-    finding = guardrails_finding(figures, wanted)
-    return finding, {} if sku is None or figures is None else shown(lambda: guardrail_pictures(figures) | growth())
+    result = check_guardrails(figures, wanted)
+    return result, {} if sku is None or figures is None else shown(lambda: guardrail_pictures(figures) | growth())
 
 
 def _layout(table: TableSettings, look: TableLook, which: FramesOf) -> _Found:
     """With pictures where there is something to mend. The stand-in's mirror is no place to expect V-Order at."""
     is_read = table.direct_lake.sku is not None and which is FramesOf.SOURCE
-    finding = layout_finding(look.layout, wants_vorder=is_read)
-    return finding, {} if finding.passed else shown(lambda: layout_pictures(look))
+    result = check_layout(look.layout, wants_vorder=is_read)
+    return result, {} if result.passed else shown(lambda: layout_pictures(look))
 
 
-def _asked(
+def _requested(
     context: dg.AssetCheckExecutionContext, asset: dg.AssetKey, results: _Results
 ) -> Iterator[dg.AssetCheckResult]:
     """Results of the checks that the run selected."""
     selected = {key.name for key in context.selected_asset_check_keys}
     for name, found in results.items():
         if name in selected:
-            finding, pictures = found()
-            yield check_result(asset, finding, pictures=pictures)
+            result, pictures = found()
+            yield check_result(asset, result, pictures=pictures)
 
 
 def _checks(
@@ -157,7 +157,7 @@ def _checks(
 
 
 def _nothing_yet(name: str) -> Callable[[], _Found]:
-    return lambda: (Finding(name, note=_NO_MIRROR), {})
+    return lambda: (CheckResult(name, note=_NO_MIRROR), {})
 
 
 def _log_if_there(location: str) -> TableLog | None:

@@ -19,8 +19,8 @@ from mirror_assets.orchestration.maintenance import maintenance_jobs
 from mirror_assets.orchestration.materialize import failure
 from mirror_assets.orchestration.mirror_tables import mirror_tables
 from mirror_assets.orchestration.report import RebuildReport, TableReport, require_all
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, table_work
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, open_context
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.coordination import leased, note_failure
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait, rebuild_table
 
@@ -104,8 +104,8 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
         spark: SparkSessions,
     ) -> list[TableReport]:
         chosen = [settings.table(name) for name in config.tables] if config.tables else settings.all_tables()
-        asked = parse_range(config.first, config.last, clip=config.clip)
-        return mirror_tables(context, settings, chosen, landing_zone, sources, spark, asked)
+        requested = parse_range(config.first, config.last, clip=config.clip)
+        return mirror_tables(context, settings, chosen, landing_zone, sources, spark, requested)
 
     @dg.op(description="Fail the run when a table failed; the others have gone on.")
     def all_mirrored(reports: list[TableReport]) -> None:
@@ -150,12 +150,12 @@ def _rebuild_job(settings: Config) -> Job:
     ) -> RebuildReport:
         try:
             table = settings.table(config.table)
-            work = table_work(settings, table, landing_zone, sources, spark)
+            table_context = open_context(settings, table, landing_zone, sources, spark)
             wait = mirror_wait(mirror_of(settings, landing_zone), table.name)
         except MirrorError as error:
             raise failure(error) from error
-        manifest = _rebuilt(context, work, wait).manifest
-        return RebuildReport(str(table.name), manifest.life, manifest.covered, manifest.next_number - 1)
+        manifest = _rebuilt(context, table_context, wait).manifest
+        return RebuildReport(str(table.name), manifest.epoch, manifest.covered, manifest.next_number - 1)
 
     @dg.job(name=REBUILD, description="Rebuild one table from a snapshot of its source.")
     def rebuild() -> None:
@@ -164,13 +164,13 @@ def _rebuild_job(settings: Config) -> Job:
     return rebuild
 
 
-def _rebuilt(context: dg.OpExecutionContext, work: TableWork, wait: MirrorWait) -> Published:
+def _rebuilt(context: dg.OpExecutionContext, table_context: TableContext, wait: MirrorWait) -> Published:
     """What the rebuild has landed, when the run that works on the table, if one does, has ended."""
     try:
-        with leased(work.store, work.name, context.run_id, _WAIT_SECONDS):
-            return rebuild_table(work, wait, context.log.info)
+        with leased(table_context.store, table_context.name, context.run_id, _WAIT_SECONDS):
+            return rebuild_table(table_context, wait, context.log.info)
     except MirrorError as error:
-        note_failure(work, error, context.log.warning)
+        note_failure(table_context, error, context.log.warning)
         raise failure(error) from error
 
 

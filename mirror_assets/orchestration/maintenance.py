@@ -11,8 +11,8 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
 from mirror_assets.orchestration.mirror_tables import mirror_tables
 from mirror_assets.orchestration.report import MaintenanceReport, require_all
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, table_work
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, open_context
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import Unexpected
 from mirror_assets.pipeline.maintain import StepDone, maintain
 
@@ -32,9 +32,9 @@ def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.Jo
         context: dg.OpExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> list[MaintenanceReport]:
         def one(table: TableSettings) -> MaintenanceReport:
-            work = table_work(settings, table, landing_zone, sources, spark)
-            publish = _publisher(context, settings, work, landing_zone, sources, spark)
-            return _maintained(context, work, sources, publish)
+            table_context = open_context(settings, table, landing_zone, sources, spark)
+            publish = _publisher(context, settings, table_context, landing_zone, sources, spark)
+            return _maintained(context, table_context, sources, publish)
 
         return [one(table) for table in tables]
 
@@ -55,7 +55,7 @@ _Publish = Callable[[MaintenanceReport], MaintenanceReport]
 def _publisher(
     context: dg.OpExecutionContext,
     settings: Config,
-    work: TableWork,
+    table_context: TableContext,
     zone: LandingZone,
     sources: SourceTables,
     spark: SparkSessions,
@@ -63,30 +63,30 @@ def _publisher(
     """What mirrors the commits that wait; nothing of a table that was never mirrored: it begins with a snapshot."""
 
     def publish(report: MaintenanceReport) -> MaintenanceReport:
-        if work.manifest() is None:
+        if table_context.manifest() is None:
             return report
-        (mirrored,) = mirror_tables(context, settings, [work.table], zone, sources, spark)
+        (mirrored,) = mirror_tables(context, settings, [table_context.table], zone, sources, spark)
         return replace(report, error=mirrored.error, code=mirrored.code, family=mirrored.family, busy=mirrored.busy)
 
     return publish
 
 
 def _maintained(
-    context: dg.OpExecutionContext, work: TableWork, sources: SourceTables, publish: _Publish
+    context: dg.OpExecutionContext, table_context: TableContext, sources: SourceTables, publish: _Publish
 ) -> MaintenanceReport:
-    report = MaintenanceReport(str(work.name))
+    report = MaintenanceReport(str(table_context.name))
     try:
         report = publish(report)
         if report.error or report.busy:
             return report
-        for done in maintain(work, lambda: sources.table_log(work.name), context.log.info):
-            context.log_event(_observation(work.name, done))
+        for done in maintain(table_context, lambda: sources.table_log(table_context.name), context.log.info):
+            context.log_event(_observation(table_context.name, done))
             report = replace(report, statements=(*report.statements, done.step.statement))
     except MirrorError as error:
         context.log.error(str(error))  # noqa: TRY400 it says what to do; where it was raised says nothing more
         return report.failed(error)
     except Exception as error:
-        context.log.exception(f"{work.name} failed")
+        context.log.exception(f"{table_context.name} failed")
         return report.failed(Unexpected(report.table, error))
     return report
 

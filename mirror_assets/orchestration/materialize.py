@@ -14,7 +14,7 @@ from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.asset_names import MetadataItem
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.coordination import leased, note_failure
 
 Metadata = Mapping[str, MetadataItem]
@@ -30,7 +30,7 @@ class NoSlice(SettingError):
     def __init__(self, partition: str) -> None:
         self.partition = partition
         super().__init__(
-            f"partition {partition!r} is no slice of the table: a slice is `life-first-last`, as in "
+            f"partition {partition!r} is no slice of the table: a slice is `epoch-first-last`, as in "
             "0001-00000001-00000002.",
             "choose partitions that the sensor or `mirror_all` has registered, and delete this one (in Dagster's UI: "
             "the asset's menu, Delete partitions).",
@@ -63,7 +63,7 @@ def slice_keys(context: dg.AssetExecutionContext) -> list[SliceKey]:
 def materialize_slices(
     context: dg.AssetExecutionContext,
     asset: dg.AssetKey,
-    work: TableWork,
+    table_context: TableContext,
     keys: Sequence[SliceKey],
     done: Iterator[Metadata],
 ) -> dg.MaterializeResult[None]:
@@ -74,7 +74,7 @@ def materialize_slices(
     """
     finished: dict[SliceKey, Metadata] = {}
     try:
-        with leased(work.store, work.name, context.run.run_id, _WAIT_SECONDS):
+        with leased(table_context.store, table_context.name, context.run.run_id, _WAIT_SECONDS):
             for key, metadata in zip(keys, done, strict=True):
                 finished[key] = metadata
                 context.log.info(f"{asset.to_user_string()}: slice {key} done")
@@ -82,7 +82,7 @@ def materialize_slices(
         failed = keys[len(finished)]
         for key, metadata in finished.items():
             context.log_event(dg.AssetMaterialization(asset, partition=str(key), metadata=metadata))
-        note_failure(work, error, context.log.warning, failed)
+        note_failure(table_context, error, context.log.warning, failed)
         raise failure(error, failed) from error
     for key, metadata in finished.items():
         context.add_asset_metadata(metadata, asset_key=asset, partition_key=str(key))
@@ -99,7 +99,7 @@ def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:
     )
 
 
-def staged_metadata(work: TableWork, record: SliceRecord) -> dict[str, MetadataItem]:
+def staged_metadata(table_context: TableContext, record: SliceRecord) -> dict[str, MetadataItem]:
     """What was read and staged for a slice."""
     columns = [dg.TableColumn(column.name, column.type) for column in record.columns]
     return {
@@ -115,7 +115,7 @@ def staged_metadata(work: TableWork, record: SliceRecord) -> dict[str, MetadataI
         "kind": record.kind.value,
         **({"chunk": str(record.chunk)} if record.chunk else {}),
         "generation": record.generation,
-        "staged_in": dg.MetadataValue.path(f"{work.store.root}/{record.folder.path}"),
+        "staged_in": dg.MetadataValue.path(f"{table_context.store.root}/{record.folder.path}"),
     }
 
 
@@ -124,7 +124,7 @@ def skipped_metadata(why: str) -> dict[str, MetadataItem]:
     return {"skipped": why}
 
 
-def landed_metadata(work: TableWork, published: Published) -> dict[str, MetadataItem]:
+def landed_metadata(table_context: TableContext, published: Published) -> dict[str, MetadataItem]:
     """What landed for a slice; lag is the age of its last commit at this moment."""
     manifest = published.manifest
     rows = sum(entry.markers.total for entry in published.entries)
@@ -138,7 +138,7 @@ def landed_metadata(work: TableWork, published: Published) -> dict[str, Metadata
         "next_number": manifest.next_number,
         "covered_version": manifest.covered,
         "bytes": sum(entry.bytes for entry in published.entries),
-        "table_folder": dg.MetadataValue.path(f"{work.store.root}/{work.name.folder}"),
+        "table_folder": dg.MetadataValue.path(f"{table_context.store.root}/{table_context.name.folder}"),
         **chunks,
     }
     if manifest.covered_commit_ms is not None:

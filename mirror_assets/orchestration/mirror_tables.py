@@ -18,8 +18,8 @@ from mirror_assets.orchestration.assets import source_observation
 from mirror_assets.orchestration.materialize import landed_metadata, staged_metadata
 from mirror_assets.orchestration.partitions import Surplus, delete_keys
 from mirror_assets.orchestration.report import TableReport
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, table_work
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, open_context
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.coordination import leased, note_failure
 from mirror_assets.pipeline.errors import TableBusy, Unexpected
 from mirror_assets.pipeline.process import MirroredSlice, mirror_table
@@ -35,7 +35,7 @@ def mirror_tables(
     zone: LandingZone,
     sources: SourceTables,
     spark: SparkSessions,
-    asked: Range = EVERYTHING,
+    requested: Range = EVERYTHING,
 ) -> list[TableReport]:
     """A report of every table, in order; errors are in the reports."""
     events = SliceEvents(context)
@@ -43,14 +43,14 @@ def mirror_tables(
     def one(table: TableSettings) -> TableReport:
         report = TableReport(str(table.name))
         try:
-            work = table_work(settings, table, zone, sources, spark)
+            table_context = open_context(settings, table, zone, sources, spark)
             wait = mirror_wait(mirror_of(settings, zone), table.name)
         except MirrorError as error:
             return _failed(context, report, error)
         except Exception as error:
             context.log.exception(f"{table.name} failed")
             return report.failed(Unexpected(report.table, error))
-        return _mirrored(context, work, wait, asked, events, report)
+        return _mirrored(context, table_context, wait, requested, events, report)
 
     with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
         return list(pool.map(one, tables))
@@ -58,9 +58,9 @@ def mirror_tables(
 
 def _mirrored(
     context: dg.OpExecutionContext,
-    work: TableWork,
+    table_context: TableContext,
     wait: MirrorWait,
-    asked: Range,
+    requested: Range,
     events: SliceEvents,
     report: TableReport,
 ) -> TableReport:
@@ -72,24 +72,24 @@ def _mirrored(
 
     manifest: Manifest | None = None
     try:
-        with leased(work.store, work.name, context.run_id):
-            for mirrored in mirror_table(work, wait, context.log.info, asked, rebuilt):
-                events.log(work, mirrored)
+        with leased(table_context.store, table_context.name, context.run_id):
+            for mirrored in mirror_table(table_context, wait, context.log.info, requested, rebuilt):
+                events.log(table_context, mirrored)
                 report, manifest = report.with_slice(mirrored), mirrored.published.manifest
     except TableBusy as busy:
         context.log.info(busy.what)
         return report.left_to(busy)
     except MirrorError as error:
-        if asked.is_everything:  # that a range can't be had is no fault of the table's
-            note_failure(work, error, context.log.warning)
+        if requested.is_everything:  # that a range can't be had is no fault of the table's
+            note_failure(table_context, error, context.log.warning)
         return _failed(context, report, error)
     except Exception as error:
-        context.log.exception(f"{work.name} failed")
+        context.log.exception(f"{table_context.name} failed")
         unexpected = Unexpected(report.table, error)
-        note_failure(work, unexpected, context.log.warning)
+        note_failure(table_context, unexpected, context.log.warning)
         return report.failed(unexpected)
     if manifest is not None:
-        events.forget_oldest(work, manifest)
+        events.forget_oldest(table_context, manifest)
     return report
 
 
@@ -106,7 +106,7 @@ class SliceEvents:
         self._context = context
         self._lock = threading.Lock()
 
-    def log(self, work: TableWork, mirrored: MirroredSlice) -> None:
+    def log(self, table_context: TableContext, mirrored: MirroredSlice) -> None:
         """Log one slice: partition first, then its source, then change_feed with its checks, then landing_zone.
 
         A snapshot in chunks is logged with the last of them.
@@ -114,24 +114,26 @@ class SliceEvents:
         if mirrored.published.manifest.loading is not None:
             return
         key = mirrored.record.slice
-        feed, zone = asset_key(Kind.CHANGE_FEED, work.name), asset_key(Kind.LANDING_ZONE, work.name)
-        observed = source_observation(work.name, mirrored.source, mirrored.planned)
-        staged = dg.AssetMaterialization(feed, partition=key, metadata=staged_metadata(work, mirrored.record))
-        landed = dg.AssetMaterialization(zone, partition=key, metadata=landed_metadata(work, mirrored.published))
+        feed, zone = asset_key(Kind.CHANGE_FEED, table_context.name), asset_key(Kind.LANDING_ZONE, table_context.name)
+        observed = source_observation(table_context.name, mirrored.source, mirrored.planned)
+        staged = dg.AssetMaterialization(feed, partition=key, metadata=staged_metadata(table_context, mirrored.record))
+        landed = dg.AssetMaterialization(
+            zone, partition=key, metadata=landed_metadata(table_context, mirrored.published)
+        )
         with self._lock:
-            self._context.instance.add_dynamic_partitions(partitions_name(work.name), [key])
+            self._context.instance.add_dynamic_partitions(partitions_name(table_context.name), [key])
             self._context.log_event(observed)
             self._context.log_event(staged)
-            for finding in mirrored.findings:
+            for result in mirrored.results:
                 evaluation = dg.AssetCheckEvaluation(
-                    feed, finding.check, passed=finding.passed, metadata=dict(finding.figures)
+                    feed, result.check, passed=result.passed, metadata=dict(result.figures)
                 )
                 self._context.log_event(evaluation)  # type: ignore[arg-type]  # it is recorded; the annotation lags
             self._context.log_event(landed)
 
-    def forget_oldest(self, work: TableWork, landed: Manifest) -> None:
+    def forget_oldest(self, table_context: TableContext, landed: Manifest) -> None:
         """Delete the oldest of the table's keys beyond those that are to be kept."""
-        surplus = Surplus(work.name, work.table.partitions.keep)
+        surplus = Surplus(table_context.name, table_context.table.partitions.keep)
         with self._lock:
-            old = surplus.keys(self._context.instance, 0, landed.life, landed.covered)
-            delete_keys(self._context.instance, work.name, old)
+            old = surplus.keys(self._context.instance, 0, landed.epoch, landed.covered)
+            delete_keys(self._context.instance, table_context.name, old)

@@ -37,9 +37,9 @@ class Registered:
         """The keys that are no slices: somebody has added them by hand."""
         return tuple(key for key in self.keys if as_slice(key) is None)
 
-    def boundaries(self, life: int, covered: int) -> frozenset[int]:
-        """Last versions of the life's slices behind the covered version: planned again, they stay what they are."""
-        return frozenset(key.last for key in self.slices if _is_to_land(key, life, covered))
+    def boundaries(self, epoch: int, covered: int) -> frozenset[int]:
+        """Last versions of the epoch's slices behind the covered version: planned again, they stay what they are."""
+        return frozenset(key.last for key in self.slices if _is_to_land(key, epoch, covered))
 
     def range_of(self, pending: Sequence[str]) -> Sequence[str]:
         """The first of the pending keys that one range of Dagster's can name.
@@ -65,7 +65,7 @@ def as_slice(key: str) -> SliceKey | None:
         return None
 
 
-def registered(instance: dg.DagsterInstance, table: TableName, life: int, covered: int) -> Registered:
+def registered(instance: dg.DagsterInstance, table: TableName, epoch: int, covered: int) -> Registered:
     """The newest pages of the table's keys, down to one without a slice that is still to land."""
     found: list[str] = []
     cursor: str | None = None
@@ -73,14 +73,14 @@ def registered(instance: dg.DagsterInstance, table: TableName, life: int, covere
         page = instance.get_paginated_dynamic_partitions(partitions_name(table), _PAGE, ascending=False, cursor=cursor)
         found += page.results
         slices = (as_slice(key) for key in page.results)
-        to_land = any(key is not None and _is_to_land(key, life, covered) for key in slices)
+        to_land = any(key is not None and _is_to_land(key, epoch, covered) for key in slices)
         if not page.has_more or not to_land:
             return Registered(tuple(reversed(found)))
         cursor = page.cursor
 
 
-def _is_to_land(key: SliceKey, life: int, covered: int) -> bool:
-    return key.life > life or (key.life == life and key.last > covered)
+def _is_to_land(key: SliceKey, epoch: int, covered: int) -> bool:
+    return key.epoch > epoch or (key.epoch == epoch and key.last > covered)
 
 
 class Surplus:
@@ -92,7 +92,7 @@ class Surplus:
         self._most = keep + int(keep * _SLACK)
         self._left = -1
 
-    def keys(self, instance: dg.DagsterInstance, added: int, life: int, covered: int) -> list[str]:
+    def keys(self, instance: dg.DagsterInstance, added: int, epoch: int, covered: int) -> list[str]:
         """The oldest keys beyond those to keep, when so many are added; never one that is still to land."""
         self._left -= added
         if self._left >= 0:
@@ -101,7 +101,7 @@ class Surplus:
         slices = sorted(found for key in known if (found := as_slice(key)) is not None)
         total = len(slices) + added
         most = min(total - self._keep, _DELETED_AT_ONCE) if total > self._most else 0
-        surplus = [str(key) for key in slices[:most] if not _is_to_land(key, life, covered)]
+        surplus = [str(key) for key in slices[:most] if not _is_to_land(key, epoch, covered)]
         self._left = max(self._most - total + len(surplus), 0)
         return surplus
 

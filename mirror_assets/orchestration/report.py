@@ -59,7 +59,7 @@ class TableReport:
         return "mirrored" if self.slices else "nothing to do"
 
     def with_rebuild(self, published: Published) -> TableReport:
-        """The report with a rebuild, which has begun a new life."""
+        """The report with a rebuild, which has begun a new epoch."""
         manifest = published.manifest
         files = self.files + manifest.next_number - 1
         return replace(self, rebuilds=self.rebuilds + 1, files=files, covered=manifest.covered)
@@ -83,10 +83,10 @@ def require_all(reports: Sequence[TableReport | MaintenanceReport]) -> None:
 
 @dataclass(frozen=True)
 class RebuildReport:
-    """The life that a rebuild began, and what has landed in it."""
+    """The epoch that a rebuild began, and what has landed in it."""
 
     table: str
-    life: int
+    epoch: int
     covered: int
     files: int
 

@@ -15,18 +15,18 @@ from pydantic import Field
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from mirror_assets.composition import SparkSettings, open_exchange, open_mirror, open_zone, spark_reach
+from mirror_assets.composition import SparkSettings, open_local_staging, open_mirror, open_zone, spark_reach
 from mirror_assets.config import Config, History, LandingZoneConfig, OneLakeConfig, TableSettings
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.history.checkpoint import Checkpoints
 from mirror_assets.history.log import HistoryLog
-from mirror_assets.history.work import HistoryWork
+from mirror_assets.history.work import HistoryContext
 from mirror_assets.landing.metadata import ensure_partner_events
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
 from mirror_assets.monitoring import Mirror
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan_changes import limits_of
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.onelake.address import ENDPOINT
@@ -72,9 +72,9 @@ class LandingZone(dg.ConfigurableResource[None]):
         drive(ensure_partner_events(self.partner, source), store)
         return store
 
-    def exchange(self) -> LocalStore | None:
+    def local_staging(self) -> LocalStore | None:
         """The folder where Spark stages parts, if it can't reach the landing zone."""
-        return open_exchange(self._place())
+        return open_local_staging(self._place())
 
     def _place(self) -> LandingZoneConfig:
         if self.onelake is None:
@@ -164,37 +164,39 @@ def resources(config: Config) -> dict[str, ConfigurableResource[None] | SparkSes
     return {"io_manager": mem_io_manager, "landing_zone": zone, "sources": sources, "spark": spark_resource(config)}
 
 
-def table_work(
+def open_context(
     config: Config, table: TableSettings, zone: LandingZone, sources: SourceTables, spark: SparkSessions
-) -> TableWork:
+) -> TableContext:
     """The table's work on this landing zone, with the table's own session, which opens when it is needed."""
     log, store = sources.log(table.name), zone.store()
-    return TableWork(config, table, log, store, cache(partial(spark.open, str(table.name))), zone.exchange())
+    return TableContext(config, table, log, store, cache(partial(spark.open, str(table.name))), zone.local_staging())
 
 
-def planning_work(config: Config, table: TableSettings, zone: LandingZone, sources: SourceTables) -> TableWork:
+def planning_context(config: Config, table: TableSettings, zone: LandingZone, sources: SourceTables) -> TableContext:
     """The same for what only looks at log and manifest; it never starts Spark."""
-    return TableWork(config, table, sources.log(table.name), zone.open(), _no_spark, zone.exchange())
+    return TableContext(config, table, sources.log(table.name), zone.open(), _no_spark, zone.local_staging())
 
 
-def history_work(config: Config, table: TableSettings, sources: SourceTables, spark: SparkSessions) -> HistoryWork:
+def history_context(
+    config: Config, table: TableSettings, sources: SourceTables, spark: SparkSessions
+) -> HistoryContext:
     """What keeping the table's history needs, with a session of its own that opens when needed; no landing zone."""
-    return _history_work(config, table, sources, cache(partial(spark.open, f"history of {table.name}")))
+    return _history_context(config, table, sources, cache(partial(spark.open, f"history of {table.name}")))
 
 
-def planning_history(config: Config, table: TableSettings, sources: SourceTables) -> HistoryWork:
+def planning_history(config: Config, table: TableSettings, sources: SourceTables) -> HistoryContext:
     """The same for what only looks at the logs; it never starts Spark."""
-    return _history_work(config, table, sources, _no_spark)
+    return _history_context(config, table, sources, _no_spark)
 
 
-def _history_work(
+def _history_context(
     config: Config, table: TableSettings, sources: SourceTables, spark: Callable[[], SparkSession]
-) -> HistoryWork:
+) -> HistoryContext:
     name = table.name
     folder = config.history.path / "_checkpoints" / name.folder
     checkpoints = Checkpoints(folder) if table.history is History.STREAM else None
     history = HistoryLog(str(name), config.history_folder(name))
-    return HistoryWork(str(name), sources.log(name), history, limits_of(table), spark, checkpoints)
+    return HistoryContext(str(name), sources.log(name), history, limits_of(table), spark, checkpoints)
 
 
 def mirror_of(config: Config, zone: LandingZone) -> Mirror:

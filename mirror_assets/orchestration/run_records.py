@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import dagster as dg
 
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.position import Position
-from mirror_assets.orchestration.asset_names import POSITION_TAG, TABLE_TAG, Kind, asset_key
+from mirror_assets.landing.progress import Progress
+from mirror_assets.orchestration.asset_names import PROGRESS_TAG, TABLE_TAG, Kind, asset_key
 from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP, slices_job_name
 from mirror_assets.pipeline.next_action import NOT_HELD, Crashes
 
@@ -29,8 +29,8 @@ def busy_run(instance: dg.DagsterInstance, table: TableName) -> dg.DagsterRun | 
 
     A run of many tables tells nothing of one of them: that it works on the table is told by the table's lease.
     """
-    asked = instance.get_runs(dg.RunsFilter(tags={TABLE_TAG: str(table)}, statuses=BUSY), limit=1)
-    others = asked or instance.get_runs(dg.RunsFilter(statuses=BUSY), limit=_RUNS_LOOKED_AT)
+    requested = instance.get_runs(dg.RunsFilter(tags={TABLE_TAG: str(table)}, statuses=BUSY), limit=1)
+    others = requested or instance.get_runs(dg.RunsFilter(statuses=BUSY), limit=_RUNS_LOOKED_AT)
     return next((run for run in others if is_of(run, table)), None)
 
 
@@ -44,9 +44,9 @@ def is_of(run: dg.DagsterRun, table: TableName) -> bool:
     return any(asset_key(kind, table) in chosen for kind in (Kind.CHANGE_FEED, Kind.LANDING_ZONE))
 
 
-def crashes(instance: dg.DagsterInstance, table: TableName, position: Position) -> Crashes:
+def crashes(instance: dg.DagsterInstance, table: TableName, progress: Progress) -> Crashes:
     """The newest runs that failed in a row of those that the sensor asked for at this position of the table."""
-    tags = {TABLE_TAG: str(table), POSITION_TAG: str(position)}
+    tags = {TABLE_TAG: str(table), PROGRESS_TAG: str(progress)}
     return _failed_in_a_row(
         instance.get_run_records(dg.RunsFilter(tags=tags, statuses=_ENDED), limit=_FAILURES_COUNTED)
     )

@@ -11,9 +11,9 @@ import dagster as dg
 from mirror_assets.composition import stand_in
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import RetryError, UnknownOutcome
-from mirror_assets.landing.position import Position
+from mirror_assets.landing.progress import Progress
 from mirror_assets.orchestration.asset_names import (
-    POSITION_TAG,
+    PROGRESS_TAG,
     RANGE_END,
     RANGE_START,
     TABLE_TAG,
@@ -23,10 +23,10 @@ from mirror_assets.orchestration.asset_names import (
 from mirror_assets.orchestration.assets import mirror_observation, source_observation
 from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP, REPLICATE, Job, slices_job_name
 from mirror_assets.orchestration.partitions import Registered, Surplus, registered
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, mirror_of, planning_work
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, mirror_of, planning_context
 from mirror_assets.orchestration.run_records import BUSY, busy_run, crashes, show_held
 from mirror_assets.orchestration.schedules import is_on
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableHeld
 from mirror_assets.pipeline.next_action import Land, QuietMark, Rebuild, Rest, Scheduler, is_quiet, next_action
 from mirror_assets.pipeline.stage import slice_key
@@ -42,7 +42,7 @@ class Memory:
 
     def __init__(self, table: TableSettings) -> None:
         """Nothing has been looked at yet."""
-        self.work: TableWork | None = None
+        self.table_context: TableContext | None = None
         self.surplus = Surplus(table.name, table.partitions.keep)
         self._mark: QuietMark | None = None
         self._until = 0.0
@@ -76,8 +76,8 @@ def slices_sensor(settings: Config, table: TableSettings, jobs: dict[str, Job]) 
         context: dg.SensorEvaluationContext, landing_zone: LandingZone, sources: SourceTables
     ) -> dg.SensorResult | dg.SkipReason:
         # Kept, for opening a source's store may cost a token.
-        memory.work = memory.work or planning_work(settings, table, landing_zone, sources)
-        return _tick(context, memory.work, memory)
+        memory.table_context = memory.table_context or planning_context(settings, table, landing_zone, sources)
+        return _tick(context, memory.table_context, memory)
 
     return sensor
 
@@ -127,76 +127,80 @@ def _fabric_sensor(settings: Config) -> dg.SensorDefinition:
     return sensor
 
 
-def _tick(context: dg.SensorEvaluationContext, work: TableWork, memory: Memory) -> dg.SensorResult | dg.SkipReason:
+def _tick(
+    context: dg.SensorEvaluationContext, table_context: TableContext, memory: Memory
+) -> dg.SensorResult | dg.SkipReason:
     """What to ask for now. What a person has to mend fails the tick, so that it is seen; what time mends is a skip."""
     try:
         mark = memory.mark()
-        if mark is not None and is_quiet(mark, work.name, work.store, work.log):
-            return dg.SkipReason(f"{work.name}: version {mark.tip.version} is covered")
+        if mark is not None and is_quiet(mark, table_context.name, table_context.store, table_context.log):
+            return dg.SkipReason(f"{table_context.name}: version {mark.tip.version} is covered")
         memory.remember(None)
-        return _look(context, work, memory)
+        return _look(context, table_context, memory)
     except (RetryError, UnknownOutcome) as error:
         return dg.SkipReason(str(error))
 
 
-def _look(context: dg.SensorEvaluationContext, work: TableWork, memory: Memory) -> dg.SensorResult | dg.SkipReason:
+def _look(
+    context: dg.SensorEvaluationContext, table_context: TableContext, memory: Memory
+) -> dg.SensorResult | dg.SkipReason:
     """A complete look at the table. Raises TableHeld, when its check says so, too, and what `next_action` raises."""
     instance = context.instance
-    busy = busy_run(instance, work.name)
+    busy = busy_run(instance, table_context.name)
     if busy is not None:
-        return dg.SkipReason(f"run {busy.run_id} of {work.name} is under way")
+        return dg.SkipReason(f"run {busy.run_id} of {table_context.name} is under way")
     seen = Registered()
 
-    def boundaries(life: int, covered: int) -> frozenset[int]:
+    def boundaries(epoch: int, covered: int) -> frozenset[int]:
         nonlocal seen
-        seen = registered(instance, work.name, life, covered)
-        return seen.boundaries(life, covered)
+        seen = registered(instance, table_context.name, epoch, covered)
+        return seen.boundaries(epoch, covered)
 
-    scheduler = Scheduler(lambda position: crashes(instance, work.name, position), boundaries)
+    scheduler = Scheduler(lambda progress: crashes(instance, table_context.name, progress), boundaries)
     try:
-        action = next_action(work, scheduler, time.time())
+        action = next_action(table_context, scheduler, time.time())
     except TableHeld as error:
-        show_held(instance, work.name, str(error))
+        show_held(instance, table_context.name, str(error))
         raise
-    show_held(instance, work.name, None)
+    show_held(instance, table_context.name, None)
     if seen.strangers:
-        context.log.warning(f"{work.name}: no slices, and left alone: {', '.join(seen.strangers)}")
+        context.log.warning(f"{table_context.name}: no slices, and left alone: {', '.join(seen.strangers)}")
     if isinstance(action, Rest):
         memory.remember(action.mark)
         return dg.SkipReason(action.why)
     if isinstance(action, Rebuild):
-        return dg.SensorResult(run_requests=[_rebuild_request(work, action)])
-    return _land(instance, work, action, seen, memory.surplus)
+        return dg.SensorResult(run_requests=[_rebuild_request(table_context, action)])
+    return _land(instance, table_context, action, seen, memory.surplus)
 
 
 def _land(
-    instance: dg.DagsterInstance, work: TableWork, action: Land, seen: Registered, surplus: Surplus
+    instance: dg.DagsterInstance, table_context: TableContext, action: Land, seen: Registered, surplus: Surplus
 ) -> dg.SensorResult:
     """New slices registered and observed, one run for all that may be tried now, and the oldest keys deleted."""
-    partitions, plan = slices_of(work.name), action.plan
+    partitions, plan = slices_of(table_context.name), action.plan
     by_key = {str(slice_key(planned)): planned for planned in action.slices}
     keys = seen.range_of(list(by_key))
     new = [key for key in keys if key not in seen.keys]
     covered = plan.manifest.covered if plan.manifest else -1
-    old = surplus.keys(instance, len(new), action.slices[0].life, covered)
-    tags = {RANGE_START: keys[0], RANGE_END: keys[-1], **_tags(work, action.position)}
+    old = surplus.keys(instance, len(new), action.slices[0].epoch, covered)
+    tags = {RANGE_START: keys[0], RANGE_END: keys[-1], **_tags(table_context, action.progress)}
     requests: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []
     if new:
         requests.append(partitions.build_add_request(new))
     if old:
         requests.append(partitions.build_delete_request(old))
     return dg.SensorResult(
-        run_requests=[dg.RunRequest(job_name=slices_job_name(work.name), tags=tags)],
+        run_requests=[dg.RunRequest(job_name=slices_job_name(table_context.name), tags=tags)],
         dynamic_partitions_requests=requests,
-        asset_events=[source_observation(work.name, plan.state, by_key[key]) for key in new],
+        asset_events=[source_observation(table_context.name, plan.state, by_key[key]) for key in new],
     )
 
 
-def _rebuild_request(work: TableWork, action: Rebuild) -> dg.RunRequest:
-    run_config = dg.RunConfig(ops={REBUILD_OP: {"config": {"table": str(work.name)}}})
-    return dg.RunRequest(job_name=REBUILD, run_config=run_config, tags=_tags(work, action.position))
+def _rebuild_request(table_context: TableContext, action: Rebuild) -> dg.RunRequest:
+    run_config = dg.RunConfig(ops={REBUILD_OP: {"config": {"table": str(table_context.name)}}})
+    return dg.RunRequest(job_name=REBUILD, run_config=run_config, tags=_tags(table_context, action.progress))
 
 
-def _tags(work: TableWork, position: Position) -> dict[str, str]:
+def _tags(table_context: TableContext, progress: Progress) -> dict[str, str]:
     """Which table a run is asked for, and where it was then: a run that is killed can tell nobody that it failed."""
-    return {TABLE_TAG: str(work.name), POSITION_TAG: str(position)}
+    return {TABLE_TAG: str(table_context.name), PROGRESS_TAG: str(progress)}

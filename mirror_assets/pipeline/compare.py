@@ -6,7 +6,7 @@ from mirror_assets.config import Problem
 from mirror_assets.landing.format import Manifest, SliceKind, load
 from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import Mirror, TableState
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.replicator.reconcile import reconcile
 from mirror_assets.replicator.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
 from mirror_assets.storage import Store
@@ -18,7 +18,7 @@ _NO_IDENTITY = (
 )
 
 
-def reconcile_table(work: TableWork, mirror: Mirror) -> Reconciliation:
+def reconcile_table(context: TableContext, mirror: Mirror) -> Reconciliation:
     """Whether the mirror is the source at the covered version; pending while files wait, missing before the first.
 
     Stopped while the replicator refuses to go on: then no file is waiting for anything but a person. Loading while a
@@ -28,42 +28,42 @@ def reconcile_table(work: TableWork, mirror: Mirror) -> Reconciliation:
     Raises CoveredVersionGone, SourceUnreadable and MirrorUnreadable, and ConfigInvalid for a mirror that Spark can't
     read.
     """
-    manifest, status = work.manifest(), mirror.table(work.name)
+    manifest, status = context.manifest(), mirror.table(context.name)
     if manifest is None:
-        why = f"nothing of it has landed: run `mirror-assets run --table {work.name}` first"
-        return Reconciliation(str(work.name), ReconcileState.MISSING, version=-1, reason=why)
+        why = f"nothing of it has landed: run `mirror-assets run --table {context.name}` first"
+        return Reconciliation(str(context.name), ReconcileState.MISSING, version=-1, reason=why)
     if status is not None and status.state is TableState.FAILED:
         return Reconciliation(
-            str(work.name), ReconcileState.STOPPED, manifest.covered, reason=status.message or "no reason given"
+            str(context.name), ReconcileState.STOPPED, manifest.covered, reason=status.message or "no reason given"
         )
     if manifest.loading is not None:
-        return Reconciliation(str(work.name), ReconcileState.LOADING, version=-1, reason=str(manifest.loading))
+        return Reconciliation(str(context.name), ReconcileState.LOADING, version=-1, reason=str(manifest.loading))
     if status is None or not status.has_applied(manifest):
-        return Reconciliation(str(work.name), ReconcileState.PENDING, manifest.covered)
-    _require_credential(work)
+        return Reconciliation(str(context.name), ReconcileState.PENDING, manifest.covered)
+    _require_credential(context)
     request = ReconcileRequest(
-        table=str(work.name),
-        source=work.table.source,
+        table=str(context.name),
+        source=context.table.source,
         version=manifest.covered,
         keys=manifest.keys,
         columns=tuple((column.name, column.type) for column in manifest.live_columns),
         mirror=status.location,
         applied_number=manifest.next_number - 1,
         last_landed_number=manifest.next_number - 1,
-        since=first_landed(work.store, work.name, manifest),
+        since=first_landed(context.store, context.name, manifest),
     )
-    return reconcile(work.spark(), request)
+    return reconcile(context.spark(), request)
 
 
 def first_landed(store: Store, table: TableName, manifest: Manifest) -> int | None:
-    """The first version that landed in the manifest's life, where that began without a snapshot; else None."""
-    path = table.history(manifest.life, 1)
+    """The first version that landed in the manifest's epoch, where that began without a snapshot; else None."""
+    path = table.history(manifest.epoch, 1)
     kept = load(store, Manifest, path)
     begun = kept[0] if kept else manifest
     return begun.covered + 1 if begun.generation == 1 and begun.kind is SliceKind.START else None
 
 
-def _require_credential(work: TableWork) -> None:
-    fabric = work.config.mirror.fabric
+def _require_credential(context: TableContext) -> None:
+    fabric = context.config.mirror.fabric
     if fabric is not None and fabric.credential is CredentialKind.DEFAULT:
-        raise work.config.invalid((Problem("mirror.fabric.credential", _NO_IDENTITY),))
+        raise context.config.invalid((Problem("mirror.fabric.credential", _NO_IDENTITY),))

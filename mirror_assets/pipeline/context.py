@@ -20,7 +20,7 @@ from mirror_assets.storage import LocalStore, Store
 
 
 @dataclass(frozen=True)
-class TableWork:
+class TableContext:
     """One table's settings, its source's log, the landing zone's store, and a session that starts when it is needed.
 
     `exchange` is a folder that Spark and this process share, where Spark can't reach the landing zone itself.
@@ -31,7 +31,7 @@ class TableWork:
     log: SourceLog
     store: Store
     spark: Callable[[], SparkSession]
-    exchange: LocalStore | None = None
+    local_staging: LocalStore | None = None
 
     @property
     def name(self) -> TableName:
@@ -41,12 +41,12 @@ class TableWork:
     @property
     def staging(self) -> Store:
         """Where Spark writes and reads parts, under the same paths as in the landing zone."""
-        return self.exchange or self.store
+        return self.local_staging or self.store
 
     def manifest(self) -> Manifest | None:
         """What has landed, or None. Raises ManifestCorrupt."""
-        standing = drive(read_manifest(self.name), self.store)
-        return standing.manifest if standing else None
+        current = drive(read_manifest(self.name), self.store)
+        return current.manifest if current else None
 
 
 def source_read(table: TableSettings, kind: SliceKind, key: SliceKey) -> SourceRead:
@@ -59,12 +59,12 @@ def source_read(table: TableSettings, kind: SliceKind, key: SliceKey) -> SourceR
 
 
 @contextmanager
-def reading(work: TableWork, read: SourceRead) -> Iterator[None]:
+def reading(context: TableContext, read: SourceRead) -> Iterator[None]:
     """Raise what Spark's errors in the block mean once log and store have been asked: see `proved`."""
     try:
         yield
     except MirrorError as error:
-        meant = proved(str(work.name), work.log, read, error)
+        meant = proved(str(context.name), context.log, read, error)
         if meant is error:
             raise
         raise meant from error

@@ -16,7 +16,7 @@ from mirror_assets.landing.lease import Lease, read_lease, take_lease
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.rebuild import RebuildRecord
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableBusy
 from mirror_assets.storage import Store
 
@@ -100,7 +100,7 @@ _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 30, 3600
 
 
 def note_failure(
-    work: TableWork, error: MirrorError, report: Callable[[str], None], key: SliceKey | None = None
+    context: TableContext, error: MirrorError, report: Callable[[str], None], key: SliceKey | None = None
 ) -> None:
     """Count a run that failed with the error, at the slice, if it was at one.
 
@@ -112,14 +112,16 @@ def note_failure(
     rebuild = error.what if isinstance(error, RebuildError) and error.only_reading_tells else None
     failure = Failure(error.code, str(error), str(key) if key else None, rebuild)
     try:
-        drive(record_failure(work.name, failure, time.time_ns() // 1_000_000), work.store)
+        drive(record_failure(context.name, failure, time.time_ns() // 1_000_000), context.store)
     except MirrorError as unable:
-        report(f"{work.name}: the failure can't be recorded: {unable.what}")
+        report(f"{context.name}: the failure can't be recorded: {unable.what}")
 
 
-def standing_failure(work: TableWork, manifest: Manifest | None, rebuild: RebuildRecord | None) -> FailureRecord | None:
+def unresolved_failure(
+    context: TableContext, manifest: Manifest | None, rebuild: RebuildRecord | None
+) -> FailureRecord | None:
     """The failures since the table landed something, whoever landed it; None if there are none."""
-    found = drive(read_failure(work.name), work.store)
+    found = drive(read_failure(context.name), context.store)
     return found if found is not None and found.stands(manifest, rebuild) else None
 
 

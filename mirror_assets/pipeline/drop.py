@@ -95,7 +95,7 @@ def find_orphans(store: Store, known: Collection[TableName]) -> tuple[Orphan, ..
 
 
 def _is_unfinished(store: Store, name: TableName) -> bool:
-    """Whether the record tells of work half done, or can't be read; a finished one only counts the table's lives."""
+    """Whether the record tells of work half done, or can't be read; a finished one only counts the table's epochs."""
     try:
         record = drive(read_rebuild(name), store)
     except ManifestCorrupt:

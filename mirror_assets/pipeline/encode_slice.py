@@ -10,7 +10,7 @@ from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.empty import encode_no_rows
 from mirror_assets.delta.feed import FeedSlice, encode_changes
 from mirror_assets.delta.net import NetSlice, encode_net
-from mirror_assets.delta.pairing import Run
+from mirror_assets.delta.pairing import EncodeGroup
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.delta.reader import read_changes
@@ -19,11 +19,11 @@ from mirror_assets.delta.snapshot import SnapshotSlice, encode_snapshot
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.landing.format import ChangeCounts, Receipt, SliceKind
 from mirror_assets.landing.receipt import receipt_metadata
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 
 
 def slice_kind(table: TableSettings, planned: PlannedSlice, *, is_first: bool) -> SliceKind:
-    """What the slice will carry; `is_first`: nothing has landed in its life, so that it can't be without a file."""
+    """What the slice will carry; `is_first`: nothing has landed in its epoch, so that it can't be without a file."""
     if planned.is_snapshot:
         return SliceKind.SNAPSHOT
     if planned.is_start or (is_first and not planned.parts):
@@ -38,11 +38,11 @@ class Encoded:
     """What was read for a slice, and which commits each of its writes is of, where that is known."""
 
     read: ChangeCounts
-    runs: tuple[Run, ...] = ()
+    groups: tuple[EncodeGroup, ...] = ()
 
 
 def encode_slice(
-    work: TableWork,
+    context: TableContext,
     planned: PlannedSlice,
     kind: SliceKind,
     columns: tuple[LandedColumn, ...],
@@ -50,22 +50,22 @@ def encode_slice(
     receipt: Receipt,
 ) -> Encoded:
     """Write the slice's parts into `folder`. Raises what encoders raise."""
-    compression, footer = work.table.files.compression.value, receipt_metadata(receipt)
+    compression, footer = context.table.files.compression.value, receipt_metadata(receipt)
     if kind is SliceKind.START:
-        encode_no_rows(work.spark(), columns, folder, compression, footer)
+        encode_no_rows(context.spark(), columns, folder, compression, footer)
         return Encoded(ChangeCounts())
     if kind is SliceKind.SNAPSHOT:
-        target_rows = work.table.files.target_rows
-        snapshot = SnapshotSlice(work.table.source, planned.last, columns, planned.parts, target_rows, planned.chunk)
-        return Encoded(ChangeCounts(insert=encode_snapshot(work.spark(), snapshot, folder, compression, footer)))
+        target_rows = context.table.files.target_rows
+        snapshot = SnapshotSlice(context.table.source, planned.last, columns, planned.parts, target_rows, planned.chunk)
+        return Encoded(ChangeCounts(insert=encode_snapshot(context.spark(), snapshot, folder, compression, footer)))
     if kind is SliceKind.APPENDS:
-        added = append_slice(work.table, planned, columns)
-        return Encoded(ChangeCounts(insert=encode_appends(work.spark(), added, folder, compression, footer)))
+        added = append_slice(context.table, planned, columns)
+        return Encoded(ChangeCounts(insert=encode_appends(context.spark(), added, folder, compression, footer)))
     if kind is SliceKind.NET:
-        return Encoded(_counts(_encode_net(work, planned, columns, folder, compression, footer)))
-    feed = feed_slice(work.table, planned, columns)
-    encoded = encode_changes(work.spark(), feed, folder, compression, footer)
-    return Encoded(_counts(encoded.read), encoded.runs)
+        return Encoded(_counts(_encode_net(context, planned, columns, folder, compression, footer)))
+    feed = feed_slice(context.table, planned, columns)
+    encoded = encode_changes(context.spark(), feed, folder, compression, footer)
+    return Encoded(_counts(encoded.read), encoded.groups)
 
 
 def _counts(read: ReadRows) -> ChangeCounts:
@@ -101,22 +101,22 @@ def append_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[Lan
 
 
 def _encode_net(
-    work: TableWork,
+    context: TableContext,
     planned: PlannedSlice,
     columns: tuple[LandedColumn, ...],
     folder: str,
     compression: str,
     footer: dict[str, str],
 ) -> ReadRows:
-    table, keys, spark = str(work.table.name), work.table.mirror_keys, work.spark()
-    with spark_errors(f"{work.name}, reading versions {planned.first} to {planned.last} of {work.table.source}"):
-        if work.table.changes is Changes.ROW_TRACKING:
-            range_ = TrackedRange(work.table.source, planned.first - 1, planned.last, planned.restores)
+    table, keys, spark = str(context.table.name), context.table.mirror_keys, context.spark()
+    with spark_errors(f"{context.name}, reading versions {planned.first} to {planned.last} of {context.table.source}"):
+        if context.table.changes is Changes.ROW_TRACKING:
+            range_ = TrackedRange(context.table.source, planned.first - 1, planned.last, planned.restores)
             names = TrackedNames.beside(columns)
             tracked = read_tracked(spark, range_, columns, keys, names)
             changes, stamp = tracked.frame, (names.row_id, names.commit)
             net = NetSlice(table, keys, columns, planned.parts, stamp, names.bare, tracked.bytes)
         else:
-            changes = read_changes(spark, work.table.source, planned.first, planned.last, planned.vector_versions)
+            changes = read_changes(spark, context.table.source, planned.first, planned.last, planned.vector_versions)
             net = NetSlice(table, keys, columns, planned.parts)
     return encode_net(changes, net, folder, compression, footer)

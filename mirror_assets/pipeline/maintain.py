@@ -31,7 +31,7 @@ from mirror_assets.direct_lake.maintenance.values import (
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.losses import SourceRead, proved
 from mirror_assets.direct_lake.table.values import Snapshot
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import VacuumRefused
 from mirror_assets.pipeline.retention_consumers import source_guard
 
@@ -61,7 +61,9 @@ class StepDone:
     seconds: float
 
 
-def maintain(work: TableWork, open_log: Callable[[], TableLog], report: Callable[[str], None]) -> Iterator[StepDone]:
+def maintain(
+    context: TableContext, open_log: Callable[[], TableLog], report: Callable[[str], None]
+) -> Iterator[StepDone]:
     """The steps, each as it has run; what is left out is reported with its reason.
 
     VACUUM is planned on the table as rewriting has left it. Raises VacuumRefused before a file is deleted that a frame,
@@ -70,22 +72,22 @@ def maintain(work: TableWork, open_log: Callable[[], TableLog], report: Callable
     rewritten = False
     for rewriting in (True, False):
         log = open_log()
-        plan = _plan(work, log, rewriting=rewriting, rewritten=rewritten)
+        plan = _plan(context, log, rewriting=rewriting, rewritten=rewritten)
         for left_out in plan.left_out:
-            if _is_asked(work, left_out) and _is_rewriting(left_out) is rewriting:
-                report(f"{work.name}: no {left_out.kind.value}: {left_out.why}")
-        steps = [step for step in plan.steps if _is_asked(work, step) and _is_rewriting(step) is rewriting]
-        yield from _run(work, plan, steps, open_log)
+            if _is_asked(context, left_out) and _is_rewriting(left_out) is rewriting:
+                report(f"{context.name}: no {left_out.kind.value}: {left_out.why}")
+        steps = [step for step in plan.steps if _is_asked(context, step) and _is_rewriting(step) is rewriting]
+        yield from _run(context, plan, steps, open_log)
         rewritten = bool(steps)
 
 
-def _plan(work: TableWork, log: TableLog, *, rewriting: bool, rewritten: bool) -> MaintenancePlan:
+def _plan(context: TableContext, log: TableLog, *, rewriting: bool, rewritten: bool) -> MaintenancePlan:
     """What rewrites files; or, from the table as that has left it, VACUUM."""
-    settings, snapshot, guard = work.table.maintenance, log.snapshot(), None
+    settings, snapshot, guard = context.table.maintenance, log.snapshot(), None
     if settings.vacuum and not rewriting:
-        guard = source_guard(work.config, work.table, log, work.manifest(), time.time() + _MARGIN_SECONDS)
-        _refuse_unsafe(work, guard, snapshot)
-    sku = work.table.direct_lake.sku
+        guard = source_guard(context.config, context.table, log, context.manifest(), time.time() + _MARGIN_SECONDS)
+        _refuse_unsafe(context, guard, snapshot)
+    sku = context.table.direct_lake.sku
     worth = Worth(
         min_files=Worth.min_files if settings.optimize else _NEVER,
         max_files=sku_of(sku).files if sku is not None and settings.optimize else None,
@@ -101,12 +103,12 @@ def _plan(work: TableWork, log: TableLog, *, rewriting: bool, rewritten: bool) -
     return maintenance_plan(snapshot, wanted)
 
 
-def _refuse_unsafe(work: TableWork, guard: VacuumPlan, snapshot: Snapshot) -> None:
+def _refuse_unsafe(context: TableContext, guard: VacuumPlan, snapshot: Snapshot) -> None:
     if guard.is_safe:
         return
     needs = {*guard.untold, *(need for file in guard.threatened for need in file.needed_by)}
     named = tuple(str(need) for need in sorted(needs))
-    raise VacuumRefused(str(work.name), len(guard.threatened), named, guard.keeping(snapshot.metadata))
+    raise VacuumRefused(str(context.name), len(guard.threatened), named, guard.keeping(snapshot.metadata))
 
 
 def _dropped_bytes(snapshot: Snapshot, log: TableLog) -> dict[str, int]:
@@ -115,25 +117,25 @@ def _dropped_bytes(snapshot: Snapshot, log: TableLog) -> dict[str, int]:
 
 
 def _run(
-    work: TableWork, plan: MaintenancePlan, steps: list[Step], open_log: Callable[[], TableLog]
+    context: TableContext, plan: MaintenancePlan, steps: list[Step], open_log: Callable[[], TableLog]
 ) -> Iterator[StepDone]:
     before = state_of(open_log()) if steps else None
     for step in steps:
         began = time.monotonic()
-        with _settings(work.spark(), plan.settings):
-            _execute(work, step.statement, plan.table)
+        with _settings(context.spark(), plan.settings):
+            _execute(context, step.statement, plan.table)
         after = state_of(open_log())
         yield StepDone(step, before or after, after, time.monotonic() - began)
         before = after
 
 
-def _execute(work: TableWork, statement: str, table: str) -> None:
+def _execute(context: TableContext, statement: str, table: str) -> None:
     try:
-        with spark_errors(f"{work.name}, {statement}"):
-            work.spark().sql(statement).collect()
+        with spark_errors(f"{context.name}, {statement}"):
+            context.spark().sql(statement).collect()
     except FileUnfound as error:
-        newest = work.log.state().version
-        meant = proved(str(work.name), work.log, SourceRead(newest, newest, versions=(newest,)), error)
+        newest = context.log.state().version
+        meant = proved(str(context.name), context.log, SourceRead(newest, newest, versions=(newest,)), error)
         if isinstance(meant, DataFileMissing):  # of the newest version: a rebuild would miss it, too
             raise LiveFileMissing(table, meant.file) from error
         raise meant from error
@@ -172,10 +174,10 @@ def _is_rewriting(step: Step | LeftOut) -> bool:
     return step.kind in (StepKind.OPTIMIZE, StepKind.REORG)
 
 
-def _is_asked(work: TableWork, step: Step | LeftOut) -> bool:
-    asked = work.table.maintenance
+def _is_asked(context: TableContext, step: Step | LeftOut) -> bool:
+    requested = context.table.maintenance
     return {
-        StepKind.OPTIMIZE: asked.optimize,
-        StepKind.REORG: asked.purge,
-        StepKind.VACUUM: asked.vacuum,
+        StepKind.OPTIMIZE: requested.optimize,
+        StepKind.REORG: requested.purge,
+        StepKind.VACUUM: requested.vacuum,
     }.get(step.kind, False)

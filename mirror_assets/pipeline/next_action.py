@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.finding import CheckResult
 from mirror_assets.delta.files import TipMark
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.plan import PlannedSlice
@@ -13,13 +13,13 @@ from mirror_assets.errors import RebuildError
 from mirror_assets.landing.failures import FailureRecord
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.position import Position, position_of
-from mirror_assets.landing.rebuild import RebuildRecord, first_life, read_record
+from mirror_assets.landing.progress import Progress, progress_of
+from mirror_assets.landing.rebuild import RebuildRecord, first_epoch, read_record
 from mirror_assets.landing.recover import recover
-from mirror_assets.landing.state import Standing, read_manifest
+from mirror_assets.landing.state import VersionedManifest, read_manifest
 from mirror_assets.landing.steps import CONTROL_FILE_LIMIT, drive
-from mirror_assets.pipeline.context import TableWork
-from mirror_assets.pipeline.coordination import holder, pause_left, standing_failure
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.coordination import holder, pause_left, unresolved_failure
 from mirror_assets.pipeline.errors import TableHeld, stop_error
 from mirror_assets.pipeline.plan import TablePlan, plan_table
 from mirror_assets.pipeline.rebuild import may_rebuild
@@ -41,14 +41,14 @@ class Rest:
 class Rebuild:
     """A rebuild, begun or gone on with."""
 
-    position: Position
+    progress: Progress
 
 
 @dataclass(frozen=True)
 class Land:
     """The slices of the plan that may be tried in one run."""
 
-    position: Position
+    progress: Progress
     plan: TablePlan
     slices: tuple[PlannedSlice, ...]
 
@@ -71,10 +71,10 @@ class Crashes:
 class Scheduler:
     """What only whoever starts runs knows: runs that failed at a position, and last versions of slices that were named.
 
-    Of the latter, those of a life, behind a covered version: their keys stay as they are.
+    Of the latter, those of an epoch, behind a covered version: their keys stay as they are.
     """
 
-    crashes: Callable[[Position], Crashes]
+    crashes: Callable[[Progress], Crashes]
     boundaries: Callable[[int, int], frozenset[int]]
 
 
@@ -88,103 +88,103 @@ class _Known:
     failure: FailureRecord | None
 
     @property
-    def position(self) -> Position:
-        return position_of(self.manifest, self.rebuild)
+    def progress(self) -> Progress:
+        return progress_of(self.manifest, self.rebuild)
 
 
-def next_action(work: TableWork, scheduler: Scheduler, now: float) -> Action:
+def next_action(context: TableContext, scheduler: Scheduler, now: float) -> Action:
     """What is to do at `now` (seconds since 1970). An interrupted rebuild comes first, then what a run has told.
 
     Raises TableHeld for a table that only a person may have rebuilt, and what the log, the manifest, recovery and the
     check of settings against the source raise.
     """
-    busy = holder(work.store, work.name)
+    busy = holder(context.store, context.name)
     if busy is not None:
         return Rest(str(busy))
-    known = _look(work)
+    known = _look(context)
     failures, pause = _pause(known, scheduler, now)
     if pause > 0:
-        return Rest(f"{failures} runs of {work.name} failed; next one in {pause:.0f} s")
+        return Rest(f"{failures} runs of {context.name} failed; next one in {pause:.0f} s")
     if known.rebuild is not None and known.rebuild.is_running and not known.rebuild.is_drop:
-        return Rebuild(known.position)
+        return Rebuild(known.progress)
     try:
         if known.failure is not None and known.failure.rebuild is not None:
-            return _rebuild(work, known, known.failure.rebuild)
-        return _pending(work, known, scheduler)
+            return _rebuild(context, known, known.failure.rebuild)
+        return _pending(context, known, scheduler)
     except RebuildError as error:
-        return _rebuild(work, known, error.what)
+        return _rebuild(context, known, error.what)
 
 
-def held_finding(work: TableWork) -> Finding:
+def check_not_held(context: TableContext) -> CheckResult:
     """The check not_held: whether the table waits for a person who has it rebuilt. Raises as `next_action` does."""
-    why = _held(work)
-    return Finding(NOT_HELD, (why,) if why else ())
+    why = _held(context)
+    return CheckResult(NOT_HELD, (why,) if why else ())
 
 
-def _held(work: TableWork) -> str | None:
-    known = _look(work)
+def _held(context: TableContext) -> str | None:
+    known = _look(context)
     if known.rebuild is not None and known.rebuild.is_running:
         return None
     try:
         if known.failure is not None and known.failure.rebuild is not None:
-            _rebuild(work, known, known.failure.rebuild)
+            _rebuild(context, known, known.failure.rebuild)
         else:
-            _require_unbroken(work, plan_table(work))
+            _require_unbroken(context, plan_table(context))
     except TableHeld as error:
         return str(error)
     except RebuildError as error:
-        return None if may_rebuild(work) else str(TableHeld(str(work.name), error.what))
+        return None if may_rebuild(context) else str(TableHeld(str(context.name), error.what))
     return None
 
 
-def _look(work: TableWork) -> _Known:
-    record = drive(read_record(work.name), work.store)
+def _look(context: TableContext) -> _Known:
+    record = drive(read_record(context.name), context.store)
     rebuild, etag = (record[0], record[1].etag) if record else (None, None)
-    standing = drive(read_manifest(work.name), work.store)
-    manifest = standing.manifest if standing else None
-    return _Known(rebuild, etag, manifest, standing_failure(work, manifest, rebuild))
+    current = drive(read_manifest(context.name), context.store)
+    manifest = current.manifest if current else None
+    return _Known(rebuild, etag, manifest, unresolved_failure(context, manifest, rebuild))
 
 
 def _pause(known: _Known, scheduler: Scheduler, now: float) -> tuple[int, float]:
     """How many runs failed since the table moved, and the seconds to wait for it still."""
-    crashes = scheduler.crashes(known.position)
+    crashes = scheduler.crashes(known.progress)
     noted, ended = (known.failure.count, known.failure.failed_ms / 1000) if known.failure else (0, 0.0)
     count = max(noted, crashes.count)
     return count, pause_left(count, max(ended, crashes.ended), now)
 
 
-def _rebuild(work: TableWork, known: _Known, why: str) -> Rebuild:
-    if not may_rebuild(work):
-        raise TableHeld(str(work.name), why)
-    return Rebuild(known.position)
+def _rebuild(context: TableContext, known: _Known, why: str) -> Rebuild:
+    if not may_rebuild(context):
+        raise TableHeld(str(context.name), why)
+    return Rebuild(known.progress)
 
 
-def _pending(work: TableWork, known: _Known, scheduler: Scheduler) -> Action:
+def _pending(context: TableContext, known: _Known, scheduler: Scheduler) -> Action:
     # What was committed before a publisher died gets its numbers now: nothing else may be pending to bring it along.
-    standing = drive(recover(work.name), work.store)
+    current = drive(recover(context.name), context.store)
     # Before the log is planned: what is committed or replaced from here on is seen by the next look.
-    tip = work.log.tip_mark(standing.manifest.covered) if standing else None
-    life = standing.manifest.life if standing else drive(first_life(work.name), work.store)
-    plan = plan_table(work, scheduler.boundaries(life, standing.manifest.covered if standing else -1))
+    tip = context.log.tip_mark(current.manifest.covered) if current else None
+    epoch = current.manifest.epoch if current else drive(first_epoch(context.name), context.store)
+    plan = plan_table(context, scheduler.boundaries(epoch, current.manifest.covered if current else -1))
     if plan.slices:
         failed = known.failure.slice if known.failure else None
-        pending = to_try(plan.partitions[: work.table.slices.max_per_run], failed)
-        return Land(position_of(plan.manifest, known.rebuild), plan, tuple(pending))
-    _require_unbroken(work, plan)
-    why = f"{work.name}: version {plan.state.version} is covered"
-    if standing is None or tip is None or not _agree(standing, plan):
+        pending = to_try(plan.partitions[: context.table.slices.max_per_run], failed)
+        return Land(progress_of(plan.manifest, known.rebuild), plan, tuple(pending))
+    _require_unbroken(context, plan)
+    why = f"{context.name}: version {plan.state.version} is covered"
+    if current is None or tip is None or not _agree(current, plan):
         return Rest(why)
-    return Rest(why, QuietMark(standing.etag, known.rebuild_etag, tip))
+    return Rest(why, QuietMark(current.etag, known.rebuild_etag, tip))
 
 
-def _agree(standing: Standing, plan: TablePlan) -> bool:
+def _agree(current: VersionedManifest, plan: TablePlan) -> bool:
     """Whether the plan was made on the manifest that was recovered, up to the version that it covers."""
-    return plan.manifest == standing.manifest and plan.state.version == standing.manifest.covered
+    return plan.manifest == current.manifest and plan.state.version == current.manifest.covered
 
 
-def _require_unbroken(work: TableWork, plan: TablePlan) -> None:
+def _require_unbroken(context: TableContext, plan: TablePlan) -> None:
     if plan.stop is not None and not plan.slices:
-        raise stop_error(work.name, plan.stop)
+        raise stop_error(context.name, plan.stop)
 
 
 def to_try(pending: Sequence[PlannedSlice], failed: str | None) -> Sequence[PlannedSlice]:

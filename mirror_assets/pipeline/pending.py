@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mirror_assets.audit.lag import Lag
-from mirror_assets.audit.retention import Horizon, Then
+from mirror_assets.audit.retention import ReadDeadline, Then
 from mirror_assets.config import Changes, OnBreak, Start
 from mirror_assets.delta.actions import CommitFile, FileAction
 from mirror_assets.delta.log import SourceLog
@@ -16,14 +16,14 @@ from mirror_assets.delta.rows import feed_files
 from mirror_assets.delta.state import SourceState
 from mirror_assets.delta.times import CommitTimes
 from mirror_assets.landing.format import Manifest
-from mirror_assets.landing.rebuild import first_life
+from mirror_assets.landing.rebuild import first_epoch
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.start import begins_with_snapshot
 
 
 @dataclass(frozen=True)
-class Uncovered:
+class PendingCommits:
     """The source's tip and the times of its commits, and what has landed, or None.
 
     `start` is the first version that will land of a mirror that has not begun, and will without a snapshot; else None.
@@ -58,17 +58,17 @@ class Uncovered:
         return self.next <= self.tip.version
 
 
-def look(work: TableWork) -> Uncovered:
+def look(context: TableContext) -> PendingCommits:
     """The table's source and manifest as they are now. Raises what the log and the manifest raise."""
-    tip, manifest = work.log.state(), work.manifest()
-    times = work.log.times(tip)
-    return Uncovered(tip, times, manifest, _start(work, times) if manifest is None else None)
+    tip, manifest = context.log.state(), context.manifest()
+    times = context.log.times(tip)
+    return PendingCommits(tip, times, manifest, _start(context, times) if manifest is None else None)
 
 
-def _start(work: TableWork, times: CommitTimes) -> int | None:
+def _start(context: TableContext, times: CommitTimes) -> int | None:
     """The version that the table's `start` names now, the next one at most; None where a snapshot comes first."""
-    start, following = work.table.start, times.last + 1
-    if begins_with_snapshot(work, drive(first_life(work.name), work.store)):
+    start, following = context.table.start, times.last + 1
+    if begins_with_snapshot(context, drive(first_epoch(context.name), context.store)):
         return None
     if isinstance(start, Start):
         return following
@@ -76,15 +76,15 @@ def _start(work: TableWork, times: CommitTimes) -> int | None:
     return following if version is None else min(version, following)
 
 
-def table_lag(uncovered: Uncovered, now: float) -> Lag:
+def table_lag(pending: PendingCommits, now: float) -> Lag:
     """The lag at `now` (seconds since 1970): the age of the first uncovered commit, by the clock that Delta goes by.
 
     One commit is read at most. A mirror that begins without a snapshot is as far as the version before its start.
     """
-    tip, covered, times = uncovered.tip.version, uncovered.next - 1, uncovered.times
-    if not uncovered.waits:
+    tip, covered, times = pending.tip.version, pending.next - 1, pending.times
+    if not pending.waits:
         return Lag(tip, covered, 0.0)
-    oldest = max(uncovered.next, times.first)
+    oldest = max(pending.next, times.first)
     return Lag(tip, covered, max(0.0, now - times.at(oldest) / 1000))
 
 
@@ -95,24 +95,22 @@ Needed = Callable[[CommitFile], Sequence[FileAction]]
 """The files that a commit's changes are read from, whatever later commits do."""
 
 
-def feed_horizon(work: TableWork, uncovered: Uncovered, now: float) -> Horizon:
+def feed_deadline(context: TableContext, pending: PendingCommits, now: float) -> ReadDeadline:
     """The horizon at `now` (seconds since 1970), from the log and the presence of files. Raises PropertyUnreadable.
 
     A table that begins with a snapshot waits for no commit in particular before that.
     """
-    needed = _NEEDED[work.table.changes]
-    return horizon_at(
-        work.log, uncovered.tip, uncovered.times, uncovered.next_read, needed, _then(work, uncovered), now
-    )
+    needed = _NEEDED[context.table.changes]
+    return deadline_at(context.log, pending.tip, pending.times, pending.next_read, needed, _then(context, pending), now)
 
 
-def _then(work: TableWork, uncovered: Uncovered) -> Then:
-    if uncovered.start is not None:
+def _then(context: TableContext, pending: PendingCommits) -> Then:
+    if pending.start is not None:
         return Then.REFUSED
-    return Then.REBUILT if work.table.on_break is OnBreak.REBUILD else Then.HELD
+    return Then.REBUILT if context.table.on_break is OnBreak.REBUILD else Then.HELD
 
 
-def horizon_at(
+def deadline_at(
     log: SourceLog,
     tip: SourceState,
     times: CommitTimes,
@@ -120,12 +118,12 @@ def horizon_at(
     needed: Needed,
     then: Then,
     now: float,
-) -> Horizon:
+) -> ReadDeadline:
     """The horizon at `now` of whoever reads that version next; None: it has not begun, and no commit waits."""
     waits = next_read is not None and next_read <= tip.version
     version = next_read if next_read is not None and waits else tip.version + 1
     is_there = waits and version >= times.first
-    return Horizon(
+    return ReadDeadline(
         version=version,
         waits=waits,
         committed=times.at(version) / 1000 if is_there else None,

@@ -13,15 +13,15 @@ from mirror_assets.delta.plan import Break, BreakKind, Limits, Plan, PlanRequest
 from mirror_assets.delta.schema import parse_schema
 from mirror_assets.delta.state import SourceState
 from mirror_assets.landing.format import Manifest, SliceKind, SliceRecord
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import table_columns
 
 
 @dataclass(frozen=True)
-class Before:
+class BaseState:
     """The version covered, and the source's schema and id there.
 
-    `columns` are those that land by then; `dropped`, those that the mirror has from earlier slices of its life.
+    `columns` are those that land by then; `dropped`, those that the mirror has from earlier slices of its epoch.
     `is_start`: no row has landed by then, because the mirror began without a snapshot; then schema and id are those of
     the next version, the first to land.
     `is_planned`: a slice of changes up to that version was planned just now, so what a plan looks for is known of it.
@@ -41,7 +41,7 @@ class Before:
         return self.covered + 1 if self.is_start else self.covered
 
     @classmethod
-    def landed(cls, manifest: Manifest) -> Before:
+    def landed(cls, manifest: Manifest) -> BaseState:
         """What has landed."""
         return cls(
             covered=manifest.covered,
@@ -53,10 +53,10 @@ class Before:
         )
 
     @classmethod
-    def staged(cls, record: SliceRecord, before: Before | None) -> Before:
+    def staged(cls, record: SliceRecord, base: BaseState | None) -> BaseState:
         """What will have landed when the staged slice has, behind `before`."""
         columns = frozenset(column.name for column in record.columns)
-        known = before.columns | before.dropped if before else frozenset()
+        known = base.columns | base.dropped if base else frozenset()
         return cls(
             covered=record.key.last,
             schema_string=record.source_schema,
@@ -80,23 +80,23 @@ class Chosen:
     stop: Break | None = None
 
 
-def chosen_columns(table: TableSettings, before: Before) -> Chosen:
+def chosen_columns(table: TableSettings, base: BaseState) -> Chosen:
     """What becomes of a choice that is not the one with which the slice before landed.
 
     A column that is taken out is like one that the source drops. One that is put in has values in the source that no
     commit to come will show: only a rebuild brings them.
     """
-    wanted = {column.name for column in table_columns(table, parse_schema(before.schema_string))}
-    put_in, taken_out = wanted - before.columns, before.columns - wanted
+    wanted = {column.name for column in table_columns(table, parse_schema(base.schema_string))}
+    put_in, taken_out = wanted - base.columns, base.columns - wanted
     if put_in:
-        return _break(before, f"`columns` now has {_listed(put_in)}, whose values have not landed")
+        return _break(base, f"`columns` now has {_listed(put_in)}, whose values have not landed")
     if taken_out and table.on_drop_column is OnDropColumn.REBUILD:
-        return _break(before, f"`columns` no longer has {_listed(taken_out)}, and on_drop_column is rebuild")
-    return Chosen(before.dropped | taken_out)
+        return _break(base, f"`columns` no longer has {_listed(taken_out)}, and on_drop_column is rebuild")
+    return Chosen(base.dropped | taken_out)
 
 
-def _break(before: Before, message: str) -> Chosen:
-    return Chosen(before.dropped, Break(before.covered + 1, BreakKind.COLUMNS_CHANGED, message))
+def _break(base: BaseState, message: str) -> Chosen:
+    return Chosen(base.dropped, Break(base.covered + 1, BreakKind.COLUMNS_CHANGED, message))
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -114,9 +114,9 @@ def limits_of(table: TableSettings) -> Limits:
 
 
 def plan_changes(
-    work: TableWork,
-    before: Before,
-    life: int,
+    context: TableContext,
+    base: BaseState,
+    epoch: int,
     tip: SourceState,
     limits: Limits,
     boundaries: frozenset[int],
@@ -127,47 +127,47 @@ def plan_changes(
     Raises what the log raises, LogGap when row tracking needs a version that can't be read any more, and
     SourceUnavailable where the log lists less than it holds.
     """
-    chosen = chosen_columns(work.table, before)
+    chosen = chosen_columns(context.table, base)
     if chosen.stop is not None:
         return Plan((), chosen.stop)
-    if tip.version < before.covered and tip.table_id == before.table_id and work.log.has_commit(before.covered):
-        why = f"it says that version {tip.version} is the newest, and commit {before.covered} is in the log"
-        raise SourceUnavailable(work.table.source, why)
+    if tip.version < base.covered and tip.table_id == base.table_id and context.log.has_commit(base.covered):
+        why = f"it says that version {tip.version} is the newest, and commit {base.covered} is in the log"
+        raise SourceUnavailable(context.table.source, why)
     end = tip.version if last is None else min(last, tip.version)
-    tracked = work.table.changes is Changes.ROW_TRACKING
-    if tracked and (stop := _untracked(work.log, before)):
+    tracked = context.table.changes is Changes.ROW_TRACKING
+    if tracked and (stop := _untracked(context.log, base)):
         return Plan((), stop)
     return plan_slices(
         PlanRequest(
-            covered=before.covered,
-            life=life,
+            covered=base.covered,
+            epoch=epoch,
             tip=end,
             tip_table_id=tip.table_id,
-            commits=_commits(work, before.covered + 1, end),
-            schema_string=before.schema_string,
-            table_id=before.table_id,
-            keys=work.table.mirror_keys,
-            columns=work.table.columns,
+            commits=_commits(context, base.covered + 1, end),
+            schema_string=base.schema_string,
+            table_id=base.table_id,
+            keys=context.table.mirror_keys,
+            columns=context.table.columns,
             dropped=chosen.dropped,
-            keep_dropped=work.table.on_drop_column is OnDropColumn.KEEP,
-            feed=work.table.changes is Changes.FEED,
+            keep_dropped=context.table.on_drop_column is OnDropColumn.KEEP,
+            feed=context.table.changes is Changes.FEED,
             row_tracking=tracked,
-            append_only=work.table.changes is Changes.APPEND_ONLY,
-            net=work.table.is_net,
+            append_only=context.table.changes is Changes.APPEND_ONLY,
+            net=context.table.is_net,
             limits=limits,
-            target_rows=work.table.files.target_rows,
+            target_rows=context.table.files.target_rows,
             boundaries=boundaries,
-            covered_table_id=_id_at(work.log, before) if tip.table_id != before.table_id else before.table_id,
+            covered_table_id=_id_at(context.log, base) if tip.table_id != base.table_id else base.table_id,
         )
     )
 
 
-def _commits(work: TableWork, first: int, last: int) -> tuple[Commit, ...]:
+def _commits(context: TableContext, first: int, last: int) -> tuple[Commit, ...]:
     """The commits; by row tracking, rows that were only rewritten don't land, but where their key is a new id."""
-    commits = work.log.commits(first, last)
-    if work.table.changes is not Changes.ROW_TRACKING:
+    commits = context.log.commits(first, last)
+    if context.table.changes is not Changes.ROW_TRACKING:
         return commits
-    return tuple(_tracked(commit, keyless=work.table.is_keyless) for commit in commits)
+    return tuple(_tracked(commit, keyless=context.table.is_keyless) for commit in commits)
 
 
 def _tracked(commit: Commit, *, keyless: bool) -> Commit:
@@ -176,17 +176,17 @@ def _tracked(commit: Commit, *, keyless: bool) -> Commit:
     return replace(commit, rows=commit.changed_rows)
 
 
-def _untracked(log: SourceLog, before: Before) -> Break | None:
+def _untracked(log: SourceLog, base: BaseState) -> Break | None:
     """The break where rows had no ids yet at the covered version. Raises LogGap when that can't be read any more."""
-    if before.is_planned or log.state(before.covered).metadata.row_tracking:
+    if base.is_planned or log.state(base.covered).metadata.row_tracking:
         return None
-    message = f"row tracking was off at version {before.covered}, which has landed"
-    return Break(before.covered, BreakKind.ROW_TRACKING_DISABLED, message)
+    message = f"row tracking was off at version {base.covered}, which has landed"
+    return Break(base.covered, BreakKind.ROW_TRACKING_DISABLED, message)
 
 
-def _id_at(log: SourceLog, before: Before) -> str | None:
+def _id_at(log: SourceLog, base: BaseState) -> str | None:
     """The table id that the log has for what landed, or None when it can't say any more."""
     try:
-        return log.state(before.witness).table_id
+        return log.state(base.witness).table_id
     except LogGap:
         return None

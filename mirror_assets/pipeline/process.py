@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.finding import CheckResult
 from mirror_assets.delta.losses import DataFileMissing, SparkInterrupted
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.ranges import EVERYTHING, Range
@@ -18,13 +18,13 @@ from mirror_assets.landing.format import SliceRecord, is_next
 from mirror_assets.landing.publish import Published
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.recover import recover
-from mirror_assets.landing.state import Footing, next_footing
+from mirror_assets.landing.state import CommitPosition, next_position
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.check import judge_slice, require_passed
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.check import require_passed, run_checks
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SnapshotLost, stop_error
 from mirror_assets.pipeline.plan import plan_table
-from mirror_assets.pipeline.publish import land_next
+from mirror_assets.pipeline.publish import publish_next
 from mirror_assets.pipeline.rebuild import MirrorWait, may_rebuild, rebuild_table
 from mirror_assets.pipeline.stage import chunk_of, resume_or_stage, slice_key
 
@@ -42,16 +42,16 @@ class MirroredSlice:
     source: SourceState
     planned: PlannedSlice
     record: SliceRecord
-    findings: tuple[Finding, ...]
+    results: tuple[CheckResult, ...]
     published: Published
     seconds: float
 
 
 def mirror_table(
-    work: TableWork,
+    context: TableContext,
     wait: MirrorWait,
     report: Callable[[str], None],
-    asked: Range = EVERYTHING,
+    requested: Range = EVERYTHING,
     rebuilt: Callable[[Published], None] | None = None,
 ) -> Iterator[MirroredSlice]:
     """Each slice, or chunk of one, as it has landed, up to the source's tip or the range's end.
@@ -63,16 +63,16 @@ def mirror_table(
     """
 
     def rebuild() -> None:
-        published = rebuild_table(work, wait, report)
+        published = rebuild_table(context, wait, report)
         if rebuilt is not None:
             rebuilt(published)
 
-    if _is_rebuilding(work):
+    if _is_rebuilding(context):
         rebuild()
     left = _TIMES_AGAIN
     while True:
         try:
-            if not (yield from _land_pending(work, report, asked)):
+            if not (yield from _land_pending(context, report, requested)):
                 return
         except (LostRace, SparkInterrupted) as error:
             left -= isinstance(error, SparkInterrupted)
@@ -80,36 +80,38 @@ def mirror_table(
                 raise
             report(f"again, because {error.what}")
         except RebuildError as error:
-            if not may_rebuild(work, asked):
+            if not may_rebuild(context, requested):
                 raise
             report(f"rebuild, because {error.what}")
             rebuild()
 
 
-def _is_rebuilding(work: TableWork) -> bool:
+def _is_rebuilding(context: TableContext) -> bool:
     """Whether a rebuild, or a drop, was begun and has not ended."""
-    running = drive(read_rebuild(work.name), work.store)
+    running = drive(read_rebuild(context.name), context.store)
     return running is not None and running.is_running
 
 
-def _land_pending(work: TableWork, report: Callable[[str], None], asked: Range) -> Generator[MirroredSlice, None, bool]:
+def _land_pending(
+    context: TableContext, report: Callable[[str], None], requested: Range
+) -> Generator[MirroredSlice, None, bool]:
     """Whether there was anything to land by the log of this moment."""
-    drive(recover(work.name), work.store)
-    plan = plan_table(work, asked=asked)
+    drive(recover(context.name), context.store)
+    plan = plan_table(context, requested=requested)
     for planned in plan.slices:
-        report(f"{work.name}: {_named(planned)}")
-        yield mirror_slice(work, plan.state, planned)
+        report(f"{context.name}: {_named(planned)}")
+        yield mirror_slice(context, plan.state, planned)
     if plan.stop is not None:
-        raise stop_error(work.name, plan.stop)
+        raise stop_error(context.name, plan.stop)
     return bool(plan.slices)
 
 
-def mirror_slice(work: TableWork, source: SourceState, planned: PlannedSlice) -> MirroredSlice:
+def mirror_slice(context: TableContext, source: SourceState, planned: PlannedSlice) -> MirroredSlice:
     """One slice of the source, or one chunk of it, staged, checked and landed. Raises what carrying it raises."""
     began = time.monotonic()
-    carried = carry_slice(work, planned)
+    carried = process_slice(context, planned)
     seconds = time.monotonic() - began
-    return MirroredSlice(source, planned, carried.record, carried.findings, carried.published, seconds)
+    return MirroredSlice(source, planned, carried.record, carried.results, carried.published, seconds)
 
 
 def _named(planned: PlannedSlice) -> str:
@@ -122,45 +124,47 @@ class Carried:
     """How it was staged, what its checks found, what landed."""
 
     record: SliceRecord
-    findings: tuple[Finding, ...]
+    results: tuple[CheckResult, ...]
     published: Published
 
 
-def carry_slice(work: TableWork, planned: PlannedSlice, rebuild_life: int | None = None) -> Carried:
+def process_slice(context: TableContext, planned: PlannedSlice, rebuild_epoch: int | None = None) -> Carried:
     """The slice staged on what has landed, checked, and landed.
 
     Raises ChecksFailed before anything is published, LostRace when another run has landed something meanwhile, and
     SnapshotLost for a chunk whose version can't be read any more.
     """
-    footing = next_footing(work.manifest(), life=planned.life, incarnation=uuid.uuid4().hex)
-    _require_next(work, planned, footing)
+    position = next_position(context.manifest(), epoch=planned.epoch, incarnation=uuid.uuid4().hex)
+    _require_next(context, planned, position)
     try:
-        record, findings = stage_passed(work, planned, footing)
-        return Carried(record, findings, land_next(work, record.key, rebuild_life))
+        record, results = stage_passed(context, planned, position)
+        return Carried(record, results, publish_next(context, record.key, rebuild_epoch))
     except MirrorError as error:
-        if is_overtaken(work, footing):
-            raise LostRace(str(work.name), str(slice_key(planned))) from error
-        if isinstance(error, DataFileMissing) and footing.loading is not None:
-            raise SnapshotLost(str(work.name), footing.loading, error.what) from error
+        if is_overtaken(context, position):
+            raise LostRace(str(context.name), str(slice_key(planned))) from error
+        if isinstance(error, DataFileMissing) and position.loading is not None:
+            raise SnapshotLost(str(context.name), position.loading, error.what) from error
         raise
 
 
-def stage_passed(work: TableWork, planned: PlannedSlice, footing: Footing) -> tuple[SliceRecord, tuple[Finding, ...]]:
+def stage_passed(
+    context: TableContext, planned: PlannedSlice, position: CommitPosition
+) -> tuple[SliceRecord, tuple[CheckResult, ...]]:
     """The slice staged on this footing, now or before, and what its checks found: they passed. Raises ChecksFailed."""
-    record, findings = judge_slice(work, resume_or_stage(work, planned, footing))
-    require_passed(work, record, findings)
-    return record, findings
+    record, results = run_checks(context, resume_or_stage(context, planned, position))
+    require_passed(context, record, results)
+    return record, results
 
 
-def is_overtaken(work: TableWork, footing: Footing) -> bool:
+def is_overtaken(context: TableContext, position: CommitPosition) -> bool:
     """Whether the footing is taken: what was staged on it may have been cleared away under whoever was at it."""
-    manifest = work.manifest()
-    return manifest is not None and (manifest.life, manifest.generation) >= (footing.life, footing.generation)
+    manifest = context.manifest()
+    return manifest is not None and (manifest.epoch, manifest.generation) >= (position.epoch, position.generation)
 
 
-def _require_next(work: TableWork, planned: PlannedSlice, footing: Footing) -> None:
+def _require_next(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> None:
     """Raise LostRace for a snapshot, or a chunk of it, that does not come next: another run was ahead."""
     key = slice_key(planned)
-    fits = footing.covered < 0 and is_next(key, chunk_of(planned), footing.loading)
+    fits = position.covered < 0 and is_next(key, chunk_of(planned), position.loading)
     if planned.is_snapshot and not fits:
-        raise LostRace(str(work.name), str(key))
+        raise LostRace(str(context.name), str(key))

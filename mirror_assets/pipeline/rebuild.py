@@ -34,11 +34,11 @@ from mirror_assets.landing.rebuild import (
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.monitoring import Mirror, TableState
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import MirrorFailed, MirrorSlow, SnapshotLost, SourceBroke
 from mirror_assets.pipeline.plan import plan_rest, plan_snapshot
-from mirror_assets.pipeline.process import carry_slice, stage_passed
-from mirror_assets.pipeline.publish import land_slice
+from mirror_assets.pipeline.process import process_slice, stage_passed
+from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.source_check import check_source
 from mirror_assets.pipeline.stage import slice_key
 
@@ -67,90 +67,94 @@ class MirrorWait:
             time.sleep(self.pause_seconds)
 
 
-def may_rebuild(work: TableWork, asked: Range = EVERYTHING) -> bool:
+def may_rebuild(context: TableContext, requested: Range = EVERYTHING) -> bool:
     """Whether a break is followed by a rebuild without asking anybody.
 
     Not in a run of a range, for a rebuild goes to the source's tip. And not in the place of a start that is no
     snapshot: who has chosen it does not want the whole table.
     """
-    if work.table.on_break is OnBreak.HOLD or not asked.is_everything:
+    if context.table.on_break is OnBreak.HOLD or not requested.is_everything:
         return False
-    return work.table.start is Start.SNAPSHOT or work.manifest() is not None
+    return context.table.start is Start.SNAPSHOT or context.manifest() is not None
 
 
-def rebuild_table(work: TableWork, wait: MirrorWait, report: Callable[[str], None]) -> Published:
-    """The publication of the table's new life, begun now or by a rebuild that was interrupted.
+def rebuild_table(context: TableContext, wait: MirrorWait, report: Callable[[str], None]) -> Published:
+    """The publication of the table's new epoch, begun now or by a rebuild that was interrupted.
 
     Nothing is dropped before the snapshot that takes its place is staged and has passed its checks: if it can't be, the
     rebuild is called off, and what has landed stays. Raises ChecksFailed, MirrorSlow, and what staging raises.
     """
-    check_source(work.config, work.table, work.log.state())
-    record, staged = drive(begin_rebuild(work.name), work.store), None
+    check_source(context.config, context.table, context.log.state())
+    record, staged = drive(begin_rebuild(context.name), context.store), None
     if record.step is RebuildStep.STAGING:
-        staged = _stage_or_call_off(work, record, report)
-        record = drive(advance_rebuild(work.name, record, RebuildStep.DROPPING), work.store)
+        staged = _stage_or_call_off(context, record, report)
+        record = drive(advance_rebuild(context.name, record, RebuildStep.DROPPING), context.store)
     if record.step is RebuildStep.DROPPING:
-        staged = staged or _stage(work, record, report)
-        record = _drop(work, record, wait, report)
-    published = _load(work, record, staged, report)
+        staged = staged or _stage(context, record, report)
+        record = _drop(context, record, wait, report)
+    published = _load(context, record, staged, report)
     if record.step is RebuildStep.LOADING:
-        record = drive(advance_rebuild(work.name, record, RebuildStep.RETURNING), work.store)
-    report(f"{work.name}: {record.step.value}")
-    wait.until(wait.returned, f"{work.name} to come back in the mirror")
-    drive(advance_rebuild(work.name, record, RebuildStep.FINISHED), work.store)
+        record = drive(advance_rebuild(context.name, record, RebuildStep.RETURNING), context.store)
+    report(f"{context.name}: {record.step.value}")
+    wait.until(wait.returned, f"{context.name} to come back in the mirror")
+    drive(advance_rebuild(context.name, record, RebuildStep.FINISHED), context.store)
     return published
 
 
-def _stage_or_call_off(work: TableWork, record: RebuildRecord, report: Callable[[str], None]) -> SliceKey:
+def _stage_or_call_off(context: TableContext, record: RebuildRecord, report: Callable[[str], None]) -> SliceKey:
     try:
-        return _stage(work, record, report)
+        return _stage(context, record, report)
     except MirrorError:
-        drive(advance_rebuild(work.name, record, RebuildStep.FINISHED), work.store)
+        drive(advance_rebuild(context.name, record, RebuildStep.FINISHED), context.store)
         raise
 
 
-def _stage(work: TableWork, record: RebuildRecord, report: Callable[[str], None]) -> SliceKey:
-    """The snapshot of the new life, all chunks of it staged and passed by their checks. Raises ChecksFailed."""
-    report(f"{work.name}: {RebuildStep.STAGING.value}")
-    planned, footing = plan_snapshot(work, record.life)
+def _stage(context: TableContext, record: RebuildRecord, report: Callable[[str], None]) -> SliceKey:
+    """The snapshot of the new epoch, all chunks of it staged and passed by their checks. Raises ChecksFailed."""
+    report(f"{context.name}: {RebuildStep.STAGING.value}")
+    planned, position = plan_snapshot(context, record.epoch)
     for chunk in planned:
-        staged, _ = stage_passed(work, chunk, footing)
-        footing = footing.behind(staged)
+        staged, _ = stage_passed(context, chunk, position)
+        position = position.behind(staged)
     return slice_key(planned[0])
 
 
-def _drop(work: TableWork, record: RebuildRecord, wait: MirrorWait, report: Callable[[str], None]) -> RebuildRecord:
-    report(f"{work.name}: {record.step.value}")
-    drive(drop_table_folder(work.name, record), work.store)
-    wait.until(wait.dropped, f"{work.name} to be dropped from the mirror")
-    return drive(advance_rebuild(work.name, record, RebuildStep.LOADING), work.store)
+def _drop(
+    context: TableContext, record: RebuildRecord, wait: MirrorWait, report: Callable[[str], None]
+) -> RebuildRecord:
+    report(f"{context.name}: {record.step.value}")
+    drive(drop_table_folder(context.name, record), context.store)
+    wait.until(wait.dropped, f"{context.name} to be dropped from the mirror")
+    return drive(advance_rebuild(context.name, record, RebuildStep.LOADING), context.store)
 
 
-def _load(work: TableWork, record: RebuildRecord, staged: SliceKey | None, report: Callable[[str], None]) -> Published:
-    """The snapshot of the new life, landed now or before. What can't be mended is dropped by the next rebuild."""
+def _load(
+    context: TableContext, record: RebuildRecord, staged: SliceKey | None, report: Callable[[str], None]
+) -> Published:
+    """The snapshot of the new epoch, landed now or before. What can't be mended is dropped by the next rebuild."""
     try:
-        standing = drive(recover(work.name, record.life), work.store)
-        if standing is None:
-            report(f"{work.name}: {RebuildStep.LOADING.value}")
-            return land_slice(work, staged or _stage(work, record, report), record.life)
-        if standing.manifest.loading is None:
-            return Published(Outcome.COVERED, standing.manifest)
-        report(f"{work.name}: {standing.manifest.loading}")
-        return _load_rest(work, standing.manifest.loading.key, record.life)
+        current = drive(recover(context.name, record.epoch), context.store)
+        if current is None:
+            report(f"{context.name}: {RebuildStep.LOADING.value}")
+            return publish_slice(context, staged or _stage(context, record, report), record.epoch)
+        if current.manifest.loading is None:
+            return Published(Outcome.COVERED, current.manifest)
+        report(f"{context.name}: {current.manifest.loading}")
+        return _load_rest(context, current.manifest.loading.key, record.epoch)
     except (ManifestCorrupt, ManifestLost, MetadataDiffers, SnapshotLost, SourceBroke, StagedFileLost):
-        drive(drop_again(work.name, record), work.store)
+        drive(drop_again(context.name, record), context.store)
         raise
 
 
-def _load_rest(work: TableWork, key: SliceKey, life: int) -> Published:
+def _load_rest(context: TableContext, key: SliceKey, epoch: int) -> Published:
     """The publication of the last chunk. Chunks that are staged land as they are, others are staged again."""
     try:
-        return land_slice(work, key, life)
+        return publish_slice(context, key, epoch)
     except (SliceNotChecked, SliceNotStaged):
-        manifest = work.manifest()
+        manifest = context.manifest()
         if manifest is None or manifest.loading is None:
             raise
-    rest = [carry_slice(work, planned, life).published for planned in plan_rest(work, manifest)]
+    rest = [process_slice(context, planned, epoch).published for planned in plan_rest(context, manifest)]
     return rest[-1]
 
 

@@ -14,19 +14,19 @@ from mirror_assets.landing.errors import SliceMissing
 from mirror_assets.landing.format import Manifest, SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.parts import best_attempt, staged_folders, staged_records, stands_on
-from mirror_assets.landing.rebuild import first_life
-from mirror_assets.landing.state import Footing, next_footing
+from mirror_assets.landing.rebuild import first_epoch
+from mirror_assets.landing.state import CommitPosition, next_position
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.context import TableWork
-from mirror_assets.pipeline.plan import after_manifest, plan_key, plan_rest, plan_snapshot
-from mirror_assets.pipeline.plan_changes import Before
-from mirror_assets.pipeline.process import carry_slice
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.plan import plan_key, plan_rest, plan_snapshot, position_after
+from mirror_assets.pipeline.plan_changes import BaseState
+from mirror_assets.pipeline.process import process_slice
 from mirror_assets.pipeline.publish import require_loading
 from mirror_assets.pipeline.stage import resume_or_stage
 from mirror_assets.pipeline.start import begins_with_snapshot
 
 
-def stage_keys(work: TableWork, keys: Sequence[SliceKey]) -> Iterator[SliceRecord | None]:
+def stage_range(context: TableContext, keys: Sequence[SliceKey]) -> Iterator[SliceRecord | None]:
     """The record of each slice, staged now or by a run before; None for one that has nothing left to do.
 
     `keys` in order. Several slices are staged ahead of what has landed, each on the footing of the one before. Of a
@@ -35,23 +35,25 @@ def stage_keys(work: TableWork, keys: Sequence[SliceKey]) -> Iterator[SliceRecor
     SliceMissing when a slice before is neither landed nor staged in this run, SnapshotUnderWay for one of another
     version, and what planning, staging, checking and landing raise.
     """
-    manifest = work.manifest()
-    footing = next_footing(manifest, life=drive(first_life(work.name), work.store), incarnation=uuid.uuid4().hex)
-    before, tip = _before(manifest), _Tip(work)
+    manifest = context.manifest()
+    position = next_position(
+        manifest, epoch=drive(first_epoch(context.name), context.store), incarnation=uuid.uuid4().hex
+    )
+    base, tip = _base(manifest), _Tip(context)
     for key in keys:
-        if is_done(manifest, key) or key.last <= footing.covered:
+        if is_done(manifest, key) or key.last <= position.covered:
             yield None
             continue
-        if key.first > footing.covered + 1:
-            raise SliceMissing(str(work.name), str(key), footing.covered + 1)
-        require_loading(str(work.name), key, footing)
-        if before is None and begins_with_snapshot(work, key.life):
-            planned, footing = _all_but_the_last(work, key, footing)
+        if key.first > position.covered + 1:
+            raise SliceMissing(str(context.name), str(key), position.covered + 1)
+        require_loading(str(context.name), key, position)
+        if base is None and begins_with_snapshot(context, key.epoch):
+            planned, position = _all_but_the_last(context, key, position)
         else:
-            planned = plan_key(work, key, before, tip.state)
-        record = resume_or_stage(work, planned, footing)
-        footing = footing.behind(record)
-        before = Before.staged(record, before)
+            planned = plan_key(context, key, base, tip.state)
+        record = resume_or_stage(context, planned, position)
+        position = position.behind(record)
+        base = BaseState.staged(record, base)
         yield record
 
 
@@ -59,49 +61,51 @@ def stage_keys(work: TableWork, keys: Sequence[SliceKey]) -> Iterator[SliceRecor
 class _Tip:
     """The source's newest version, looked at when it is first asked for, and then once."""
 
-    work: TableWork
+    context: TableContext
 
     @cached_property
     def state(self) -> SourceState:
-        return self.work.log.state()
+        return self.context.log.state()
 
 
-def _before(manifest: Manifest | None) -> Before | None:
+def _base(manifest: Manifest | None) -> BaseState | None:
     if manifest is None or manifest.loading is not None:
         return None
-    return Before.landed(manifest)
+    return BaseState.landed(manifest)
 
 
-def _all_but_the_last(work: TableWork, key: SliceKey, footing: Footing) -> tuple[PlannedSlice, Footing]:
+def _all_but_the_last(
+    context: TableContext, key: SliceKey, position: CommitPosition
+) -> tuple[PlannedSlice, CommitPosition]:
     """The last chunk of the snapshot, or the whole of a small one, and its footing, when the others have landed."""
-    manifest = work.manifest()
+    manifest = context.manifest()
     if manifest is not None and manifest.loading is not None:
-        planned = plan_rest(work, manifest)
+        planned = plan_rest(context, manifest)
     else:
-        planned, _ = plan_snapshot(work, key.life, key.last)
+        planned, _ = plan_snapshot(context, key.epoch, key.last)
     *chunks, last = planned
     for chunk in chunks:
-        footing = after_manifest(carry_slice(work, chunk).published.manifest)
-    return last, footing
+        position = position_after(process_slice(context, chunk).published.manifest)
+    return last, position
 
 
 def is_done(manifest: Manifest | None, key: SliceKey) -> bool:
-    """Whether the slice is of an earlier life, or covered by what has landed."""
-    return manifest is not None and (key.life < manifest.life or key.last <= manifest.covered)
+    """Whether the slice is of an earlier epoch, or covered by what has landed."""
+    return manifest is not None and (key.epoch < manifest.epoch or key.last <= manifest.covered)
 
 
-def staged_ahead(work: TableWork) -> tuple[SliceRecord, ...]:
+def staged_ahead(context: TableContext) -> tuple[SliceRecord, ...]:
     """The staged slices that could be committed next, one after another."""
-    manifest = work.manifest()
-    footing = next_footing(manifest, life=drive(first_life(work.name), work.store), incarnation="")
+    manifest = context.manifest()
+    position = next_position(manifest, epoch=drive(first_epoch(context.name), context.store), incarnation="")
     chain: list[SliceRecord] = []
-    folders = staged_folders(work.store, work.name)
+    folders = staged_folders(context.store, context.name)
     for generation, attempts in groupby(folders, lambda folder: folder.generation):
-        if generation < footing.generation:
+        if generation < position.generation:
             continue  # it has landed, and nobody has cleared it away yet
-        fitting = [record for record in staged_records(work.store, attempts) if stands_on(record, footing)]
+        fitting = [record for record in staged_records(context.store, attempts) if stands_on(record, position)]
         if not fitting:
             break
         chain.append(best_attempt(fitting))
-        footing = footing.behind(chain[-1])
+        position = position.behind(chain[-1])
     return tuple(chain)

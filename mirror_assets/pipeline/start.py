@@ -10,10 +10,10 @@ from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.points import Point, VersionPoint, first_version
 from mirror_assets.delta.state import SourceState
 from mirror_assets.delta.times import CommitTimes
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import check_source
 
-FIRST_LIFE = 1
+FIRST_EPOCH = 1
 
 
 @dataclass(frozen=True)
@@ -24,45 +24,45 @@ class Beginning:
     source: SourceState
 
 
-def begins_with_snapshot(work: TableWork, life: int) -> bool:
-    """Whether the life begins with the whole table: every life after the first does, whatever `start` says."""
-    return life != FIRST_LIFE or work.table.start is Start.SNAPSHOT
+def begins_with_snapshot(context: TableContext, epoch: int) -> bool:
+    """Whether the epoch begins with the whole table: every epoch after the first does, whatever `start` says."""
+    return epoch != FIRST_EPOCH or context.table.start is Start.SNAPSHOT
 
 
-def beginning(work: TableWork, tip: SourceState) -> Beginning:
-    """Where the first life begins by its `start`. Raises StartRefused, and what the check of settings raises."""
-    start = work.table.start
-    version = tip.version + 1 if isinstance(start, Start) else _version_of(work, start, tip)
-    return _beginning_at(work, version, tip)
+def beginning(context: TableContext, tip: SourceState) -> Beginning:
+    """Where the first epoch begins by its `start`. Raises StartRefused, and what the check of settings raises."""
+    start = context.table.start
+    version = tip.version + 1 if isinstance(start, Start) else _version_of(context, start, tip)
+    return _beginning_at(context, version, tip)
 
 
-def beginning_behind(work: TableWork, last: int, tip: SourceState) -> Beginning:
+def beginning_behind(context: TableContext, last: int, tip: SourceState) -> Beginning:
     """The beginning behind a start slice that was planned up to `last`, since when the tip may have moved.
 
     Raises StartRefused when `start` names another by now, and as above.
     """
-    if work.table.start is Start.LATEST:
-        return _beginning_at(work, last + 1, tip)
-    begins = beginning(work, tip)
+    if context.table.start is Start.LATEST:
+        return _beginning_at(context, last + 1, tip)
+    begins = beginning(context, tip)
     if begins.version != last + 1:
-        raise _refused(work, f"the slice up to version {last} was planned for another start")
+        raise _refused(context, f"the slice up to version {last} was planned for another start")
     return begins
 
 
-def _beginning_at(work: TableWork, version: int, tip: SourceState) -> Beginning:
+def _beginning_at(context: TableContext, version: int, tip: SourceState) -> Beginning:
     try:
-        source = work.log.state(version) if version <= tip.version else tip
+        source = context.log.state(version) if version <= tip.version else tip
     except LogGap as error:
-        raise _refused(work, f"version {error.version} can't be read any more") from error
-    check_source(work.config, work.table, tip)
-    if why := _unreadable(work, version, source):
-        raise _refused(work, why)
+        raise _refused(context, f"version {error.version} can't be read any more") from error
+    check_source(context.config, context.table, tip)
+    if why := _unreadable(context, version, source):
+        raise _refused(context, why)
     return Beginning(version, source)
 
 
-def _unreadable(work: TableWork, version: int, source: SourceState) -> str | None:
+def _unreadable(context: TableContext, version: int, source: SourceState) -> str | None:
     """Why the changes of the version can't be read, if they can't."""
-    changes = work.table.changes
+    changes = context.table.changes
     if changes is Changes.FEED and not source.feed_enabled:
         return f"the change data feed was off at version {version}"
     if changes is Changes.ROW_TRACKING and version == 0:
@@ -72,10 +72,10 @@ def _unreadable(work: TableWork, version: int, source: SourceState) -> str | Non
     return None
 
 
-def start_slice(begins: Beginning, life: int) -> PlannedSlice:
+def start_slice(begins: Beginning, epoch: int) -> PlannedSlice:
     """The slice that covers what lies before the beginning: its only part has the columns, and no rows."""
     return PlannedSlice(
-        life=life,
+        epoch=epoch,
         first=0,
         last=begins.version - 1,
         is_snapshot=False,
@@ -91,15 +91,15 @@ def start_slice(begins: Beginning, life: int) -> PlannedSlice:
     )
 
 
-def _version_of(work: TableWork, start: Point, tip: SourceState) -> int:
-    times = work.log.times(tip)
+def _version_of(context: TableContext, start: Point, tip: SourceState) -> int:
+    times = context.log.times(tip)
     version = first_version(start, times)
     if version is None:
-        raise _refused(work, f"its newest commit, version {tip.version}, was made before")
+        raise _refused(context, f"its newest commit, version {tip.version}, was made before")
     if version > tip.version + 1:
-        raise _refused(work, f"its newest commit is version {tip.version}")
+        raise _refused(context, f"its newest commit is version {tip.version}")
     if version < times.first or _may_miss(start, times):
-        raise _refused(work, f"its log begins at version {times.first}, what came before was cleaned up")
+        raise _refused(context, f"its log begins at version {times.first}, what came before was cleaned up")
     return version
 
 
@@ -108,6 +108,6 @@ def _may_miss(start: Point, times: CommitTimes) -> bool:
     return not isinstance(start, VersionPoint) and times.first > 0 and start.time_ms < times.at(times.first)
 
 
-def _refused(work: TableWork, why: str) -> StartRefused:
-    start = work.table.start
-    return StartRefused(work.table.source, start.value if isinstance(start, Start) else str(start), why)
+def _refused(context: TableContext, why: str) -> StartRefused:
+    start = context.table.start
+    return StartRefused(context.table.source, start.value if isinstance(start, Start) else str(start), why)

@@ -18,7 +18,7 @@ from mirror_assets.delta.log import SourceLog
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP
 from mirror_assets.orchestration.report import TableReport
 from mirror_assets.pipeline.compare import reconcile_table
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.replicator.reconciliation import ReconcileState
 
 MODES = ("none", "name", "id")
@@ -103,8 +103,8 @@ class Lake:
         mirror = open_mirror(config, store)
         mirror.poll()
         works = (
-            TableWork(config, table, SourceLog(table.source), store, lambda: self.spark)
+            TableContext(config, table, SourceLog(table.source), store, lambda: self.spark)
             for table in config.all_tables()
         )
-        results = (reconcile_table(work, mirror) for work in works)
+        results = (reconcile_table(context, mirror) for context in works)
         return [f"{x.table}: {x.summary}" for x in results if x.state is not ReconcileState.EQUAL]

@@ -56,8 +56,8 @@ def _age(lab: Lab, days: float) -> None:
     ("asked", "is_there"),
     [("", False), (", maintenance: {optimize: false}", False), (", maintenance: {vacuum: true}", True)],
 )
-def test_there_is_no_job_and_no_schedule_where_no_table_asks(tmp_path: Path, asked: str, is_there: bool) -> None:
-    text = f"landing_zone: {{path: ./zone}}\ntables: {{orders: {{source: ./lake, keys: [id]{asked}}}}}"
+def test_there_is_no_job_and_no_schedule_where_no_table_asks(tmp_path: Path, requested: str, is_there: bool) -> None:
+    text = f"landing_zone: {{path: ./zone}}\ntables: {{orders: {{source: ./lake, keys: [id]{requested}}}}}"
     definitions = build_definitions(parse_config(text.encode(), tmp_path / "mirror.yaml", {}))
     assert (MAINTENANCE in {job.name for job in definitions.resolve_all_job_defs()}) is is_there
     schedules = {schedule.name: schedule for schedule in definitions.schedules or []}

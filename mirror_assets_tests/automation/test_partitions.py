@@ -29,9 +29,9 @@ def add(instance: dg.DagsterInstance, *keys: object) -> list[str]:
 
 
 def test_only_slices_behind_what_is_covered_are_boundaries(instance: dg.DagsterInstance) -> None:
-    add(instance, key(0, 1), key(2, 3), "foo", key(4, 5), key(6, 6), key(0, 9, life=2))
-    assert registered(instance, TABLE, life=1, covered=3).boundaries(1, 3) == {5, 6, 9}
-    assert registered(instance, TABLE, life=2, covered=9).boundaries(2, 9) == frozenset()
+    add(instance, key(0, 1), key(2, 3), "foo", key(4, 5), key(6, 6), key(0, 9, epoch=2))
+    assert registered(instance, TABLE, epoch=1, covered=3).boundaries(1, 3) == {5, 6, 9}
+    assert registered(instance, TABLE, epoch=2, covered=9).boundaries(2, 9) == frozenset()
 
 
 def test_old_pages_are_not_read(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,11 +55,11 @@ def test_old_pages_are_not_read(instance: dg.DagsterInstance, monkeypatch: pytes
         (["a", "x", "b"], "ab", "ab"),
     ],
 )
-def test_a_range_names_nothing_that_is_no_slice(known: list[str], pending: str, asked: str) -> None:
+def test_a_range_names_nothing_that_is_no_slice(known: list[str], pending: str, requested: str) -> None:
     """Letters are slices: x was covered before."""
     names = {letter: str(key(at, at)) for at, letter in enumerate("xabc")}
     seen = Registered(tuple(names.get(one, one) for one in known))
-    assert list(seen.range_of([names[one] for one in pending])) == [names[one] for one in asked]
+    assert list(seen.range_of([names[one] for one in pending])) == [names[one] for one in requested]
 
 
 def test_the_oldest_beyond_those_to_keep_are_too_many(instance: dg.DagsterInstance) -> None:

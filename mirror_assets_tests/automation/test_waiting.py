@@ -23,12 +23,12 @@ class Scripted:
     """A mirror that answers one thing after another, the last one for ever."""
 
     answers: list[Callable[[], MonitoredTable | None]]
-    asked: int = 0
+    requested: int = 0
     pace: Pace = field(default_factory=lambda: Pace(pause_seconds=0.001, limit_seconds=5.0))
 
     def look(self, name: TableName) -> MonitoredTable | None:
         assert name == TABLE
-        self.asked += 1
+        self.requested += 1
         return (self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])()
 
     def poll(self) -> list[MonitoredTable]:
@@ -52,7 +52,7 @@ def test_dropped_is_what_the_mirror_no_longer_has() -> None:
     mirror = Scripted([told(THERE), fails, told(replace(THERE, state=TableState.STOPPED)), told(None)])
     wait = mirror_wait(mirror, TABLE)
     wait.until(wait.dropped, "it to go")
-    assert mirror.asked == 4
+    assert mirror.requested == 4
 
 
 def test_back_is_what_is_replicating_again() -> None:
@@ -61,7 +61,7 @@ def test_back_is_what_is_replicating_again() -> None:
     mirror = Scripted([told(None), *coming, fails, told(THERE)])
     wait = mirror_wait(mirror, TABLE)
     wait.until(wait.returned, "it to come back")
-    assert mirror.asked == 7
+    assert mirror.requested == 7
 
 
 def test_a_table_that_has_failed_is_not_waited_for() -> None:
@@ -76,4 +76,4 @@ def test_the_pace_is_the_mirrors_and_the_last_refusal_is_kept() -> None:
     with pytest.raises(MirrorSlow) as caught:
         wait.until(wait.dropped, "it to go")
     assert isinstance(caught.value.__cause__, FabricUnavailable)
-    assert mirror.asked > 1
+    assert mirror.requested > 1

@@ -70,7 +70,7 @@ def test_a_whole_look_comes_once_an_hour(
 
 def test_a_commit_is_asked_for_at_the_next_tick(quiet: Location, mirrored: Lab) -> None:
     mirrored.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
-    assert quiet.run(quiet.asked()).success
+    assert quiet.run(quiet.requested()).success
     assert "version 6 is covered" in quiet.skipped()
 
 
@@ -78,7 +78,7 @@ def test_a_rebuild_that_was_interrupted_before_it_dropped_anything_is_gone_on_wi
     quiet: Location, mirrored: Lab
 ) -> None:
     drive(begin_rebuild(TABLE), mirrored.store)
-    assert quiet.asked().job_name == REBUILD
+    assert quiet.requested().job_name == REBUILD
 
 
 def test_a_publication_that_was_interrupted_is_ended_by_the_next_tick(
@@ -103,7 +103,7 @@ def test_a_publication_that_was_interrupted_is_ended_by_the_next_tick(
 def test_other_columns_are_looked_at_when_the_code_is_loaded_anew(quiet: Location, mirrored: Lab) -> None:
     mirrored.configure(table="columns: [name]", defaults="on_drop_column: rebuild")
     assert COVERED in quiet.skipped()
-    assert Location.of(mirrored, quiet.instance).asked().job_name == REBUILD
+    assert Location.of(mirrored, quiet.instance).requested().job_name == REBUILD
 
 
 def test_a_quiet_tick_asks_onelake_twice(

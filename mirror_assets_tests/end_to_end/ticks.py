@@ -48,7 +48,7 @@ class Location:
         assert isinstance(result, dg.SkipReason), result
         return result.skip_message or ""
 
-    def asked(self) -> dg.RunRequest:
+    def requested(self) -> dg.RunRequest:
         """What a tick asks for; fails when it does not."""
         result = self.tick()
         assert isinstance(result, dg.SensorResult), result

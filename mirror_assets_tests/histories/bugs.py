@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from pyspark.sql import DataFrame, Observation
 
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.finding import CheckResult
 from mirror_assets.delta import net, pairing
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
@@ -39,7 +39,7 @@ class Bug:
 
 def unchecked(patch: pytest.MonkeyPatch) -> None:
     """Let every staged slice land."""
-    passed = tuple(Finding(check, ()) for check in BLOCKING_CHECKS)
+    passed = tuple(CheckResult(check, ()) for check in BLOCKING_CHECKS)
     patch.setattr("mirror_assets.pipeline.check.staged_findings", lambda *_: passed)
 
 

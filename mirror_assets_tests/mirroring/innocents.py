@@ -20,7 +20,7 @@ from mirror_assets.delta.losses import DataFileMissing, FeedMissing, HistoryExpi
 from mirror_assets.delta.spark_errors import RowIdsUnfit, spark_errors
 from mirror_assets.errors import RebuildError
 from mirror_assets.landing.drop import begin_drop, end_drop, remove_table
-from mirror_assets.landing.errors import LifeEnded
+from mirror_assets.landing.errors import EpochEnded
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.encode_slice import encode_slice
 from mirror_assets.pipeline.errors import ColumnsChanged, SnapshotLost, SourceBroke
@@ -36,14 +36,14 @@ _EXPIRED = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION
 class Innocent:
     """What is raised, or done, in a run; the loss it could be taken for; and what the run says, None if it ends well.
 
-    `life` is the table's, before and after.
+    `epoch` is the table's, before and after.
     """
 
     name: str
     taken_for: type[RebuildError]
     strike: Callable[[Lab, pytest.MonkeyPatch], object]
     says: str | None
-    life: int = 1
+    epoch: int = 1
 
 
 def _java(lab: Lab, name: str, message: str, cause: JavaObject | None = None) -> JavaObject:
@@ -219,7 +219,7 @@ def _half_loaded(lab: Lab) -> None:
     drive(remove_table(TABLE, record), lab.store)
     drive(end_drop(TABLE, record), lab.store)
     lab.replicator.poll()
-    running = mirror_table(lab.work, lab.wait, lambda _: None)
+    running = mirror_table(lab.context, lab.wait, lambda _: None)
     assert next(running).planned.chunk is not None
     lab.sql(_COMMIT)
 
@@ -305,9 +305,9 @@ INNOCENTS = (
     Innocent("a file of an older version that VACUUM took", DataFileMissing, _old_file, "does not exist"),
     Innocent("the source is unmounted while it is read", DataFileMissing, _while_it_reads(_unmount), "no Delta table"),
     Innocent("links in place of files lead nowhere", DataFileMissing, _while_it_reads(_dangle), "is a link to"),
-    Innocent("a loaded version's file that is there", SnapshotLost, _unread_chunk, "part-", life=3),
+    Innocent("a loaded version's file that is there", SnapshotLost, _unread_chunk, "part-", epoch=3),
     Innocent(
-        "a checkpoint that can't be read for a moment", SnapshotLost, _unread_checkpoint, "Corrupt footer", life=3
+        "a checkpoint that can't be read for a moment", SnapshotLost, _unread_checkpoint, "Corrupt footer", epoch=3
     ),
     Innocent("the feed was on all the time", FeedMissing, _text("[DELTA_MISSING_CHANGE_DATA] no feed."), "no feed"),
     Innocent("the commit is young", HistoryExpired, _text(f"[{_EXPIRED}] too old."), "too old"),
@@ -318,5 +318,5 @@ INNOCENTS = (
     Innocent("a listing that is stale", SourceBroke, _stale_listing, "is in the log"),
     Innocent("properties set again, RESTORE without another schema", SourceBroke, _same_again, None),
     Innocent("the same columns, named in another order", ColumnsChanged, _same_columns, None),
-    Innocent("a drop before this life", LifeEnded, _dropped_before, None, life=3),
+    Innocent("a drop before this epoch", EpochEnded, _dropped_before, None, epoch=3),
 )

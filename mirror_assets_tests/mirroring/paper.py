@@ -12,7 +12,7 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.format import Column
 from mirror_assets.landing.names import TableName
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.delta.handmade import (
     PROTOCOL,
@@ -55,10 +55,10 @@ class Paper:
         return parse_config(text.encode(), self.root / "mirror.yaml", {})
 
     @property
-    def work(self) -> TableWork:
+    def context(self) -> TableContext:
         """The table's work."""
         config = self.config
-        return TableWork(config, config.table(TABLE), SourceLog(str(self.lake)), LocalStore(self.zone), _no_spark)
+        return TableContext(config, config.table(TABLE), SourceLog(str(self.lake)), LocalStore(self.zone), _no_spark)
 
     @property
     def zone(self) -> Path:
@@ -80,7 +80,7 @@ class Paper:
 
     def cover(self, version: int) -> None:
         """Say in the manifest that everything up to the version has landed."""
-        state = self.work.log.state(version)
+        state = self.context.log.state(version)
         cover(LocalStore(self.zone), TABLE, version, state.table_id, state.schema_string, COLUMNS)
 
 

@@ -30,11 +30,11 @@ _APPEND_ONLY = "changes: append_only"
 
 def _compare(lab: Lab) -> ReconcileState:
     lab.replicator.poll()
-    return reconcile_table(lab.work, lab.replicator).state
+    return reconcile_table(lab.context, lab.replicator).state
 
 
 def _figure(slice_: MirroredSlice, check: str, name: str) -> object:
-    return next(finding.figures[name] for finding in slice_.findings if finding.check == check)
+    return next(result.figures[name] for result in slice_.results if result.check == check)
 
 
 def _declared(lab: Lab) -> object:
@@ -57,7 +57,7 @@ def events(spark: SparkSession, tmp_path: Path) -> Lab:
     return lab
 
 
-def test_a_life_of_appends(events: Lab) -> None:
+def test_a_epoch_of_appends(events: Lab) -> None:
     lab = events
     lab.mirror()
     lab.sql(
@@ -91,12 +91,12 @@ def test_a_life_of_appends(events: Lab) -> None:
     lab.sql("INSERT INTO {t} VALUES (7, 'g', 7, NULL)", "UPDATE {t} SET name = 'once' WHERE name = 'a' OR name IS NULL")
     with pytest.raises(RowsChanged, match=r"version \d+ \(UPDATE\)") as stopped:
         lab.mirror()
-    manifest = lab.work.manifest()
+    manifest = lab.context.manifest()
     assert isinstance(stopped.value, StopError)
     assert manifest is not None
     assert manifest.covered == stopped.value.version - 1
     lab.sql("DELETE FROM {t} WHERE name = 'once'")
-    rebuild_table(lab.work, lab.wait, lambda _: None)
+    rebuild_table(lab.context, lab.wait, lambda _: None)
     lab.sql("INSERT INTO {t} VALUES (8, 'h', 8, NULL)")
     lab.mirror()
     assert _compare(lab) is ReconcileState.EQUAL
@@ -106,7 +106,7 @@ def test_a_mirror_that_has_a_row_once_too_often_is_different(events: Lab) -> Non
     events.mirror()
     events.replicator.poll()
     events.spark.sql(f"INSERT INTO delta.`{events.root}/mirror/{TABLE.schema}/{TABLE.table}` VALUES (2, NULL, 2)")
-    result = reconcile_table(events.work, events.replicator)
+    result = reconcile_table(events.context, events.replicator)
     assert result.state is ReconcileState.DIFFERENT
     assert [(sample.key, sample.source_rows, sample.mirror_rows) for sample in result.samples] == [
         (("2", None, "2.0"), 1, 2)

@@ -7,7 +7,7 @@ import pytest
 from mirror_assets.config import OnDropColumn, TableSettings
 from mirror_assets.delta.breaks import BreakKind
 from mirror_assets.landing.names import TableName
-from mirror_assets.pipeline.plan_changes import Before, Chosen, chosen_columns
+from mirror_assets.pipeline.plan_changes import BaseState, Chosen, chosen_columns
 from mirror_assets_tests.delta.handmade import column, schema_string
 
 _SOURCE = schema_string(*(column(name) for name in ("id", "a", "b")))
@@ -18,8 +18,8 @@ def _settings(*columns: str, on_drop: OnDropColumn = OnDropColumn.KEEP) -> Table
     return TableSettings(name=name, source="/lake", keys=("id",), columns=columns or None, on_drop_column=on_drop)
 
 
-def _before(*columns: str, dropped: tuple[str, ...] = ()) -> Before:
-    return Before(4, _SOURCE, "table-1", frozenset(columns), frozenset(dropped))
+def _before(*columns: str, dropped: tuple[str, ...] = ()) -> BaseState:
+    return BaseState(4, _SOURCE, "table-1", frozenset(columns), frozenset(dropped))
 
 
 @pytest.mark.parametrize(

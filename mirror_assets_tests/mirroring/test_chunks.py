@@ -18,15 +18,15 @@ from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.recover import list_attempts
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline import publish as land
-from mirror_assets.pipeline.check import judge_slice
+from mirror_assets.pipeline.check import run_checks
 from mirror_assets.pipeline.compare import reconcile_table
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.plan import plan_snapshot
 from mirror_assets.pipeline.process import mirror_table
-from mirror_assets.pipeline.publish import land_next, land_slice
+from mirror_assets.pipeline.publish import publish_next, publish_slice
 from mirror_assets.pipeline.rebuild import rebuild_table
-from mirror_assets.pipeline.stage_range import stage_keys
+from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, key
 
@@ -54,20 +54,20 @@ def large(spark: SparkSession, _large_orders: Path, tmp_path: Path) -> Lab:
 
 
 def _manifest(lab: Lab) -> Manifest:
-    manifest = lab.work.manifest()
+    manifest = lab.context.manifest()
     assert manifest is not None
     return manifest
 
 
 def _land_first(lab: Lab) -> None:
     """A run that is killed when the first chunk has landed."""
-    next(mirror_table(lab.work, lab.wait, lambda _: None))
+    next(mirror_table(lab.context, lab.wait, lambda _: None))
     assert _manifest(lab).loading is not None
 
 
 def _is_equal(lab: Lab) -> bool:
     lab.replicator.poll()
-    return reconcile_table(lab.work, lab.replicator).state is ReconcileState.EQUAL
+    return reconcile_table(lab.context, lab.replicator).state is ReconcileState.EQUAL
 
 
 def test_files_of_a_version_are_read_once_each(large: Lab, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_killed_load_goes_on_at_its_version_while_the_source_moves(large: Lab)
     _land_first(large)
     large.replicator.poll()
     assert (_manifest(large).covered, _manifest(large).kind.value) == (-1, "snapshot")
-    result = reconcile_table(large.work, large.replicator)
+    result = reconcile_table(large.context, large.replicator)
     assert (result.state, result.reason) == (ReconcileState.LOADING, str(_manifest(large).loading))
     large.sql("UPDATE {t} SET name = 'later' WHERE id IN (1, 11)")
     large.configure(defaults="slices: {max_rows: 100}")
@@ -115,19 +115,19 @@ def test_a_killed_load_goes_on_at_its_version_while_the_source_moves(large: Lab)
 def test_a_partition_is_done_with_its_last_chunk(large: Lab) -> None:
     """As Dagster's assets do it: all chunks but the last have landed when the slice is staged."""
     slice_ = key(0, 4)
-    (staged,) = stage_keys(large.work, [slice_])
+    (staged,) = stage_range(large.context, [slice_])
     assert staged is not None
     assert staged.chunk is not None
     assert staged.chunk.is_last
     assert (_manifest(large).covered, _manifest(large).generation) == (-1, staged.generation - 1)
-    (again,) = stage_keys(large.work, [slice_])
+    (again,) = stage_range(large.context, [slice_])
     assert again is not None
     assert (again.chunk, again.generation) == (staged.chunk, staged.generation)
-    judge_slice(large.work, again)
-    published = land_slice(large.work, slice_)
+    run_checks(large.context, again)
+    published = publish_slice(large.context, slice_)
     assert (published.outcome, published.manifest.covered) == (Outcome.LANDED, 4)
-    assert land_slice(large.work, slice_).outcome is Outcome.COVERED
-    assert list(stage_keys(large.work, [slice_])) == [None]
+    assert publish_slice(large.context, slice_).outcome is Outcome.COVERED
+    assert list(stage_range(large.context, [slice_])) == [None]
     assert _is_equal(large)
 
 
@@ -140,14 +140,14 @@ def test_a_key_in_two_chunks_publishes_nothing(large: Lab) -> None:
 
 def test_a_load_whose_files_are_gone_begins_again(large: Lab) -> None:
     _land_first(large)
-    old = {file.path for file in large.work.log.files(4)}
+    old = {file.path for file in large.context.log.files(4)}
     large.sql("UPDATE {t} SET name = 'new'")
-    for path in old - {file.path for file in large.work.log.files(5)}:
+    for path in old - {file.path for file in large.context.log.files(5)}:
         (Path(large.uri) / path).unlink()  # as VACUUM does
     told: list[str] = []
     large.mirror(told.append)
     assert any("rebuild, because" in line and "chunks of version 4 have landed" in line for line in told)
-    assert (_manifest(large).life, _manifest(large).covered) == (2, 5)
+    assert (_manifest(large).epoch, _manifest(large).covered) == (2, 5)
     assert _is_equal(large)
 
 
@@ -156,22 +156,22 @@ def test_a_killed_rebuild_goes_on_with_what_is_staged(large: Lab, monkeypatch: p
     large.configure()
     large.mirror()
     large.configure(defaults=_CHUNKS)
-    chunks = len(plan_snapshot(large.work, life=2)[0])
+    chunks = len(plan_snapshot(large.context, epoch=2)[0])
 
-    def land_one(work: TableWork, slice_: SliceKey, life: int | None = None) -> Published:
-        if (manifest := work.manifest()) and manifest.loading:
+    def land_one(context: TableContext, slice_: SliceKey, epoch: int | None = None) -> Published:
+        if (manifest := context.manifest()) and manifest.loading:
             raise KeyboardInterrupt
-        return land_next(work, slice_, life)
+        return publish_next(context, slice_, epoch)
 
     monkeypatch.setattr(land, "land_next", land_one)
     with pytest.raises(KeyboardInterrupt):
-        rebuild_table(large.work, large.wait, lambda _: None)
+        rebuild_table(large.context, large.wait, lambda _: None)
     monkeypatch.undo()
     staged = drive(list_attempts(TABLE), large.store)
     assert sorted(folder.generation for folder in staged) == list(range(1, chunks + 1))
     large.store.delete_tree(next(folder.path for folder in staged if folder.generation == chunks))
     large.sql("DELETE FROM {t} WHERE id = 2")
-    assert rebuild_table(large.work, large.wait, lambda _: None).outcome is Outcome.LANDED
-    assert (_manifest(large).life, _manifest(large).generation, _manifest(large).covered) == (2, chunks, 4)
+    assert rebuild_table(large.context, large.wait, lambda _: None).outcome is Outcome.LANDED
+    assert (_manifest(large).epoch, _manifest(large).generation, _manifest(large).covered) == (2, chunks, 4)
     large.mirror()
     assert _is_equal(large)

@@ -35,11 +35,11 @@ def _configure(lab: Lab, columns: str, *settings: str) -> None:
 
 def _compare(lab: Lab) -> Reconciliation:
     lab.replicator.poll()
-    return reconcile_table(lab.work, lab.replicator)
+    return reconcile_table(lab.context, lab.replicator)
 
 
 def _manifest(lab: Lab) -> Manifest:
-    manifest = lab.work.manifest()
+    manifest = lab.context.manifest()
     assert manifest is not None
     return manifest
 
@@ -93,7 +93,7 @@ def test_a_choice_of_columns_and_what_becomes_of_it(wide: Lab) -> None:
         lab.mirror()
     _configure(lab, "[amount, name]")
     lab.mirror()
-    assert (_manifest(lab).life, _manifest(lab).dropped) == (2, ())
+    assert (_manifest(lab).epoch, _manifest(lab).dropped) == (2, ())
     assert _compare(lab).state is ReconcileState.EQUAL
 
     # The choice changes: a column that is taken out is kept, one that is put in needs a rebuild.

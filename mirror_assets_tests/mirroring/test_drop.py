@@ -12,7 +12,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.landing.drop import is_dropped
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
-from mirror_assets.landing.rebuild import RebuildStep, first_life, read_rebuild
+from mirror_assets.landing.rebuild import RebuildStep, first_epoch, read_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.drop import TableAbsent, drop_table, require_table
 from mirror_assets.pipeline.errors import MirrorSlow
@@ -20,7 +20,7 @@ from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait
 from mirror_assets.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import RequestUnknown, StoreDenied, StoreUnavailable
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, stage
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 
 
 class Busy(LocalStore):
@@ -41,8 +41,8 @@ class Busy(LocalStore):
 def landed(store: LocalStore) -> LocalStore:
     """The zone with two landing files, and another slice staged."""
     for last in range(2):
-        drive(publish(TABLE, stage(store, footing_of(store), last), CHECKS), store)
-    stage(store, footing_of(store), last=2)
+        drive(publish(TABLE, stage(store, position_of(store), last), CHECKS), store)
+    stage(store, position_of(store), last=2)
     return store
 
 
@@ -60,7 +60,7 @@ def test_the_stand_in_drops_the_table_while_it_is_waited_for(tmp_path: Path) -> 
     assert not (tmp_path / "mirror" / "shop" / "orders").exists()
     assert told == ["shop.orders: dropping the table for good"]
     assert drive(is_dropped(TABLE), store)
-    assert drive(first_life(TABLE), store) > 1
+    assert drive(first_epoch(TABLE), store) > 1
 
 
 @pytest.mark.parametrize("done", [False, True])

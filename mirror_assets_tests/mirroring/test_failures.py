@@ -10,11 +10,11 @@ import pytest
 from mirror_assets.delta.losses import DataFileMissing, FeedMissing, HistoryExpired
 from mirror_assets.delta.spark_errors import RowIdsUnfit
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.errors import LifeEnded, LostRace
+from mirror_assets.landing.errors import EpochEnded, LostRace
 from mirror_assets.landing.failures import FailureRecord, read_failure
 from mirror_assets.landing.format import Chunk, Loading
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.coordination import note_failure, pause_left, standing_failure
+from mirror_assets.pipeline.coordination import note_failure, pause_left, unresolved_failure
 from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, TableBusy
 from mirror_assets.storage.errors import StoreFull
 from mirror_assets_tests.lab import TABLE, Lab, key
@@ -27,12 +27,12 @@ ONLY_A_RUN_SEES = (
     RowIdsUnfit("shop.orders", 3),
     SnapshotLost("shop.orders", Loading(key(0, 2), Chunk(number=1, of=3, first=0, end=1)), "vacuumed"),
 )
-OTHERS = (SourceBroke("shop.orders", 4, "renamed"), LifeEnded("shop.orders", 1), LostRace("shop.orders", "1"))
+OTHERS = (SourceBroke("shop.orders", 4, "renamed"), EpochEnded("shop.orders", 1), LostRace("shop.orders", "1"))
 
 
 def failed(lab: Lab, error: MirrorError) -> FailureRecord:
     """The record after another failure with this error."""
-    note_failure(lab.work, error, pytest.fail, key(1, 2))
+    note_failure(lab.context, error, pytest.fail, key(1, 2))
     found = drive(read_failure(TABLE), lab.store)
     assert found is not None
     return found
@@ -76,13 +76,13 @@ def test_failures_add_up_and_a_reason_to_rebuild_stays(unspent: Lab) -> None:
 
 
 def test_a_table_that_is_busy_has_not_failed(unspent: Lab) -> None:
-    note_failure(unspent.work, TableBusy("shop.orders", "run 1 works on it"), pytest.fail)
+    note_failure(unspent.context, TableBusy("shop.orders", "run 1 works on it"), pytest.fail)
     assert drive(read_failure(TABLE), unspent.store) is None
 
 
 def test_a_record_that_cannot_be_read_counts_for_nothing_and_is_replaced(unspent: Lab) -> None:
     unspent.store.create(TABLE.failure_record, b"{")
-    assert standing_failure(unspent.work, None, None) is None
+    assert unresolved_failure(unspent.context, None, None) is None
     assert failed(unspent, OTHERS[0]).count == 1
 
 
@@ -92,5 +92,5 @@ def test_a_landing_zone_that_cannot_keep_the_record_is_told_of(unspent: Lab) -> 
             raise StoreFull(f"{path} ({len(data)} bytes)")
 
     told: list[str] = []
-    note_failure(replace(unspent.work, store=Full()), OTHERS[0], told.append)
+    note_failure(replace(unspent.context, store=Full()), OTHERS[0], told.append)
     assert "the failure can't be recorded" in told[0]

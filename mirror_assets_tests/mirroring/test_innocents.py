@@ -37,16 +37,16 @@ def test_a_healthy_source_is_never_rebuilt(mirrored: Lab, monkeypatch: pytest.Mo
     _lift(Path(mirrored.uri))
     figures.report("innocent twins", "cases", 1, f"{case.taken_for.__name__}: {case.name}")
     figures.report(
-        "innocent twins", "rebuilds", _rebuilds(mirrored, case.life), f"{case.taken_for.__name__}: {case.name}"
+        "innocent twins", "rebuilds", _rebuilds(mirrored, case.epoch), f"{case.taken_for.__name__}: {case.name}"
     )
-    assert _rebuilds(mirrored, case.life) == 0
+    assert _rebuilds(mirrored, case.epoch) == 0
     assert (said is None) == (case.says is None), said
     assert case.says is None or case.says in str(said)
     assert case.says is None or str(TABLE) in str(said) or mirrored.uri in str(said), "which table it is"
     mirrored.mirror()
     mirrored.replicator.poll()
-    assert reconcile_table(mirrored.work, mirrored.replicator).state is ReconcileState.EQUAL
-    assert _rebuilds(mirrored, case.life) == 0
+    assert reconcile_table(mirrored.context, mirrored.replicator).state is ReconcileState.EQUAL
+    assert _rebuilds(mirrored, case.epoch) == 0
 
 
 def _change_file(lab: Lab) -> Path:
@@ -72,9 +72,9 @@ def test_a_proved_loss_is_rebuilt_and_names_the_file(mirrored: Lab, make: Callab
     (why,) = [line for line in told if line.startswith("rebuild")]
     assert lost.name in why
     assert str(TABLE) in why
-    assert _rebuilds(mirrored, 1) == 2, "another life, by a rebuild"
+    assert _rebuilds(mirrored, 1) == 2, "another epoch, by a rebuild"
     mirrored.replicator.poll()
-    assert reconcile_table(mirrored.work, mirrored.replicator).state is ReconcileState.EQUAL
+    assert reconcile_table(mirrored.context, mirrored.replicator).state is ReconcileState.EQUAL
 
 
 def test_the_run_says_what_it_begins_again_for(mirrored: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,9 +105,9 @@ def _lift(source: Path) -> None:
         kept.replace(link)
 
 
-def _rebuilds(lab: Lab, life: int) -> int:
+def _rebuilds(lab: Lab, epoch: int) -> int:
     """Lives that have begun since, and a rebuild under way."""
-    manifest, record = lab.work.manifest(), drive(read_rebuild(TABLE), lab.store)
+    manifest, record = lab.context.manifest(), drive(read_rebuild(TABLE), lab.store)
     assert manifest is not None
     is_rebuild = record is not None and record.step is not RebuildStep.DROPPED
-    return manifest.life - life + is_rebuild
+    return manifest.epoch - epoch + is_rebuild

@@ -12,7 +12,7 @@ from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_re
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.drop import find_orphans
 from mirror_assets.storage import LocalStore, Store
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, stage
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 from mirror_assets_tests.onelake.stores import loopback_store
 
 
@@ -21,7 +21,7 @@ def zone(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """A landing zone of each kind, where one table has landed and others have something that is not ours."""
     server = request.getfixturevalue("onelake") if request.param == "loopback" else None
     store: Store = loopback_store(server, server.new_item()) if server else LocalStore(tmp_path / "zone")
-    drive(publish(TABLE, stage(store, footing_of(store), last=7), CHECKS), store)
+    drive(publish(TABLE, stage(store, position_of(store), last=7), CHECKS), store)
     store.create("foreign/_metadata.json", b"{}")
     store.create("_rebuild/no.table.at.all.json", b"{}")
     return store

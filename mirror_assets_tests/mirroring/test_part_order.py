@@ -13,7 +13,7 @@ def _lands_equal(lab: Lab) -> MirroredSlice:
     """What waits lands as one slice, and the mirror is its source."""
     (mirrored,) = lab.mirror()
     lab.replicator.poll()
-    assert reconcile_table(lab.work, lab.replicator).state is ReconcileState.EQUAL
+    assert reconcile_table(lab.context, lab.replicator).state is ReconcileState.EQUAL
     return mirrored
 
 

@@ -11,10 +11,10 @@ from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.state import SourceState
 from mirror_assets.landing.format import Column, SliceRecord
 from mirror_assets.landing.parts import write_record
-from mirror_assets.landing.state import Footing
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.landing.state import CommitPosition
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.stage import slice_key
-from mirror_assets.pipeline.stage_range import stage_keys, staged_ahead
+from mirror_assets.pipeline.stage_range import stage_range, staged_ahead
 from mirror_assets_tests.lab import key
 from mirror_assets_tests.landing.staging import hex_id, new_record
 from mirror_assets_tests.mirroring.paper import Paper
@@ -39,16 +39,16 @@ def test_the_source_is_loaded_once_for_all_slices_of_a_run(
 
     monkeypatch.setattr(SourceLog, "state", counted)
     monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", _without_parts)
-    records = list(stage_keys(paper.work, [key(number, number) for number in range(1, 6)]))
+    records = list(stage_range(paper.context, [key(number, number) for number in range(1, 6)]))
     assert [record.slice for record in records if record] == [str(key(number, number)) for number in range(1, 6)]
     assert loads == ([None] if changes == "feed" else [None, 0])  # row tracking looks at the covered version, too
-    assert [record.slice for record in staged_ahead(paper.work)] == [record.slice for record in records if record]
+    assert [record.slice for record in staged_ahead(paper.context)] == [record.slice for record in records if record]
 
 
-def _without_parts(work: TableWork, planned: PlannedSlice, footing: Footing) -> SliceRecord:
+def _without_parts(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
     """Staged without Spark."""
-    record = new_record(footing, slice_key(planned), hex_id(str(planned.first)), ())
+    record = new_record(position, slice_key(planned), hex_id(str(planned.first)), ())
     update = {"columns": _COLUMNS, "source_schema": planned.schema_string, "source_table_id": planned.table_id}
     record = record.model_copy(update=update)
-    write_record(work.store, record)
+    write_record(context.store, record)
     return record

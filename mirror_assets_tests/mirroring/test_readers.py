@@ -35,7 +35,7 @@ def paper(tmp_path: Path) -> Paper:
 
 def _guard(paper: Paper, settings: str = "") -> VacuumPlan:
     config, table = _configured(paper, settings)
-    return source_guard(config, table, TableLog(str(paper.lake)), paper.work.manifest(), time.time())
+    return source_guard(config, table, TableLog(str(paper.lake)), paper.context.manifest(), time.time())
 
 
 def _configured(paper: Paper, settings: str) -> tuple[Config, TableSettings]:

@@ -15,15 +15,15 @@ from mirror_assets.landing.rebuild import (
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.errors import ChecksFailed
-from mirror_assets.pipeline.publish import land_slice
+from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.rebuild import rebuild_table
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, key
-from mirror_assets_tests.landing.lives import dropping, loading
+from mirror_assets_tests.landing.epochs import dropping, loading
 
 
 def _rebuild(lab: Lab) -> Outcome:
-    return rebuild_table(lab.work, lab.wait, lambda _: None).outcome
+    return rebuild_table(lab.context, lab.wait, lambda _: None).outcome
 
 
 def _dropped(lab: Lab) -> None:
@@ -31,21 +31,21 @@ def _dropped(lab: Lab) -> None:
     drive(loading(TABLE), lab.store)
 
 
-def _require_new_life(lab: Lab, life: int) -> None:
-    manifest, record = lab.work.manifest(), drive(read_rebuild(TABLE), lab.store)
+def _require_new_epoch(lab: Lab, epoch: int) -> None:
+    manifest, record = lab.context.manifest(), drive(read_rebuild(TABLE), lab.store)
     assert manifest is not None
-    assert manifest.life == life
+    assert manifest.epoch == epoch
     assert record is not None
     assert not record.is_running
-    assert reconcile_table(lab.work, lab.replicator).state is ReconcileState.EQUAL
+    assert reconcile_table(lab.context, lab.replicator).state is ReconcileState.EQUAL
 
 
 def test_publishers_wait_and_the_next_run_ends_it(mirrored: Lab) -> None:
     _dropped(mirrored)
     with pytest.raises(RebuildRunning):
-        land_slice(mirrored.work, key(6, 6))
+        publish_slice(mirrored.context, key(6, 6))
     assert mirrored.mirror() == []
-    _require_new_life(mirrored, life=2)
+    _require_new_epoch(mirrored, epoch=2)
 
 
 def test_a_corrupt_manifest_is_rebuilt(mirrored: Lab) -> None:
@@ -53,13 +53,13 @@ def test_a_corrupt_manifest_is_rebuilt(mirrored: Lab) -> None:
     with pytest.raises(ManifestCorrupt, match="rebuild"):
         mirrored.mirror()
     assert _rebuild(mirrored) is Outcome.LANDED
-    _require_new_life(mirrored, life=2)
+    _require_new_epoch(mirrored, epoch=2)
 
 
 def test_files_that_a_killed_rebuild_had_committed_get_their_numbers(mirrored: Lab) -> None:
     assert _rebuild(mirrored) is Outcome.LANDED
     record = drive(read_rebuild(TABLE), mirrored.store)
-    manifest = mirrored.work.manifest()
+    manifest = mirrored.context.manifest()
     assert record is not None
     assert manifest is not None
     drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), mirrored.store)
@@ -69,7 +69,7 @@ def test_files_that_a_killed_rebuild_had_committed_get_their_numbers(mirrored: L
     (mirrored.folder / mirrored.files[0]).rename(staged)
     assert _rebuild(mirrored) is Outcome.COVERED
     assert len(mirrored.files) == 1
-    _require_new_life(mirrored, life=2)
+    _require_new_epoch(mirrored, epoch=2)
 
 
 def test_keys_declared_by_a_killed_rebuild_are_dropped_with_its_folder(mirrored: Lab) -> None:
@@ -79,7 +79,7 @@ def test_keys_declared_by_a_killed_rebuild_are_dropped_with_its_folder(mirrored:
     with pytest.raises(MetadataDiffers, match="rebuild"):
         _rebuild(mirrored)
     assert _rebuild(mirrored) is Outcome.LANDED
-    _require_new_life(mirrored, life=3)
+    _require_new_epoch(mirrored, epoch=3)
 
 
 def test_nothing_is_dropped_for_a_snapshot_that_cannot_land(mirrored: Lab) -> None:
@@ -92,7 +92,7 @@ def test_nothing_is_dropped_for_a_snapshot_that_cannot_land(mirrored: Lab) -> No
     assert not record.is_running
     mirrored.sql("DELETE FROM {t} WHERE name = 'twice'")
     assert _rebuild(mirrored) is Outcome.LANDED
-    _require_new_life(mirrored, life=3)
+    _require_new_epoch(mirrored, epoch=3)
 
 
 def test_a_rebuild_that_drops_is_not_called_off(mirrored: Lab) -> None:
@@ -107,4 +107,4 @@ def test_a_rebuild_that_drops_is_not_called_off(mirrored: Lab) -> None:
     assert len(mirrored.files) == 3
     mirrored.sql("DELETE FROM {t} WHERE name = 'twice'")
     assert _rebuild(mirrored) is Outcome.LANDED
-    _require_new_life(mirrored, life=2)
+    _require_new_epoch(mirrored, epoch=2)

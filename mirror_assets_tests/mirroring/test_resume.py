@@ -13,13 +13,13 @@ from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.landing.format import SliceRecord, StagedPart, Verdict
 from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.parts import add_verdicts, inspect_part, staged_slices, write_record
-from mirror_assets.landing.state import Footing
+from mirror_assets.landing.state import CommitPosition
 from mirror_assets.pipeline import stage
 from mirror_assets.pipeline.compare import reconcile_table
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.stage import plan_digest, resume_or_stage, slice_key
-from mirror_assets.pipeline.stage_range import stage_keys
+from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab, key
 from mirror_assets_tests.landing.staging import hex_id, new_record, part_bytes, receipt_for
@@ -50,80 +50,84 @@ def paper(tmp_path: Path) -> Paper:
     return made
 
 
-def _staged(work: TableWork, planned: PlannedSlice, footing: Footing, attempt: str = "one") -> SliceRecord:
+def _staged(
+    context: TableContext, planned: PlannedSlice, position: CommitPosition, attempt: str = "one"
+) -> SliceRecord:
     """A staged attempt of one part, as an earlier run has left it."""
-    folder = AttemptFolder(TABLE, footing.generation, hex_id(attempt))
-    receipt = receipt_for(footing, slice_key(planned), folder.attempt)
-    work.store.create(folder.part("part-00000.parquet"), part_bytes(receipt, 0))
-    parts: list[StagedPart] = [inspect_part(work.store, info, info.name) for info in work.store.list(folder.parts)]
-    record = new_record(footing, slice_key(planned), folder.attempt, tuple(parts))
-    record = record.model_copy(update={"plan": plan_digest(work, planned)})
-    write_record(work.store, record)
+    folder = AttemptFolder(TABLE, position.generation, hex_id(attempt))
+    receipt = receipt_for(position, slice_key(planned), folder.attempt)
+    context.store.create(folder.part("part-00000.parquet"), part_bytes(receipt, 0))
+    parts: list[StagedPart] = [
+        inspect_part(context.store, info, info.name) for info in context.store.list(folder.parts)
+    ]
+    record = new_record(position, slice_key(planned), folder.attempt, tuple(parts))
+    record = record.model_copy(update={"plan": plan_digest(context, planned)})
+    write_record(context.store, record)
     return record
 
 
-def _next(paper: Paper) -> tuple[TableWork, PlannedSlice, Footing]:
-    work = paper.work
-    plan = plan_table(work)
-    return work, plan.slices[0], plan.footing
+def _next(paper: Paper) -> tuple[TableContext, PlannedSlice, CommitPosition]:
+    context = paper.context
+    plan = plan_table(context)
+    return context, plan.slices[0], plan.position
 
 
 def test_a_staged_slice_is_taken_up(paper: Paper) -> None:
-    work, planned, footing = _next(paper)
-    record = _staged(work, planned, footing)
-    assert resume_or_stage(work, planned, footing) == record
+    context, planned, position = _next(paper)
+    record = _staged(context, planned, position)
+    assert resume_or_stage(context, planned, position) == record
     assert resume_or_stage(*_next(paper)) == record
 
 
 def test_one_that_has_passed_comes_first(paper: Paper) -> None:
-    work, planned, footing = _next(paper)
-    passed = _staged(work, planned, footing, "a")
-    passed = add_verdicts(work.store, passed, [Verdict(check="one", passed=True, etags=passed.etags)])
-    _staged(work, planned, footing, "b")
-    assert resume_or_stage(work, planned, footing) == passed
+    context, planned, position = _next(paper)
+    passed = _staged(context, planned, position, "a")
+    passed = add_verdicts(context.store, passed, [Verdict(check="one", passed=True, etags=passed.etags)])
+    _staged(context, planned, position, "b")
+    assert resume_or_stage(context, planned, position) == passed
 
 
-def _refuse(work: TableWork, record: SliceRecord) -> None:
-    add_verdicts(work.store, record, [Verdict(check="one", passed=False, etags=record.etags)])
+def _refuse(context: TableContext, record: SliceRecord) -> None:
+    add_verdicts(context.store, record, [Verdict(check="one", passed=False, etags=record.etags)])
 
 
-def _rewrite(work: TableWork, record: SliceRecord) -> None:
+def _rewrite(context: TableContext, record: SliceRecord) -> None:
     path, part = record.folder.part(record.parts[0].name), record.parts[0]
-    work.store.replace(path, work.store.read(path, 1 << 20).data, part.etag)
+    context.store.replace(path, context.store.read(path, 1 << 20).data, part.etag)
 
 
-_SPOILT: dict[str, Callable[[TableWork, SliceRecord], object]] = {
+_SPOILT: dict[str, Callable[[TableContext, SliceRecord], object]] = {
     "a check has refused it": _refuse,
-    "a part is gone": lambda work, record: work.store.delete(record.folder.part(record.parts[0].name)),
+    "a part is gone": lambda context, record: context.store.delete(record.folder.part(record.parts[0].name)),
     "a part was written anew": _rewrite,
-    "it was never finished": lambda work, record: work.store.delete(record.folder.record),
+    "it was never finished": lambda context, record: context.store.delete(record.folder.record),
 }
 
 
 @pytest.mark.parametrize("spoilt", _SPOILT)
 def test_one_that_cannot_land_is_staged_anew(paper: Paper, spoilt: str) -> None:
-    work, planned, footing = _next(paper)
-    record = _staged(work, planned, footing)
-    _SPOILT[spoilt](work, record)
+    context, planned, position = _next(paper)
+    record = _staged(context, planned, position)
+    _SPOILT[spoilt](context, record)
     with pytest.raises(Encoded):
-        resume_or_stage(work, planned, footing)
-    assert work.store.list(TABLE.scratch)  # another publisher may be moving its parts at this moment
+        resume_or_stage(context, planned, position)
+    assert context.store.list(TABLE.scratch)  # another publisher may be moving its parts at this moment
 
 
-_ELSEWHERE: dict[str, Callable[[Footing], Footing]] = {
-    "another incarnation": lambda footing: replace(footing, incarnation="0" * 32),
-    "another first number": lambda footing: replace(footing, first_number=footing.first_number + 1),
-    "another generation": lambda footing: replace(footing, generation=footing.generation + 1),
-    "another life": lambda footing: replace(footing, life=footing.life + 1),
+_ELSEWHERE: dict[str, Callable[[CommitPosition], CommitPosition]] = {
+    "another incarnation": lambda position: replace(position, incarnation="0" * 32),
+    "another first number": lambda position: replace(position, first_number=position.first_number + 1),
+    "another generation": lambda position: replace(position, generation=position.generation + 1),
+    "another epoch": lambda position: replace(position, epoch=position.epoch + 1),
 }
 
 
 @pytest.mark.parametrize("elsewhere", _ELSEWHERE)
 def test_one_that_stands_on_something_else_is_staged_anew(paper: Paper, elsewhere: str) -> None:
-    work, planned, footing = _next(paper)
-    _staged(work, planned, _ELSEWHERE[elsewhere](footing))
+    context, planned, position = _next(paper)
+    _staged(context, planned, _ELSEWHERE[elsewhere](position))
     with pytest.raises(Encoded):
-        resume_or_stage(work, planned, footing)
+        resume_or_stage(context, planned, position)
 
 
 @pytest.mark.parametrize(
@@ -137,22 +141,22 @@ def test_one_that_stands_on_something_else_is_staged_anew(paper: Paper, elsewher
     ],
 )
 def test_other_settings_make_another_slice(paper: Paper, setting: str) -> None:
-    work, planned, footing = _next(paper)
-    _staged(work, planned, footing)
+    context, planned, position = _next(paper)
+    _staged(context, planned, position)
     other = Paper(paper.root, setting)
-    other_planned = plan_table(other.work).slices[0]
-    assert plan_digest(other.work, other_planned) != plan_digest(work, planned)
+    other_planned = plan_table(other.context).slices[0]
+    assert plan_digest(other.context, other_planned) != plan_digest(context, planned)
     with pytest.raises(Encoded):
-        resume_or_stage(other.work, other_planned, footing)
+        resume_or_stage(other.context, other_planned, position)
 
 
 def test_other_commits_make_another_slice(paper: Paper) -> None:
-    work, planned, footing = _next(paper)
-    record = _staged(work, planned, footing)
+    context, planned, position = _next(paper)
+    record = _staged(context, planned, position)
     paper.commit(3, 3)
     with pytest.raises(Encoded):
         resume_or_stage(*_next(paper))
-    assert resume_or_stage(work, planned, footing) == record
+    assert resume_or_stage(context, planned, position) == record
 
 
 def test_a_run_takes_up_what_the_one_before_it_has_staged(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,21 +166,21 @@ def test_a_run_takes_up_what_the_one_before_it_has_staged(lab: Lab, monkeypatch:
     lab.change()
     real, encoded = stage.stage_slice, []
 
-    def counted(work: TableWork, planned: PlannedSlice, footing: Footing) -> SliceRecord:
+    def counted(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
         encoded.append(planned.first)
         if planned.first == 4 and encoded.count(4) == 1:
             raise Encoded
-        return real(work, planned, footing)
+        return real(context, planned, position)
 
     monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", counted)
     keys = [key(number, number) for number in range(2, 6)]
     with pytest.raises(Encoded):
-        list(stage_keys(lab.work, keys))
+        list(stage_range(lab.context, keys))
     first = tuple(record for record in staged_slices(lab.store, TABLE) if record.generation > 1)
-    records = list(stage_keys(lab.work, keys))
+    records = list(stage_range(lab.context, keys))
     assert encoded == [2, 3, 4, 4, 5]
     assert tuple(records[:2]) == first
     assert lab.mirror()
     assert encoded == [2, 3, 4, 4, 5]
     lab.replicator.poll()
-    assert reconcile_table(lab.work, lab.replicator).state is ReconcileState.EQUAL
+    assert reconcile_table(lab.context, lab.replicator).state is ReconcileState.EQUAL

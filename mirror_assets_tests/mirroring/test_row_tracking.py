@@ -35,7 +35,7 @@ def tracked(spark: SparkSession, tmp_path: Path) -> Lab:
 
 def equal(lab: Lab) -> bool:
     lab.replicator.poll()
-    result = reconcile_table(lab.work, lab.replicator)
+    result = reconcile_table(lab.context, lab.replicator)
     assert result.source_rows
     return result.state is ReconcileState.EQUAL
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.finding import CheckResult
 from mirror_assets.delta.errors import LogGap, SourceNotDelta
 from mirror_assets.delta.spark_errors import DuplicateKey
 from mirror_assets.errors import SettingError
@@ -13,11 +13,11 @@ from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import Outcome
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.check import judge_slice
+from mirror_assets.pipeline.check import run_checks
 from mirror_assets.pipeline.compare import reconcile_table
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed, MirrorSlow, SourceBroke
-from mirror_assets.pipeline.publish import land_slice
+from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.rebuild import MirrorWait, rebuild_table
 from mirror_assets.pipeline.source_check import FeedOff
 from mirror_assets.replicator.reconciliation import ReconcileState
@@ -26,7 +26,7 @@ from mirror_assets_tests.lab import TABLE, Lab, key
 
 def _equal(lab: Lab) -> bool:
     lab.replicator.poll()
-    return reconcile_table(lab.work, lab.replicator).state is ReconcileState.EQUAL
+    return reconcile_table(lab.context, lab.replicator).state is ReconcileState.EQUAL
 
 
 def test_a_history_ends_equal_to_its_source(mirrored: Lab) -> None:
@@ -35,12 +35,12 @@ def test_a_history_ends_equal_to_its_source(mirrored: Lab) -> None:
 
 
 def test_files_that_wait_are_pending_not_different(mirrored: Lab) -> None:
-    assert reconcile_table(mirrored.work, mirrored.replicator).state is ReconcileState.PENDING
+    assert reconcile_table(mirrored.context, mirrored.replicator).state is ReconcileState.PENDING
 
 
 def test_nothing_new_lands_nothing(mirrored: Lab) -> None:
     assert mirrored.mirror() == []
-    assert land_slice(mirrored.work, key(2, 3)).outcome is Outcome.COVERED
+    assert publish_slice(mirrored.context, key(2, 3)).outcome is Outcome.COVERED
 
 
 def test_commits_without_changes_move_covered_without_a_file(mirrored: Lab) -> None:
@@ -71,9 +71,9 @@ def test_a_break_rebuilds_the_table(mirrored: Lab) -> None:
     told: list[str] = []
     mirrored.mirror(told.append)
     assert any("rebuild" in line for line in told)
-    manifest = mirrored.work.manifest()
+    manifest = mirrored.context.manifest()
     assert manifest is not None
-    assert (manifest.life, mirrored.files) == (2, ["00000000000000000001.parquet"])
+    assert (manifest.epoch, mirrored.files) == (2, ["00000000000000000001.parquet"])
     assert _equal(mirrored)
 
 
@@ -90,11 +90,11 @@ def test_a_rebuild_that_waits_too_long_goes_on_where_it_was(mirrored: Lab) -> No
     never = MirrorWait(lambda: False, lambda: False, pause_seconds=0.01, limit_seconds=0.05)
     mirrored.replicator.poll()
     with pytest.raises(MirrorSlow, match="dropped"):
-        rebuild_table(mirrored.work, never, lambda _: None)
+        rebuild_table(mirrored.context, never, lambda _: None)
     half = MirrorWait(mirrored.wait.dropped, lambda: False, pause_seconds=0.01, limit_seconds=0.05)
     with pytest.raises(MirrorSlow, match="come back"):
-        rebuild_table(mirrored.work, half, lambda _: None)
-    assert rebuild_table(mirrored.work, mirrored.wait, lambda _: None).outcome is Outcome.COVERED
+        rebuild_table(mirrored.context, half, lambda _: None)
+    assert rebuild_table(mirrored.context, mirrored.wait, lambda _: None).outcome is Outcome.COVERED
     record = drive(read_rebuild(TABLE), mirrored.store)
     assert record is not None
     assert not record.is_running
@@ -180,7 +180,7 @@ def test_columns_may_have_any_name(lab: Lab) -> None:
     lab.mirror()
     lab.sql("UPDATE {t} SET nth = 60, `a.b` = 90 WHERE `file` = 1", "UPDATE {t} SET nth = 61 WHERE `file` = 1")
     (landed,) = lab.mirror()
-    assert [finding.figures["keys_compared"] for finding in landed.findings if finding.check == "row_order"] == [1]
+    assert [result.figures["keys_compared"] for result in landed.results if result.check == "row_order"] == [1]
     assert _equal(lab)
 
 
@@ -196,7 +196,7 @@ def test_a_column_without_a_value_yet_is_no_difference(mirrored: Lab) -> None:
 def test_a_table_that_the_replicator_has_stopped_is_not_pending(mirrored: Lab) -> None:
     (mirrored.folder / mirrored.files[0]).write_bytes(b"no Parquet")
     mirrored.replicator.poll()
-    result = reconcile_table(mirrored.work, mirrored.replicator)
+    result = reconcile_table(mirrored.context, mirrored.replicator)
     assert result.state is ReconcileState.STOPPED
     assert mirrored.files[0] in result.reason
 
@@ -215,13 +215,13 @@ def test_what_a_killed_publisher_had_committed_lands_with_the_next_run(mirrored:
 def test_a_run_that_is_overtaken_plans_again(mirrored: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another run lands the slice, and clears away what this one has staged, while it is about to be judged."""
     mirrored.sql("INSERT INTO {t} VALUES (950, 'x', 1)", "INSERT INTO {t} VALUES (951, 'y', 1)")
-    real, told = judge_slice, list[str]()
+    real, told = run_checks, list[str]()
 
-    def be_overtaken(work: TableWork, record: SliceRecord) -> tuple[SliceRecord, tuple[Finding, ...]]:
+    def be_overtaken(context: TableContext, record: SliceRecord) -> tuple[SliceRecord, tuple[CheckResult, ...]]:
         monkeypatch.setattr("mirror_assets.pipeline.process.judge_slice", real)
         mirrored.store.delete_tree(record.folder.path)
         mirrored.mirror()
-        return real(work, record)
+        return real(context, record)
 
     monkeypatch.setattr("mirror_assets.pipeline.process.judge_slice", be_overtaken)
     assert mirrored.mirror(told.append) == []

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_assets.composition import open_exchange
+from mirror_assets.composition import open_local_staging
 from mirror_assets.config import Config, Staging, load_config
 from mirror_assets.delta.log import SourceLog
-from mirror_assets.pipeline.context import TableWork
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.process import MirroredSlice, mirror_table
 from mirror_assets.replicator import LocalReplicator
 from mirror_assets.storage.onelake.store import OneLakeStore
@@ -51,11 +51,11 @@ class OneLakeLab:
         return LocalReplicator(self.store, self.lab.root / "mirror")
 
     @property
-    def work(self) -> TableWork:
+    def context(self) -> TableContext:
         """The table's work."""
         config, log = self.config, SourceLog(self.lab.uri)
-        exchange = open_exchange(config.landing_zone)
-        return TableWork(config, config.table(TABLE), log, self.store, lambda: self.lab.spark, exchange)
+        local_staging = open_local_staging(config.landing_zone)
+        return TableContext(config, config.table(TABLE), log, self.store, lambda: self.lab.spark, local_staging)
 
     @property
     def folder(self) -> list[str]:
@@ -69,4 +69,4 @@ class OneLakeLab:
 
     def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[MirroredSlice]:
         """Mirror until nothing is left."""
-        return list(mirror_table(self.work, wait_on(self.replicator), report))
+        return list(mirror_table(self.context, wait_on(self.replicator), report))

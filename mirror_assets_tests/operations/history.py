@@ -68,9 +68,9 @@ def perform(source: Source, operations: Sequence[Operation]) -> list[Done]:
 
 def mirror_and_compare(lab: Lab) -> Iterator[MirroredSlice]:
     """Each slice after it has landed, was applied, and was compared with the source at its last version."""
-    for mirrored in mirror_table(lab.work, lab.wait, lambda _: None):
+    for mirrored in mirror_table(lab.context, lab.wait, lambda _: None):
         lab.replicator.poll()
-        compared = reconcile_table(lab.work, lab.replicator)
+        compared = reconcile_table(lab.context, lab.replicator)
         assert compared.state is ReconcileState.EQUAL, (mirrored.record.slice, compared)
         yield mirrored
 

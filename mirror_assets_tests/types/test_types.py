@@ -94,4 +94,4 @@ def _exact(value: object) -> tuple[type, str]:
 
 
 def test_mirror_and_source_are_equal(typed: Lab) -> None:
-    assert reconcile_table(typed.work, typed.replicator).state is ReconcileState.EQUAL
+    assert reconcile_table(typed.context, typed.replicator).state is ReconcileState.EQUAL

@@ -24,7 +24,7 @@ def report(request: Request, *, as_json: bool) -> Exit:
     subject = subject_of(request)
     sku, mode = subject.sku, subject.mode
     look = subject.look()
-    found = table_report(look, _asked(subject))
+    found = table_report(look, _requested(subject))
     if as_json:
         show_json([report_record(found, sku, mode)])
     else:
@@ -58,7 +58,7 @@ def guardrails(request: Request, *, as_json: bool) -> Exit:
     return Exit.FAILED if is_over else Exit.FINE
 
 
-def _asked(subject: Subject) -> Asked:
+def _requested(subject: Subject) -> Asked:
     request = subject.request
     questions = Questions(
         columns=request.columns,

@@ -57,12 +57,12 @@ class Subject:
 
     def readers(self) -> Readers:
         """Frames of the command line, and whom mirror.yaml knows of. Raises FrameRefused, FramesUnreadable."""
-        asked = self.request
-        named = frames_of(self.log, asked.frame, asked.export, asked.model_table)
+        requested = self.request
+        named = frames_of(self.log, requested.frame, requested.export, requested.model_table)
         if self.config is None or self.settings is None:
-            return Readers(named, retain_hours=asked.retain_hours)
+            return Readers(named, retain_hours=requested.retain_hours)
         known = source_readers(self.config, self.settings, self.log, _manifest(self.config, self.settings))
-        return Readers((*named, *known.frames), known.mirror, asked.retain_hours)
+        return Readers((*named, *known.frames), known.mirror, requested.retain_hours)
 
     def look(self, *, dictionaries: bool = True) -> TableLook:
         """A look at the table now, with the cache of footers that was asked for."""
@@ -119,5 +119,5 @@ def _manifest(config: Config, table: TableSettings) -> Manifest | None:
     """What has landed. Raises ManifestCorrupt."""
     from mirror_assets.composition import open_zone  # it knows Spark's settings, too, which take a second to import
 
-    standing = drive(read_manifest(table.name), open_zone(config.landing_zone))
-    return standing.manifest if standing else None
+    current = drive(read_manifest(table.name), open_zone(config.landing_zone))
+    return current.manifest if current else None
