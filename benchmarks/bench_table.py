@@ -19,9 +19,10 @@ from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_snapshot, plan_table
-from mirror_assets.pipeline.process import mirror_slice, mirror_table
+from mirror_assets.pipeline.process import process_slice
 from mirror_assets.pipeline.rebuild import MirrorWait
-from mirror_assets.pipeline.stage import stage_slice
+from mirror_assets.pipeline.run import mirror_table
+from mirror_assets.pipeline.stage import stage_attempt
 
 _TABLE = TableName("bench", "orders")
 _CONFIG = """\
@@ -59,7 +60,8 @@ class BenchTable:
     def begin(self, version: int) -> None:
         """Land a first load of that version."""
         context = self.context()
-        mirror_slice(context, context.log.state(version), plan_snapshot(context, epoch=1, version=version)[0][0])
+        plan = plan_snapshot(context, epoch=1, version=version)
+        process_slice(context, plan, plan.slices[0])
 
     def stage(self) -> SliceRecord:
         """Encode and stage the one slice that is pending; nothing looks at it."""
@@ -85,4 +87,4 @@ class BenchTable:
 def _staged(context: TableContext) -> SliceRecord:
     plan = plan_table(context)
     (planned,) = plan.slices
-    return stage_slice(context, planned, plan.position)
+    return stage_attempt(context, planned, plan.position)

@@ -12,8 +12,9 @@ from mirror_assets.config import Config, load_config
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.process import MirroredSlice, mirror_table
+from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.rebuild import MirrorWait
+from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
 
@@ -98,7 +99,7 @@ class Lab:
             "UPDATE {t} SET id = 500 WHERE id = 5",
         )
 
-    def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[MirroredSlice]:
+    def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[ProcessedSlice]:
         """Mirror until nothing is left."""
         return list(mirror_table(self.context, self.wait, report))
 

@@ -22,7 +22,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.check import BLOCKING_CHECKS, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table
-from mirror_assets.pipeline.stage import stage_slice
+from mirror_assets.pipeline.stage import stage_attempt
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 _ROWS, _CHANGED = 100_000, 50
@@ -74,7 +74,7 @@ class _Steps:
         """Land the one slice that is pending."""
         self._timed("recover", lambda: drive(recover(context.name), context.store))
         plan = self._timed("read the log, plan", lambda: plan_table(context))
-        record = self._timed("encode, stage", lambda: stage_slice(context, plan.slices[0], plan.position))
+        record = self._timed("encode, stage", lambda: stage_attempt(context, plan.slices[0], plan.position))
         checked, _ = self._timed("check", lambda: run_checks(context, record))
         self._timed("publish", lambda: drive(publish(context.name, checked, BLOCKING_CHECKS), context.store))
         self._timed("look for more", lambda: plan_table(context))

@@ -25,8 +25,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.drop import find_orphans
 from mirror_assets.pipeline.errors import stop_error
 from mirror_assets.pipeline.pending import feed_deadline, look, table_lag
-from mirror_assets.pipeline.plan import plan_table
-from mirror_assets.pipeline.stage import slice_key
+from mirror_assets.pipeline.plan import plan_table, slice_key
 from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
 from mirror_assets.storage import Store
 

@@ -40,8 +40,8 @@ from mirror_assets.orchestration.resources import (
     open_context,
 )
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.plan import slice_key
 from mirror_assets.pipeline.publish import publish_slice
-from mirror_assets.pipeline.stage import slice_key
 from mirror_assets.pipeline.stage_range import stage_range
 
 DATA_VERSION_TAG = "dagster/data_version"

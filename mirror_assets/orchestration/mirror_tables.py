@@ -22,8 +22,9 @@ from mirror_assets.orchestration.resources import LandingZone, SourceTables, Spa
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.coordination import leased, note_failure
 from mirror_assets.pipeline.errors import TableBusy, Unexpected
-from mirror_assets.pipeline.process import MirroredSlice, mirror_table
+from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait
+from mirror_assets.pipeline.run import mirror_table
 
 _TABLES_AT_ONCE = 4
 
@@ -106,7 +107,7 @@ class SliceEvents:
         self._context = context
         self._lock = threading.Lock()
 
-    def log(self, table_context: TableContext, mirrored: MirroredSlice) -> None:
+    def log(self, table_context: TableContext, mirrored: ProcessedSlice) -> None:
         """Log one slice: partition first, then its source, then change_feed with its checks, then landing_zone.
 
         A snapshot in chunks is logged with the last of them.

@@ -11,7 +11,7 @@ from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.landing.publish import Published
 from mirror_assets.pipeline.errors import TableBusy
-from mirror_assets.pipeline.process import MirroredSlice
+from mirror_assets.pipeline.process import ProcessedSlice
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class TableReport:
     family: str | None = None
     busy: str | None = None
 
-    def with_slice(self, mirrored: MirroredSlice) -> TableReport:
+    def with_slice(self, mirrored: ProcessedSlice) -> TableReport:
         """The report with one more slice, or chunk of one: the last makes it a slice."""
         loading = mirrored.published.manifest.loading
         return replace(

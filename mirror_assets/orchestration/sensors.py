@@ -29,7 +29,7 @@ from mirror_assets.orchestration.schedules import is_on
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableHeld
 from mirror_assets.pipeline.next_action import Land, QuietMark, Rebuild, Rest, Scheduler, is_quiet, next_action
-from mirror_assets.pipeline.stage import slice_key
+from mirror_assets.pipeline.plan import slice_key
 
 _INTERVAL_SECONDS = 15
 _REPLICATE_SECONDS = 20

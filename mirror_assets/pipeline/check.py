@@ -27,7 +27,7 @@ from mirror_assets.delta.losses import FileUnfound, SparkFailed
 from mirror_assets.delta.schema import parse_schema
 from mirror_assets.landing.format import SliceKind, SliceRecord, Verdict
 from mirror_assets.landing.parts import add_verdicts, fetch_parts
-from mirror_assets.pipeline.context import TableContext, reading, source_read
+from mirror_assets.pipeline.context import TableContext, not_overtaken, reading, source_read
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.source_check import landed_columns
 from mirror_assets.storage import PathMissing
@@ -37,24 +37,28 @@ BLOCKING_CHECKS: Final = tuple(sorted(("key_presence", "parts_unchanged", "schem
 
 
 def run_checks(context: TableContext, record: SliceRecord) -> tuple[SliceRecord, tuple[CheckResult, ...]]:
-    """The record with a verdict of every blocking check, and what each found."""
-    results = check_staged(context, record)
-    verdicts = [
-        Verdict(check=result.check, passed=result.passed, etags=record.etags, message=result.message)
-        for result in results
-    ]
-    return add_verdicts(context.store, record, verdicts), results
+    """Run every blocking check on a staged slice; return its record with their verdicts, and their results.
+
+    Raises LostRace when another run has landed its generation meanwhile, and what reading its parts raises.
+    """
+    with not_overtaken(context, record.epoch, record.generation, record.key):
+        results = check_staged(context, record)
+        verdicts = [
+            Verdict(check=result.check, passed=result.passed, etags=record.etags, message=result.message)
+            for result in results
+        ]
+        return add_verdicts(context.store, record, verdicts), results
 
 
 def require_passed(context: TableContext, record: SliceRecord, results: Sequence[CheckResult]) -> None:
-    """Raises ChecksFailed with what the checks found, if any of them did."""
+    """Raise ChecksFailed unless all checks have passed."""
     error = refusal(context, record, results)
     if error is not None:
         raise error
 
 
 def refusal(context: TableContext, record: SliceRecord, results: Sequence[CheckResult]) -> ChecksFailed | None:
-    """The error that says what the checks found, or None if they passed."""
+    """Return the error with the problems of the failed checks, or None if all have passed."""
     failed = tuple(f"{result.check}: {result.message}" for result in results if not result.passed)
     return ChecksFailed(str(context.name), record.key, failed) if failed else None
 

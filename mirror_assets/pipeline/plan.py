@@ -1,9 +1,9 @@
-"""What a table still has to do: its log against its manifest. No JVM."""
+"""Plans a table: which slices of its log are still to land behind its manifest. No JVM."""
 
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mirror_assets.config import Changes
 from mirror_assets.delta.chunks import cut_files, is_small
@@ -11,7 +11,7 @@ from mirror_assets.delta.errors import LogGap, RangeRefused
 from mirror_assets.delta.plan import Break, PlannedSlice, snapshot_slice
 from mirror_assets.delta.ranges import EVERYTHING, Bounds, Range, resolve
 from mirror_assets.delta.state import SourceState
-from mirror_assets.landing.format import Loading, Manifest
+from mirror_assets.landing.format import Chunk, Loading, Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import first_epoch
 from mirror_assets.landing.state import CommitPosition, next_position
@@ -29,8 +29,8 @@ _LATER = "give a later --to."
 class TablePlan:
     """A table's source and manifest, the pending slices in order, and the break behind them, if any.
 
-    A snapshot that is loaded in chunks is there once for each chunk that is left; what comes after it is planned when
-    it has landed.
+    A snapshot that is loaded in chunks has one entry for each chunk that is left; commits behind it are planned when it
+    has landed. `position` is that of the first slice.
     """
 
     state: SourceState
@@ -41,18 +41,18 @@ class TablePlan:
 
     @property
     def partitions(self) -> tuple[PlannedSlice, ...]:
-        """The pending slices, each once."""
+        """Return the pending slices, a snapshot in chunks as one."""
         return self.slices[:1] if self.slices and self.slices[0].chunk else self.slices
 
 
 def plan_table(
     context: TableContext, boundaries: frozenset[int] = frozenset(), requested: Range = EVERYTHING
 ) -> TablePlan:
-    """The plan of the table: a pure function of its log, its manifest and its settings.
+    """Return the table's plan, a pure function of its log, its manifest and its settings.
 
-    `boundaries` are last versions of slices that are registered already, so that their keys stay as they are; `asked`
-    is the range to plan. Reads no commit that is covered. Raises RangeRefused, StartRefused, and what the log, the
-    manifest, and the check of settings against the source raise.
+    `boundaries` are the last versions of slices that are registered as partitions: the plan keeps them as boundaries.
+    `requested` limits the plan to a range. Reads no covered commit. Raises RangeRefused, StartRefused, and what the log,
+    the manifest, and the check of settings against the source raise.
     """
     state, manifest = context.log.state(), context.manifest()
     bounds = None if requested.is_everything else resolve(context.table.source, context.log.times(state), requested)
@@ -60,7 +60,7 @@ def plan_table(
         return _first_plan(context, state, boundaries, bounds)
     position = position_after(manifest)
     if manifest.loading is not None:
-        return TablePlan(state, manifest, position, plan_rest(context, manifest), None)
+        return replace(plan_rest(context, manifest, manifest.loading), state=state)
     if bounds is not None and _is_over(context, bounds, manifest.covered, state):
         return TablePlan(state, manifest, position, (), None)
     check_columns(context.config, context.table, state, [column.name for column in manifest.columns])
@@ -72,10 +72,10 @@ def plan_table(
 
 
 def plan_key(context: TableContext, key: SliceKey, base: BaseState | None, tip: SourceState) -> PlannedSlice:
-    """The slice that a partition key names, without what is covered before it; None before: the first without snapshot.
+    """Return the slice that a partition key names, behind `base`; without a base, the first of a mirror without snapshot.
 
-    `tip` is the source at its newest version, or at one of late that the key does not reach beyond. Raises what a break
-    in the key's range means (`stop_error`), and SliceUnfit when its schema changes within.
+    `tip` is the source at its newest version, or at any version from the key's last on. Raises what a break in the
+    key's range means (`stop_error`), and SliceUnfit when the schema changes within it.
     """
     if base is None:
         begins = beginning(context, tip)
@@ -90,21 +90,17 @@ def plan_key(context: TableContext, key: SliceKey, base: BaseState | None, tip: 
     return plan.slices[0]
 
 
-def plan_snapshot(
-    context: TableContext, epoch: int, version: int | None = None
-) -> tuple[tuple[PlannedSlice, ...], CommitPosition]:
-    """The snapshot slice that begins an epoch, in chunks if it is large, and its footing; at the source's tip if None."""
-    return _snapshot(context, context.log.state(version), epoch)
+def plan_snapshot(context: TableContext, epoch: int, version: int | None = None) -> TablePlan:
+    """Return the plan of the snapshot that begins an epoch, in chunks if it is large; of the newest version if None."""
+    return _snapshot_plan(context, context.log.state(version), epoch)
 
 
-def plan_rest(context: TableContext, manifest: Manifest) -> tuple[PlannedSlice, ...]:
-    """The chunks that are left of the snapshot that is being loaded; none if it is whole.
+def plan_rest(context: TableContext, manifest: Manifest, loading: Loading) -> TablePlan:
+    """Return the plan of the chunks that are left of the snapshot that is being loaded.
 
-    Raises SnapshotLost when its version can't be read any more, and SourceBroke when what landed of it would not fit.
+    Raises SnapshotLost when its version can't be read any more, and SourceBroke when its table or columns are not those
+    of the chunks that have landed.
     """
-    loading = manifest.loading
-    if loading is None:
-        return ()
     try:
         state = context.log.state(loading.key.last)
     except LogGap as error:
@@ -113,18 +109,18 @@ def plan_rest(context: TableContext, manifest: Manifest) -> tuple[PlannedSlice, 
         raise SourceBroke(str(context.name), state.version, f"it is another table now, and {loading}")
     if recorded_columns(table_columns(context.table, state.schema)) != manifest.columns:
         raise SourceBroke(str(context.name), state.version, f"its columns are not the landed ones, and {loading}")
-    return _chunks(context, state, manifest.epoch, loading)
+    return TablePlan(state, manifest, position_after(manifest), _chunks(context, state, manifest.epoch, loading), None)
 
 
 def position_after(manifest: Manifest) -> CommitPosition:
-    """The footing of the slice that follows what has landed."""
+    """Return the position of the slice that follows what has landed."""
     return next_position(manifest, epoch=manifest.epoch, incarnation=manifest.incarnation)
 
 
 def _first_plan(
     context: TableContext, tip: SourceState, boundaries: frozenset[int], bounds: Bounds | None
 ) -> TablePlan:
-    """The plan of a table of which nothing has landed: a snapshot, or the changes from its start on."""
+    """Return the plan of a table of which nothing has landed: a snapshot, or the changes from its start on."""
     epoch, last = drive(first_epoch(context.name), context.store), bounds.last if bounds else tip.version
     position = next_position(None, epoch=epoch, incarnation=uuid.uuid4().hex)
     if bounds is not None and bounds.is_empty:
@@ -133,8 +129,7 @@ def _first_plan(
         state = tip if last == tip.version else context.log.state(last)
         if context.table.changes is Changes.FEED and tip.feed_enabled and not state.feed_enabled:
             raise RangeRefused(context.table.source, f"the change data feed was off at version {last}", _LATER)
-        planned, position = _snapshot(context, state, epoch)
-        return TablePlan(state, None, position, planned, None)
+        return _snapshot_plan(context, state, epoch)
     begins = beginning(context, tip)
     first = (start_slice(begins, epoch),) if begins.version else ()
     if bounds is not None and last < begins.version - 1:
@@ -146,7 +141,7 @@ def _first_plan(
 
 
 def _is_over(context: TableContext, bounds: Bounds, covered: int, tip: SourceState) -> bool:
-    """Whether nothing of the range is left. Raises RangeRefused when it would leave a gap behind what is covered."""
+    """Return whether nothing of the range is left. Raises RangeRefused when it would leave a gap behind `covered`."""
     first = 0 if bounds.first is None else bounds.first
     if covered + 1 < first <= bounds.last:
         gap = f"--from {first} would leave out what has not landed, from version {covered + 1} on"
@@ -155,23 +150,34 @@ def _is_over(context: TableContext, bounds: Bounds, covered: int, tip: SourceSta
 
 
 def _base(context: TableContext, begins: Beginning) -> BaseState:
-    """What the first slice of changes follows: nothing has landed, so its schema is that of its own first commit."""
+    """Return the base of the first slice of changes: nothing has landed, so the schema is that of its first commit."""
     source = begins.source
     columns = frozenset(column.name for column in table_columns(context.table, source.schema))
     return BaseState(begins.version - 1, source.schema_string, source.table_id, columns, is_start=True)
 
 
-def _snapshot(context: TableContext, state: SourceState, epoch: int) -> tuple[tuple[PlannedSlice, ...], CommitPosition]:
+def _snapshot_plan(context: TableContext, state: SourceState, epoch: int) -> TablePlan:
     check_source(context.config, context.table, state)
     chunks = () if is_small(state, limits_of(context.table)) else _chunks(context, state, epoch)
     planned = chunks if len(chunks) > 1 else (snapshot_slice(state, epoch, context.table.files.target_rows),)
-    return planned, next_position(None, epoch=epoch, incarnation=uuid.uuid4().hex)
+    return TablePlan(state, None, next_position(None, epoch=epoch, incarnation=uuid.uuid4().hex), planned, None)
 
 
 def _chunks(
     context: TableContext, state: SourceState, epoch: int, loading: Loading | None = None
 ) -> tuple[PlannedSlice, ...]:
-    """The chunks of the table as of the state's version, behind those that have landed."""
+    """Return the chunks of the table as of the state's version, behind those that have landed."""
     landed = (loading.chunk.number, loading.chunk.end) if loading else (0, 0)
     chunks = cut_files(context.log.files(state.version), limits_of(context.table), *landed)
     return tuple(snapshot_slice(state, epoch, context.table.files.target_rows, chunk) for chunk in chunks)
+
+
+def slice_key(planned: PlannedSlice) -> SliceKey:
+    """Return the planned slice's partition key."""
+    return SliceKey(planned.epoch, planned.first, planned.last)
+
+
+def chunk_of(planned: PlannedSlice) -> Chunk | None:
+    """Return which chunk of its slice is planned, as slice records have it; None for a whole slice."""
+    chunk = planned.chunk
+    return Chunk(number=chunk.number, of=chunk.of, first=chunk.first, end=chunk.end) if chunk else None

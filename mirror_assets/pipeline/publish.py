@@ -1,4 +1,4 @@
-"""Publishes a staged, checked slice; no Spark."""
+"""Publishes a staged slice whose checks have passed: its parts become landing files. No Spark."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mirror_assets.landing.recover import collect, list_attempts, recover
 from mirror_assets.landing.state import CommitPosition, next_position
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
-from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.context import TableContext, not_overtaken
 from mirror_assets.pipeline.errors import SnapshotUnderWay
 
 
 def publish_slice(context: TableContext, key: SliceKey, rebuild_epoch: int | None = None) -> Published:
-    """The publication of the slice, of the last of its chunks, or of what covered it before.
+    """Publish the slice, or all of its chunks, and return the last publication; also of a slice that landed before.
 
-    Raises what `publish_next` raises; chunks before the one that it is raised for have landed.
+    Raises what `publish_next` raises; the chunks before the one that failed have landed.
     """
     while True:
         published = publish_next(context, key, rebuild_epoch)
@@ -29,10 +29,10 @@ def publish_slice(context: TableContext, key: SliceKey, rebuild_epoch: int | Non
 
 
 def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None = None) -> Published:
-    """The publication of the slice, or of the next of its chunks, or of what covered it before.
+    """Publish the slice, or the next of its chunks, and return the publication; also of what landed before.
 
-    Raises SliceMissing (an earlier slice has not landed), SnapshotUnderWay (of another version), SliceNotStaged,
-    SliceNotChecked, LostRace, and what the recovery of earlier publications raises.
+    Finishes an interrupted publication first. Raises SliceMissing (an earlier slice has not landed), SnapshotUnderWay
+    (of another version), SliceNotStaged, SliceNotChecked, LostRace, and what recovery raises.
     """
     current = drive(recover(context.name, rebuild_epoch), context.store)
     manifest = current.manifest if current else None
@@ -44,8 +44,9 @@ def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None
     require_loading(str(context.name), key, position)
     if key.first > position.covered + 1:
         raise SliceMissing(str(context.name), str(key), position.covered + 1)
-    record = fitting_slice(context.store, context.name, key, position)
-    published = drive(publish(context.name, record, BLOCKING_CHECKS, rebuild_epoch), context.store)
+    with not_overtaken(context, position.epoch, position.generation, key):
+        record = fitting_slice(context.store, context.name, key, position)
+        published = drive(publish(context.name, record, BLOCKING_CHECKS, rebuild_epoch), context.store)
     if context.local_staging:
         attempts = drive(list_attempts(context.name), context.local_staging)
         drive(collect(attempts, published.manifest), context.local_staging)
@@ -53,6 +54,6 @@ def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None
 
 
 def require_loading(table: str, key: SliceKey, position: CommitPosition) -> None:
-    """Raise SnapshotUnderWay for another snapshot than the one of which chunks have landed."""
+    """Raise SnapshotUnderWay for a snapshot that is not the one of which chunks have landed."""
     if position.loading is not None and key.first == 0 and key != position.loading.key:
         raise SnapshotUnderWay(table, str(key), position.loading)

@@ -36,11 +36,10 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.monitoring import Mirror, TableState
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import MirrorFailed, MirrorSlow, SnapshotLost, SourceBroke
-from mirror_assets.pipeline.plan import plan_rest, plan_snapshot
+from mirror_assets.pipeline.plan import plan_rest, plan_snapshot, slice_key
 from mirror_assets.pipeline.process import process_slice, stage_passed
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.source_check import check_source
-from mirror_assets.pipeline.stage import slice_key
 
 
 @dataclass(frozen=True)
@@ -112,11 +111,12 @@ def _stage_or_call_off(context: TableContext, record: RebuildRecord, report: Cal
 def _stage(context: TableContext, record: RebuildRecord, report: Callable[[str], None]) -> SliceKey:
     """The snapshot of the new epoch, all chunks of it staged and passed by their checks. Raises ChecksFailed."""
     report(f"{context.name}: {RebuildStep.STAGING.value}")
-    planned, position = plan_snapshot(context, record.epoch)
-    for chunk in planned:
+    plan = plan_snapshot(context, record.epoch)
+    position = plan.position
+    for chunk in plan.slices:
         staged, _ = stage_passed(context, chunk, position)
         position = position.behind(staged)
-    return slice_key(planned[0])
+    return slice_key(plan.slices[0])
 
 
 def _drop(
@@ -154,8 +154,8 @@ def _load_rest(context: TableContext, key: SliceKey, epoch: int) -> Published:
         manifest = context.manifest()
         if manifest is None or manifest.loading is None:
             raise
-    rest = [process_slice(context, planned, epoch).published for planned in plan_rest(context, manifest)]
-    return rest[-1]
+    plan = plan_rest(context, manifest, manifest.loading)
+    return [process_slice(context, plan, chunk, epoch).published for chunk in plan.slices][-1]
 
 
 def mirror_wait(mirror: Mirror, table: TableName) -> MirrorWait:

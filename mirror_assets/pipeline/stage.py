@@ -15,8 +15,8 @@ from mirror_assets.delta.pairing import EncodeGroup
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.spark_errors import RowIdsUnfit
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.format import ChangeCounts, Chunk, Receipt, SliceKind, SliceRecord, StagedPart
-from mirror_assets.landing.names import AttemptFolder, SliceKey, attempt_id, part_place
+from mirror_assets.landing.format import ChangeCounts, Receipt, SliceKind, SliceRecord, StagedPart
+from mirror_assets.landing.names import AttemptFolder, attempt_id, part_place
 from mirror_assets.landing.parts import (
     best_attempt,
     clear_refused,
@@ -29,24 +29,26 @@ from mirror_assets.landing.parts import (
     write_record,
 )
 from mirror_assets.landing.state import CommitPosition
-from mirror_assets.pipeline.context import TableContext, reading, source_read
+from mirror_assets.pipeline.context import TableContext, not_overtaken, reading, source_read
 from mirror_assets.pipeline.encode_slice import encode_slice, slice_kind
+from mirror_assets.pipeline.plan import chunk_of, slice_key
 from mirror_assets.pipeline.source_check import recorded_columns, table_columns
 
 
-def resume_or_stage(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
-    """The record of the slice: of an attempt that is there already, else of a new one.
+def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
+    """Return the record of the slice, or of one chunk of it, staged at the position: by an earlier run, else now.
 
-    Its checks may have passed, or be still to come; whoever judges it looks at its parts either way. Raises what
-    `stage_slice` raises.
+    An earlier attempt counts when it was made from the same plan and settings and its parts are unchanged; it may have
+    passed its checks or not. Raises LostRace when another run has landed the position, and what `stage_attempt` raises.
     """
-    return _staged_before(context, planned, position) or stage_slice(context, planned, position)
+    with not_overtaken(context, position.epoch, position.generation, slice_key(planned)):
+        return _staged_before(context, planned, position) or stage_attempt(context, planned, position)
 
 
 def _staged_before(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord | None:
-    """An attempt that is just what would be staged now, its parts unchanged; None when there is none.
+    """Return an attempt that equals what would be staged now, or None.
 
-    One whose parts are not all there may be on its way to land by another publisher: it is left alone.
+    An attempt with missing parts may be landing at this moment, by another publisher: leave it alone.
     """
     staged = staged_slices(context.store, context.name, position.generation)
     candidates = [record for record in staged if stands_on(record, position) and not is_refused(record)]
@@ -57,20 +59,19 @@ def _staged_before(context: TableContext, planned: PlannedSlice, position: Commi
     return best_attempt(fitting) if fitting else None
 
 
-def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
-    """The record of the slice, or of one chunk of it, encoded and written beside its parts under a fresh attempt.
+def stage_attempt(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
+    """Encode the slice, or one chunk of it, under a new attempt, and return its record.
 
-    A slice without changes has no parts and starts no Spark, but for the first of an epoch, which lands a file of no
-    rows. Attempts that can't land any more make room: refused ones before, and its own if it fails. Raises what the
-    encoders and the store raise, and what their errors mean by the source's log and its store: DataFileMissing,
-    FeedMissing and HistoryExpired are proved.
+    A slice without changes has no parts and starts no Spark; the first of an epoch lands a file without rows. Deletes
+    earlier attempts whose checks failed, and its own attempt if it fails. Raises what the encoders and the store raise;
+    DataFileMissing, FeedMissing and HistoryExpired only when log and store prove them.
     """
     clear_refused(context.store, context.name, position.generation)
     kind = slice_kind(context.table, planned, is_first=position.generation == 1)
     with reading(context, source_read(context.table, kind, slice_key(planned))):
         try:
             return _attempt(context, planned, position)
-        except RowIdsUnfit:  # nothing but the rows themselves can prove it, so they are read twice
+        except RowIdsUnfit:  # only the rows can prove it, so they are read twice
             return _attempt(context, planned, position)
 
 
@@ -117,17 +118,6 @@ def _stage(
     return record
 
 
-def slice_key(planned: PlannedSlice) -> SliceKey:
-    """The planned slice's partition key."""
-    return SliceKey(planned.epoch, planned.first, planned.last)
-
-
-def chunk_of(planned: PlannedSlice) -> Chunk | None:
-    """Which chunk of its slice is planned, as slice records have it; None for a whole slice."""
-    chunk = planned.chunk
-    return Chunk(number=chunk.number, of=chunk.of, first=chunk.first, end=chunk.end) if chunk else None
-
-
 def _receipt(planned: PlannedSlice, position: CommitPosition, attempt: str) -> Receipt:
     return Receipt(
         incarnation=position.incarnation,
@@ -147,20 +137,20 @@ def _encode(
     folder: AttemptFolder,
     receipt: Receipt,
 ) -> tuple[ChangeCounts, tuple[StagedPart, ...]]:
-    """Rows read by change type, and the parts in order."""
+    """Write the parts; return the rows read, by change type, and the parts in order."""
     encoded = encode_slice(context, planned, kind, columns, context.staging.spark_path(folder.parts), receipt)
-    parts = of_commits(take_parts(context.staging, folder), encoded.groups)
-    return encoded.read, upload_parts(
-        context.local_staging, context.store, folder, parts
-    ) if context.local_staging else parts
+    parts = with_commits(take_parts(context.staging, folder), encoded.groups)
+    if context.local_staging:
+        parts = upload_parts(context.local_staging, context.store, folder, parts)
+    return encoded.read, parts
 
 
-def of_commits(parts: Sequence[StagedPart], groups: Sequence[EncodeGroup]) -> tuple[StagedPart, ...]:
-    """The parts, each with the commits that its rows are of: its name tells the run and the Spark partition."""
-    return tuple(_of_commits(part, groups) for part in parts) if groups else tuple(parts)
+def with_commits(parts: Sequence[StagedPart], groups: Sequence[EncodeGroup]) -> tuple[StagedPart, ...]:
+    """Return the parts, each with the range of commits of its rows: its name has the group and the Spark partition."""
+    return tuple(_with_commits(part, groups) for part in parts) if groups else tuple(parts)
 
 
-def _of_commits(part: StagedPart, groups: Sequence[EncodeGroup]) -> StagedPart:
+def _with_commits(part: StagedPart, groups: Sequence[EncodeGroup]) -> StagedPart:
     place = part_place(part.name)
     if place is None:
         raise ValueError(f"{part.name} is no part's name")
@@ -169,10 +159,10 @@ def _of_commits(part: StagedPart, groups: Sequence[EncodeGroup]) -> StagedPart:
 
 
 def plan_digest(context: TableContext, planned: PlannedSlice) -> str:
-    """The digest of the planned slice, of every setting that an encoder heeds, and of the release that encodes.
+    """Return a digest of the planned slice, the settings that its encoder uses, and this release.
 
-    The plan is a pure function of the log and the settings, so all of it counts: key, table id, schema, commits, and
-    which rows go to which part. Where it is staged (generation, first number, incarnation) is the footing's to say.
+    Slices with equal digests hold the same rows in the same parts. The digest leaves out where the slice is staged
+    (generation, first number, incarnation).
     """
     table = context.table
     made_from = {

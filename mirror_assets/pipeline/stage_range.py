@@ -1,4 +1,7 @@
-"""Stages the slices of a run one after another, each as the generation that follows the one before."""
+"""Stages the slices of a partition range ahead of publication, each as the generation behind the one before.
+
+Dagster's asset change_feed stages all slices of a run, its checks look at them, and landing_zone publishes them.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +25,17 @@ from mirror_assets.pipeline.plan import plan_key, plan_rest, plan_snapshot, posi
 from mirror_assets.pipeline.plan_changes import BaseState
 from mirror_assets.pipeline.process import process_slice
 from mirror_assets.pipeline.publish import require_loading
-from mirror_assets.pipeline.stage import resume_or_stage
+from mirror_assets.pipeline.stage import stage_slice
 from mirror_assets.pipeline.start import begins_with_snapshot
 
 
 def stage_range(context: TableContext, keys: Sequence[SliceKey]) -> Iterator[SliceRecord | None]:
-    """The record of each slice, staged now or by a run before; None for one that has nothing left to do.
+    """Yield the record of each slice, staged now or by an earlier run; None for one that has landed before.
 
-    `keys` in order. Several slices are staged ahead of what has landed, each on the footing of the one before. Of a
-    snapshot in chunks all land at once but the last, so that they take no room and stay if the run is killed. The
-    source is looked at once: keys are of versions that it has. Raises
-    SliceMissing when a slice before is neither landed nor staged in this run, SnapshotUnderWay for one of another
-    version, and what planning, staging, checking and landing raise.
+    `keys` are in order; each slice is staged at the position behind the one before. Of a snapshot in chunks all but the
+    last chunk are published at once, so that they take no room and stay if the run is killed. Raises SliceMissing when
+    an earlier slice is neither landed nor staged in this run, SnapshotUnderWay for a snapshot of another version, and
+    what planning, staging, checking and publishing raise.
     """
     manifest = context.manifest()
     position = next_position(
@@ -51,7 +53,7 @@ def stage_range(context: TableContext, keys: Sequence[SliceKey]) -> Iterator[Sli
             planned, position = _all_but_the_last(context, key, position)
         else:
             planned = plan_key(context, key, base, tip.state)
-        record = resume_or_stage(context, planned, position)
+        record = stage_slice(context, planned, position)
         position = position.behind(record)
         base = BaseState.staged(record, base)
         yield record
@@ -59,7 +61,7 @@ def stage_range(context: TableContext, keys: Sequence[SliceKey]) -> Iterator[Sli
 
 @dataclass(frozen=True)
 class _Tip:
-    """The source's newest version, looked at when it is first asked for, and then once."""
+    """The source's newest version, read once, when it is first needed."""
 
     context: TableContext
 
@@ -77,25 +79,25 @@ def _base(manifest: Manifest | None) -> BaseState | None:
 def _all_but_the_last(
     context: TableContext, key: SliceKey, position: CommitPosition
 ) -> tuple[PlannedSlice, CommitPosition]:
-    """The last chunk of the snapshot, or the whole of a small one, and its footing, when the others have landed."""
+    """Publish all chunks of the snapshot but the last; return that, or the whole of a small one, and its position."""
     manifest = context.manifest()
     if manifest is not None and manifest.loading is not None:
-        planned = plan_rest(context, manifest)
+        plan = plan_rest(context, manifest, manifest.loading)
     else:
-        planned, _ = plan_snapshot(context, key.epoch, key.last)
-    *chunks, last = planned
+        plan = plan_snapshot(context, key.epoch, key.last)
+    *chunks, last = plan.slices
     for chunk in chunks:
-        position = position_after(process_slice(context, chunk).published.manifest)
+        position = position_after(process_slice(context, plan, chunk).published.manifest)
     return last, position
 
 
 def is_done(manifest: Manifest | None, key: SliceKey) -> bool:
-    """Whether the slice is of an earlier epoch, or covered by what has landed."""
+    """Return whether the slice is of an earlier epoch, or has landed."""
     return manifest is not None and (key.epoch < manifest.epoch or key.last <= manifest.covered)
 
 
 def staged_ahead(context: TableContext) -> tuple[SliceRecord, ...]:
-    """The staged slices that could be committed next, one after another."""
+    """Return the staged slices that can be published next, one after another."""
     manifest = context.manifest()
     position = next_position(manifest, epoch=drive(first_epoch(context.name), context.store), incarnation="")
     chain: list[SliceRecord] = []

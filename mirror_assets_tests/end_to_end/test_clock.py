@@ -13,7 +13,7 @@ from mirror_assets.pipeline.check import run_checks
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.pending import look, table_lag
 from mirror_assets.pipeline.plan import plan_table
-from mirror_assets.pipeline.stage import stage_slice
+from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab
 
@@ -40,7 +40,7 @@ def test_every_slice_lands_once_under_a_clock_that_jumps(lab: Lab, jumps: float)
         lab.sql(f"UPDATE {{t}} SET amount = {step} WHERE id < 5")
         plan = plan_table(lab.context)
         for _ in range(2):  # two runs die behind their checks, and each says it is the newest
-            run_checks(lab.context, stage_slice(lab.context, plan.slices[0], plan.position))
+            run_checks(lab.context, stage_attempt(lab.context, plan.slices[0], plan.position))
         assert len({record.attempt for record in staged_slices(lab.store, TABLE)}) >= 2
         for now in (jumps - 50 * _YEAR, jumps, jumps + 50 * _YEAR):
             assert table_lag(look(lab.context), now).seconds >= 0

@@ -117,7 +117,7 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
     lab.mirror()
     lab.configure(defaults="slices: {max_commits: 1}")
     lab.change()
-    real, encoded = stage.stage_slice, []
+    real, encoded = stage.stage_attempt, []
 
     def planted(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
         encoded.append(planned.first)
@@ -125,7 +125,7 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
             raise SourceBroke(str(TABLE), 4, "planted")
         return real(context, planned, position)
 
-    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", planted)
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", planted)
     first = _launch(lab, instance, *_request(_tick(lab, instance)))
     assert not first.success
     assert _materialized(instance, _FEED) == {str(key(2, 2)), str(key(3, 3))}
@@ -141,7 +141,7 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
     assert len(lab.files) == 3
     assert encoded == [2, 3, 4]  # what lay there is not encoded again
 
-    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", real)
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", real)
     requested = _request(_tick(lab, instance))
     assert requested == (str(key(4, 4)), str(key(5, 5)))
     assert _launch(lab, instance, *requested).success
@@ -154,7 +154,7 @@ def test_the_sensor_backs_off_after_a_failure(
     def planted(*_: object) -> SliceRecord:
         raise SourceBroke(str(TABLE), 0, "planted")
 
-    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", planted)
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", planted)
     _launch(lab, instance, *_request(_tick(lab, instance)))
     skipped = _tick(lab, instance)
     assert isinstance(skipped, dg.SkipReason)

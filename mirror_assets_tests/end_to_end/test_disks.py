@@ -10,7 +10,7 @@ import pytest
 from mirror_assets.delta.spark_errors import SparkOutOfSpace, SparkRefused
 from mirror_assets.landing.names import landing_name
 from mirror_assets.pipeline.compare import reconcile_table
-from mirror_assets.pipeline.process import mirror_table
+from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreDenied, StoreFull

@@ -14,7 +14,7 @@ from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.rebuild import rebuild_table
-from mirror_assets.pipeline.stage import stage_slice
+from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, wait_on
 from mirror_assets_tests.onelake import LoopbackOneLake, Operation
@@ -55,7 +55,7 @@ def test_a_landing_file_costs_two_requests_and_a_slice_twenty(uploading: OneLake
     context = uploading.context
     plan = plan_table(context)
     uploading.server.log.reset()
-    staged = stage_slice(context, plan.slices[0], plan.position)
+    staged = stage_attempt(context, plan.slices[0], plan.position)
     uploads = uploading.server.log.counts("*/parts/*")
     record, results = run_checks(context, staged)
     require_passed(context, record, results)
@@ -92,7 +92,7 @@ def test_copies_that_are_gone_are_fetched_again(uploading: OneLakeLab) -> None:
     """Checks may run on another machine than the one that staged."""
     context = uploading.context
     plan = plan_table(context)
-    record = stage_slice(context, plan.slices[0], plan.position)
+    record = stage_attempt(context, plan.slices[0], plan.position)
     shutil.rmtree(uploading.lab.root / "staging")
     judged, results = run_checks(context, record)
     require_passed(context, judged, results)
@@ -102,7 +102,7 @@ def test_copies_that_are_gone_are_fetched_again(uploading: OneLakeLab) -> None:
 def test_a_part_that_changed_since_it_was_uploaded_is_refused(uploading: OneLakeLab) -> None:
     context = uploading.context
     plan = plan_table(context)
-    record = stage_slice(context, plan.slices[0], plan.position)
+    record = stage_attempt(context, plan.slices[0], plan.position)
     uploading.item.write(record.folder.part(record.parts[0].name), b"other")
     _, results = run_checks(context, record)
     assert next(one.check for one in results if one.problems) == "parts_unchanged"

@@ -88,7 +88,7 @@ def test_failures_of_a_table_that_was_mended_count_no_more(
     location = Location.of(lab, instance)
     requested = location.requested()
     with monkeypatch.context() as planted:
-        planted.setattr("mirror_assets.pipeline.stage.stage_slice", _broken)
+        planted.setattr("mirror_assets.pipeline.stage.stage_attempt", _broken)
         for _ in range(3):
             assert not location.run(requested).success
     assert "3 runs of shop.orders failed" in location.skipped()
@@ -101,7 +101,7 @@ def test_failures_of_a_table_that_was_mended_count_no_more(
 def test_a_failure_elsewhere_makes_the_sensor_wait(
     lab: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", _broken)
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", _broken)
     lab.configure(table="on_break: hold")
     with dg.DagsterInstance.ephemeral() as other:
         assert not Location.of(lab, other).mirror_all().success

@@ -40,7 +40,7 @@ class Bug:
 def unchecked(patch: pytest.MonkeyPatch) -> None:
     """Let every staged slice land."""
     passed = tuple(CheckResult(check, ()) for check in BLOCKING_CHECKS)
-    patch.setattr("mirror_assets.pipeline.check.staged_findings", lambda *_: passed)
+    patch.setattr("mirror_assets.pipeline.check.check_staged", lambda *_: passed)
 
 
 def _text(module: ModuleType, used: Sequence[str], *exchanged: tuple[str, str]) -> Inject:

@@ -40,7 +40,7 @@ def publisher(*records: SliceRecord, rebuild_epoch: int | None = None) -> Start:
 
 
 def staged(position: CommitPosition, last: int, parts: int, attempt: str) -> Steps[SliceRecord]:
-    """The record of the slice, staged as `stage_slice` does: what fails is cleared away."""
+    """The record of the slice, staged as `stage_attempt` does: what fails is cleared away."""
     try:
         return (yield from staging(position, last, parts, attempt))
     except MirrorError:

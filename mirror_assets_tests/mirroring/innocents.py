@@ -24,7 +24,7 @@ from mirror_assets.landing.errors import EpochEnded
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.encode_slice import encode_slice
 from mirror_assets.pipeline.errors import ColumnsChanged, SnapshotLost, SourceBroke
-from mirror_assets.pipeline.process import mirror_table
+from mirror_assets.pipeline.run import mirror_table
 from mirror_assets_tests.lab import TABLE, Lab
 
 _ENCODE = "mirror_assets.pipeline.stage.encode_slice"

@@ -20,7 +20,7 @@ from mirror_assets.errors import StopError
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.errors import ChecksFailed
-from mirror_assets.pipeline.process import MirroredSlice
+from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.rebuild import rebuild_table
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab
@@ -33,7 +33,7 @@ def _compare(lab: Lab) -> ReconcileState:
     return reconcile_table(lab.context, lab.replicator).state
 
 
-def _figure(slice_: MirroredSlice, check: str, name: str) -> object:
+def _figure(slice_: ProcessedSlice, check: str, name: str) -> object:
     return next(result.figures[name] for result in slice_.results if result.check == check)
 
 

@@ -23,9 +23,9 @@ from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.plan import plan_snapshot
-from mirror_assets.pipeline.process import mirror_table
 from mirror_assets.pipeline.publish import publish_next, publish_slice
 from mirror_assets.pipeline.rebuild import rebuild_table
+from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, key
@@ -156,7 +156,7 @@ def test_a_killed_rebuild_goes_on_with_what_is_staged(large: Lab, monkeypatch: p
     large.configure()
     large.mirror()
     large.configure(defaults=_CHUNKS)
-    chunks = len(plan_snapshot(large.context, epoch=2)[0])
+    chunks = len(plan_snapshot(large.context, epoch=2).slices)
 
     def land_one(context: TableContext, slice_: SliceKey, epoch: int | None = None) -> Published:
         if (manifest := context.manifest()) and manifest.loading:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from mirror_assets.delta.pairing import runs_of
 from mirror_assets.pipeline.compare import reconcile_table
-from mirror_assets.pipeline.process import MirroredSlice
+from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab
 
 
-def _lands_equal(lab: Lab) -> MirroredSlice:
+def _lands_equal(lab: Lab) -> ProcessedSlice:
     """What waits lands as one slice, and the mirror is its source."""
     (mirrored,) = lab.mirror()
     lab.replicator.poll()

@@ -15,10 +15,9 @@ from mirror_assets.delta.breaks import BreakKind
 from mirror_assets.delta.errors import ColumnUnfit, RangeRefused, StartRefused
 from mirror_assets.delta.ranges import EVERYTHING, Range, parse_range
 from mirror_assets.landing.format import SliceKind
-from mirror_assets.pipeline.plan import TablePlan, plan_key, plan_table
+from mirror_assets.pipeline.plan import TablePlan, plan_key, plan_table, slice_key
 from mirror_assets.pipeline.rebuild import may_rebuild
 from mirror_assets.pipeline.source_check import FeedOff
-from mirror_assets.pipeline.stage import slice_key
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.delta.handmade import (
     PROTOCOL,

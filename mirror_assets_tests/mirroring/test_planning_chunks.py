@@ -22,10 +22,9 @@ from mirror_assets.orchestration.asset_names import RANGE_END, RANGE_START
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SnapshotLost, SnapshotUnderWay, SourceBroke
-from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.plan import plan_table, slice_key
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.source_check import landed_columns, recorded_columns
-from mirror_assets.pipeline.stage import slice_key
 from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.delta.handmade import commit_file

@@ -13,7 +13,7 @@ from mirror_assets.landing.format import Column, SliceRecord
 from mirror_assets.landing.parts import write_record
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.stage import slice_key
+from mirror_assets.pipeline.plan import slice_key
 from mirror_assets.pipeline.stage_range import stage_range, staged_ahead
 from mirror_assets_tests.lab import key
 from mirror_assets_tests.landing.staging import hex_id, new_record
@@ -38,7 +38,7 @@ def test_the_source_is_loaded_once_for_all_slices_of_a_run(
         return real(log, version)
 
     monkeypatch.setattr(SourceLog, "state", counted)
-    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", _without_parts)
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", _without_parts)
     records = list(stage_range(paper.context, [key(number, number) for number in range(1, 6)]))
     assert [record.slice for record in records if record] == [str(key(number, number)) for number in range(1, 6)]
     assert loads == ([None] if changes == "feed" else [None, 0])  # row tracking looks at the covered version, too

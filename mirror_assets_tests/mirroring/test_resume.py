@@ -17,8 +17,8 @@ from mirror_assets.landing.state import CommitPosition
 from mirror_assets.pipeline import stage
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.plan import plan_table
-from mirror_assets.pipeline.stage import plan_digest, resume_or_stage, slice_key
+from mirror_assets.pipeline.plan import plan_table, slice_key
+from mirror_assets.pipeline.stage import plan_digest, stage_slice
 from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab, key
@@ -36,7 +36,7 @@ def _no_encoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         raise Encoded
 
     if "lab" not in request.fixturenames:
-        monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", encode)
+        monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", encode)
 
 
 @pytest.fixture
@@ -75,8 +75,8 @@ def _next(paper: Paper) -> tuple[TableContext, PlannedSlice, CommitPosition]:
 def test_a_staged_slice_is_taken_up(paper: Paper) -> None:
     context, planned, position = _next(paper)
     record = _staged(context, planned, position)
-    assert resume_or_stage(context, planned, position) == record
-    assert resume_or_stage(*_next(paper)) == record
+    assert stage_slice(context, planned, position) == record
+    assert stage_slice(*_next(paper)) == record
 
 
 def test_one_that_has_passed_comes_first(paper: Paper) -> None:
@@ -84,7 +84,7 @@ def test_one_that_has_passed_comes_first(paper: Paper) -> None:
     passed = _staged(context, planned, position, "a")
     passed = add_verdicts(context.store, passed, [Verdict(check="one", passed=True, etags=passed.etags)])
     _staged(context, planned, position, "b")
-    assert resume_or_stage(context, planned, position) == passed
+    assert stage_slice(context, planned, position) == passed
 
 
 def _refuse(context: TableContext, record: SliceRecord) -> None:
@@ -110,7 +110,7 @@ def test_one_that_cannot_land_is_staged_anew(paper: Paper, spoilt: str) -> None:
     record = _staged(context, planned, position)
     _SPOILT[spoilt](context, record)
     with pytest.raises(Encoded):
-        resume_or_stage(context, planned, position)
+        stage_slice(context, planned, position)
     assert context.store.list(TABLE.scratch)  # another publisher may be moving its parts at this moment
 
 
@@ -127,7 +127,7 @@ def test_one_that_stands_on_something_else_is_staged_anew(paper: Paper, elsewher
     context, planned, position = _next(paper)
     _staged(context, planned, _ELSEWHERE[elsewhere](position))
     with pytest.raises(Encoded):
-        resume_or_stage(context, planned, position)
+        stage_slice(context, planned, position)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_other_settings_make_another_slice(paper: Paper, setting: str) -> None:
     other_planned = plan_table(other.context).slices[0]
     assert plan_digest(other.context, other_planned) != plan_digest(context, planned)
     with pytest.raises(Encoded):
-        resume_or_stage(other.context, other_planned, position)
+        stage_slice(other.context, other_planned, position)
 
 
 def test_other_commits_make_another_slice(paper: Paper) -> None:
@@ -155,8 +155,8 @@ def test_other_commits_make_another_slice(paper: Paper) -> None:
     record = _staged(context, planned, position)
     paper.commit(3, 3)
     with pytest.raises(Encoded):
-        resume_or_stage(*_next(paper))
-    assert resume_or_stage(context, planned, position) == record
+        stage_slice(*_next(paper))
+    assert stage_slice(context, planned, position) == record
 
 
 def test_a_run_takes_up_what_the_one_before_it_has_staged(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +164,7 @@ def test_a_run_takes_up_what_the_one_before_it_has_staged(lab: Lab, monkeypatch:
     lab.configure(defaults="slices: {max_commits: 1}")
     lab.mirror()
     lab.change()
-    real, encoded = stage.stage_slice, []
+    real, encoded = stage.stage_attempt, []
 
     def counted(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
         encoded.append(planned.first)
@@ -172,7 +172,7 @@ def test_a_run_takes_up_what_the_one_before_it_has_staged(lab: Lab, monkeypatch:
             raise Encoded
         return real(context, planned, position)
 
-    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", counted)
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", counted)
     keys = [key(number, number) for number in range(2, 6)]
     with pytest.raises(Encoded):
         list(stage_range(lab.context, keys))

@@ -218,12 +218,12 @@ def test_a_run_that_is_overtaken_plans_again(mirrored: Lab, monkeypatch: pytest.
     real, told = run_checks, list[str]()
 
     def be_overtaken(context: TableContext, record: SliceRecord) -> tuple[SliceRecord, tuple[CheckResult, ...]]:
-        monkeypatch.setattr("mirror_assets.pipeline.process.judge_slice", real)
+        monkeypatch.setattr("mirror_assets.pipeline.process.run_checks", real)
         mirrored.store.delete_tree(record.folder.path)
         mirrored.mirror()
         return real(context, record)
 
-    monkeypatch.setattr("mirror_assets.pipeline.process.judge_slice", be_overtaken)
+    monkeypatch.setattr("mirror_assets.pipeline.process.run_checks", be_overtaken)
     assert mirrored.mirror(told.append) == []
     assert any("another publisher committed" in line for line in told)
     assert len(mirrored.files) == 4

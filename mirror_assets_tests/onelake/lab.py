@@ -10,7 +10,8 @@ from mirror_assets.composition import open_local_staging
 from mirror_assets.config import Config, Staging, load_config
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.process import MirroredSlice, mirror_table
+from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.replicator import LocalReplicator
 from mirror_assets.storage.onelake.store import OneLakeStore
 from mirror_assets_tests.lab import TABLE, Lab, wait_on
@@ -67,6 +68,6 @@ class OneLakeLab:
         """What is left in the folder that Spark and the publisher share."""
         return [path for path in (self.lab.root / "staging").rglob("*") if path.is_file()]
 
-    def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[MirroredSlice]:
+    def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[ProcessedSlice]:
         """Mirror until nothing is left."""
         return list(mirror_table(self.context, wait_on(self.replicator), report))
