@@ -6,7 +6,6 @@ import warnings
 
 import dagster as dg
 
-from mirror_assets.cli.console import PLAIN, plain_logger
 from mirror_assets.config import Config, load_config
 from mirror_assets.orchestration.asset_checks import (
     history_checks,
@@ -22,6 +21,7 @@ from mirror_assets.orchestration.assets import (
     mirror_asset,
     source_asset,
 )
+from mirror_assets.orchestration.console import PLAIN, plain_logger
 from mirror_assets.orchestration.direct_lake_checks import mirror_lake_checks, source_lake_checks
 from mirror_assets.orchestration.jobs import build_jobs
 from mirror_assets.orchestration.resources import resources

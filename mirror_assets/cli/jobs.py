@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from mirror_assets.cli.console import PLAIN
 from mirror_assets.config import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import MirrorError
+from mirror_assets.orchestration.console import PLAIN
 
 
 def execute(

@@ -1,4 +1,4 @@
-"""The assets of a table: source, change_feed, landing_zone, mirror, history. Dagster in, pipeline call, metadata out."""
+"""The assets of a table: source, change_feed, landing_zone, mirror and history; thin around the pipeline."""
 
 from collections.abc import Iterator, Sequence
 

@@ -51,8 +51,8 @@ def plan_table(
     """Return the table's plan, a pure function of its log, its manifest and its settings.
 
     `boundaries` are the last versions of slices that are registered as partitions: the plan keeps them as boundaries.
-    `requested` limits the plan to a range. Reads no covered commit. Raises RangeRefused, StartRefused, and what the log,
-    the manifest, and the check of settings against the source raise.
+    `requested` limits the plan to a range. Reads no covered commit. Raises RangeRefused, StartRefused, and what the
+    log, the manifest, and the check of settings against the source raise.
     """
     state, manifest = context.log.state(), context.manifest()
     bounds = None if requested.is_everything else resolve(context.table.source, context.log.times(state), requested)
@@ -72,7 +72,7 @@ def plan_table(
 
 
 def plan_key(context: TableContext, key: SliceKey, base: BaseState | None, tip: SourceState) -> PlannedSlice:
-    """Return the slice that a partition key names, behind `base`; without a base, the first of a mirror without snapshot.
+    """Return the slice that a partition key names, behind `base`; None: the first of a mirror without snapshot.
 
     `tip` is the source at its newest version, or at any version from the key's last on. Raises what a break in the
     key's range means (`stop_error`), and SliceUnfit when the schema changes within it.

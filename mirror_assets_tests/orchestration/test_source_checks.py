@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from mirror_assets.definitions import build_definitions
-from mirror_assets_tests.mirroring.paper import TABLE, Paper
+from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
 _DAY = 86_400.0
 _CHECK = dg.AssetCheckKey(dg.AssetKey(["source", *str(TABLE).split(".")]), "retention")

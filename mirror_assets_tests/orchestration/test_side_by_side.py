@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.delta.reader import read_changes
-from mirror_assets_tests.automation.many_tables import ALL, KINDS, Lake
+from mirror_assets_tests.orchestration.many_tables import ALL, KINDS, Lake
 
 _PLAIN, _VECTORS = KINDS[:2]
 # Without a session that is active in its thread, each table that is mapped by id failed in the first run.

@@ -22,7 +22,7 @@ from mirror_assets.pipeline.rebuild import MirrorWait
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.delta.handmade import commit_file
 from mirror_assets_tests.lab import Lab
-from mirror_assets_tests.mirroring.paper import TABLE, Paper
+from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
 _DAY = 86_400.0
 _NOW = 100 * _DAY

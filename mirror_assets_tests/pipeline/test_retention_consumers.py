@@ -17,7 +17,7 @@ from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.history.record import APPLICATION, Kept
 from mirror_assets.pipeline.retention_consumers import named_frames, source_guard
 from mirror_assets_tests.delta.handmade import Action, commit_file, write_commit
-from mirror_assets_tests.mirroring.paper import TABLE, Paper
+from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
 _DAY = 86_400.0
 

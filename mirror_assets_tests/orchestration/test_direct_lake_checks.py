@@ -11,7 +11,7 @@ import pytest
 from mirror_assets.definitions import build_definitions
 from mirror_assets.direct_lake.guardrails import fit, skus
 from mirror_assets.orchestration.asset_names import Kind
-from mirror_assets_tests.checks.lakes import CHECKS, Shop, evaluated
+from mirror_assets_tests.orchestration.lakes import CHECKS, Shop, evaluated
 
 
 @pytest.fixture

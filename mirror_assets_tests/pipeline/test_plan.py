@@ -28,7 +28,7 @@ from mirror_assets_tests.delta.handmade import (
     schema_string,
 )
 from mirror_assets_tests.landing.staging import cover
-from mirror_assets_tests.mirroring.paper import COLUMNS, FEED, TABLE, Paper
+from mirror_assets_tests.pipeline.paper import COLUMNS, FEED, TABLE, Paper
 
 _DAY = 86_400.0
 _SCHEMA = schema_string(column("id"), column("name", "string"))

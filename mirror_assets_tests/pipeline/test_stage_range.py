@@ -17,7 +17,7 @@ from mirror_assets.pipeline.plan import slice_key
 from mirror_assets.pipeline.stage_range import stage_range, staged_ahead
 from mirror_assets_tests.lab import key
 from mirror_assets_tests.landing.staging import hex_id, new_record
-from mirror_assets_tests.mirroring.paper import Paper
+from mirror_assets_tests.pipeline.paper import Paper
 
 _COLUMNS = (Column(name="id", type="bigint"), Column(name="name", type="string"))
 

@@ -163,7 +163,7 @@ def test_a_killed_rebuild_goes_on_with_what_is_staged(large: Lab, monkeypatch: p
             raise KeyboardInterrupt
         return publish_next(context, slice_, epoch)
 
-    monkeypatch.setattr(land, "land_next", land_one)
+    monkeypatch.setattr(land, "publish_next", land_one)
     with pytest.raises(KeyboardInterrupt):
         rebuild_table(large.context, large.wait, lambda _: None)
     monkeypatch.undo()

@@ -14,7 +14,7 @@ from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests import figures
 from mirror_assets_tests.lab import TABLE, Lab
-from mirror_assets_tests.mirroring.innocents import INNOCENTS, Innocent
+from mirror_assets_tests.pipeline.innocents import INNOCENTS, Innocent
 
 
 def _families(base: type[RebuildError] = RebuildError) -> Iterator[type[RebuildError]]:
