@@ -1,21 +1,32 @@
-"""Opens the landing zone that mirror.yaml names."""
+"""The composition root: what a configuration opens, for Dagster's resources, the command line and tests alike.
+
+Nothing is read, requested or started before somebody asks for it.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from typing import NoReturn
 
 from pyspark.sql import SparkSession
 
-from mirror_assets.config import Config, FabricWorkspace, LandingZoneConfig, Staging
+from mirror_assets.config import Config, FabricWorkspace, History, LandingZoneConfig, Staging, TableSettings
 from mirror_assets.config.variables import fill_settings, has_reference
+from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.session import HADOOP, open_session, spark_settings
 from mirror_assets.fabric.client import FabricClient
 from mirror_assets.fabric.mirror import FabricMirror
 from mirror_assets.fabric.values import Workspace
+from mirror_assets.history.checkpoint import Checkpoints
+from mirror_assets.history.log import HistoryLog
+from mirror_assets.history.work import HistoryContext
+from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import Mirror
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.plan_changes import limits_of
 from mirror_assets.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.credentials import CredentialKind, credential_of
@@ -26,8 +37,58 @@ from mirror_assets.storage.onelake.store import OneLakeStore
 from mirror_assets.storage.onelake.witness import Witness
 
 
+@dataclass(frozen=True)
+class Project:
+    """The landing zone's store, the sources' logs and the Spark sessions of one configuration.
+
+    `log` opens a table's source; `session` opens the session of an owner, or a new one for None.
+    """
+
+    config: Config
+    store: Store
+    local_staging: LocalStore | None
+    log: Callable[[TableName], SourceLog]
+    session: Callable[[str | None], SparkSession]
+
+    @classmethod
+    def of(cls, config: Config) -> Project:
+        """Compose what mirror.yaml names. Raises what `open_zone` raises."""
+
+        def log(name: TableName) -> SourceLog:
+            return SourceLog(config.table(str(name)).source)
+
+        zone = config.landing_zone
+        return cls(config, open_zone(zone), open_local_staging(zone), log, SparkSettings.of(config).open)
+
+    def table(self, table: TableSettings) -> TableContext:
+        """Return the context of the table's pipeline; its Spark session starts when a step asks for it."""
+        session = cache(partial(self.session, str(table.name)))
+        return TableContext(self.config, table, self.log(table.name), self.store, session, self.local_staging)
+
+    def mirror(self) -> Mirror:
+        """Return the mirror of the landing zone: the database in Fabric, or the local stand-in's tables."""
+        return open_mirror(self.config, self.store)
+
+
+def history_context(
+    config: Config, table: TableSettings, source: SourceLog, session: Callable[[str | None], SparkSession]
+) -> HistoryContext:
+    """Return what keeping the table's history needs: its source and a session of its own, and no landing zone."""
+    name = table.name
+    folder = config.history.path / "_checkpoints" / name.folder
+    checkpoints = Checkpoints(folder) if table.history is History.STREAM else None
+    history = HistoryLog(str(name), config.history_folder(name))
+    spark = cache(partial(session, f"history of {name}"))
+    return HistoryContext(str(name), source, history, limits_of(table), spark, checkpoints)
+
+
+def no_spark(owner: str | None = None) -> NoReturn:
+    """Stand in the place of a session where only logs and the landing zone are read. Raises RuntimeError."""
+    raise RuntimeError(f"{owner} asks for Spark where none may start")
+
+
 def open_zone(config: LandingZoneConfig) -> Store:
-    """The landing zone's store; no request is made yet.
+    """Return the landing zone's store; it makes no request yet.
 
     Raises RootUnusable for a path that is no folder, CredentialIncomplete and ApiVersionRefused.
     """
@@ -41,7 +102,7 @@ def open_zone(config: LandingZoneConfig) -> Store:
 
 
 def open_watched_zone(config: LandingZoneConfig) -> tuple[Store, Witness]:
-    """The same with a witness of its answers; a folder of this machine gives none."""
+    """Return the store, and what records the responses that it receives; a local folder has none."""
     witness, place = Witness(), config.onelake
     if place is None:
         return open_zone(config), witness
@@ -51,7 +112,7 @@ def open_watched_zone(config: LandingZoneConfig) -> tuple[Store, Witness]:
 
 
 def open_local_staging(config: LandingZoneConfig) -> LocalStore | None:
-    """The folder that Spark and this process share for `staging: upload`; None where Spark reaches the landing zone."""
+    """Return the folder that Spark and this process share for `staging: upload`; None when Spark reaches the zone."""
     if config.onelake is None or config.onelake.staging is Staging.DIRECT:
         return None
     return LocalStore(config.onelake.staging_path)
@@ -59,9 +120,10 @@ def open_local_staging(config: LandingZoneConfig) -> LocalStore | None:
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """What a session is to have beside our own settings: how it reaches OneLake, and what mirror.yaml writes.
+    """The settings of Spark sessions beside this project's own.
 
-    `written` refers to the environment, which is asked when a session opens.
+    `reach` has the credentials for OneLake, `written` what mirror.yaml sets, with references to environment variables
+    that are resolved when a session opens.
     """
 
     reach: Mapping[str, str]
@@ -69,33 +131,33 @@ class SparkSettings:
 
     @classmethod
     def of(cls, config: Config) -> SparkSettings:
-        """The configuration's; its sessions reach OneLake only where they have to."""
+        """Return the settings of a configuration; they reach OneLake only when Spark has to."""
         return cls(spark_reach(config), config.spark.settings)
 
     @property
     def secret_names(self) -> frozenset[str]:
-        """Settings that only a session gets, for which its own suffice; all others stand in the JVM's command line."""
+        """Return the names of secret settings: a session gets them, and the JVM's command line does not."""
         return frozenset(n for n, text in self.written.items() if n.startswith(HADOOP) and has_reference(text))
 
     def filled(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """All settings, as the environment fills them. Raises VariableUnset and PackageRefused."""
+        """Return all settings with environment variables resolved. Raises VariableUnset and PackageRefused."""
         written = fill_settings(self.written, environment)
         return spark_settings({**self.reach, **written}, [HADOOP_AZURE] if self.reach else ())
 
     def open(self, owner: str | None = None) -> SparkSession:
-        """The owner's session, or a new one. Raises VariableUnset, PackageRefused and SparkNotStarted."""
+        """Return the owner's session, or a new one. Raises VariableUnset, PackageRefused and SparkNotStarted."""
         filled, secret = self.filled(), self.secret_names
         known = {name: value for name, value in filled.items() if name not in secret}
         return open_session(known, {name: filled[name] for name in secret}, owner)
 
 
 def open_spark(config: Config, owner: str | None = None) -> SparkSession:
-    """The owner's session, or a new one. Raises VariableUnset, PackageRefused and SparkNotStarted."""
+    """Return the owner's session, or a new one. Raises VariableUnset, PackageRefused and SparkNotStarted."""
     return SparkSettings.of(config).open(owner)
 
 
 def spark_reach(config: Config) -> dict[str, str]:
-    """How Spark reaches the landing zone, for `staging: direct`, or the mirrored tables beside it, to compare them."""
+    """Return the Hadoop settings for OneLake: for `staging: direct`, or to read mirrored tables in Fabric."""
     zone, fabric = config.landing_zone.onelake, config.mirror.fabric
     if zone is not None and zone.staging is Staging.DIRECT:
         return abfs_settings(zone.address, zone.credential)
@@ -105,7 +167,7 @@ def spark_reach(config: Config) -> dict[str, str]:
 
 
 def open_mirror(config: Config, store: Store) -> Mirror:
-    """The mirror of the landing zone in `store`; nothing is asked of it yet. Raises CredentialIncomplete."""
+    """Return the mirror of the landing zone in `store`; it makes no request yet. Raises CredentialIncomplete."""
     fabric = config.mirror.fabric
     if fabric is None:
         return stand_in(config, store)
@@ -114,12 +176,12 @@ def open_mirror(config: Config, store: Store) -> Mirror:
 
 
 def stand_in(config: Config, store: Store) -> LocalReplicator:
-    """The local stand-in for Fabric's replicator."""
+    """Return the local stand-in for Fabric's replicator."""
     return LocalReplicator(store, config.mirror.path)
 
 
 def open_fabric(workspace: FabricWorkspace) -> FabricClient:
-    """The process's only client for this workspace. Raises CredentialIncomplete."""
+    """Return the client of this workspace, one for the process. Raises CredentialIncomplete."""
     return _shared_client(workspace.place, workspace.credential)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from mirror_assets.composition import Project
 from mirror_assets.config import Config, load_config
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.process import ProcessedSlice
@@ -60,8 +60,9 @@ class Lab:
 
     @property
     def context(self) -> TableContext:
-        """The table's work."""
-        return TableContext(self.config, self.config.table(TABLE), SourceLog(self.uri), self.store, lambda: self.spark)
+        """The table's context."""
+        project = replace(Project.of(self.config), session=lambda _: self.spark)
+        return project.table(self.config.table(TABLE))
 
     @property
     def files(self) -> list[str]:

@@ -12,6 +12,7 @@ from mirror_assets.audit.landed import metadata_unchanged
 from mirror_assets.audit.landed_since import continuity_of_all, continuity_since
 from mirror_assets.audit.reconciled import check_reconciled
 from mirror_assets.audit.retention import ReadDeadline, Then, check_retention
+from mirror_assets.composition import history_context, no_spark
 from mirror_assets.config import Config, RetentionLimits, TableSettings
 from mirror_assets.delta.rows import feed_files
 from mirror_assets.errors import MirrorError
@@ -24,9 +25,7 @@ from mirror_assets.orchestration.resources import (
     SourceTables,
     SparkSessions,
     mirror_of,
-    open_context,
-    planning_context,
-    planning_history,
+    project,
 )
 from mirror_assets.pipeline.check import BLOCKING_CHECKS, refusal, run_checks
 from mirror_assets.pipeline.compare import reconcile_table
@@ -102,7 +101,7 @@ def source_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
     @dg.asset_check(asset=source, name="retention", description="How long the next commit can still be read.")
     def retention(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
         with checking():
-            table_context = planning_context(config, table, landing_zone, sources)
+            table_context = project(config, landing_zone, sources).table(table)
             deadline = feed_deadline(table_context, look(table_context), time.time())
         return retention_result(source, deadline, table.retention)
 
@@ -135,7 +134,7 @@ def staged_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinit
         spark: SparkSessions,
     ) -> Iterator[dg.AssetCheckResult]:
         with checking():
-            table_context = open_context(config, table, landing_zone, sources, spark)
+            table_context = project(config, landing_zone, sources, spark).table(table)
             judged = _judge(context, table_context, _requested(context))
         for name in BLOCKING_CHECKS:
             yield check_result(
@@ -209,7 +208,7 @@ def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
     @dg.asset_check(asset=zone, name="lag", description="How long the oldest uncovered commit has waited.")
     def lag(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
         with checking():
-            table_context = planning_context(config, table, landing_zone, sources)
+            table_context = project(config, landing_zone, sources).table(table)
             return _lag_result(zone, table, table_lag(look(table_context), time.time()))
 
     @dg.asset_check(
@@ -217,7 +216,7 @@ def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
     )
     def not_held(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
         with checking():
-            return check_result(zone, check_not_held(planning_context(config, table, landing_zone, sources)))
+            return check_result(zone, check_not_held(project(config, landing_zone, sources).table(table)))
 
     return [continuity, metadata, lag, not_held]
 
@@ -247,7 +246,7 @@ def mirror_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
     @dg.asset_check(asset=mirror, name="reconciled", blocking=True, description="The mirror equals the source.")
     def reconciled(landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions) -> dg.AssetCheckResult:
         with checking():
-            table_context = open_context(config, table, landing_zone, sources, spark)
+            table_context = project(config, landing_zone, sources, spark).table(table)
             result = reconcile_table(table_context, mirror_of(config, landing_zone))
         severity = dg.AssetCheckSeverity.WARN if result.state in _WAITING else dg.AssetCheckSeverity.ERROR
         return check_result(mirror, check_reconciled(result), severity)
@@ -265,7 +264,8 @@ def history_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksD
     @dg.asset_check(asset=history, name=_NAME, description="How long the next commit to keep can still be read.")
     def history_retention(sources: SourceTables) -> dg.AssetCheckResult:
         with checking():
-            deadline = history_deadline(planning_history(config, table, sources), time.time())
+            context = history_context(config, table, sources.log(table.name), no_spark)
+            deadline = history_deadline(context, time.time())
         return retention_result(history, deadline, table.retention, _NAME)
 
     return [history_retention]

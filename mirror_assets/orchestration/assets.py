@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import dagster as dg
 from pydantic import Field
 
+from mirror_assets.composition import history_context
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.state import SourceState, source_columns
@@ -36,8 +37,7 @@ from mirror_assets.orchestration.resources import (
     LandingZone,
     SourceTables,
     SparkSessions,
-    history_context,
-    open_context,
+    project,
 )
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import slice_key
@@ -101,7 +101,7 @@ def change_feed_asset(config: Config, table: TableSettings) -> dg.AssetsDefiniti
         context: dg.AssetExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
-        table_context = open_context(config, table, landing_zone, sources, spark)
+        table_context = project(config, landing_zone, sources, spark).table(table)
         return materialize_slices(context, key, table_context, keys, _stage_slices(table_context, keys))
 
     return change_feed
@@ -134,7 +134,7 @@ def landing_zone_asset(config: Config, table: TableSettings) -> dg.AssetsDefinit
         context: dg.AssetExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
-        table_context = open_context(config, table, landing_zone, sources, spark)
+        table_context = project(config, landing_zone, sources, spark).table(table)
         return materialize_slices(context, key, table_context, keys, _publish_slices(table_context, keys))
 
     return landing_zone_folder
@@ -196,7 +196,7 @@ def history_asset(settings: Config, table: TableSettings) -> dg.AssetsDefinition
     def history(
         context: dg.AssetExecutionContext, config: KeepHistory, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
-        table_context = history_context(settings, table, sources, spark)
+        table_context = history_context(settings, table, sources.log(table.name), spark.open)
         kept: list[Kept] = []
         try:
             for slice_ in keep_history(table_context, context.log.info, config.skip_to):

@@ -30,7 +30,7 @@ from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.orchestration.asset_checks import check_result, checking
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
 from mirror_assets.orchestration.pictures import shown
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, mirror_of, planning_context
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, mirror_of, project
 from mirror_assets.pipeline.retention_consumers import mirror_guard, source_guard
 
 _DESCRIPTIONS = {
@@ -55,7 +55,7 @@ def source_lake_checks(config: Config, table: TableSettings) -> dg.AssetChecksDe
         with checking():
             now, log = time.time(), sources.table_log(table.name)
             look = TableLook(str(table.name), log, _reader(context, log), now)
-            manifest = planning_context(config, table, landing_zone, sources).manifest()
+            manifest = project(config, landing_zone, sources).table(table).manifest()
             results = _table_results(
                 table, look, lambda: source_guard(config, table, log, manifest, now), FramesOf.SOURCE
             )

@@ -19,7 +19,7 @@ from mirror_assets.orchestration.maintenance import maintenance_jobs
 from mirror_assets.orchestration.materialize import failure
 from mirror_assets.orchestration.mirror_tables import mirror_tables
 from mirror_assets.orchestration.report import RebuildReport, TableReport, require_all
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, open_context
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, project
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.coordination import leased, note_failure
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait, rebuild_table
@@ -150,7 +150,7 @@ def _rebuild_job(settings: Config) -> Job:
     ) -> RebuildReport:
         try:
             table = settings.table(config.table)
-            table_context = open_context(settings, table, landing_zone, sources, spark)
+            table_context = project(settings, landing_zone, sources, spark).table(table)
             wait = mirror_wait(mirror_of(settings, landing_zone), table.name)
         except MirrorError as error:
             raise failure(error) from error

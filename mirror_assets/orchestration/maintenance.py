@@ -11,7 +11,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
 from mirror_assets.orchestration.mirror_tables import mirror_tables
 from mirror_assets.orchestration.report import MaintenanceReport, require_all
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, open_context
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import Unexpected
 from mirror_assets.pipeline.maintain import StepDone, maintain
@@ -32,7 +32,7 @@ def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.Jo
         context: dg.OpExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> list[MaintenanceReport]:
         def one(table: TableSettings) -> MaintenanceReport:
-            table_context = open_context(settings, table, landing_zone, sources, spark)
+            table_context = project(settings, landing_zone, sources, spark).table(table)
             publish = _publisher(context, settings, table_context, landing_zone, sources, spark)
             return _maintained(context, table_context, sources, publish)
 

@@ -18,7 +18,7 @@ from mirror_assets.orchestration.assets import source_observation
 from mirror_assets.orchestration.materialize import landed_metadata, staged_metadata
 from mirror_assets.orchestration.partitions import Surplus, delete_keys
 from mirror_assets.orchestration.report import TableReport
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, open_context
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, project
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.coordination import leased, note_failure
 from mirror_assets.pipeline.errors import TableBusy, Unexpected
@@ -44,7 +44,7 @@ def mirror_tables(
     def one(table: TableSettings) -> TableReport:
         report = TableReport(str(table.name))
         try:
-            table_context = open_context(settings, table, zone, sources, spark)
+            table_context = project(settings, zone, sources, spark).table(table)
             wait = mirror_wait(mirror_of(settings, zone), table.name)
         except MirrorError as error:
             return _failed(context, report, error)

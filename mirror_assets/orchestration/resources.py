@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
-from typing import NoReturn
-
 import dagster as dg
 from dagster import ConfigurableResource, ResourceDefinition, mem_io_manager
 from dagster_deltalake import AzureConfig, DeltaTableResource, GcsConfig, LocalConfig, S3Config
@@ -15,19 +11,22 @@ from pydantic import Field
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from mirror_assets.composition import SparkSettings, open_local_staging, open_mirror, open_zone, spark_reach
-from mirror_assets.config import Config, History, LandingZoneConfig, OneLakeConfig, TableSettings
+from mirror_assets.composition import (
+    Project,
+    SparkSettings,
+    no_spark,
+    open_local_staging,
+    open_mirror,
+    open_zone,
+    spark_reach,
+)
+from mirror_assets.config import Config, LandingZoneConfig, OneLakeConfig
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.history.checkpoint import Checkpoints
-from mirror_assets.history.log import HistoryLog
-from mirror_assets.history.work import HistoryContext
 from mirror_assets.landing.metadata import ensure_partner_events
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
 from mirror_assets.monitoring import Mirror
-from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.plan_changes import limits_of
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.onelake.address import ENDPOINT
 
@@ -62,18 +61,18 @@ class LandingZone(dg.ConfigurableResource[None]):
     source_version: str = Field(default="", description="sourceVersion in _partnerEvents.json.")
 
     def open(self) -> Store:
-        """The store under the landing zone; nothing is asked of it yet."""
+        """Return the landing zone's store; it makes no request yet."""
         return open_zone(self._place())
 
     def store(self) -> Store:
-        """The same with its partner file in place, for those who publish."""
+        """Return the store with its partner file in place, for whoever publishes."""
         store = self.open()
         source = {"sourceType": self.source_type, "sourceVersion": self.source_version}
         drive(ensure_partner_events(self.partner, source), store)
         return store
 
     def local_staging(self) -> LocalStore | None:
-        """The folder where Spark stages parts, if it can't reach the landing zone."""
+        """Return the folder where Spark stages parts, or None when it reaches the landing zone itself."""
         return open_local_staging(self._place())
 
     def _place(self) -> LandingZoneConfig:
@@ -96,24 +95,24 @@ class SourceTables(dg.ConfigurableResource[None]):
     )
 
     def load(self, table: TableName) -> DeltaTable:
-        """The table at its newest version, opened by dagster-deltalake."""
+        """Return the table at its newest version, opened by dagster-deltalake."""
         opened: DeltaTable = DeltaTableResource(url=self.uris[str(table)], storage_options=self.storage).load()
         return opened
 
     def log(self, table: TableName) -> SourceLog:
-        """The table's log."""
+        """Return the table's log."""
         return SourceLog(self.uris[str(table)], self.storage.str_dict(), lambda: self.load(table))
 
     def table_log(self, table: TableName) -> TableLog:
-        """The table's log as Direct Lake sees it."""
+        """Return the table's log as Direct Lake reads it."""
         return TableLog(self.uris[str(table)], self.storage.str_dict())
 
 
 class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no types
     """Sessions on one Spark context, which outlives the run, so the next run in the process starts warm.
 
-    Dagster stores a resource's values and shows them: here they only refer to the environment, and a session takes
-    what stands there when it opens.
+    Dagster stores a resource's values and shows them: secrets are references to environment variables, which a session
+    resolves when it opens.
 
     .. code-block:: python
 
@@ -128,22 +127,22 @@ class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no typ
     )
 
     def open(self, owner: str | None = None) -> SparkSession:
-        """The owner's session, or a new one. Raises VariableUnset, PackageRefused and SparkNotStarted."""
+        """Return the owner's session, or a new one. Raises VariableUnset, PackageRefused and SparkNotStarted."""
         return SparkSettings(self.reach, self.spark_config).open(owner)
 
     @property
     def spark_session(self) -> SparkSession:
-        """One session for all who ask for it; no table's mirroring uses it."""
+        """Return one session for all who ask for it; no table's pipeline uses it."""
         return self.open("the resource")
 
     @property
     def spark_context(self) -> SparkContext:
-        """The context of all sessions."""
+        """Return the context of all sessions."""
         return self.spark_session.sparkContext
 
 
 def spark_resource(config: Config) -> SparkSessions:
-    """The sessions of this configuration."""
+    """Return the sessions of this configuration."""
     return SparkSessions(spark_config=dict(config.spark.settings), reach=spark_reach(config))
 
 
@@ -164,45 +163,13 @@ def resources(config: Config) -> dict[str, ConfigurableResource[None] | SparkSes
     return {"io_manager": mem_io_manager, "landing_zone": zone, "sources": sources, "spark": spark_resource(config)}
 
 
-def open_context(
-    config: Config, table: TableSettings, zone: LandingZone, sources: SourceTables, spark: SparkSessions
-) -> TableContext:
-    """The table's work on this landing zone, with the table's own session, which opens when it is needed."""
-    log, store = sources.log(table.name), zone.store()
-    return TableContext(config, table, log, store, cache(partial(spark.open, str(table.name))), zone.local_staging())
-
-
-def planning_context(config: Config, table: TableSettings, zone: LandingZone, sources: SourceTables) -> TableContext:
-    """The same for what only looks at log and manifest; it never starts Spark."""
-    return TableContext(config, table, sources.log(table.name), zone.open(), _no_spark, zone.local_staging())
-
-
-def history_context(
-    config: Config, table: TableSettings, sources: SourceTables, spark: SparkSessions
-) -> HistoryContext:
-    """What keeping the table's history needs, with a session of its own that opens when needed; no landing zone."""
-    return _history_context(config, table, sources, cache(partial(spark.open, f"history of {table.name}")))
-
-
-def planning_history(config: Config, table: TableSettings, sources: SourceTables) -> HistoryContext:
-    """The same for what only looks at the logs; it never starts Spark."""
-    return _history_context(config, table, sources, _no_spark)
-
-
-def _history_context(
-    config: Config, table: TableSettings, sources: SourceTables, spark: Callable[[], SparkSession]
-) -> HistoryContext:
-    name = table.name
-    folder = config.history.path / "_checkpoints" / name.folder
-    checkpoints = Checkpoints(folder) if table.history is History.STREAM else None
-    history = HistoryLog(str(name), config.history_folder(name))
-    return HistoryContext(str(name), sources.log(name), history, limits_of(table), spark, checkpoints)
+def project(config: Config, zone: LandingZone, sources: SourceTables, spark: SparkSessions | None = None) -> Project:
+    """Compose the project of a step from its resources; without `spark`, nothing in it can start Spark."""
+    if spark is None:
+        return Project(config, zone.open(), zone.local_staging(), sources.log, no_spark)
+    return Project(config, zone.store(), zone.local_staging(), sources.log, spark.open)
 
 
 def mirror_of(config: Config, zone: LandingZone) -> Mirror:
-    """The mirror of this landing zone: Fabric's, or the local stand-in's."""
+    """Return the mirror of this landing zone: the database in Fabric, or the local stand-in's tables."""
     return open_mirror(config, zone.store())
-
-
-def _no_spark() -> NoReturn:
-    raise RuntimeError("planning starts no Spark")

@@ -23,7 +23,7 @@ from mirror_assets.orchestration.asset_names import (
 from mirror_assets.orchestration.assets import mirror_observation, source_observation
 from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP, REPLICATE, Job, slices_job_name
 from mirror_assets.orchestration.partitions import Registered, Surplus, registered
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, mirror_of, planning_context
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, mirror_of, project
 from mirror_assets.orchestration.run_records import BUSY, busy_run, crashes, show_held
 from mirror_assets.orchestration.schedules import is_on
 from mirror_assets.pipeline.context import TableContext
@@ -76,7 +76,7 @@ def slices_sensor(settings: Config, table: TableSettings, jobs: dict[str, Job]) 
         context: dg.SensorEvaluationContext, landing_zone: LandingZone, sources: SourceTables
     ) -> dg.SensorResult | dg.SkipReason:
         # Kept, for opening a source's store may cost a token.
-        memory.table_context = memory.table_context or planning_context(settings, table, landing_zone, sources)
+        memory.table_context = memory.table_context or project(settings, landing_zone, sources).table(table)
         return _tick(context, memory.table_context, memory)
 
     return sensor
