@@ -24,7 +24,7 @@ from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.drop import find_orphans
 from mirror_assets.pipeline.errors import stop_error
-from mirror_assets.pipeline.pending import feed_deadline, look, table_lag
+from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.plan import plan_table, slice_key
 from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
 from mirror_assets.storage import Store
@@ -279,7 +279,7 @@ def _status(
 
 def _with_source(context: TableContext, line: StatusLine) -> StatusLine:
     """The line with what the source's log tells. Raises what the log raises."""
-    uncovered, now = look(context), time.time()
+    uncovered, now = pending_commits(context), time.time()
     lag, deadline = table_lag(uncovered, now), feed_deadline(context, uncovered, now)
     return replace(line, tip=lag.tip, lag_seconds=round(lag.seconds, 1), readable_seconds=deadline.seconds_left)
 

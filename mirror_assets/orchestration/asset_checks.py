@@ -32,7 +32,7 @@ from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.coordination import note_failure
 from mirror_assets.pipeline.next_action import NOT_HELD, check_not_held
-from mirror_assets.pipeline.pending import deadline_at, feed_deadline, look, table_lag
+from mirror_assets.pipeline.pending import deadline_at, feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.stage_range import staged_ahead
 from mirror_assets.replicator.reconciliation import ReconcileState
 
@@ -102,7 +102,7 @@ def source_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
     def retention(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
         with checking():
             table_context = project(config, landing_zone, sources).table(table)
-            deadline = feed_deadline(table_context, look(table_context), time.time())
+            deadline = feed_deadline(table_context, pending_commits(table_context), time.time())
         return retention_result(source, deadline, table.retention)
 
     return [retention]
@@ -209,7 +209,7 @@ def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
     def lag(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
         with checking():
             table_context = project(config, landing_zone, sources).table(table)
-            return _lag_result(zone, table, table_lag(look(table_context), time.time()))
+            return _lag_result(zone, table, table_lag(pending_commits(table_context), time.time()))
 
     @dg.asset_check(
         asset=zone, name=NOT_HELD, blocking=True, description="The table does not wait for a person to have it rebuilt."

@@ -64,7 +64,7 @@ def refusal(context: TableContext, record: SliceRecord, results: Sequence[CheckR
 
 
 def check_staged(context: TableContext, record: SliceRecord) -> tuple[CheckResult, ...]:
-    """What each blocking check finds in the parts, as they are on disk now."""
+    """Run each blocking check on the parts as they are stored now; return the results."""
     staged = StagedSlice(context.store, record, context.staging)
     unchanged = parts_unchanged(staged)
     try:
@@ -79,7 +79,7 @@ def check_staged(context: TableContext, record: SliceRecord) -> tuple[CheckResul
 
 
 def _check_columns(context: TableContext, staged: StagedSlice) -> tuple[CheckResult, ...]:
-    """Columns first: the other checks need them. A snapshot slice begins an epoch, in which nothing has landed yet."""
+    """Check columns first: the row checks need them. A snapshot begins an epoch: nothing has landed before it."""
     manifest = context.manifest() if staged.record.kind is not SliceKind.SNAPSHOT else None
     landed, dropped = (manifest.columns, manifest.dropped) if manifest else ((), ())
     schema, presence = schema_compatibility(staged, landed, dropped), key_presence(staged)
@@ -89,7 +89,7 @@ def _check_columns(context: TableContext, staged: StagedSlice) -> tuple[CheckRes
 
 
 def _check_rows(context: TableContext, staged: StagedSlice) -> tuple[CheckResult, ...]:
-    """Markers first: what keys may do is told by them."""
+    """Check markers first: the checks of keys need them."""
     markers, counts = marker_values(staged), row_counts(staged)
     if not markers.passed:
         return (markers, counts, *_not_run(markers, ["key_uniqueness", "row_order"]))
@@ -101,9 +101,9 @@ def _check_rows(context: TableContext, staged: StagedSlice) -> tuple[CheckResult
 
 
 def _uniqueness(context: TableContext, staged: StagedSlice, look: KeyLook) -> CheckResult:
-    """A key may also be in two chunks: before the first of them lands, all keys of its version are looked at.
+    """Check keys for duplicates: in the parts, and for the first chunk of a snapshot in its whole version.
 
-    A row id can't: it is in the source only once.
+    A key may be in two chunks; a row id may not, because it is in the source only once.
     """
     record = staged.record
     if record.chunk is None or record.chunk.number > 1 or not context.table.keys:
@@ -112,14 +112,14 @@ def _uniqueness(context: TableContext, staged: StagedSlice, look: KeyLook) -> Ch
 
 
 def _not_run(because: CheckResult, checks: Iterable[str]) -> tuple[CheckResult, ...]:
-    """Checks that could say nothing sensible. They don't pass: a slice lands only when all of them have looked."""
+    """Return failed results for checks that did not run: a slice lands only when all checks have run."""
     others = sorted(set(checks) - {because.check})
     return tuple(CheckResult(check, (f"not looked at: {because.check} comes first",)) for check in others)
 
 
 @dataclass(frozen=True)
 class _Commits:
-    """The commits of a slice, read from the log when they are asked for, and then once."""
+    """The commits of a slice, read from the log once, when they are first needed."""
 
     context: TableContext
     record: SliceRecord
@@ -129,7 +129,7 @@ class _Commits:
         return self.context.log.commits(self.record.key.first, self.record.key.last)
 
     def with_data(self) -> int:
-        """In how many of them a key may have a row; a slice that is no range of changes counts as one."""
+        """Return in how many commits a key may have a row; a slice that is no range of changes counts as one."""
         if self.record.kind is not SliceKind.CHANGES:
             return 1
         return sum(commit.changes_data for commit in self.all)

@@ -19,11 +19,11 @@ _NO_IDENTITY = (
 
 
 def reconcile_table(context: TableContext, mirror: Mirror) -> Reconciliation:
-    """Whether the mirror is the source at the covered version; pending while files wait, missing before the first.
+    """Compare the mirror with the source at the covered version.
 
-    Stopped while the replicator refuses to go on: then no file is waiting for anything but a person. Loading while a
-    snapshot has not landed whole: then there is no version that the mirror could be equal to. Of a mirror that began
-    without a snapshot only the rows that it has are compared: what it was given before is not known.
+    The state is pending while landing files wait to be applied, missing before the first slice, stopped while the
+    replicator has stopped the table, loading while a snapshot has landed in part. Of a mirror that began without a
+    snapshot only the rows that it has are compared.
 
     Raises CoveredVersionGone, SourceUnreadable and MirrorUnreadable, and ConfigInvalid for a mirror that Spark can't
     read.
@@ -56,7 +56,7 @@ def reconcile_table(context: TableContext, mirror: Mirror) -> Reconciliation:
 
 
 def first_landed(store: Store, table: TableName, manifest: Manifest) -> int | None:
-    """The first version that landed in the manifest's epoch, where that began without a snapshot; else None."""
+    """Return the first version that landed in the manifest's epoch, if it began without a snapshot; else None."""
     path = table.history(manifest.epoch, 1)
     kept = load(store, Manifest, path)
     begun = kept[0] if kept else manifest

@@ -27,16 +27,17 @@ _JOIN_SECONDS = 5.0
 
 
 def holder(store: Store, table: TableName) -> Lease | None:
-    """The lease of whoever works on the table now, as far as anybody can tell. Raises what the store raises."""
+    """Return the lease of the run that works on the table, or None. Raises what the store raises."""
     found = drive(read_lease(table), store)
     return None if found is None or _is_void(found) else found
 
 
 @contextmanager
 def leased(store: Store, table: TableName, run: str, wait_seconds: float = 0.0) -> Iterator[None]:
-    """Hold the table's lease for a run, whose steps may hold it one after another.
+    """Hold the table's lease during the block; the steps of one run may hold it one after another.
 
-    Raises TableBusy when another run still holds it after the wait. A store that can't keep a lease is no obstacle.
+    Raises TableBusy when another run still holds it after the wait. A store that can't keep a lease does not fail the
+    block: a lease saves work, and correctness never depends on it.
     """
     _take(store, table, run, wait_seconds)
     ended = threading.Event()
@@ -68,7 +69,7 @@ def _renew(store: Store, table: TableName, run: str, ended: threading.Event) -> 
 
 
 def _holder_after(store: Store, table: TableName, run: str) -> Lease | None:
-    """Whoever else holds the lease after the run has asked for it, or for more time of it."""
+    """Take or renew the lease for the run; return the lease of another run that holds it instead."""
     until = _now_ms() + _VALID_SECONDS * 1000
     ours = Lease(table=str(table), run=run, host=platform.node(), pid=os.getpid(), until_ms=until)
     try:
@@ -102,10 +103,10 @@ _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 30, 3600
 def note_failure(
     context: TableContext, error: MirrorError, report: Callable[[str], None], key: SliceKey | None = None
 ) -> None:
-    """Count a run that failed with the error, at the slice, if it was at one.
+    """Record that a run failed, and at which slice, so that every scheduler waits before it tries again.
 
-    A break of the source can be seen in its log at any time; what only reading the source's rows tells, the record has
-    to say. A landing zone that can't keep the record is reported, and is no second failure.
+    Records a needed rebuild when only reading the source's rows shows it: a break in the log is found again anyway. A
+    landing zone that can't keep the record is reported, and is no second failure.
     """
     if isinstance(error, TableBusy):
         return
@@ -120,15 +121,16 @@ def note_failure(
 def unresolved_failure(
     context: TableContext, manifest: Manifest | None, rebuild: RebuildRecord | None
 ) -> FailureRecord | None:
-    """The failures since the table landed something, whoever landed it; None if there are none."""
+    """Return the recorded failures since the table last landed something, or None."""
     found = drive(read_failure(context.name), context.store)
     return found if found is not None and found.stands(manifest, rebuild) else None
 
 
 def pause_left(failures: int, ended: float, now: float) -> float:
-    """Seconds to wait still after so many failures, the last of which ended at `ended` (seconds since 1970).
+    """Return the seconds to wait until the next run, after so many failures.
 
-    Twice as long after each, up to an hour; a clock that is ahead makes it no longer.
+    The pause doubles with each failure, from 30 seconds to an hour. `ended` is the end of the last failed run and `now`
+    the time, in seconds since 1970; an `ended` in the future makes the pause no longer.
     """
     if failures == 0:
         return 0.0

@@ -1,6 +1,6 @@
-"""Drops a table for good: its table folder and what is staged for it, until the mirror has dropped it, too.
+"""Drops a table for good, when somebody asks for it, and finds tables that mirror.yaml no longer names.
 
-Never done by itself, and never needed to go on: a table that is taken out of mirror.yaml keeps its folder.
+A table that is taken out of mirror.yaml keeps its folder: nothing is dropped without a request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mirror_assets.storage import Store
 
 
 class TableAbsent(SettingError):
-    """There is no such table, neither in mirror.yaml nor in the landing zone."""
+    """Neither mirror.yaml nor the landing zone has the table."""
 
     code = ErrorCode.CONFIG_INVALID
 
@@ -33,7 +33,7 @@ class TableAbsent(SettingError):
 
 
 def require_table(config: Config, store: Store, table: TableName) -> None:
-    """Raise TableAbsent for a table that nothing tells of: most likely, its name is misspelt."""
+    """Raise TableAbsent for a table that neither mirror.yaml nor the landing zone has: probably a typo."""
     landed = table_names(store)
     if table in config.names or table in landed or store.list(table.scratch):
         return
@@ -43,9 +43,10 @@ def require_table(config: Config, store: Store, table: TableName) -> None:
 
 
 def drop_table(store: Store, table: TableName, wait: MirrorWait, report: Callable[[str], None]) -> None:
-    """Drop the table, or go on with a drop that was interrupted; a folder that is in use is asked for again and again.
+    """Delete the table folder and what is staged for it, and wait for the mirror to drop the table.
 
-    Raises MirrorSlow, and what the store raises to the end of the wait; whatever is raised, running it again goes on.
+    Continues an interrupted drop, and retries while the folder is in use. Raises MirrorSlow, and what the store still
+    raises at the end of the wait; running it again continues.
     """
     deadline = time.monotonic() + wait.limit_seconds
     while True:
@@ -71,14 +72,14 @@ def _drop(store: Store, table: TableName, wait: MirrorWait, report: Callable[[st
 
 @dataclass(frozen=True)
 class Orphan:
-    """A table that nobody mirrors any more, and what is left of it."""
+    """A table in the landing zone that mirror.yaml does not name, and what is left of it."""
 
     name: TableName
     left: str
 
     @property
     def message(self) -> str:
-        """What is there, and how to be rid of it."""
+        """Return what is left and how to remove it."""
         return (
             f"{self.name} has {self.left} in the landing zone and is not in mirror.yaml: name it there again, or run "
             f"`mirror-assets drop {self.name}`"
@@ -86,7 +87,7 @@ class Orphan:
 
 
 def find_orphans(store: Store, known: Collection[TableName]) -> tuple[Orphan, ...]:
-    """The orphans, by name. Only folders of ours count: those with a manifest."""
+    """Return the orphans, by name. Only folders with a manifest count: others are not ours."""
     folders = [name for name in table_names(store) if name not in known and store.head(name.manifest) is not None]
     rebuilt = [name for name in rebuilt_names(store) if name not in known and name not in folders]
     found = [Orphan(name, "a table folder") for name in folders]
@@ -95,7 +96,7 @@ def find_orphans(store: Store, known: Collection[TableName]) -> tuple[Orphan, ..
 
 
 def _is_unfinished(store: Store, name: TableName) -> bool:
-    """Whether the record tells of work half done, or can't be read; a finished one only counts the table's epochs."""
+    """Return whether a rebuild or drop is unfinished, or its record unreadable; a finished one only counts epochs."""
     try:
         record = drive(read_rebuild(name), store)
     except ManifestCorrupt:

@@ -1,4 +1,4 @@
-"""From a planned slice to the encoder that its table's settings ask for."""
+"""Chooses the encoder of a planned slice by its table's settings, and runs it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mirror_assets.pipeline.context import TableContext
 
 
 def slice_kind(table: TableSettings, planned: PlannedSlice, *, is_first: bool) -> SliceKind:
-    """What the slice will carry; `is_first`: nothing has landed in its epoch, so that it can't be without a file."""
+    """Return the kind of the slice; the first of an epoch (`is_first`) always has a file."""
     if planned.is_snapshot:
         return SliceKind.SNAPSHOT
     if planned.is_start or (is_first and not planned.parts):
@@ -35,7 +35,7 @@ def slice_kind(table: TableSettings, planned: PlannedSlice, *, is_first: bool) -
 
 @dataclass(frozen=True)
 class Encoded:
-    """What was read for a slice, and which commits each of its writes is of, where that is known."""
+    """The rows read for a slice, and the commits of each of its Spark writes, where they are known."""
 
     read: ChangeCounts
     groups: tuple[EncodeGroup, ...] = ()
@@ -49,7 +49,7 @@ def encode_slice(
     folder: str,
     receipt: Receipt,
 ) -> Encoded:
-    """Write the slice's parts into `folder`. Raises what encoders raise."""
+    """Write the slice's parts into `folder`, with the receipt in their footers. Raises what the encoders raise."""
     compression, footer = context.table.files.compression.value, receipt_metadata(receipt)
     if kind is SliceKind.START:
         encode_no_rows(context.spark(), columns, folder, compression, footer)
@@ -73,7 +73,7 @@ def _counts(read: ReadRows) -> ChangeCounts:
 
 
 def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> FeedSlice:
-    """What the encoder needs to know of a planned slice."""
+    """Return the encoder's view of a planned slice of changes."""
     return FeedSlice(
         table=str(table.name),
         uri=table.source,
@@ -88,7 +88,7 @@ def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[Lande
 
 
 def append_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> AppendSlice:
-    """The same for appended rows."""
+    """Return the encoder's view of a planned slice of appended rows."""
     return AppendSlice(
         table=str(table.name),
         uri=table.source,

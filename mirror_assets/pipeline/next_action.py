@@ -1,4 +1,7 @@
-"""What is to do for a table now, by its log, its landing zone and the runs that failed: no cursor, and no JVM."""
+"""Decides what a table needs now, from its log, its landing zone and recorded failures: no cursor, no JVM.
+
+A scheduler (Dagster's sensor) asks, and starts the run that the answer names.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ NOT_HELD = "not_held"
 
 @dataclass(frozen=True)
 class Rest:
-    """Nothing now, and why; the mark if that holds until something changes, and not only for a while."""
+    """Nothing to do now, and why. The mark is there if that holds until the table changes, not only for some time."""
 
     why: str
     mark: QuietMark | None = None
@@ -38,14 +41,14 @@ class Rest:
 
 @dataclass(frozen=True)
 class Rebuild:
-    """A rebuild, begun or gone on with."""
+    """Begin a rebuild, or continue an interrupted one."""
 
     progress: Progress
 
 
 @dataclass(frozen=True)
 class Land:
-    """The slices of the plan that may be tried in one run."""
+    """Mirror these slices of the plan in one run."""
 
     progress: Progress
     plan: TablePlan
@@ -57,9 +60,9 @@ Action = Rest | Rebuild | Land
 
 @dataclass(frozen=True)
 class Crashes:
-    """Runs that failed in a row at a position of the table, as their scheduler knows: a killed one tells nobody else.
+    """How many runs in a row failed since the table last landed something, as the scheduler knows.
 
-    `ended` is when the last did, in seconds since 1970.
+    A run that was killed is recorded nowhere else. `ended` is the end of the last one, in seconds since 1970.
     """
 
     count: int = 0
@@ -68,9 +71,10 @@ class Crashes:
 
 @dataclass(frozen=True)
 class Scheduler:
-    """What only whoever starts runs knows: runs that failed at a position, and last versions of slices that were named.
+    """What only the scheduler knows: runs that crashed, and the partitions that it has registered.
 
-    Of the latter, those of an epoch, behind a covered version: their keys stay as they are.
+    `crashes` takes the table's progress. `boundaries` takes an epoch and its covered version, and returns the last
+    versions of registered slices behind it.
     """
 
     crashes: Callable[[Progress], Crashes]
@@ -79,7 +83,7 @@ class Scheduler:
 
 @dataclass(frozen=True)
 class _Known:
-    """What the landing zone says of the table."""
+    """The table's state in the landing zone."""
 
     rebuild: RebuildRecord | None
     rebuild_etag: str | None
@@ -92,10 +96,11 @@ class _Known:
 
 
 def next_action(context: TableContext, scheduler: Scheduler, now: float) -> Action:
-    """What is to do at `now` (seconds since 1970). An interrupted rebuild comes first, then what a run has told.
+    """Return what the table needs at `now` (seconds since 1970).
 
-    Raises TableHeld for a table that only a person may have rebuilt, and what the log, the manifest, recovery and the
-    check of settings against the source raise.
+    An interrupted rebuild comes first, then a rebuild that a failed run has asked for, then pending slices. Raises
+    TableHeld for a table that waits for a person to rebuild it, and what the log, the manifest, recovery and the check
+    of settings against the source raise.
     """
     busy = holder(context.store, context.name)
     if busy is not None:
@@ -115,7 +120,7 @@ def next_action(context: TableContext, scheduler: Scheduler, now: float) -> Acti
 
 
 def check_not_held(context: TableContext) -> CheckResult:
-    """The check not_held: whether the table waits for a person who has it rebuilt. Raises as `next_action` does."""
+    """Run the check not_held: does the table wait for a person to rebuild it? Raises what `next_action` raises."""
     why = _held(context)
     return CheckResult(NOT_HELD, (why,) if why else ())
 
@@ -145,7 +150,7 @@ def _look(context: TableContext) -> _Known:
 
 
 def _pause(known: _Known, scheduler: Scheduler, now: float) -> tuple[int, float]:
-    """How many runs failed since the table moved, and the seconds to wait for it still."""
+    """Return how many runs failed since the table landed something, and the seconds to wait until the next."""
     crashes = scheduler.crashes(known.progress)
     noted, ended = (known.failure.count, known.failure.failed_ms / 1000) if known.failure else (0, 0.0)
     count = max(noted, crashes.count)
@@ -159,9 +164,9 @@ def _rebuild(context: TableContext, known: _Known, why: str) -> Rebuild:
 
 
 def _pending(context: TableContext, known: _Known, scheduler: Scheduler) -> Action:
-    # What was committed before a publisher died gets its numbers now: nothing else may be pending to bring it along.
+    # Finish a publication whose publisher died after its commit: perhaps nothing else is pending that would.
     current = drive(recover(context.name), context.store)
-    # Before the log is planned: what is committed or replaced from here on is seen by the next look.
+    # Taken before the log is planned: whatever is committed from here on differs from the mark.
     tip = context.log.tip_mark(current.manifest.covered) if current else None
     epoch = current.manifest.epoch if current else drive(first_epoch(context.name), context.store)
     plan = plan_table(context, scheduler.boundaries(epoch, current.manifest.covered if current else -1))
@@ -177,7 +182,7 @@ def _pending(context: TableContext, known: _Known, scheduler: Scheduler) -> Acti
 
 
 def _agree(current: VersionedManifest, plan: TablePlan) -> bool:
-    """Whether the plan was made on the manifest that was recovered, up to the version that it covers."""
+    """Return whether the plan was made from the recovered manifest and ends at the version that it covers."""
     return plan.manifest == current.manifest and plan.state.version == current.manifest.covered
 
 
@@ -187,7 +192,7 @@ def _require_unbroken(context: TableContext, plan: TablePlan) -> None:
 
 
 def to_try(pending: Sequence[PlannedSlice], failed: str | None) -> Sequence[PlannedSlice]:
-    """Slices up to the one that failed last, which is tried alone: mended or not, only a run can tell."""
+    """Return the slices before the one that failed last, or that one alone: only a run tells whether it is mended."""
     for index, planned in enumerate(pending):
         if str(slice_key(planned)) == failed:
             return pending[: max(index, 1)]
@@ -196,7 +201,7 @@ def to_try(pending: Sequence[PlannedSlice], failed: str | None) -> Sequence[Plan
 
 @dataclass(frozen=True)
 class QuietMark:
-    """What a complete look has seen: the manifest and the rebuild record by their ETags, and the newest commit file.
+    """The ETags of manifest and rebuild record, and the newest commit file, when nothing was left to do.
 
     `rebuild_etag` is None where there was no record.
     """
@@ -207,10 +212,10 @@ class QuietMark:
 
 
 def is_quiet(mark: QuietMark, table: TableName, store: Store, log: SourceLog) -> bool:
-    """Whether all is as it was marked. Raises what the store and the log raise.
+    """Return whether log, manifest and rebuild record are those of the mark: then there is still nothing to do.
 
-    It costs two requests of the landing zone, and of the source one listing; four requests instead where the log has
-    more than a page of files.
+    Costs two requests to the landing zone and one listing of the log; four requests where the log has more than a page
+    of files. Raises what the store and the log raise.
     """
     return (
         _is_unchanged(store, table.manifest, mark.manifest_etag)
@@ -220,7 +225,7 @@ def is_quiet(mark: QuietMark, table: TableName, store: Store, log: SourceLog) ->
 
 
 def _is_unchanged(store: Store, path: str, etag: str | None) -> bool:
-    """Whether the file still has the ETag; None: whether there still is none."""
+    """Return whether the file still has the ETag; for None, whether it is still missing."""
     if etag is None:
         return store.head(path) is None
     try:

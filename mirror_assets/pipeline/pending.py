@@ -24,9 +24,9 @@ from mirror_assets.pipeline.start import begins_with_snapshot
 
 @dataclass(frozen=True)
 class PendingCommits:
-    """The source's tip and the times of its commits, and what has landed, or None.
+    """The source's newest version and commit times, and the manifest, or None before the first slice.
 
-    `start` is the first version that will land of a mirror that has not begun, and will without a snapshot; else None.
+    `start` is the first version to land of a mirror that begins without a snapshot and has not begun; else None.
     """
 
     tip: SourceState
@@ -36,17 +36,17 @@ class PendingCommits:
 
     @property
     def covered(self) -> int:
-        """The version that is covered, -1 before the first slice."""
+        """Return the covered version, -1 before the first slice."""
         return self.manifest.covered if self.manifest else -1
 
     @property
     def next(self) -> int:
-        """The next version to cover."""
+        """Return the next version to land."""
         return self.covered + 1 if self.start is None else self.start
 
     @property
     def next_read(self) -> int | None:
-        """The next version whose own changes are read; None before a snapshot, which takes what is there by then."""
+        """Return the next version whose changes will be read; None before a snapshot, which reads whatever is there."""
         if self.manifest is None:
             return self.start
         loading = self.manifest.loading
@@ -54,19 +54,19 @@ class PendingCommits:
 
     @property
     def waits(self) -> bool:
-        """Whether a commit waits."""
+        """Return whether a commit waits to be mirrored."""
         return self.next <= self.tip.version
 
 
-def look(context: TableContext) -> PendingCommits:
-    """The table's source and manifest as they are now. Raises what the log and the manifest raise."""
+def pending_commits(context: TableContext) -> PendingCommits:
+    """Read the table's source and manifest as they are now. Raises what the log and the manifest raise."""
     tip, manifest = context.log.state(), context.manifest()
     times = context.log.times(tip)
     return PendingCommits(tip, times, manifest, _start(context, times) if manifest is None else None)
 
 
 def _start(context: TableContext, times: CommitTimes) -> int | None:
-    """The version that the table's `start` names now, the next one at most; None where a snapshot comes first."""
+    """Return the version that the table's `start` names now; None where a snapshot comes first."""
     start, following = context.table.start, times.last + 1
     if begins_with_snapshot(context, drive(first_epoch(context.name), context.store)):
         return None
@@ -77,9 +77,9 @@ def _start(context: TableContext, times: CommitTimes) -> int | None:
 
 
 def table_lag(pending: PendingCommits, now: float) -> Lag:
-    """The lag at `now` (seconds since 1970): the age of the first uncovered commit, by the clock that Delta goes by.
+    """Return the lag at `now` (seconds since 1970): the age of the oldest pending commit, by its commit time.
 
-    One commit is read at most. A mirror that begins without a snapshot is as far as the version before its start.
+    Reads one commit at most. A mirror that begins without a snapshot counts from its start.
     """
     tip, covered, times = pending.tip.version, pending.next - 1, pending.times
     if not pending.waits:
@@ -88,17 +88,17 @@ def table_lag(pending: PendingCommits, now: float) -> Lag:
     return Lag(tip, covered, max(0.0, now - times.at(oldest) / 1000))
 
 
-# The files of one commit are as old as each other, so VACUUM removes them together: a few of them tell.
+# The files of one commit have the same age and VACUUM removes them together: a sample is enough.
 _LOOKED_FOR = 8
 
 Needed = Callable[[CommitFile], Sequence[FileAction]]
-"""The files that a commit's changes are read from, whatever later commits do."""
+"""Returns the files that a commit's changes are read from."""
 
 
 def feed_deadline(context: TableContext, pending: PendingCommits, now: float) -> ReadDeadline:
-    """The horizon at `now` (seconds since 1970), from the log and the presence of files. Raises PropertyUnreadable.
+    """Return until when the next commit can be read, at `now` (seconds since 1970), from the log and its files.
 
-    A table that begins with a snapshot waits for no commit in particular before that.
+    A table that begins with a snapshot needs no commit in particular before it. Raises PropertyUnreadable.
     """
     needed = _NEEDED[context.table.changes]
     return deadline_at(context.log, pending.tip, pending.times, pending.next_read, needed, _then(context, pending), now)
@@ -119,7 +119,7 @@ def deadline_at(
     then: Then,
     now: float,
 ) -> ReadDeadline:
-    """The horizon at `now` of whoever reads that version next; None: it has not begun, and no commit waits."""
+    """Return the deadline at `now` for a reader whose next version is `next_read`; None when it has not begun."""
     waits = next_read is not None and next_read <= tip.version
     version = next_read if next_read is not None and waits else tip.version + 1
     is_there = waits and version >= times.first

@@ -19,12 +19,11 @@ from mirror_assets.pipeline.source_check import table_columns
 
 @dataclass(frozen=True)
 class BaseState:
-    """The version covered, and the source's schema and id there.
+    """What the next slice of changes builds on: the covered version, and the source's schema and table id there.
 
-    `columns` are those that land by then; `dropped`, those that the mirror has from earlier slices of its epoch.
-    `is_start`: no row has landed by then, because the mirror began without a snapshot; then schema and id are those of
-    the next version, the first to land.
-    `is_planned`: a slice of changes up to that version was planned just now, so what a plan looks for is known of it.
+    `columns` are the columns that land; `dropped` are those that the mirror keeps from earlier slices of its epoch.
+    `is_start`: the mirror began without a snapshot and has no rows; schema and table id are those of the first version
+    to land, the next one. `is_planned`: the slice before was planned in this run, so its version needs no further look.
     """
 
     covered: int
@@ -36,13 +35,13 @@ class BaseState:
     is_planned: bool = False
 
     @property
-    def witness(self) -> int:
-        """The version at which the source has this schema and id."""
+    def version(self) -> int:
+        """Return the version at which the source has this schema and table id."""
         return self.covered + 1 if self.is_start else self.covered
 
     @classmethod
     def landed(cls, manifest: Manifest) -> BaseState:
-        """What has landed."""
+        """Return the base that has landed."""
         return cls(
             covered=manifest.covered,
             schema_string=manifest.source_schema,
@@ -54,7 +53,7 @@ class BaseState:
 
     @classmethod
     def staged(cls, record: SliceRecord, base: BaseState | None) -> BaseState:
-        """What will have landed when the staged slice has, behind `before`."""
+        """Return the base when the staged slice has landed behind `base`."""
         columns = frozenset(column.name for column in record.columns)
         known = base.columns | base.dropped if base else frozenset()
         return cls(
@@ -74,17 +73,17 @@ def _is_start(newest: Manifest | SliceRecord, rows: int) -> bool:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Columns that the mirror keeps though they no longer land, and the break that another choice makes, if any."""
+    """Columns that the mirror keeps though they no longer land, and the break that new `columns` make, if any."""
 
     dropped: frozenset[str]
     stop: Break | None = None
 
 
 def chosen_columns(table: TableSettings, base: BaseState) -> Chosen:
-    """What becomes of a choice that is not the one with which the slice before landed.
+    """Compare the setting `columns` with the columns of the slice before.
 
-    A column that is taken out is like one that the source drops. One that is put in has values in the source that no
-    commit to come will show: only a rebuild brings them.
+    A removed column is treated as one that the source drops. An added column has values in the source that no later
+    commit contains, so it needs a rebuild.
     """
     wanted = {column.name for column in table_columns(table, parse_schema(base.schema_string))}
     put_in, taken_out = wanted - base.columns, base.columns - wanted
@@ -103,12 +102,12 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in sorted(names))
 
 
-# The range of a slice that is asked for by its key is given: no limit may cut it again.
+# A partition key gives the range of its slice: no limit may split it again.
 NO_LIMITS = Limits(max_commits=2**62, max_rows=2**62, max_bytes=2**62)
 
 
 def limits_of(table: TableSettings) -> Limits:
-    """What a slice of the table may hold."""
+    """Return the limits of a slice of the table."""
     limits = table.slices
     return Limits(limits.max_commits, limits.max_rows, limits.max_bytes)
 
@@ -122,7 +121,7 @@ def plan_changes(
     boundaries: frozenset[int],
     last: int | None = None,
 ) -> Plan:
-    """Slices of the commits after `before`, up to `last` or the tip, and the break behind them, if any.
+    """Return the slices of the commits behind `base`, up to `last` or the newest, and the break behind them, if any.
 
     Raises what the log raises, LogGap when row tracking needs a version that can't be read any more, and
     SourceUnavailable where the log lists less than it holds.
@@ -163,7 +162,7 @@ def plan_changes(
 
 
 def _commits(context: TableContext, first: int, last: int) -> tuple[Commit, ...]:
-    """The commits; by row tracking, rows that were only rewritten don't land, but where their key is a new id."""
+    """Return the commits; with row tracking, rewritten rows don't count, unless their key is the row id and changed."""
     commits = context.log.commits(first, last)
     if context.table.changes is not Changes.ROW_TRACKING:
         return commits
@@ -177,7 +176,7 @@ def _tracked(commit: Commit, *, keyless: bool) -> Commit:
 
 
 def _untracked(log: SourceLog, base: BaseState) -> Break | None:
-    """The break where rows had no ids yet at the covered version. Raises LogGap when that can't be read any more."""
+    """Return a break if rows had no ids at the covered version. Raises LogGap when that can't be read any more."""
     if base.is_planned or log.state(base.covered).metadata.row_tracking:
         return None
     message = f"row tracking was off at version {base.covered}, which has landed"
@@ -185,8 +184,8 @@ def _untracked(log: SourceLog, base: BaseState) -> Break | None:
 
 
 def _id_at(log: SourceLog, base: BaseState) -> str | None:
-    """The table id that the log has for what landed, or None when it can't say any more."""
+    """Return the table id at the base's version, or None when the log no longer has it."""
     try:
-        return log.state(base.witness).table_id
+        return log.state(base.version).table_id
     except LogGap:
         return None

@@ -1,6 +1,6 @@
-"""Rebuilds a table: stage a snapshot, drop the folder, wait until the mirror dropped it, land, wait until it is back.
+"""Rebuilds a table: stage a snapshot, drop the table folder, wait for the mirror to drop it, load, wait for its return.
 
-Each step is recorded outside the folder before the next begins, so a rebuild that was killed goes on where it was
+Each step is recorded outside the folder before it begins, so a rebuild that was killed continues where it was
 (reference `landing-zone` §4.35; docs/landing-folder.md).
 """
 
@@ -44,7 +44,7 @@ from mirror_assets.pipeline.source_check import check_source
 
 @dataclass(frozen=True)
 class MirrorWait:
-    """How a rebuild watches the mirror: ask, pause, ask again, up to a limit."""
+    """How a rebuild polls the mirror: what it waits for, the pause between two polls, and the time limit."""
 
     dropped: Callable[[], bool]
     returned: Callable[[], bool]
@@ -52,7 +52,7 @@ class MirrorWait:
     limit_seconds: float = 600.0
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for the condition, also while it can't be asked. Raises MirrorSlow: run again to go on waiting."""
+        """Wait for the condition, also while the mirror can't answer. Raises MirrorSlow at the limit."""
         deadline = time.monotonic() + self.limit_seconds
         while True:
             unanswered: RetryError | None = None
@@ -67,10 +67,10 @@ class MirrorWait:
 
 
 def may_rebuild(context: TableContext, requested: Range = EVERYTHING) -> bool:
-    """Whether a break is followed by a rebuild without asking anybody.
+    """Return whether a break starts a rebuild without asking anybody.
 
-    Not in a run of a range, for a rebuild goes to the source's tip. And not in the place of a start that is no
-    snapshot: who has chosen it does not want the whole table.
+    Not in a run of a range, because a rebuild loads the newest version. Not before the first slice of a mirror that
+    starts without a snapshot: its owner does not want the whole table.
     """
     if context.table.on_break is OnBreak.HOLD or not requested.is_everything:
         return False
@@ -78,10 +78,10 @@ def may_rebuild(context: TableContext, requested: Range = EVERYTHING) -> bool:
 
 
 def rebuild_table(context: TableContext, wait: MirrorWait, report: Callable[[str], None]) -> Published:
-    """The publication of the table's new epoch, begun now or by a rebuild that was interrupted.
+    """Rebuild the table, or continue an interrupted rebuild, and return the publication of the new epoch.
 
-    Nothing is dropped before the snapshot that takes its place is staged and has passed its checks: if it can't be, the
-    rebuild is called off, and what has landed stays. Raises ChecksFailed, MirrorSlow, and what staging raises.
+    The table folder is dropped when the new snapshot is staged and has passed its checks; when that fails, the rebuild
+    is called off and what has landed stays. Raises ChecksFailed, MirrorSlow, and what staging raises.
     """
     check_source(context.config, context.table, context.log.state())
     record, staged = drive(begin_rebuild(context.name), context.store), None
@@ -109,7 +109,7 @@ def _stage_or_call_off(context: TableContext, record: RebuildRecord, report: Cal
 
 
 def _stage(context: TableContext, record: RebuildRecord, report: Callable[[str], None]) -> SliceKey:
-    """The snapshot of the new epoch, all chunks of it staged and passed by their checks. Raises ChecksFailed."""
+    """Stage and check all chunks of the new epoch's snapshot; return its key. Raises ChecksFailed."""
     report(f"{context.name}: {RebuildStep.STAGING.value}")
     plan = plan_snapshot(context, record.epoch)
     position = plan.position
@@ -131,7 +131,7 @@ def _drop(
 def _load(
     context: TableContext, record: RebuildRecord, staged: SliceKey | None, report: Callable[[str], None]
 ) -> Published:
-    """The snapshot of the new epoch, landed now or before. What can't be mended is dropped by the next rebuild."""
+    """Publish the new epoch's snapshot, unless it has landed. A folder beyond repair is dropped by the next run."""
     try:
         current = drive(recover(context.name, record.epoch), context.store)
         if current is None:
@@ -147,7 +147,7 @@ def _load(
 
 
 def _load_rest(context: TableContext, key: SliceKey, epoch: int) -> Published:
-    """The publication of the last chunk. Chunks that are staged land as they are, others are staged again."""
+    """Publish the chunks that are left, staging again those that are not staged; return the last publication."""
     try:
         return publish_slice(context, key, epoch)
     except (SliceNotChecked, SliceNotStaged):

@@ -21,7 +21,7 @@ _ROW_ID = LandedColumn(ROW_ID, "bigint", nullable=False, is_row_id=True)
 def landed_columns(
     schema: Schema, wanted: Callable[[str], bool] = lambda _: True, *, keyless: bool = False
 ) -> tuple[LandedColumn, ...]:
-    """The landed ones of the columns, in source order; where there is no key, behind the row id.
+    """Return the columns that land, in source order; a table without keys has its row id before them.
 
     Raises ColumnUnfit for a type that can't land.
     """
@@ -39,7 +39,7 @@ def landed_columns(
 
 
 def table_columns(table: TableSettings, schema: Schema) -> tuple[LandedColumn, ...]:
-    """The landed columns of a table with these settings. Raises ColumnUnfit."""
+    """Return the columns that land of a table with these settings. Raises ColumnUnfit."""
     try:
         return landed_columns(schema, table.mirrors, keyless=table.is_keyless)
     except ColumnUnfit as error:
@@ -47,12 +47,12 @@ def table_columns(table: TableSettings, schema: Schema) -> tuple[LandedColumn, .
 
 
 def recorded_columns(columns: Iterable[LandedColumn]) -> tuple[Column, ...]:
-    """The landed columns as slice records and manifests have them."""
+    """Return the columns as slice records and manifests store them."""
     return tuple(Column(name=column.name, type=column.type) for column in columns)
 
 
 class FeedOff(SettingError):
-    """The source does not record its change data feed."""
+    """The source's change data feed is off."""
 
     code = ErrorCode.FEED_DISABLED
 
@@ -66,7 +66,7 @@ class FeedOff(SettingError):
 
 
 class RowTrackingOff(SettingError):
-    """The source gives its rows no ids."""
+    """The source's row tracking is off."""
 
     code = ErrorCode.ROW_TRACKING_DISABLED
 
@@ -80,7 +80,7 @@ class RowTrackingOff(SettingError):
 
 
 def check_source(config: Config, table: TableSettings, state: SourceState) -> None:
-    """Raises ConfigInvalid with the lines of settings that don't fit the source, FeedOff and RowTrackingOff."""
+    """Check the settings against the source. Raises ConfigInvalid with their lines, FeedOff and RowTrackingOff."""
     columns = tuple(SourceColumn(name, type_) for name, type_ in source_columns(state))
     problems = source_problems(table, columns)
     if problems:
@@ -92,7 +92,7 @@ def check_source(config: Config, table: TableSettings, state: SourceState) -> No
 
 
 def check_columns(config: Config, table: TableSettings, state: SourceState, landed: Sequence[str]) -> None:
-    """Raises ConfigInvalid with the lines of chosen columns that neither the source has nor the mirror ever had."""
+    """Raise ConfigInvalid, with their lines, for `columns` that neither the source has nor the mirror ever had."""
     problems = missing_columns(table, [*(name for name, _ in source_columns(state)), *landed])
     if problems:
         raise config.invalid(problems)

@@ -1,4 +1,4 @@
-"""Where a new mirror begins when it is given no snapshot: at a version from which on the changes land."""
+"""Where a mirror without a snapshot begins: the version from which on changes land."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ FIRST_EPOCH = 1
 
 @dataclass(frozen=True)
 class Beginning:
-    """The first version that lands, and the source as of then; nothing before it lands, ever."""
+    """The first version that lands, and the source at that version; nothing before it ever lands."""
 
     version: int
     source: SourceState
 
 
 def begins_with_snapshot(context: TableContext, epoch: int) -> bool:
-    """Whether the epoch begins with the whole table: every epoch after the first does, whatever `start` says."""
+    """Return whether the epoch begins with a snapshot; every epoch after the first does, whatever `start` says."""
     return epoch != FIRST_EPOCH or context.table.start is Start.SNAPSHOT
 
 
 def beginning(context: TableContext, tip: SourceState) -> Beginning:
-    """Where the first epoch begins by its `start`. Raises StartRefused, and what the check of settings raises."""
+    """Return where the first epoch begins, by `start`. Raises StartRefused, and what `check_source` raises."""
     start = context.table.start
     version = tip.version + 1 if isinstance(start, Start) else _version_of(context, start, tip)
     return _beginning_at(context, version, tip)
 
 
 def beginning_behind(context: TableContext, last: int, tip: SourceState) -> Beginning:
-    """The beginning behind a start slice that was planned up to `last`, since when the tip may have moved.
+    """Return the beginning behind a start slice that ends at `last`, even if the source has moved on since.
 
-    Raises StartRefused when `start` names another by now, and as above.
+    Raises StartRefused when `start` names another version now, and what `beginning` raises.
     """
     if context.table.start is Start.LATEST:
         return _beginning_at(context, last + 1, tip)
@@ -61,7 +61,7 @@ def _beginning_at(context: TableContext, version: int, tip: SourceState) -> Begi
 
 
 def _unreadable(context: TableContext, version: int, source: SourceState) -> str | None:
-    """Why the changes of the version can't be read, if they can't."""
+    """Return why the version's changes can't be read, or None."""
     changes = context.table.changes
     if changes is Changes.FEED and not source.feed_enabled:
         return f"the change data feed was off at version {version}"
@@ -73,7 +73,7 @@ def _unreadable(context: TableContext, version: int, source: SourceState) -> str
 
 
 def start_slice(begins: Beginning, epoch: int) -> PlannedSlice:
-    """The slice that covers what lies before the beginning: its only part has the columns, and no rows."""
+    """Return the slice that covers all versions before the beginning; its one part has the columns and no rows."""
     return PlannedSlice(
         epoch=epoch,
         first=0,
@@ -104,7 +104,7 @@ def _version_of(context: TableContext, start: Point, tip: SourceState) -> int:
 
 
 def _may_miss(start: Point, times: CommitTimes) -> bool:
-    """Whether commits made at or after a time may be gone: the log begins behind it."""
+    """Return whether the log begins after the start's time, so that commits may be missing."""
     return not isinstance(start, VersionPoint) and times.first > 0 and start.time_ms < times.at(times.first)
 
 

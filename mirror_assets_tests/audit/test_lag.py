@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from mirror_assets.audit.lag import Lag, check_lag
-from mirror_assets.pipeline.pending import look, table_lag
+from mirror_assets.pipeline.pending import pending_commits, table_lag
 from mirror_assets_tests.lab import Lab
 
 
@@ -20,8 +20,8 @@ def test_a_waiting_commit_is_late_after_the_limit() -> None:
 
 
 def test_the_lag_of_a_table_is_the_age_of_its_first_uncovered_commit(mirrored: Lab) -> None:
-    assert table_lag(look(mirrored.context), time.time()).commits == 0
+    assert table_lag(pending_commits(mirrored.context), time.time()).commits == 0
     mirrored.sql("INSERT INTO {t} VALUES (700, 'x', 1)", "INSERT INTO {t} VALUES (701, 'x', 1)")
-    lag = table_lag(look(mirrored.context), time.time() + 100)
+    lag = table_lag(pending_commits(mirrored.context), time.time() + 100)
     assert lag.commits == 2
     assert 100 <= lag.seconds < 400

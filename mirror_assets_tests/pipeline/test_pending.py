@@ -16,7 +16,7 @@ from mirror_assets.delta.errors import LogGap, StartRefused
 from mirror_assets.landing.format import Chunk
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.drop import drop_table
-from mirror_assets.pipeline.pending import feed_deadline, look, table_lag
+from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.rebuild import MirrorWait
 from mirror_assets.replicator.reconciliation import ReconcileState
@@ -39,7 +39,7 @@ def paper(tmp_path: Path) -> Paper:
 
 
 def _deadline(paper: Paper) -> ReadDeadline:
-    return feed_deadline(paper.context, look(paper.context), _NOW)
+    return feed_deadline(paper.context, pending_commits(paper.context), _NOW)
 
 
 def test_the_clock_runs_from_the_first_commit_that_waits(paper: Paper) -> None:
@@ -84,7 +84,7 @@ def test_nothing_waits_when_all_is_covered_and_before_the_first_load(paper: Pape
 def test_a_mirror_without_a_snapshot_waits_for_its_start_before_it_has_begun(paper: Paper, start: str) -> None:
     """Lag and retention tell of the same commit, by the same clock."""
     begins = Paper(paper.root, f"start: {start}")
-    deadline, lag = _deadline(begins), table_lag(look(begins.context), _NOW)
+    deadline, lag = _deadline(begins), table_lag(pending_commits(begins.context), _NOW)
     assert (deadline.version, deadline.waits, deadline.seconds_left, deadline.then) == (2, True, 5 * _DAY, Then.REFUSED)
     assert (lag.covered, lag.commits, lag.seconds) == (1, 3, 2 * _DAY)
 
@@ -94,14 +94,14 @@ def test_a_start_counts_no_more_when_a_table_was_dropped(paper: Paper) -> None:
     paper.cover(4)
     drop_table(begins.context.store, TABLE, MirrorWait(lambda: True, lambda: True), lambda _: None)
     assert not _deadline(begins).waits
-    assert table_lag(look(begins.context), _NOW).covered == -1
+    assert table_lag(pending_commits(begins.context), _NOW).covered == -1
 
 
 @pytest.mark.parametrize("start", ["latest", "{version: 5}", "{version: 9}", "{timestamp: 1970-05-01}"])
 def test_nothing_waits_for_a_start_that_is_not_there_yet(paper: Paper, start: str) -> None:
     begins = Paper(paper.root, f"start: {start}")
     assert not _deadline(begins).waits
-    assert table_lag(look(begins.context), _NOW) == Lag(4, 4, 0.0)
+    assert table_lag(pending_commits(begins.context), _NOW) == Lag(4, 4, 0.0)
 
 
 def test_a_start_that_is_gone_is_told_as_plan_tells_it(paper: Paper) -> None:
@@ -120,12 +120,12 @@ def test_lag_and_retention_date_commits_by_delta_s_own_clock(paper: Paper) -> No
     paper.cover(1)
     os.utime(commit_file(paper.lake, 2), (_NOW - 1.5 * _DAY, _NOW - 1.5 * _DAY))
     assert _deadline(paper).committed == _NOW - 1.5 * _DAY
-    assert table_lag(look(paper.context), _NOW).seconds == 1.5 * _DAY
+    assert table_lag(pending_commits(paper.context), _NOW).seconds == 1.5 * _DAY
 
 
 def test_a_table_that_is_being_loaded_reads_what_follows_its_snapshot(paper: Paper) -> None:
     paper.cover(2)
-    uncovered = look(paper.context)
+    uncovered = pending_commits(paper.context)
     assert uncovered.manifest is not None
     chunk = Chunk(number=1, of=2, first=0, end=1)
     loading = replace(uncovered, manifest=uncovered.manifest.model_copy(update={"chunk": chunk, "covered": -1}))
@@ -179,7 +179,7 @@ def test_a_commit_that_was_cleaned_up_is_rebuilt_or_held(mirrored: Lab) -> None:
     with pytest.raises(LogGap, match="commit 6"):
         mirrored.mirror()
     mirrored.configure()
-    assert feed_deadline(mirrored.context, look(mirrored.context), _NOW).is_gone
+    assert feed_deadline(mirrored.context, pending_commits(mirrored.context), _NOW).is_gone
     mirrored.mirror()
     manifest = mirrored.context.manifest()
     assert manifest is not None
