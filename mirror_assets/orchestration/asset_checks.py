@@ -39,7 +39,7 @@ from mirror_assets.replicator.reconciliation import ReconcileState
 
 @contextmanager
 def checking() -> Iterator[None]:
-    """What keeps a check from looking fails its step with our message, and not with a stack."""
+    """Fail the step with the error's own message when a check can't run. Raises dagster.Failure."""
     try:
         yield
     except MirrorError as error:
@@ -52,7 +52,7 @@ def check_result(
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
     pictures: Mapping[str, MetadataItem] | None = None,
 ) -> dg.AssetCheckResult:
-    """The finding as the asset's check result, a warning where it says so; `pictures` are shown beside its figures."""
+    """Return a check's result as Dagster's; `pictures` are shown beside its figures."""
     metadata: dict[str, MetadataItem] = {**result.figures, **(pictures or {})}
     return dg.AssetCheckResult(
         asset_key=asset,
@@ -67,7 +67,7 @@ def check_result(
 def retention_result(
     asset: dg.AssetKey, deadline: ReadDeadline, limits: RetentionLimits, check: str = "retention"
 ) -> dg.AssetCheckResult:
-    """An ERROR, or a WARN before it, when little time is left to read the next commit."""
+    """Return an ERROR, or a WARN before it, when little time is left to read the next commit."""
     error = check_retention(deadline, limits.error_seconds, check)
     if not error.passed:
         return check_result(asset, error)
@@ -75,7 +75,7 @@ def retention_result(
 
 
 def merged(name: str, results: list[tuple[str, CheckResult]]) -> CheckResult:
-    """One finding for several slices; problems carry the slice they are of, figures add up."""
+    """Return one result for several slices; problems name their slice, figures add up."""
     problems = tuple(f"slice {key}: {problem}" for key, result in results for problem in result.problems)
     figures: dict[str, int | float | str] = {"slices": len(results)}
     for _, result in results:
@@ -90,12 +90,12 @@ _PARTITION = "dagster/partition"
 
 
 def is_slice_run(context: dg.AssetCheckExecutionContext) -> bool:
-    """Whether the run is for slices of a table; else it is one of checks only."""
+    """Return whether the run materializes slices; else it only runs checks."""
     return RANGE_START in context.run.tags or _PARTITION in context.run.tags
 
 
 def source_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
-    """The check retention of the table: a WARN, then an ERROR, before a commit that waits can be gone."""
+    """Return the check retention: a WARN, then an ERROR, before a pending commit can be vacuumed away."""
     source = asset_key(Kind.SOURCE, table.name)
 
     @dg.asset_check(asset=source, name="retention", description="How long the next commit can still be read.")
@@ -120,7 +120,7 @@ _DESCRIPTIONS = {
 
 
 def staged_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
-    """All blocking checks of the table's staged slices, in one step: they share what they read."""
+    """Return all blocking checks of staged slices, in one step: they share what they read."""
     feed = asset_key(Kind.CHANGE_FEED, table.name)
     specs = [
         dg.AssetCheckSpec(name, asset=feed, blocking=True, description=_DESCRIPTIONS[name]) for name in BLOCKING_CHECKS
@@ -172,13 +172,13 @@ def _note(
     error: MirrorError,
     key: SliceKey,
 ) -> None:
-    """Count a run that was to land the slice; one of checks alone is no try."""
+    """Record the failure of a run that was to land the slice; a run of checks alone is no attempt."""
     if requested is not None:
         note_failure(table_context, error, context.log.warning, key)
 
 
 def _requested(context: dg.AssetCheckExecutionContext) -> set[str] | None:
-    """The run's slices, or None in a run of checks only."""
+    """Return the run's slices, or None in a run of checks only."""
     if not is_slice_run(context):
         return None
     return {str(key) for key in parse_slices(context.partition_keys)}
@@ -188,7 +188,7 @@ _CONTINUITY = "Files in sequence, as committed. A run of slices looks at what is
 
 
 def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
-    """file_continuity, metadata_unchanged, lag and not_held of the table."""
+    """Return the checks file_continuity, metadata_unchanged, lag and not_held."""
     zone = asset_key(Kind.LANDING_ZONE, table.name)
 
     @dg.asset_check(asset=zone, name="file_continuity", blocking=True, description=_CONTINUITY)
@@ -229,7 +229,7 @@ def _lag_result(zone: dg.AssetKey, table: TableSettings, lag: Lag) -> dg.AssetCh
 
 
 def _applied(config: Config, table: TableName, zone: LandingZone) -> int | None:
-    """The last number that was applied: 0 when the mirror does not have the table yet, None for Fabric."""
+    """Return the number of the last applied file: 0 when the mirror has no table yet, None for Fabric."""
     if config.mirror.fabric is not None:
         return None  # it numbers nothing: no reason to ask
     status = mirror_of(config, zone).table(table)
@@ -240,7 +240,7 @@ _WAITING = (ReconcileState.PENDING, ReconcileState.MISSING, ReconcileState.LOADI
 
 
 def mirror_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
-    """The check reconciled of the table: an ERROR on a difference, a WARN while files wait to be applied."""
+    """Return the check reconciled: an ERROR on a difference, a WARN while files wait to be applied."""
     mirror = asset_key(Kind.MIRROR, table.name)
 
     @dg.asset_check(asset=mirror, name="reconciled", blocking=True, description="The mirror equals the source.")
@@ -258,7 +258,7 @@ _NAME = "history_retention"
 
 
 def history_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
-    """The check history_retention of the table: a WARN, then an ERROR, before a commit can be gone that is not kept."""
+    """Return the check history_retention: a WARN, then an ERROR, before a commit is vacuumed that is not kept."""
     history = asset_key(Kind.HISTORY, table.name)
 
     @dg.asset_check(asset=history, name=_NAME, description="How long the next commit to keep can still be read.")

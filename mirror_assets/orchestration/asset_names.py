@@ -1,4 +1,4 @@
-"""What Dagster calls a table's things: asset keys, groups, partitions, pools; one place, so that UI and logs agree."""
+"""Dagster's names for a table: asset keys, groups, partitions, jobs, pools, tags."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 
 
 class Kind(str, Enum):
-    """The kinds of asset that a table has; a history only where it is kept."""
+    """The kinds of asset of a table; `history` only where it is enabled."""
 
     SOURCE = "source"
     CHANGE_FEED = "change_feed"
@@ -31,44 +31,44 @@ class Kind(str, Enum):
 
 
 def safe(text: str) -> str:
-    """`text` as Dagster accepts names; changed texts carry a hash, so that two tables never share a name."""
+    """Return `text` as Dagster accepts names; a changed text gets a hash, so that two tables never share a name."""
     plain = _UNSAFE.sub("_", text)
     return plain if plain == text else f"{plain}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
 
 
 def asset_key(kind: Kind, table: TableName) -> dg.AssetKey:
-    """`<kind>/[<schema>/]<table>`."""
+    """Return `<kind>/[<schema>/]<table>`."""
     parts = [kind.value, *([table.schema] if table.schema else []), table.table]
     return dg.AssetKey([safe(part) for part in parts])
 
 
 def group_name(table: TableName) -> str:
-    """The table's schema."""
+    """Return the group of the table: its schema."""
     return safe(table.schema) if table.schema else DEFAULT_GROUP
 
 
 def flat_name(table: TableName) -> str:
-    """The table's name in one word, for jobs, ops and pools."""
+    """Return the table's name in one word, for jobs, ops and pools."""
     return "__".join(safe(part) for part in (table.schema, table.table) if part)
 
 
 def pool_name(table: TableName) -> str:
-    """The pool that keeps two runs of a table from doing the same work."""
+    """Return the pool that lets one run at a time work on the table."""
     return f"mirror_{flat_name(table)}"
 
 
 def history_pool(table: TableName) -> str:
-    """The pool that keeps two runs of a table's history from doing the same work."""
+    """Return the pool that lets one run at a time work on the table's history."""
     return f"history_{flat_name(table)}"
 
 
 def partitions_name(table: TableName) -> str:
-    """What Dagster calls the table's set of slices."""
+    """Return the name of the table's dynamic partitions."""
     return f"slices_{flat_name(table)}"
 
 
 def slices_of(table: TableName) -> dg.DynamicPartitionsDefinition:
-    """The table's slices, shared by source, change_feed and landing_zone.
+    """Return the table's slices as partitions, shared by source, change_feed and landing_zone.
 
     An unpartitioned source would turn every past slice stale at each commit.
     """

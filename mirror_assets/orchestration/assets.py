@@ -48,7 +48,7 @@ DATA_VERSION_TAG = "dagster/data_version"
 
 
 def source_asset(table: TableSettings) -> dg.AssetSpec:
-    """The external asset, on the same partitions as what is made from it."""
+    """Return the external asset of the source table, with the partitions of the assets made from it."""
     return dg.AssetSpec(
         asset_key(Kind.SOURCE, table.name),
         partitions_def=slices_of(table.name),
@@ -64,7 +64,7 @@ def _keys(table: TableSettings) -> str:
 
 
 def source_observation(table: TableName, state: SourceState, planned: PlannedSlice) -> dg.AssetObservation:
-    """What the source is for one slice: its data version is the slice's last version, so old slices stay fresh."""
+    """Return the observation of the source for a slice; its data version is the slice's last version."""
     columns = [dg.TableColumn(name, type_) for name, type_ in source_columns(state)]
     return dg.AssetObservation(
         asset_key(Kind.SOURCE, table),
@@ -84,7 +84,7 @@ def source_observation(table: TableName, state: SourceState, planned: PlannedSli
 
 
 def change_feed_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
-    """The asset that stages slices: all slices of a run in one step, in order."""
+    """Return the asset that stages slices: all slices of a run in one step, in order."""
     key = asset_key(Kind.CHANGE_FEED, table.name)
 
     @dg.asset(
@@ -117,7 +117,7 @@ def _stage_slices(table_context: TableContext, keys: Sequence[SliceKey]) -> Iter
 
 
 def landing_zone_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
-    """The asset that publishes staged slices whose blocking checks have passed."""
+    """Return the asset that publishes staged slices whose blocking checks have passed."""
     key = asset_key(Kind.LANDING_ZONE, table.name)
 
     @dg.asset(
@@ -146,7 +146,7 @@ def _publish_slices(table_context: TableContext, keys: Sequence[SliceKey]) -> It
 
 
 def mirror_asset(table: TableSettings) -> dg.AssetSpec:
-    """The external asset: the replicator makes it, nobody here does."""
+    """Return the external asset of the mirrored table, which the replicator writes."""
     return dg.AssetSpec(
         asset_key(Kind.MIRROR, table.name),
         deps=[asset_key(Kind.LANDING_ZONE, table.name)],
@@ -157,7 +157,7 @@ def mirror_asset(table: TableSettings) -> dg.AssetSpec:
 
 
 def mirror_observation(status: MonitoredTable) -> dg.AssetObservation:
-    """What the replicator says of the table, with the counters of Fabric's monitoring."""
+    """Return the observation of the mirrored table, with the counters of Fabric's monitoring."""
     metadata: dict[str, MetadataItem] = {
         "state": status.state.value,
         "processed_rows": status.processed_rows,
@@ -176,13 +176,13 @@ def mirror_observation(status: MonitoredTable) -> dg.AssetObservation:
 
 
 class KeepHistory(dg.Config):
-    """Where a history goes on though commits before it are not kept, and never will be."""
+    """The version to continue a history from, when the commits before it can't be kept any more."""
 
     skip_to: int | None = Field(default=None, ge=0)
 
 
 def history_asset(settings: Config, table: TableSettings) -> dg.AssetsDefinition:
-    """The asset that keeps the feed up to the source's newest commit; it has no partitions, its log has the slices."""
+    """Return the asset that appends the feed to the history table, whose log has the slices: it has no partitions."""
     key = asset_key(Kind.HISTORY, table.name)
 
     @dg.asset(
@@ -211,7 +211,7 @@ def history_asset(settings: Config, table: TableSettings) -> dg.AssetsDefinition
 
 
 def _history_metadata(table_context: HistoryContext, kept: Sequence[Kept]) -> dict[str, MetadataItem]:
-    """What a run has kept, and up to where the history goes now."""
+    """Return what a run has appended, and the version up to which the history is complete."""
     newest = kept[-1] if kept else table_context.history.newest()
     metadata: dict[str, MetadataItem] = {
         "slices": len(kept),

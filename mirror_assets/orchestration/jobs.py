@@ -1,4 +1,4 @@
-"""Jobs: mirror everything or one schema, a table's slices, replicate, rebuild, and the checks alone."""
+"""Jobs: mirror all tables or one schema, one table's slices, replicate, rebuild, keep histories, run all checks."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -38,7 +38,7 @@ Job: TypeAlias = dg.JobDefinition | UnresolvedAssetJobDefinition
 
 
 class MirrorTables(dg.Config):
-    """Which tables a run mirrors, all of the job's when empty; and from which version or time to which."""
+    """The tables that a run mirrors (none: all of the job's), and the range of versions or times."""
 
     tables: list[str] = Field(default_factory=list)
     first: str | None = None
@@ -47,13 +47,13 @@ class MirrorTables(dg.Config):
 
 
 class RebuildTable(dg.Config):
-    """The table that a rebuild drops and loads anew."""
+    """The table to rebuild."""
 
     table: str
 
 
 def build_jobs(settings: Config) -> list[Job]:
-    """Every job of the configuration."""
+    """Return every job of the configuration."""
     tables = settings.all_tables()
     groups = sorted({group_name(table.name) for table in tables})
     by_group = {group: [table for table in tables if group_name(table.name) == group] for group in groups}
@@ -75,7 +75,7 @@ def build_jobs(settings: Config) -> list[Job]:
 
 
 def slices_job_name(table: TableName) -> str:
-    """The job that a table's sensor asks for."""
+    """Return the name of the job that a table's sensor requests."""
     return f"slices_{flat_name(table)}"
 
 
@@ -93,7 +93,7 @@ def _schema_job(mirror: dg.GraphDefinition, group: str, members: Sequence[TableS
 
 
 def _mirror_graph(settings: Config) -> dg.GraphDefinition:
-    """Ops, not assets: tables have different partitions, so no asset job can hold them all."""
+    """Return the graph of ops that mirrors tables; an asset job can't, because tables have different partitions."""
 
     @dg.op(name=TABLES_OP, description="Plan, stage, check and land each table until nothing is left.")
     def tables_op(
@@ -165,7 +165,7 @@ def _rebuild_job(settings: Config) -> Job:
 
 
 def _rebuilt(context: dg.OpExecutionContext, table_context: TableContext, wait: MirrorWait) -> Published:
-    """What the rebuild has landed, when the run that works on the table, if one does, has ended."""
+    """Rebuild the table, after waiting for a run that works on it. Raises dagster.Failure."""
     try:
         with leased(table_context.store, table_context.name, context.run_id, _WAIT_SECONDS):
             return rebuild_table(table_context, wait, context.log.info)
@@ -178,7 +178,7 @@ HISTORY = "history"
 
 
 def history_jobs(settings: Config) -> list[UnresolvedAssetJobDefinition]:
-    """The job of all histories; none where none is kept."""
+    """Return the job that keeps all histories, if there is one to keep."""
     keys = [asset_key(Kind.HISTORY, table.name) for table in settings.all_tables() if table.keeps_history]
     if not keys:
         return []

@@ -1,4 +1,4 @@
-"""Runs a step over the slices of a Dagster run, in order, with the metadata that the UI shows of each."""
+"""Materializes the slices of a Dagster run in order, with the metadata of each that the UI shows."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.coordination import leased, note_failure
 
 Metadata = Mapping[str, MetadataItem]
-# Another run that works on the table is waited for this long; what it leaves is done then.
+# A step waits this long for another run that works on the table.
 _WAIT_SECONDS = 120.0
 
 
 class NoSlice(SettingError):
-    """A partition that was added by hand and names no slice."""
+    """A partition whose key is no slice: somebody has added it by hand."""
 
     code = ErrorCode.NO_SLICE
 
@@ -38,7 +38,7 @@ class NoSlice(SettingError):
 
 
 def parse_slices(partitions: Sequence[str]) -> list[SliceKey]:
-    """The slices that the partitions name, in the order in which things happened: Dagster's is that of registration.
+    """Return the slices that the partitions name, in the order of versions; Dagster's order is that of registration.
 
     Raises dagster.Failure for a partition that names none.
     """
@@ -56,7 +56,7 @@ def _parsed(partition: str) -> SliceKey:
 
 
 def slice_keys(context: dg.AssetExecutionContext) -> list[SliceKey]:
-    """The run's slices, in order. Raises dagster.Failure."""
+    """Return the run's slices, in order. Raises dagster.Failure."""
     return parse_slices(context.partition_keys)
 
 
@@ -67,10 +67,10 @@ def materialize_slices(
     keys: Sequence[SliceKey],
     done: Iterator[Metadata],
 ) -> dg.MaterializeResult[None]:
-    """The step's result; `done` does one slice per item and gives its metadata.
+    """Materialize the slices; `done` processes one slice per item and yields its metadata.
 
-    A failure keeps the slices before it: they are logged one by one, then the step fails, naming the slice that did.
-    While another run works on the table, the step waits for it, and fails if it takes long.
+    When a slice fails, the slices before it are logged as materialized, and the step fails with that slice's name.
+    Waits while another run works on the table. Raises dagster.Failure.
     """
     finished: dict[SliceKey, Metadata] = {}
     try:
@@ -90,7 +90,7 @@ def materialize_slices(
 
 
 def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:
-    """The error as Dagster shows it: what happened, its code, the next step."""
+    """Return the error as Dagster shows it: what happened, its code, the next step."""
     metadata: dict[str, MetadataItem] = {"code": error.code.value, "family": error.family, "next_step": error.next_step}
     if key is not None:
         metadata["slice"] = str(key)
@@ -100,7 +100,7 @@ def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:
 
 
 def staged_metadata(table_context: TableContext, record: SliceRecord) -> dict[str, MetadataItem]:
-    """What was read and staged for a slice."""
+    """Return the metadata of a staged slice: rows read and written, parts, versions, columns."""
     columns = [dg.TableColumn(column.name, column.type) for column in record.columns]
     return {
         "dagster/column_schema": dg.TableSchema(columns),
@@ -120,12 +120,12 @@ def staged_metadata(table_context: TableContext, record: SliceRecord) -> dict[st
 
 
 def skipped_metadata(why: str) -> dict[str, MetadataItem]:
-    """A slice with nothing left to do."""
+    """Return the metadata of a slice that needed nothing."""
     return {"skipped": why}
 
 
 def landed_metadata(table_context: TableContext, published: Published) -> dict[str, MetadataItem]:
-    """What landed for a slice; lag is the age of its last commit at this moment."""
+    """Return the metadata of a landed slice: files, rows, covered version; lag is the age of its last commit."""
     manifest = published.manifest
     rows = sum(entry.markers.total for entry in published.entries)
     landed = published.entries[0].number if published.entries else 0

@@ -38,7 +38,7 @@ def mirror_tables(
     spark: SparkSessions,
     requested: Range = EVERYTHING,
 ) -> list[TableReport]:
-    """A report of every table, in order; errors are in the reports."""
+    """Mirror the tables, several at a time; return a report of each, in order. Errors are in the reports."""
     events = SliceEvents(context)
 
     def one(table: TableSettings) -> TableReport:
@@ -65,7 +65,7 @@ def _mirrored(
     events: SliceEvents,
     report: TableReport,
 ) -> TableReport:
-    """The report of the table, mirrored under its lease; at once where another run has it, which does the work."""
+    """Mirror the table under its lease and return its report; leave it to another run that has the lease."""
 
     def rebuilt(published: Published) -> None:
         nonlocal report
@@ -100,7 +100,7 @@ def _failed(context: dg.OpExecutionContext, report: TableReport, error: MirrorEr
 
 
 class SliceEvents:
-    """Writes a slice's partition, materializations and check results; several tables may log at once."""
+    """Logs a slice as the events of its assets, for runs that are no asset runs; several tables may log at once."""
 
     def __init__(self, context: dg.OpExecutionContext) -> None:
         """Log into the run of this context."""
@@ -108,9 +108,9 @@ class SliceEvents:
         self._lock = threading.Lock()
 
     def log(self, table_context: TableContext, mirrored: ProcessedSlice) -> None:
-        """Log one slice: partition first, then its source, then change_feed with its checks, then landing_zone.
+        """Log one slice: its partition, then source, change_feed with its checks, and landing_zone.
 
-        A snapshot in chunks is logged with the last of them.
+        A snapshot in chunks is logged with its last chunk.
         """
         if mirrored.published.manifest.loading is not None:
             return
@@ -133,7 +133,7 @@ class SliceEvents:
             self._context.log_event(landed)
 
     def forget_oldest(self, table_context: TableContext, landed: Manifest) -> None:
-        """Delete the oldest of the table's keys beyond those that are to be kept."""
+        """Delete the table's oldest partitions beyond `partitions.keep`."""
         surplus = Surplus(table_context.name, table_context.table.partitions.keep)
         with self._lock:
             old = surplus.keys(self._context.instance, 0, landed.epoch, landed.covered)

@@ -1,6 +1,6 @@
-"""A table's slices as Dagster's partitions: those that are still to land, and how many of the others are kept.
+"""A table's slices as dynamic partitions: which are pending, and which old ones are deleted.
 
-A tick reads the newest pages of them, never all: their number grows with a table's age.
+A tick reads the newest pages only: the number of partitions grows with the age of a table.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ _DELETED_AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class Registered:
-    """The newest registered keys, in the order of registration: all that are still to land are among them."""
+    """The newest registered keys, in the order of registration; every pending slice is among them."""
 
     keys: tuple[str, ...] = ()
 
     @property
     def slices(self) -> tuple[SliceKey, ...]:
-        """The keys that are slices."""
+        """Return the keys that are slices."""
         return tuple(found for key in self.keys if (found := as_slice(key)) is not None)
 
     @property
     def strangers(self) -> tuple[str, ...]:
-        """The keys that are no slices: somebody has added them by hand."""
+        """Return the keys that are no slices: somebody has added them by hand."""
         return tuple(key for key in self.keys if as_slice(key) is None)
 
     def boundaries(self, epoch: int, covered: int) -> frozenset[int]:
-        """Last versions of the epoch's slices behind the covered version: planned again, they stay what they are."""
+        """Return the last versions of the epoch's slices behind the covered version: a plan must split there."""
         return frozenset(key.last for key in self.slices if _is_to_land(key, epoch, covered))
 
     def range_of(self, pending: Sequence[str]) -> Sequence[str]:
-        """The first of the pending keys that one range of Dagster's can name.
+        """Return the first of the pending keys that one partition range of Dagster can name.
 
-        It names what was registered in between, too; so it ends before a stranger, or before a key that was registered
-        out of order.
+        A range includes every key registered between its ends; so it ends before a key that is no slice, or that was
+        registered out of order.
         """
         order = [*self.keys, *(key for key in pending if key not in self.keys)]
         place = {key: index for index, key in enumerate(order)}
@@ -58,7 +58,7 @@ class Registered:
 
 
 def as_slice(key: str) -> SliceKey | None:
-    """The slice that a partition key names, or None."""
+    """Return the slice that a partition key names, or None."""
     try:
         return SliceKey.parse(key)
     except NameRefused:
@@ -66,7 +66,7 @@ def as_slice(key: str) -> SliceKey | None:
 
 
 def registered(instance: dg.DagsterInstance, table: TableName, epoch: int, covered: int) -> Registered:
-    """The newest pages of the table's keys, down to one without a slice that is still to land."""
+    """Return the newest pages of the table's keys, down to the first page without a pending slice."""
     found: list[str] = []
     cursor: str | None = None
     while True:
@@ -84,7 +84,7 @@ def _is_to_land(key: SliceKey, epoch: int, covered: int) -> bool:
 
 
 class Surplus:
-    """Says which of a table's keys are too many; remembers how many may be added until it has to look again."""
+    """Finds the oldest keys beyond `partitions.keep`; remembers how many may be added until it has to look again."""
 
     def __init__(self, table: TableName, keep: int) -> None:
         """Keep the `keep` newest slices, and at most 1 % more."""
@@ -93,7 +93,7 @@ class Surplus:
         self._left = -1
 
     def keys(self, instance: dg.DagsterInstance, added: int, epoch: int, covered: int) -> list[str]:
-        """The oldest keys beyond those to keep, when so many are added; never one that is still to land."""
+        """Return the oldest keys beyond those to keep, when `added` more come; never a pending one."""
         self._left -= added
         if self._left >= 0:
             return []
@@ -107,6 +107,6 @@ class Surplus:
 
 
 def delete_keys(instance: dg.DagsterInstance, table: TableName, keys: Sequence[str]) -> None:
-    """Delete the keys; what Dagster has recorded of their slices stays in its events."""
+    """Delete the keys; the events of their slices stay in Dagster's event log."""
     for key in keys:
         instance.delete_dynamic_partition(partitions_name(table), key)

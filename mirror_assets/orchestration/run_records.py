@@ -71,8 +71,8 @@ def _rebuilt(run_config: object) -> object:
     return run_config
 
 
-def show_held(instance: dg.DagsterInstance, table: TableName, why: str | None) -> None:
-    """Let the check not_held fail with the reason, or pass again; nothing is recorded while it stays as it is."""
+def record_held(instance: dg.DagsterInstance, table: TableName, why: str | None) -> None:
+    """Record the check not_held as failed with the reason, or as passed; an unchanged result is not recorded again."""
     zone = asset_key(Kind.LANDING_ZONE, table)
     latest = _latest(instance, dg.AssetCheckKey(zone, NOT_HELD))
     shown = latest is None or latest.passed

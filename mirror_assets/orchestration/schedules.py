@@ -13,7 +13,7 @@ SENSORS_VARIABLE = "MIRROR_SENSORS"
 
 
 def is_on() -> bool:
-    """Whether MIRROR_SENSORS is `on` (as `make dev` sets it); sensors and schedules are off without."""
+    """Return whether MIRROR_SENSORS is `on`, as `make dev` sets it; else sensors and schedules are off."""
     return os.environ.get(SENSORS_VARIABLE, "off").lower() == "on"
 
 
@@ -28,7 +28,7 @@ _CRON = {
 def job_schedules(
     jobs: Mapping[str, dg.JobDefinition | UnresolvedAssetJobDefinition],
 ) -> list[dg.ScheduleDefinition]:
-    """Those of the jobs, by name, that there are."""
+    """Return the schedules of the jobs that exist, by name."""
     status = dg.DefaultScheduleStatus.RUNNING if is_on() else dg.DefaultScheduleStatus.STOPPED
     return [
         dg.ScheduleDefinition(name=name, job=jobs[name], cron_schedule=cron, default_status=status)

@@ -24,7 +24,7 @@ from mirror_assets.orchestration.assets import mirror_observation, source_observ
 from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP, REPLICATE, Job, slices_job_name
 from mirror_assets.orchestration.partitions import Registered, Surplus, registered
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, mirror_of, project
-from mirror_assets.orchestration.run_records import BUSY, busy_run, crashes, show_held
+from mirror_assets.orchestration.run_records import BUSY, busy_run, crashes, record_held
 from mirror_assets.orchestration.schedules import is_on
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableHeld
@@ -34,35 +34,35 @@ from mirror_assets.pipeline.plan import slice_key
 _INTERVAL_SECONDS = 15
 _REPLICATE_SECONDS = 20
 _OBSERVE_SECONDS = 300
-_WHOLE_LOOK_SECONDS = 3600
+_FULL_EVALUATION_SECONDS = 3600
 
 
 class Memory:
-    """What a table's sensor keeps between ticks, to ask for less; without it, it only looks at everything once more."""
+    """What a table's sensor keeps between ticks to make quiet ticks cheap; losing it costs one full evaluation."""
 
     def __init__(self, table: TableSettings) -> None:
-        """Nothing has been looked at yet."""
+        """Begin without a mark."""
         self.table_context: TableContext | None = None
         self.surplus = Surplus(table.name, table.partitions.keep)
         self._mark: QuietMark | None = None
         self._until = 0.0
 
     def remember(self, mark: QuietMark | None) -> None:
-        """Keep the mark of a complete look for an hour; None: there is something to do."""
-        self._mark, self._until = mark, time.monotonic() + _WHOLE_LOOK_SECONDS
+        """Keep the mark of a full evaluation for an hour; None forgets it."""
+        self._mark, self._until = mark, time.monotonic() + _FULL_EVALUATION_SECONDS
 
     def mark(self) -> QuietMark | None:
-        """The mark, if it is not too old."""
+        """Return the mark, if it is not older than an hour."""
         return self._mark if time.monotonic() < self._until else None
 
 
 def default_status() -> dg.DefaultSensorStatus:
-    """Off, unless MIRROR_SENSORS is `on`."""
+    """Return whether sensors run by default: only if MIRROR_SENSORS is `on`."""
     return dg.DefaultSensorStatus.RUNNING if is_on() else dg.DefaultSensorStatus.STOPPED
 
 
 def slices_sensor(settings: Config, table: TableSettings, jobs: dict[str, Job]) -> dg.SensorDefinition:
-    """The sensor that registers a table's pending slices and asks for one run of them."""
+    """Return the sensor that registers a table's pending slices and requests one run of them."""
     memory = Memory(table)
 
     @dg.sensor(
@@ -83,12 +83,12 @@ def slices_sensor(settings: Config, table: TableSettings, jobs: dict[str, Job]) 
 
 
 def replicator_sensor(settings: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
-    """The sensor that moves the local stand-in on, or that asks Fabric how far it is."""
+    """Return the sensor that runs the local stand-in, or observes the tables in Fabric."""
     return _stand_in_sensor(settings, jobs) if settings.mirror.fabric is None else _fabric_sensor(settings)
 
 
 def _stand_in_sensor(settings: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
-    """Lets the stand-in poll when a landing file waits for it, one run at a time."""
+    """Return the sensor that requests a run of the stand-in when a landing file waits, one run at a time."""
 
     @dg.sensor(
         name="replicator",
@@ -107,7 +107,7 @@ def _stand_in_sensor(settings: Config, jobs: dict[str, Job]) -> dg.SensorDefinit
 
 
 def _fabric_sensor(settings: Config) -> dg.SensorDefinition:
-    """Observes the mirrors without a run; seldom, because each question costs a listing of every table folder."""
+    """Return the sensor that observes Fabric without a run; each observation lists every table folder."""
 
     @dg.sensor(
         name="replicator",
@@ -130,21 +130,21 @@ def _fabric_sensor(settings: Config) -> dg.SensorDefinition:
 def _tick(
     context: dg.SensorEvaluationContext, table_context: TableContext, memory: Memory
 ) -> dg.SensorResult | dg.SkipReason:
-    """What to ask for now. What a person has to mend fails the tick, so that it is seen; what time mends is a skip."""
+    """Evaluate the table. An error that a person must fix fails the tick; one that time fixes skips it."""
     try:
         mark = memory.mark()
         if mark is not None and is_quiet(mark, table_context.name, table_context.store, table_context.log):
             return dg.SkipReason(f"{table_context.name}: version {mark.tip.version} is covered")
         memory.remember(None)
-        return _look(context, table_context, memory)
+        return _evaluate(context, table_context, memory)
     except (RetryError, UnknownOutcome) as error:
         return dg.SkipReason(str(error))
 
 
-def _look(
+def _evaluate(
     context: dg.SensorEvaluationContext, table_context: TableContext, memory: Memory
 ) -> dg.SensorResult | dg.SkipReason:
-    """A complete look at the table. Raises TableHeld, when its check says so, too, and what `next_action` raises."""
+    """Evaluate the table in full. Raises TableHeld, which its check not_held shows, and what `next_action` raises."""
     instance = context.instance
     busy = busy_run(instance, table_context.name)
     if busy is not None:
@@ -160,9 +160,9 @@ def _look(
     try:
         action = next_action(table_context, scheduler, time.time())
     except TableHeld as error:
-        show_held(instance, table_context.name, str(error))
+        record_held(instance, table_context.name, str(error))
         raise
-    show_held(instance, table_context.name, None)
+    record_held(instance, table_context.name, None)
     if seen.strangers:
         context.log.warning(f"{table_context.name}: no slices, and left alone: {', '.join(seen.strangers)}")
     if isinstance(action, Rest):
@@ -176,7 +176,7 @@ def _look(
 def _land(
     instance: dg.DagsterInstance, table_context: TableContext, action: Land, seen: Registered, surplus: Surplus
 ) -> dg.SensorResult:
-    """New slices registered and observed, one run for all that may be tried now, and the oldest keys deleted."""
+    """Register and observe new slices, request one run of those that may be tried now, and delete the oldest keys."""
     partitions, plan = slices_of(table_context.name), action.plan
     by_key = {str(slice_key(planned)): planned for planned in action.slices}
     keys = seen.range_of(list(by_key))
@@ -202,5 +202,5 @@ def _rebuild_request(table_context: TableContext, action: Rebuild) -> dg.RunRequ
 
 
 def _tags(table_context: TableContext, progress: Progress) -> dict[str, str]:
-    """Which table a run is asked for, and where it was then: a run that is killed can tell nobody that it failed."""
+    """Return the tags that tell a crashed run's table and progress: a killed run can record nothing itself."""
     return {TABLE_TAG: str(table_context.name), PROGRESS_TAG: str(progress)}

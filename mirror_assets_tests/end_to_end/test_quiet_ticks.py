@@ -61,7 +61,7 @@ def test_a_quiet_tick_opens_no_table(quiet: Location, opened: list[str]) -> None
 def test_a_whole_look_comes_once_an_hour(
     quiet: Location, opened: list[str], monkeypatch: pytest.MonkeyPatch, mirrored: Lab
 ) -> None:
-    monkeypatch.setattr(sensors, "_WHOLE_LOOK_SECONDS", 0)
+    monkeypatch.setattr(sensors, "_FULL_EVALUATION_SECONDS", 0)
     again = Location.of(mirrored, quiet.instance)
     for _ in range(2):
         assert COVERED in again.skipped()
