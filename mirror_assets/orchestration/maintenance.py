@@ -13,7 +13,7 @@ from mirror_assets.orchestration.mirror_tables import mirror_tables
 from mirror_assets.orchestration.report import MaintenanceReport, require_all
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import Unexpected
+from mirror_assets.pipeline.errors import unexpected
 from mirror_assets.pipeline.maintain import StepDone, maintain
 
 MAINTENANCE = "maintenance"
@@ -87,7 +87,7 @@ def _maintained(
         return report.failed(error)
     except Exception as error:
         context.log.exception(f"{table_context.name} failed")
-        return report.failed(Unexpected(report.table, error))
+        return report.failed(unexpected(report.table, error))
     return report
 
 

@@ -21,7 +21,7 @@ from mirror_assets.orchestration.report import TableReport
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, project
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.coordination import leased, note_failure
-from mirror_assets.pipeline.errors import TableBusy, Unexpected
+from mirror_assets.pipeline.errors import TableBusy, unexpected
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait
 from mirror_assets.pipeline.run import mirror_table
@@ -50,7 +50,7 @@ def mirror_tables(
             return _failed(context, report, error)
         except Exception as error:
             context.log.exception(f"{table.name} failed")
-            return report.failed(Unexpected(report.table, error))
+            return report.failed(unexpected(report.table, error))
         return _mirrored(context, table_context, wait, requested, events, report)
 
     with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
@@ -86,9 +86,9 @@ def _mirrored(
         return _failed(context, report, error)
     except Exception as error:
         context.log.exception(f"{table_context.name} failed")
-        unexpected = Unexpected(report.table, error)
-        note_failure(table_context, unexpected, context.log.warning)
-        return report.failed(unexpected)
+        failed = unexpected(report.table, error)
+        note_failure(table_context, failed, context.log.warning)
+        return report.failed(failed)
     if manifest is not None:
         events.forget_oldest(table_context, manifest)
     return report

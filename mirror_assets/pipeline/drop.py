@@ -22,14 +22,13 @@ from mirror_assets.pipeline.rebuild import MirrorWait
 from mirror_assets.storage import Store
 
 
-class TableAbsent(SettingError):
+def table_absent(name: str, file: Path, zone: str, known: tuple[str, ...]) -> SettingError:
     """Neither mirror.yaml nor the landing zone has the table."""
-
-    code = ErrorCode.CONFIG_INVALID
-
-    def __init__(self, name: str, file: Path, zone: str, known: tuple[str, ...]) -> None:
-        self.name, self.known = name, known
-        super().__init__(f"neither {file} nor {zone} has a table {name!r}.", f"use one of: {', '.join(known)}.")
+    return SettingError(
+        f"neither {file} nor {zone} has a table {name!r}.",
+        f"use one of: {', '.join(known)}.",
+        code=ErrorCode.CONFIG_INVALID,
+    )
 
 
 def require_table(config: Config, store: Store, table: TableName) -> None:
@@ -39,7 +38,7 @@ def require_table(config: Config, store: Store, table: TableName) -> None:
         return
     if drive(read_rebuild(table), store) is None:
         known = tuple(str(name) for name in sorted({*config.names, *landed}))
-        raise TableAbsent(str(table), config.file, store.root, known)
+        raise table_absent(str(table), config.file, store.root, known)
 
 
 def drop_table(store: Store, table: TableName, wait: MirrorWait, report: Callable[[str], None]) -> None:

@@ -10,18 +10,14 @@ from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.redaction import redacted
 
 
-class MirrorSlow(RetryError):
+def mirror_slow(what: str, seconds: float) -> RetryError:
     """The mirror did not do in time what a rebuild or a drop waits for."""
-
-    code = ErrorCode.MIRROR_BUSY
-
-    def __init__(self, what: str, seconds: float) -> None:
-        self.what_for, self.seconds = what, seconds
-        super().__init__(
-            f"waited {seconds:.0f} s for {what}.",
-            "see that the replicator runs (`mirror-assets replicate`, or `mirror-assets fabric status`), then run the "
-            "same command again: it goes on where it was.",
-        )
+    return RetryError(
+        f"waited {seconds:.0f} s for {what}.",
+        "see that the replicator runs (`mirror-assets replicate`, or `mirror-assets fabric status`), then run the "
+        "same command again: it goes on where it was.",
+        code=ErrorCode.MIRROR_BUSY,
+    )
 
 
 class TableBusy(RetryError):
@@ -93,30 +89,22 @@ class SnapshotLost(RebuildError):
         )
 
 
-class SnapshotUnderWay(StopError):
-    """Another version's snapshot is being loaded."""
-
-    code = ErrorCode.SLICE_MISSING
-
-    def __init__(self, table: str, key: str, loading: Loading) -> None:
-        self.table, self.key, self.loading = table, key, loading
-        super().__init__(
-            f"{table}: slice {key} can't land yet: {loading}.",
-            f"materialize slice {loading.key} first; it goes on where it was.",
-        )
+def snapshot_under_way(table: str, key: str, loading: Loading) -> StopError:
+    """Return the error for a slice that must wait until another snapshot is loaded."""
+    return StopError(
+        f"{table}: slice {key} can't land yet: {loading}.",
+        f"materialize slice {loading.key} first; it goes on where it was.",
+        code=ErrorCode.SLICE_MISSING,
+    )
 
 
-class SliceUnfit(StopError):
+def slice_unfit(table: str, key: str, version: int) -> StopError:
     """The range that a partition key names can't be mirrored as one slice."""
-
-    code = ErrorCode.SLICE_UNFIT
-
-    def __init__(self, table: str, key: str, version: int) -> None:
-        self.table, self.key, self.version = table, key, version
-        super().__init__(
-            f"{table}: slice {key} can't be one: the schema changes at version {version}.",
-            "materialize the slices that the sensor registers, or that `mirror-assets plan` shows.",
-        )
+    return StopError(
+        f"{table}: slice {key} can't be one: the schema changes at version {version}.",
+        "materialize the slices that the sensor registers, or that `mirror-assets plan` shows.",
+        code=ErrorCode.SLICE_UNFIT,
+    )
 
 
 class ChecksFailed(StopError):
@@ -133,46 +121,34 @@ class ChecksFailed(StopError):
         )
 
 
-class MirrorFailed(StopError):
+def mirror_failed(table: str, why: str) -> StopError:
     """The mirror has stopped the table that a rebuild waits for."""
-
-    code = ErrorCode.TABLE_STOPPED
-
-    def __init__(self, table: str, why: str) -> None:
-        self.table, self.why = table, why
-        super().__init__(
-            f"{table}: the replicator has stopped the table: {why}.",
-            f"mend what it names, then run `mirror-assets rebuild {table}` again: it goes on where it was.",
-        )
+    return StopError(
+        f"{table}: the replicator has stopped the table: {why}.",
+        f"mend what it names, then run `mirror-assets rebuild {table}` again: it goes on where it was.",
+        code=ErrorCode.TABLE_STOPPED,
+    )
 
 
-class VacuumRefused(SettingError):
+def vacuum_refused(table: str, files: int, needed_by: tuple[str, ...], statement: str) -> SettingError:
     """VACUUM would delete files that someone needs; it has not run."""
-
-    code = ErrorCode.VACUUM_REFUSED
-
-    def __init__(self, table: str, files: int, needed_by: tuple[str, ...], statement: str) -> None:
-        self.table, self.files, self.needed_by, self.statement = table, files, needed_by, statement
-        what = f"would delete {files:,}" if files else "might delete"
-        super().__init__(
-            f"{table}: VACUUM {what} files of its source that are needed by {', '.join(needed_by)}.",
-            "frame the model anew and take the old frame out of mirror.yaml, run what is behind if it is the mirror or "
-            f"the history, or keep files for longer: {statement}.",
-        )
+    what = f"would delete {files:,}" if files else "might delete"
+    return SettingError(
+        f"{table}: VACUUM {what} files of its source that are needed by {', '.join(needed_by)}.",
+        "frame the model anew and take the old frame out of mirror.yaml, run what is behind if it is the mirror or "
+        f"the history, or keep files for longer: {statement}.",
+        code=ErrorCode.VACUUM_REFUSED,
+    )
 
 
-class Unexpected(StopError):
+def unexpected(table: str, error: Exception) -> StopError:
     """A failure that nothing here foresaw: a defect, or a library's."""
-
-    code = ErrorCode.UNEXPECTED
-
-    def __init__(self, table: str, error: Exception) -> None:
-        self.table = table
-        first_line = redacted(str(error)).strip().partition("\n")[0][:400]
-        super().__init__(
-            f"{table}: unexpected {type(error).__name__}: {first_line}.",
-            "run again; if it stays, report it with Spark's messages. Nothing of the slice was published by halves.",
-        )
+    first_line = redacted(str(error)).strip().partition("\n")[0][:400]
+    return StopError(
+        f"{table}: unexpected {type(error).__name__}: {first_line}.",
+        "run again; if it stays, report it with Spark's messages. Nothing of the slice was published by halves.",
+        code=ErrorCode.UNEXPECTED,
+    )
 
 
 def stop_error(table: TableName, stop: Break) -> MirrorError:

@@ -32,7 +32,7 @@ from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.losses import SourceRead, proved
 from mirror_assets.direct_lake.table.values import Snapshot
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import VacuumRefused
+from mirror_assets.pipeline.errors import vacuum_refused
 from mirror_assets.pipeline.retention_consumers import source_guard
 
 # VACUUM runs a while after the guard has looked, on a machine whose clock may be ahead of ours.
@@ -108,7 +108,7 @@ def _refuse_unsafe(context: TableContext, guard: VacuumPlan, snapshot: Snapshot)
         return
     needs = {*guard.untold, *(need for file in guard.threatened for need in file.needed_by)}
     named = tuple(str(need) for need in sorted(needs))
-    raise VacuumRefused(str(context.name), len(guard.threatened), named, guard.keeping(snapshot.metadata))
+    raise vacuum_refused(str(context.name), len(guard.threatened), named, guard.keeping(snapshot.metadata))
 
 
 def _dropped_bytes(snapshot: Snapshot, log: TableLog) -> dict[str, int]:

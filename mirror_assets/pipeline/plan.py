@@ -17,7 +17,7 @@ from mirror_assets.landing.rebuild import first_epoch
 from mirror_assets.landing.state import CommitPosition, next_position
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import SliceUnfit, SnapshotLost, SourceBroke, stop_error
+from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, slice_unfit, stop_error
 from mirror_assets.pipeline.plan_changes import NO_LIMITS, BaseState, limits_of, plan_changes
 from mirror_assets.pipeline.source_check import check_columns, check_source, recorded_columns, table_columns
 from mirror_assets.pipeline.start import Beginning, beginning, beginning_behind, begins_with_snapshot, start_slice
@@ -86,7 +86,7 @@ def plan_key(context: TableContext, key: SliceKey, base: BaseState | None, tip: 
     if plan.stop is not None:
         raise stop_error(context.name, plan.stop)
     if len(plan.slices) != 1:
-        raise SliceUnfit(str(context.name), str(key), plan.slices[1].first)
+        raise slice_unfit(str(context.name), str(key), plan.slices[1].first)
     return plan.slices[0]
 
 

@@ -13,7 +13,7 @@ from mirror_assets.landing.state import CommitPosition, next_position
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext, not_overtaken
-from mirror_assets.pipeline.errors import SnapshotUnderWay
+from mirror_assets.pipeline.errors import snapshot_under_way
 
 
 def publish_slice(context: TableContext, key: SliceKey, rebuild_epoch: int | None = None) -> Published:
@@ -56,4 +56,4 @@ def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None
 def require_loading(table: str, key: SliceKey, position: CommitPosition) -> None:
     """Raise SnapshotUnderWay for a snapshot that is not the one of which chunks have landed."""
     if position.loading is not None and key.first == 0 and key != position.loading.key:
-        raise SnapshotUnderWay(table, str(key), position.loading)
+        raise snapshot_under_way(table, str(key), position.loading)

@@ -35,7 +35,7 @@ from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.monitoring import Mirror, TableState
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import MirrorFailed, MirrorSlow, SnapshotLost, SourceBroke
+from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, mirror_failed, mirror_slow
 from mirror_assets.pipeline.plan import plan_rest, plan_snapshot, slice_key
 from mirror_assets.pipeline.process import process_slice, stage_passed
 from mirror_assets.pipeline.publish import publish_slice
@@ -62,7 +62,7 @@ class MirrorWait:
             except RetryError as error:
                 unanswered = error
             if time.monotonic() >= deadline:
-                raise MirrorSlow(what, self.limit_seconds) from unanswered
+                raise mirror_slow(what, self.limit_seconds) from unanswered
             time.sleep(self.pause_seconds)
 
 
@@ -167,7 +167,7 @@ def mirror_wait(mirror: Mirror, table: TableName) -> MirrorWait:
     def returned() -> bool:
         status = mirror.look(table)
         if status is not None and status.state is TableState.FAILED:
-            raise MirrorFailed(str(table), status.message or "no reason given")
+            raise mirror_failed(str(table), status.message or "no reason given")
         return status is not None and status.state is TableState.REPLICATING
 
     return MirrorWait(dropped, returned, mirror.pace.pause_seconds, mirror.pace.limit_seconds)

@@ -65,18 +65,14 @@ class FeedOff(SettingError):
         )
 
 
-class RowTrackingOff(SettingError):
+def row_tracking_off(table: str, uri: str) -> SettingError:
     """The source's row tracking is off."""
-
-    code = ErrorCode.ROW_TRACKING_DISABLED
-
-    def __init__(self, table: str, uri: str) -> None:
-        self.table, self.uri = table, uri
-        super().__init__(
-            f"{table}: row tracking of {uri} is off, so its changes can't be told from its files.",
-            f"run `ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableRowTracking = true)` (a writer feature: "
-            "older writers can't write the table afterwards, every reader can read it), then run again.",
-        )
+    return SettingError(
+        f"{table}: row tracking of {uri} is off, so its changes can't be told from its files.",
+        f"run `ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableRowTracking = true)` (a writer feature: "
+        "older writers can't write the table afterwards, every reader can read it), then run again.",
+        code=ErrorCode.ROW_TRACKING_DISABLED,
+    )
 
 
 def check_source(config: Config, table: TableSettings, state: SourceState) -> None:
@@ -88,7 +84,7 @@ def check_source(config: Config, table: TableSettings, state: SourceState) -> No
     if table.changes is Changes.FEED and not state.feed_enabled:
         raise FeedOff(str(table.name), table.source, state.protocol)
     if table.changes is Changes.ROW_TRACKING and not state.metadata.row_tracking:
-        raise RowTrackingOff(str(table.name), table.source)
+        raise row_tracking_off(str(table.name), table.source)
 
 
 def check_columns(config: Config, table: TableSettings, state: SourceState, landed: Sequence[str]) -> None:

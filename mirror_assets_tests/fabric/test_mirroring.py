@@ -11,14 +11,15 @@ import pytest
 
 from mirror_assets.config import ConfigInvalid
 from mirror_assets.config.load import parse_config
+from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.fabric.client import FabricClient
 from mirror_assets.fabric.mirror import FabricMirror
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.drop import drop_table
-from mirror_assets.pipeline.errors import MirrorFailed
 from mirror_assets.pipeline.rebuild import mirror_wait, rebuild_table
 from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.fabric.databases import LoopbackDatabase, replicating, told_table
 from mirror_assets_tests.fabric.loopback import LoopbackFabric
 from mirror_assets_tests.lab import TABLE, Lab
@@ -79,7 +80,7 @@ def test_a_rebuild_of_a_table_that_fabric_fails_says_why(
 ) -> None:
     answers = [[], [told_table("shop", "orders", "Failed", error={"errorCode": "X", "message": "bad file"})]]
     database.tables = lambda: answers.pop(0)
-    with pytest.raises(MirrorFailed, match="bad file"):
+    with raises(StopError, ErrorCode.TABLE_STOPPED, match="bad file"):
         rebuild_table(mirrored.context, mirror_wait(requested(mirrored, client, database), TABLE), lambda _: None)
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-import pytest
-
+from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.fabric.errors import FabricUnavailable
 from mirror_assets.fabric.table import FabricTable
 from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import MonitoredTable, Pace, TableState
-from mirror_assets.pipeline.errors import MirrorFailed, MirrorSlow
 from mirror_assets.pipeline.rebuild import mirror_wait
+from mirror_assets_tests.errors import raises
 
 TABLE = TableName("shop", "orders")
 THERE = FabricTable(TABLE, TableState.REPLICATING, None, None, 0, 0, None, True, 0, None, None, uri="abfss://x")
@@ -66,14 +65,14 @@ def test_back_is_what_is_replicating_again() -> None:
 
 def test_a_table_that_has_failed_is_not_waited_for() -> None:
     wait = mirror_wait(Scripted([told(replace(THERE, state=TableState.FAILED, message="type changed"))]), TABLE)
-    with pytest.raises(MirrorFailed, match="type changed"):
+    with raises(StopError, ErrorCode.TABLE_STOPPED, match="type changed"):
         wait.until(wait.returned, "it to come back")
 
 
 def test_the_pace_is_the_mirrors_and_the_last_refusal_is_kept() -> None:
     mirror = Scripted([fails], pace=Pace(0.001, 0.01))
     wait = mirror_wait(mirror, TABLE)
-    with pytest.raises(MirrorSlow) as caught:
+    with raises(RetryError, ErrorCode.MIRROR_BUSY) as caught:
         wait.until(wait.dropped, "it to go")
     assert isinstance(caught.value.__cause__, FabricUnavailable)
     assert mirror.requested > 1

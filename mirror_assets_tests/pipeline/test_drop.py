@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.config.load import parse_config
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
 from mirror_assets.landing.drop import is_dropped
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.rebuild import RebuildStep, first_epoch, read_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.drop import TableAbsent, drop_table, require_table
-from mirror_assets.pipeline.errors import MirrorSlow
+from mirror_assets.pipeline.drop import drop_table, require_table
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait
 from mirror_assets.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import RequestUnknown, StoreDenied, StoreUnavailable
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 
 
@@ -97,7 +97,7 @@ def test_a_missing_permission_is_told_at_once(tmp_path: Path) -> None:
 
 def test_a_mirror_that_keeps_the_table_is_waited_for_and_then_told(tmp_path: Path) -> None:
     store = landed(LocalStore(tmp_path / "zone"))
-    with pytest.raises(MirrorSlow, match="dropped from the mirror"):
+    with raises(RetryError, ErrorCode.MIRROR_BUSY, match="dropped from the mirror"):
         drop_table(store, TABLE, at_once(0.05, lambda: False), lambda _: None)
     assert store.list(TABLE.folder) == []
     drop_table(store, TABLE, at_once(), lambda _: None)
@@ -133,7 +133,9 @@ def test_a_table_is_known_by_its_settings_its_folder_or_what_is_staged(tmp_path:
     text = "landing_zone: {path: ./zone}\ntables: {shop.configured: {source: ./lake, keys: [id]}}"
     config = parse_config(text.encode(), tmp_path / "mirror.yaml", {})
     require_table(config, store, TableName.parse(name))
-    with pytest.raises(TableAbsent, match=r"'shop.order'.*use one of: shop.configured, shop.orders\."):
+    with raises(
+        SettingError, ErrorCode.CONFIG_INVALID, match=r"'shop.order'.*use one of: shop.configured, shop.orders\."
+    ):
         require_table(config, store, TableName.parse("shop.order"))
 
 
@@ -142,6 +144,6 @@ def test_a_table_whose_drop_was_killed_is_known_by_its_record(tmp_path: Path) ->
     config = parse_config(
         b"landing_zone: {path: ./zone}\ntables: {a: {source: ./lake, keys: [id]}}", tmp_path / "mirror.yaml", {}
     )
-    with pytest.raises(MirrorSlow):
+    with raises(RetryError, ErrorCode.MIRROR_BUSY):
         drop_table(store, TABLE, at_once(0.02, lambda: False), lambda _: None)
     require_table(config, store, TABLE)

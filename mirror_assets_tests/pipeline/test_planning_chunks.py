@@ -14,6 +14,7 @@ from mirror_assets.cli.show import status
 from mirror_assets.config import load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.delta.log import SourceLog
+from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.landing.format import Column
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import publish
@@ -21,13 +22,14 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import RANGE_END, RANGE_START
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import SnapshotLost, SnapshotUnderWay, SourceBroke
+from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke
 from mirror_assets.pipeline.plan import plan_table, slice_key
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.source_check import landed_columns, recorded_columns
 from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.delta.handmade import commit_file
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage_chunk
 
 KEY = SliceKey(1, 0, 2)
@@ -118,9 +120,9 @@ def test_the_partition_stays_one_and_status_tells_how_far_it_is(
 
 
 def test_another_snapshot_has_to_wait(loading: TableContext) -> None:
-    with pytest.raises(SnapshotUnderWay, match="loading: 1 of 3 chunks of version 2"):
+    with raises(StopError, ErrorCode.SLICE_MISSING, match="loading: 1 of 3 chunks of version 2"):
         list(stage_range(loading, [SliceKey(1, 0, 3)]))
-    with pytest.raises(SnapshotUnderWay):
+    with raises(StopError, ErrorCode.SLICE_MISSING):
         publish_slice(loading, SliceKey(1, 0, 3))
 
 

@@ -9,12 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.delta.losses import DataFileMissing
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import ChangeCounts
 from mirror_assets.markers import ROW_ID, ROW_MARKER, Marker
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.errors import SourceBroke
-from mirror_assets.pipeline.source_check import RowTrackingOff
 from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.lab import Lab
 
 _WHOLE = "slices: {max_commits: 100}"
@@ -147,7 +148,7 @@ def test_row_tracking_switched_on_behind_what_has_landed_means_a_rebuild(spark: 
     with pytest.raises(SourceBroke, match="row tracking was off at version 1"):
         lab.mirror()
     lab.configure("changes: row_tracking")
-    with pytest.raises(RowTrackingOff, match="ALTER TABLE"):
+    with raises(SettingError, ErrorCode.ROW_TRACKING_DISABLED, match="ALTER TABLE"):
         lab.mirror()
     lab.sql("ALTER TABLE {t} SET TBLPROPERTIES (delta.enableRowTracking = true)")
     lab.mirror()

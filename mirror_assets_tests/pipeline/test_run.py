@@ -7,7 +7,7 @@ import pytest
 from mirror_assets.audit.finding import CheckResult
 from mirror_assets.delta.errors import LogGap, SourceNotDelta
 from mirror_assets.delta.spark_errors import DuplicateKey
-from mirror_assets.errors import SettingError
+from mirror_assets.errors import ErrorCode, RetryError, SettingError
 from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import Outcome
@@ -16,11 +16,12 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.check import run_checks
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import ChecksFailed, MirrorSlow, SourceBroke
+from mirror_assets.pipeline.errors import ChecksFailed, SourceBroke
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.rebuild import MirrorWait, rebuild_table
 from mirror_assets.pipeline.source_check import FeedOff
 from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 
@@ -89,10 +90,10 @@ def test_a_break_is_held_when_asked(mirrored: Lab) -> None:
 def test_a_rebuild_that_waits_too_long_goes_on_where_it_was(mirrored: Lab) -> None:
     never = MirrorWait(lambda: False, lambda: False, pause_seconds=0.01, limit_seconds=0.05)
     mirrored.replicator.poll()
-    with pytest.raises(MirrorSlow, match="dropped"):
+    with raises(RetryError, ErrorCode.MIRROR_BUSY, match="dropped"):
         rebuild_table(mirrored.context, never, lambda _: None)
     half = MirrorWait(mirrored.wait.dropped, lambda: False, pause_seconds=0.01, limit_seconds=0.05)
-    with pytest.raises(MirrorSlow, match="come back"):
+    with raises(RetryError, ErrorCode.MIRROR_BUSY, match="come back"):
         rebuild_table(mirrored.context, half, lambda _: None)
     assert rebuild_table(mirrored.context, mirrored.wait, lambda _: None).outcome is Outcome.COVERED
     record = drive(read_rebuild(TABLE), mirrored.store)
