@@ -1,4 +1,4 @@
-"""What can stop a table's mirroring between its source and its landing folder."""
+"""The pipeline's errors, with the text of their messages."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from mirror_assets.redaction import redacted
 
 
 def mirror_slow(what: str, seconds: float) -> RetryError:
-    """The mirror did not do in time what a rebuild or a drop waits for."""
+    """Return the error for a mirror that has not dropped or reloaded a table in time."""
     return RetryError(
         f"waited {seconds:.0f} s for {what}.",
         "see that the replicator runs (`mirror-assets replicate`, or `mirror-assets fabric status`), then run the "
-        "same command again: it goes on where it was.",
+        "same command again: it continues where it stopped.",
         code=ErrorCode.MIRROR_BUSY,
     )
 
@@ -29,13 +29,13 @@ class TableBusy(RetryError):
         self.table, self.who = table, who
         super().__init__(
             f"{table}: {who}.",
-            "wait for it, or end it, then run again; a process that was killed elsewhere counts for a minute and a "
-            "half more.",
+            "wait for it, or end it, then run again; the lease of a process that was killed on another machine ends "
+            "after 90 seconds.",
         )
 
 
 class TableHeld(StopError):
-    """The table can't be followed any more, and nobody but a person may have it rebuilt (`on_break: hold`)."""
+    """The table needs a rebuild, and only a person may start it (`on_break: hold`)."""
 
     code = ErrorCode.TABLE_HELD
 
@@ -43,13 +43,13 @@ class TableHeld(StopError):
         self.table, self.why = table, why
         super().__init__(
             f"{table} is held for approval: {why}",
-            f"run the job `rebuild`, or `mirror-assets rebuild {table}`; or mend what it names and materialize the "
-            "slice that failed.",
+            f"run the job `rebuild`, or `mirror-assets rebuild {table}`; or fix what the message names and materialize "
+            "the slice that failed.",
         )
 
 
 class SourceBroke(RebuildError):
-    """A commit of the source can't be mirrored onto what landed before it."""
+    """A commit of the source can't be mirrored behind what has landed."""
 
     code = ErrorCode.SOURCE_BREAK
 
@@ -62,7 +62,7 @@ class SourceBroke(RebuildError):
 
 
 class ColumnsChanged(RebuildError):
-    """The columns that mirror.yaml chooses are not those with which the mirror began."""
+    """The setting `columns` is not the one with which the mirror began."""
 
     code = ErrorCode.COLUMNS_CHANGED
 
@@ -75,7 +75,7 @@ class ColumnsChanged(RebuildError):
 
 
 class SnapshotLost(RebuildError):
-    """The version that is being loaded in chunks can't be read any more."""
+    """The version whose snapshot is being loaded in chunks can't be read any more."""
 
     code = ErrorCode.DATA_FILE_MISSING
     only_reading_tells = True
@@ -93,13 +93,13 @@ def snapshot_under_way(table: str, key: str, loading: Loading) -> StopError:
     """Return the error for a slice that must wait until another snapshot is loaded."""
     return StopError(
         f"{table}: slice {key} can't land yet: {loading}.",
-        f"materialize slice {loading.key} first; it goes on where it was.",
+        f"materialize slice {loading.key} first; it continues where it stopped.",
         code=ErrorCode.SLICE_MISSING,
     )
 
 
 def slice_unfit(table: str, key: str, version: int) -> StopError:
-    """The range that a partition key names can't be mirrored as one slice."""
+    """Return the error for a partition key whose range can't be mirrored as one slice."""
     return StopError(
         f"{table}: slice {key} can't be one: the schema changes at version {version}.",
         "materialize the slices that the sensor registers, or that `mirror-assets plan` shows.",
@@ -117,42 +117,42 @@ class ChecksFailed(StopError):
         again = "run again" if key.first == 0 else f"run `mirror-assets rebuild {table}`: its commits stay as they are"
         super().__init__(
             f"{table}: slice {key} was not published: {'; '.join(problems)}.",
-            f"mend the source or the settings, then {again}.",
+            f"fix the source or the settings, then {again}.",
         )
 
 
 def mirror_failed(table: str, why: str) -> StopError:
-    """The mirror has stopped the table that a rebuild waits for."""
+    """Return the error for a table that the replicator has stopped during its rebuild."""
     return StopError(
         f"{table}: the replicator has stopped the table: {why}.",
-        f"mend what it names, then run `mirror-assets rebuild {table}` again: it goes on where it was.",
+        f"fix what the message names, then run `mirror-assets rebuild {table}` again: it continues where it stopped.",
         code=ErrorCode.TABLE_STOPPED,
     )
 
 
 def vacuum_refused(table: str, files: int, needed_by: tuple[str, ...], statement: str) -> SettingError:
-    """VACUUM would delete files that someone needs; it has not run."""
+    """Return the error for a VACUUM that did not run, because it would delete files that are still needed."""
     what = f"would delete {files:,}" if files else "might delete"
     return SettingError(
         f"{table}: VACUUM {what} files of its source that are needed by {', '.join(needed_by)}.",
-        "frame the model anew and take the old frame out of mirror.yaml, run what is behind if it is the mirror or "
-        f"the history, or keep files for longer: {statement}.",
+        "refresh the model and remove its old frame from mirror.yaml; or mirror the pending commits, if the mirror or "
+        f"the history needs the files; or keep files for longer: {statement}.",
         code=ErrorCode.VACUUM_REFUSED,
     )
 
 
 def unexpected(table: str, error: Exception) -> StopError:
-    """A failure that nothing here foresaw: a defect, or a library's."""
+    """Return the error for an exception that is not ours: a defect here, or in a library."""
     first_line = redacted(str(error)).strip().partition("\n")[0][:400]
     return StopError(
         f"{table}: unexpected {type(error).__name__}: {first_line}.",
-        "run again; if it stays, report it with Spark's messages. Nothing of the slice was published by halves.",
+        "run again; if it stays, report it with Spark's messages. No slice was published in part.",
         code=ErrorCode.UNEXPECTED,
     )
 
 
 def stop_error(table: TableName, stop: Break) -> MirrorError:
-    """The error that says what stops a table's plan, and whether a rebuild may follow by itself."""
+    """Return the error of a break; its family says whether a rebuild may follow."""
     if stop.kind is BreakKind.ROWS_CHANGED:
         return RowsChanged(str(table), stop.version, stop.message)
     if stop.kind is BreakKind.COLUMNS_CHANGED:
