@@ -13,7 +13,7 @@ from mirror_assets_tests.storage.memory import MemoryStore
 
 
 @pytest.mark.parametrize(
-    ("landed", "declared", "asked", "passes"),
+    ("landed", "declared", "requested", "passes"),
     [
         (("id",), ("id",), ("id",), True),
         (("id",), ("id",), ("other",), False),

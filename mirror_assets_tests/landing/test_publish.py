@@ -116,7 +116,7 @@ def test_gap_names_the_version_that_is_next(store: LocalStore) -> None:
 
 
 @pytest.mark.parametrize(
-    "footing",
+    "position",
     [
         CommitPosition(1, INCARNATION, generation=3, first_number=2, covered=7),
         CommitPosition(1, INCARNATION, generation=1, first_number=2, covered=7),

@@ -53,7 +53,7 @@ def _age(lab: Lab, days: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "is_there"),
+    ("requested", "is_there"),
     [("", False), (", maintenance: {optimize: false}", False), (", maintenance: {vacuum: true}", True)],
 )
 def test_there_is_no_job_and_no_schedule_where_no_table_asks(tmp_path: Path, requested: str, is_there: bool) -> None:

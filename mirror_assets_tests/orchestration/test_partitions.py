@@ -44,7 +44,7 @@ def test_old_pages_are_not_read(instance: dg.DagsterInstance, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    ("known", "pending", "asked"),
+    ("known", "pending", "requested"),
     [
         ([], "abc", "abc"),
         (["a", "b"], "abc", "abc"),
