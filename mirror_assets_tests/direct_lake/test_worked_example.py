@@ -21,16 +21,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from mirror_assets.direct_lake.time_travel.shorthand import parse_shorthand, shorthand
+from mirror_assets.direct_lake.time_travel.statement import select_as_of
 
 from mirror_assets.delta.points import TimePoint, VersionPoint, parse_time
 from mirror_assets.direct_lake.framing.effect import framing_effect
-from mirror_assets.direct_lake.framing.history import History, read_history
+from mirror_assets.direct_lake.framing.history import History, read_history, version_at
 from mirror_assets.direct_lake.framing.lifetimes import file_lifetimes
 from mirror_assets.direct_lake.framing.series import framing_series
 from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.time_travel.resolve import version_at
-from mirror_assets.direct_lake.time_travel.shorthand import parse_shorthand, shorthand
-from mirror_assets.direct_lake.time_travel.statement import select_as_of
 from mirror_assets_tests.delta.handmade import commit_file
 
 Stock = dict[str, int]

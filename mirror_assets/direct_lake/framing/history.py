@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone, tzinfo
 
 from mirror_assets.direct_lake.framing.values import Maintenance, Mark
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.values import LoggedCommit, Snapshot
-from mirror_assets.direct_lake.time_travel.resolve import committed_by
 
+_SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
 # Of a VACUUM's two commits the second says that it is done; Spark and delta-rs write the same words.
 _MARKED = {
     "OPTIMIZE": Maintenance.OPTIMIZE,
@@ -87,3 +89,25 @@ def _unbroken(log: TableLog, end: int) -> int:
     while begin in logged and begin - 1 in there:
         begin -= 1
     return begin
+
+
+def committed_by(log: TableLog, time_ms: int) -> int | None:
+    """The last version that was committed at or before a time, in ms since 1970, whether it can be put together or not.
+
+    None when the log doesn't tell: it begins later, or lacks the commit behind, which may have been made by then.
+    """
+    known = sorted({*log.versions(), *log.logged()})
+    candidates = _candidates(log, known, time_ms)
+    found = candidates[: bisect_right(candidates, time_ms, key=log.time_ms)][-1:]
+    is_certain = found and (found[0] + 1 in known or found[0] == known[-1] or log.time_ms(found[0]) == time_ms)
+    return found[0] if is_certain else None
+
+
+def _candidates(log: TableLog, versions: Sequence[int], time_ms: int) -> Sequence[int]:
+    """Versions among which times ascend: in-commit timestamps may begin behind those of older commits' files."""
+    metadata = log.snapshot().metadata
+    began = metadata.in_commit_since
+    if not began:
+        return versions
+    newer = time_ms >= int(metadata.configuration[_SINCE_TIME])
+    return [version for version in versions if (version >= began) is newer]

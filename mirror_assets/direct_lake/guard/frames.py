@@ -9,7 +9,7 @@ from mirror_assets.delta.points import TimePoint, parse_point
 from mirror_assets.direct_lake.guard.errors import FrameRefused, FramesUnreadable
 from mirror_assets.direct_lake.guard.exports import Row, read_answer
 from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.time_travel.resolve import committed_by
+from mirror_assets.direct_lake.framing.history import committed_by
 
 _TABLE = ("ID", "TableName", "CurrentVersion")
 _FILE = ("DeltaTableMetadataStorageID", "Location")

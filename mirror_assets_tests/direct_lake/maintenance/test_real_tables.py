@@ -15,7 +15,6 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.points import TimePoint, VersionPoint
 from mirror_assets.direct_lake.framing.effect import framing_effect
 from mirror_assets.direct_lake.framing.values import FramingEffect
 from mirror_assets.direct_lake.guard.frames import Frame
@@ -37,7 +36,6 @@ from mirror_assets.direct_lake.maintenance.writers import writer_settings
 from mirror_assets.direct_lake.sql import table_at
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.values import Snapshot
-from mirror_assets.direct_lake.time_travel.statement import as_of
 
 # How many files each commit's partition gets: one per commit in which it has rows. The larger, the more rows in it.
 _COMMITS = {"it's \\ a": 10, "b": 3, None: 8, "d": 1}
@@ -181,8 +179,9 @@ def test_a_whole_plan_runs_and_leaves_frames_readable(session: SparkSession, tmp
     plan = maintenance_plan(before, MaintenanceInput(retention=safe_retention(guard)))
     assert [step.kind for step in plan.steps] == [StepKind.OPTIMIZE, StepKind.RETENTION, StepKind.VACUUM]
     _run(session, plan)
-    for point in (VersionPoint(framed), TimePoint(log.time_ms(framed))):
-        assert session.sql(f"SELECT * FROM {name} {as_of(point)}").count() == rows
+    moment = datetime.fromtimestamp(log.time_ms(framed) / 1000, timezone.utc).isoformat(timespec="milliseconds")
+    for point in (f"VERSION AS OF {framed}", f"TIMESTAMP AS OF '{moment}'"):
+        assert session.sql(f"SELECT * FROM {name} {point}").count() == rows
     assert plan_vacuum(TableLog(str(table)), time.time() + 2 * 86_400, [Frame("model", framed)]).is_safe
     assert len(_snapshot(table).files) < len(before.files)
 
