@@ -15,7 +15,7 @@ from mirror_assets.automation.console import PLAIN, plain_logger
 from mirror_assets.automation.jobs import build_jobs
 from mirror_assets.automation.schedules import job_schedules
 from mirror_assets.automation.sensors import replicator_sensor, slices_sensor
-from mirror_assets.checks.direct_lake import mirror_lake_checks, source_lake_checks
+from mirror_assets.checks.direct_lake_checks import mirror_lake_checks, source_lake_checks
 from mirror_assets.checks.history import history_checks
 from mirror_assets.checks.landed import landed_checks
 from mirror_assets.checks.mirror import mirror_checks

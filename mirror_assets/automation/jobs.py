@@ -13,7 +13,7 @@ from mirror_assets.assets.slices import failure
 from mirror_assets.automation.history import history_jobs
 from mirror_assets.automation.maintenance import maintenance_jobs
 from mirror_assets.automation.mirror_tables import mirror_tables
-from mirror_assets.automation.report import RebuildReport, TableReport, require_all
+from mirror_assets.automation.run_reports import RebuildReport, TableReport, require_all
 from mirror_assets.automation.waiting import mirror_wait
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.delta.ranges import parse_range

@@ -8,7 +8,7 @@ import dagster as dg
 from mirror_assets.assets.items import MetadataItem
 from mirror_assets.assets.names import Kind, asset_key
 from mirror_assets.automation.mirror_tables import mirror_tables
-from mirror_assets.automation.report import MaintenanceReport, require_all
+from mirror_assets.automation.run_reports import MaintenanceReport, require_all
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName

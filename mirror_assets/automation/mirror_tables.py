@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import dagster as dg
 
 from mirror_assets.automation.events import SliceEvents
-from mirror_assets.automation.report import TableReport
+from mirror_assets.automation.run_reports import TableReport
 from mirror_assets.automation.waiting import mirror_wait
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.delta.ranges import EVERYTHING, Range

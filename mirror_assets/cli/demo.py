@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mirror_assets.assets.names import Kind, asset_key
 from mirror_assets.automation.jobs import ALL_CHECKS, REPLICATE
-from mirror_assets.automation.report import TableReport
+from mirror_assets.automation.run_reports import TableReport
 from mirror_assets.cli.execute import CheckLine, check_lines, mirror
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.jobs import execute, failures

@@ -19,7 +19,7 @@ from mirror_assets.automation.jobs import (
     MirrorTables,
     RebuildTable,
 )
-from mirror_assets.automation.report import RebuildReport, TableReport
+from mirror_assets.automation.run_reports import RebuildReport, TableReport
 from mirror_assets.cli.asked import Asked
 from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.jobs import execute, failures

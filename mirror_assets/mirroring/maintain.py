@@ -12,15 +12,12 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.delta.losses import DataFileMissing, FileUnfound
 from mirror_assets.delta.spark_errors import spark_errors
-from mirror_assets.direct_lake.footers.errors import LiveFileMissing
-from mirror_assets.direct_lake.footers.mapping import ColumnNames
-from mirror_assets.direct_lake.footers.reader import FooterReader
-from mirror_assets.direct_lake.guard.plan import VacuumPlan
+from mirror_assets.direct_lake.errors import LiveFileMissing
+from mirror_assets.direct_lake.footers.footer_reader import FooterReader
+from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames
 from mirror_assets.direct_lake.guardrails.skus import sku_of
-from mirror_assets.direct_lake.layout.dropped import dropped_bytes
-from mirror_assets.direct_lake.maintenance.plan import maintenance_plan
-from mirror_assets.direct_lake.maintenance.retention import safe_retention
-from mirror_assets.direct_lake.maintenance.values import (
+from mirror_assets.direct_lake.maintenance.maintenance_plan import maintenance_plan, safe_retention
+from mirror_assets.direct_lake.maintenance.plan_values import (
     LeftOut,
     MaintenanceInput,
     MaintenancePlan,
@@ -31,6 +28,8 @@ from mirror_assets.direct_lake.maintenance.values import (
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.losses import SourceRead, proved
 from mirror_assets.direct_lake.table.values import Snapshot
+from mirror_assets.direct_lake.table_layout import dropped_bytes
+from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan
 from mirror_assets.mirroring.errors import VacuumRefused
 from mirror_assets.mirroring.readers import source_guard
 from mirror_assets.mirroring.work import TableWork

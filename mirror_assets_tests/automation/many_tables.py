@@ -12,7 +12,7 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from mirror_assets.automation.jobs import MIRROR_ALL, TABLES_OP
-from mirror_assets.automation.report import TableReport
+from mirror_assets.automation.run_reports import TableReport
 from mirror_assets.config import Config, load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.delta.log import SourceLog

@@ -10,7 +10,8 @@ import pytest
 
 from mirror_assets.assets.names import Kind
 from mirror_assets.definitions import build_definitions
-from mirror_assets.direct_lake.guardrails import fit, skus
+from mirror_assets.direct_lake.guardrails import capacity_fit as fit
+from mirror_assets.direct_lake.guardrails import skus
 from mirror_assets_tests.checks.lakes import CHECKS, Shop, evaluated
 
 

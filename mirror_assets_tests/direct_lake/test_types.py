@@ -10,12 +10,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.delta.actions import Metadata
-from mirror_assets.direct_lake.footers.columns import parquet_columns
-from mirror_assets.direct_lake.footers.errors import ColumnUnknown
-from mirror_assets.direct_lake.footers.mapping import ColumnNames
-from mirror_assets.direct_lake.footers.reader import FooterReader
+from mirror_assets.direct_lake.errors import ColumnUnknown
+from mirror_assets.direct_lake.footers.footer_reader import FooterReader
+from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames, parquet_columns
 from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.types import MOST_CHARACTERS, Rule, TypeLint, Weight
+from mirror_assets.direct_lake.type_rules import MOST_CHARACTERS, Rule, TypeLint, Weight
 from mirror_assets_tests.delta.handmade import Action, column, schema_string
 
 

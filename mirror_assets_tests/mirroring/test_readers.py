@@ -11,9 +11,9 @@ import pytest
 from deltalake import DeltaTable
 
 from mirror_assets.config import Config, FramesOf, TableSettings
-from mirror_assets.direct_lake.guard.errors import FrameRefused, FramesUnreadable
-from mirror_assets.direct_lake.guard.plan import VacuumPlan
+from mirror_assets.direct_lake.errors import FrameRefused, FramesUnreadable
 from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan
 from mirror_assets.history.record import APPLICATION, Kept
 from mirror_assets.mirroring.readers import named_frames, source_guard
 from mirror_assets_tests.delta.handmade import Action, commit_file, write_commit

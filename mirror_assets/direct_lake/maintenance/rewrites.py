@@ -1,16 +1,16 @@
-"""Files that a statement rewrites, by partition, and what that does to the table."""
+"""What OPTIMIZE or REORG rewrites of a table, by partition, and the table after it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mirror_assets.delta.actions import Metadata
 from mirror_assets.direct_lake.maintenance.bins import Bin, shown_rows
-from mirror_assets.direct_lake.maintenance.predicate import PartitionKey
-from mirror_assets.direct_lake.maintenance.values import Effect
-from mirror_assets.direct_lake.table.values import LiveFile
+from mirror_assets.direct_lake.maintenance.plan_values import Dialect, Effect, LeftOut, MaintenanceInput, StepKind
+from mirror_assets.direct_lake.sql import PartitionKey, partition_predicate, table_at
+from mirror_assets.direct_lake.table.values import LiveFile, Snapshot
 
 
 @dataclass(frozen=True)
@@ -98,3 +98,59 @@ def _shown_bytes(file: LiveFile, dropped: Mapping[str, int]) -> int:
     kept = max(0, file.bytes - dropped.get(file.path, 0))
     shown = shown_rows(file)
     return kept if shown is None or not file.rows else kept * shown // file.rows
+
+
+# Delta refuses OPTIMIZE and VACUUM of tables whose catalog commits, which is where they are maintained.
+_MANAGED = frozenset({"catalogManaged", "catalogOwned-preview"})
+
+
+@dataclass(frozen=True)
+class PlannedTable:
+    """A table's name in SQL, its live files, and what decides how they may be rewritten."""
+
+    name: str
+    files: tuple[LiveFile, ...]
+    metadata: Metadata
+    features: frozenset[str]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, wanted: MaintenanceInput) -> PlannedTable:
+        """The table before the first step."""
+        name = wanted.table or table_at(snapshot.uri)
+        return cls(name, snapshot.files, snapshot.metadata, snapshot.protocol.features)
+
+    @property
+    def is_clustered(self) -> bool:
+        """Whether it is liquid-clustered; by which columns, or none any more, the log's files don't tell."""
+        return "clustering" in self.features
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether its catalog maintains it, and nobody else may."""
+        return bool(self.features & _MANAGED)
+
+    def where(self, chosen: Sequence[Rewrite], rewrites: Sequence[Rewrite]) -> str:
+        """The WHERE clause that leaves the rest alone; empty when there is no rest, or no partition to tell it by."""
+        touched = [rewrite for rewrite in rewrites if rewrite.bins]
+        if not self.metadata.partition_columns or len(chosen) == len(touched):
+            return ""
+        return f" WHERE {partition_predicate(self.metadata, [rewrite.key for rewrite in chosen])}"
+
+    def unheeded(self, kind: StepKind, chosen: Sequence[Rewrite], rewrites: Sequence[Rewrite]) -> LeftOut | None:
+        """Why there is no such step, where Delta 4.4 would not heed its WHERE clause and rewrite all partitions."""
+        dotted = next((name for name in self.metadata.partition_columns if "." in name), None)
+        if dotted is None or not self.where(chosen, rewrites):
+            return None
+        return LeftOut(kind, f"not worth it in all partitions, and Delta heeds no condition on `{dotted}`, for its dot")
+
+    def rewritten(
+        self, chosen: Sequence[Rewrite], kind: StepKind, wanted: MaintenanceInput
+    ) -> tuple[PlannedTable, Effect]:
+        """The table after these rewrites, and what they do to it.
+
+        Fabric's runtime has rules of its own that are not published as source ("fast optimize", "adaptive target file
+        size"), so there the numbers are estimates.
+        """
+        after = carried_out(self.files, chosen, kind.value, wanted.dropped)
+        is_exact = wanted.dialect is Dialect.DELTA and not self.is_clustered
+        return replace(self, files=after), effect_of(self.files, after, is_exact=is_exact)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mirror_assets.direct_lake.layout.histogram import GB, MB
 from mirror_assets.direct_lake.plots.figure import BAND, INK, KEPT, calm, counted, new_figure, png, sized
+from mirror_assets.direct_lake.table_layout import GB, MB
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyarrow.parquet.encryption import CryptoFactory, EncryptionConfiguration, KmsClient, KmsConnectionConfig
 
-from mirror_assets.direct_lake.footers.errors import FooterUnreadable
+from mirror_assets.direct_lake.errors import FooterUnreadable
 from mirror_assets_tests.direct_lake.footers.files import read, write
 
 

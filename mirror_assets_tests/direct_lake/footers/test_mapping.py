@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mirror_assets.delta.actions import Metadata
-from mirror_assets.direct_lake.footers.errors import ColumnUnknown
-from mirror_assets.direct_lake.footers.mapping import ColumnNames
+from mirror_assets.direct_lake.errors import ColumnUnknown
+from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames
 from mirror_assets.errors import ErrorCode
 from mirror_assets_tests.delta.handmade import Action, column, schema_string
 

@@ -12,8 +12,7 @@ import pytest
 from deltalake import ColumnProperties, WriterProperties, write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.direct_lake.footers.facts import Coding
-from mirror_assets.direct_lake.footers.footers import Footers
+from mirror_assets.direct_lake.footers.facts import Coding, Footers
 from mirror_assets_tests.direct_lake.footers.files import age, named, read, write
 
 _ROWS = 6_000

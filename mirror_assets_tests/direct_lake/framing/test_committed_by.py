@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.framing.history import committed_by
+from mirror_assets.direct_lake.log_history import committed_by
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets_tests.delta.handmade import (
     PROTOCOL,

@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.guardrails.figures import TableFigures
-from mirror_assets.direct_lake.guardrails.fit import Limit, Use, Verdict, fit, fit_all, smallest_fit
+from mirror_assets.direct_lake.guardrails.capacity_fit import Use, Verdict, fit, fit_all, smallest_fit
+from mirror_assets.direct_lake.guardrails.figures import TableFigures, predicted_mirror
 from mirror_assets.direct_lake.guardrails.growth import Growth
-from mirror_assets.direct_lake.guardrails.mirror import predicted_mirror
-from mirror_assets.direct_lake.guardrails.modes import Mode, consequence
-from mirror_assets.direct_lake.guardrails.skus import GB, SKUS, sku_of
+from mirror_assets.direct_lake.guardrails.skus import GB, SKUS, Limit, Mode, consequence, sku_of
 
 _SMALL = TableFigures("orders", files=10, row_groups=20, rows=1_000, hidden_rows=0, bytes=GB)
 _F2, _F64 = sku_of("F2"), sku_of("F64")

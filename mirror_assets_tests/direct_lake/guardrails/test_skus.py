@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from mirror_assets.direct_lake.guardrails.errors import SkuUnknown
+from mirror_assets.direct_lake.errors import SkuUnknown
 from mirror_assets.direct_lake.guardrails.skus import GB, SKUS, SOURCE_DATE, Sku, sku_of
 from mirror_assets.errors import ErrorCode, SettingError
 

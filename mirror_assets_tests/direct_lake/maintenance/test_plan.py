@@ -8,10 +8,9 @@ from dataclasses import replace
 import pytest
 
 from mirror_assets.delta.errors import PropertyUnreadable
-from mirror_assets.direct_lake.maintenance.errors import FabricNameRefused
-from mirror_assets.direct_lake.maintenance.plan import maintenance_plan
-from mirror_assets.direct_lake.maintenance.text import script
-from mirror_assets.direct_lake.maintenance.values import (
+from mirror_assets.direct_lake.errors import FabricNameRefused
+from mirror_assets.direct_lake.maintenance.maintenance_plan import maintenance_plan
+from mirror_assets.direct_lake.maintenance.plan_values import (
     Dialect,
     FabricTable,
     MaintenanceInput,
@@ -20,6 +19,7 @@ from mirror_assets.direct_lake.maintenance.values import (
     StepKind,
     Unpublished,
     Worth,
+    script,
 )
 from mirror_assets.errors import ErrorCode
 from mirror_assets_tests.direct_lake.maintenance.tables import MB, file, snapshot, some

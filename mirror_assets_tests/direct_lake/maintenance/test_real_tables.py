@@ -15,15 +15,10 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.direct_lake.framing.effect import framing_effect
-from mirror_assets.direct_lake.framing.values import FramingEffect
-from mirror_assets.direct_lake.guard.frames import Frame
-from mirror_assets.direct_lake.guard.plan import plan_vacuum
-from mirror_assets.direct_lake.maintenance.plan import maintenance_plan
-from mirror_assets.direct_lake.maintenance.predicate import partition_predicate
-from mirror_assets.direct_lake.maintenance.retention import safe_retention
-from mirror_assets.direct_lake.maintenance.sizes import FileSizes
-from mirror_assets.direct_lake.maintenance.values import (
+from mirror_assets.direct_lake.framing import FramingEffect, framing_effect
+from mirror_assets.direct_lake.maintenance.bins import FileSizes
+from mirror_assets.direct_lake.maintenance.maintenance_plan import maintenance_plan, safe_retention
+from mirror_assets.direct_lake.maintenance.plan_values import (
     Dialect,
     Effect,
     MaintenanceInput,
@@ -32,10 +27,12 @@ from mirror_assets.direct_lake.maintenance.values import (
     StepKind,
     Worth,
 )
-from mirror_assets.direct_lake.maintenance.writers import writer_settings
-from mirror_assets.direct_lake.sql import table_at
+from mirror_assets.direct_lake.maintenance.writer_settings import writer_settings
+from mirror_assets.direct_lake.sql import partition_predicate, table_at
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.values import Snapshot
+from mirror_assets.direct_lake.vacuum.model_frames import Frame
+from mirror_assets.direct_lake.vacuum.vacuum_plan import plan_vacuum
 
 # How many files each commit's partition gets: one per commit in which it has rows. The larger, the more rows in it.
 _COMMITS = {"it's \\ a": 10, "b": 3, None: 8, "d": 1}

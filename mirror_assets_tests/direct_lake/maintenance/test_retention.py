@@ -7,12 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.direct_lake.guard.frames import Frame
-from mirror_assets.direct_lake.guard.plan import plan_vacuum
-from mirror_assets.direct_lake.maintenance.plan import maintenance_plan
-from mirror_assets.direct_lake.maintenance.retention import safe_retention
-from mirror_assets.direct_lake.maintenance.values import MaintenanceInput, StepKind
+from mirror_assets.direct_lake.maintenance.maintenance_plan import maintenance_plan, safe_retention
+from mirror_assets.direct_lake.maintenance.plan_values import MaintenanceInput, StepKind
 from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.vacuum.model_frames import Frame
+from mirror_assets.direct_lake.vacuum.vacuum_plan import plan_vacuum
 
 _DAY = 86_400
 

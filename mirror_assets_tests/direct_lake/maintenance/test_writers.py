@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mirror_assets.direct_lake.maintenance.sizes import FileSizes
-from mirror_assets.direct_lake.maintenance.values import Dialect
-from mirror_assets.direct_lake.maintenance.writers import delta_rs_settings, writer_settings
+from mirror_assets.direct_lake.maintenance.bins import FileSizes
+from mirror_assets.direct_lake.maintenance.plan_values import Dialect
+from mirror_assets.direct_lake.maintenance.writer_settings import delta_rs_settings, writer_settings
 
 
 def test_sparks_settings_are_statements() -> None:

@@ -7,20 +7,12 @@ from datetime import timezone
 
 import pytest
 
-from mirror_assets.direct_lake.framing.values import (
-    FileLifetime,
-    FileSum,
-    FramingEffect,
-    FramingPoint,
-    Maintenance,
-    Mark,
-)
+from mirror_assets.direct_lake.framing import FileSum, FramingEffect, FramingPoint
+from mirror_assets.direct_lake.log_history import FileLifetime, Maintenance, Mark
 from mirror_assets.direct_lake.plots.figure import BAD, CAUTION, CHANGED, DROPPED, GOOD, KEPT, LOADED
-from mirror_assets.direct_lake.plots.framing import framing_bars
-from mirror_assets.direct_lake.plots.growth import Growth, Limit, Sample, growth_chart
-from mirror_assets.direct_lake.plots.guardrails import LimitUse, headroom_bars
+from mirror_assets.direct_lake.plots.framing_plots import framing_bars, lifetime_chart
+from mirror_assets.direct_lake.plots.guardrail_plots import Growth, Limit, LimitUse, Sample, growth_chart, headroom_bars
 from mirror_assets.direct_lake.plots.histograms import file_size_histogram, row_group_histogram
-from mirror_assets.direct_lake.plots.lifetimes import lifetime_chart
 from mirror_assets_tests.direct_lake.plots.pixels import amount, size
 
 _DAY = 86_400_000

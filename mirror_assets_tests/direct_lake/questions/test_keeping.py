@@ -12,20 +12,19 @@ from deltalake import ColumnProperties, WriterProperties, write_deltalake
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.questions.errors import NotADate
-from mirror_assets.direct_lake.questions.keeping import Kept, rows_kept
-from mirror_assets.direct_lake.questions.months import days_of, months_before
+from mirror_assets.direct_lake.errors import NotADate
+from mirror_assets.direct_lake.row_questions import RowsKept, days_of, months_before, rows_kept
 from mirror_assets.errors import ErrorCode
 from mirror_assets_tests.direct_lake.tables import seen
 
 _TODAY = date(2024, 6, 30)
 
 
-def _kept(path: Path, column: str, months: int = 3) -> Kept:
+def _kept(path: Path, column: str, months: int = 3) -> RowsKept:
     return rows_kept(*seen(path), column, months, _TODAY)
 
 
-def _counts(kept: Kept) -> tuple[int, int, int]:
+def _counts(kept: RowsKept) -> tuple[int, int, int]:
     return kept.kept, kept.gone, kept.undecided
 
 
