@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from mirror_assets.audit.finding import Finding
 from mirror_assets.delta.actions import Metadata
 from mirror_assets.direct_lake.advice import Topic, advice
-from mirror_assets.direct_lake.guardrails.capacity_fit import SkuFit, Use, Verdict, fit, smallest_fit
+from mirror_assets.direct_lake.guardrails.capacity_fit import Fitting, SkuFit, Use, Verdict
 from mirror_assets.direct_lake.guardrails.figures import TableFigures
 from mirror_assets.direct_lake.guardrails.skus import Mode, Sku, consequence
 from mirror_assets.direct_lake.table_layout import LayoutReport, percent
@@ -119,13 +119,14 @@ def guardrails_finding(figures: TableFigures | None, wanted: Wanted) -> Finding:
     if figures is None:
         return Finding(GUARDRAILS, note="the table's files don't tell their rows, so nothing can be predicted")
     figures = _as_grown(figures)
-    smallest = smallest_fit([figures])
+    fitting = Fitting.of(figures)
+    smallest = fitting.smallest
     fits = f"it fits into {smallest.name}" if smallest else "it fits into no capacity for sure"
     if wanted.sku is None:
         return Finding(
             GUARDRAILS, figures=_guardrails_figures(figures, None, smallest), note=f"{figures.table}: {fits}"
         )
-    found = fit(wanted.sku, [figures])
+    found = fitting.into(wanted.sku)
     shown = _guardrails_figures(figures, found, smallest)
     over = tuple(_over(found, wanted.mode, fits))
     if over:

@@ -1,4 +1,4 @@
-"""Questions about columns: bytes to load, floats that hardly repeat, and partitioning by one."""
+"""Questions about columns: bytes to load, floats that hardly repeat, and partitioning by one (seed 003)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,16 @@ from mirror_assets.direct_lake.footers.parquet_columns import Bounds, ColumnName
 from mirror_assets.direct_lake.guardrails.capacity_fit import Verdict
 from mirror_assets.direct_lake.guardrails.skus import Sku
 from mirror_assets.direct_lake.table_layout import ColumnLayout, LayoutReport, percent
+
+_FLOATS = {"FLOAT", "DOUBLE"}
+# So many of 100 values of a row group differ.
+_NEARLY_UNIQUE_PERCENT = 50.0
+# Beyond so many, a partition column does more harm than good (reference `direct-lake` §4).
+_MOST_PARTITIONS = 200
+# What OPTIMIZE fills a file to.
+_FILE_BYTES = 1 << 30
+_DAY_US = 86_400_000_000
+_VALUES_OF_TYPES = {"boolean": 2, "tinyint": 1 << 8, "smallint": 1 << 16}
 
 Figure = int | float | str
 
@@ -32,19 +42,18 @@ class Answer:
 
 @dataclass(frozen=True)
 class ColumnBytes:
-    """A column of the table over all files: bytes compressed, as they are read, and uncompressed.
+    """A column of the table, and its compressed bytes over all files.
 
     Partition columns take none, unless their writer puts them into files, too, as Spark does with column mapping.
     """
 
     column: str
     compressed: int
-    uncompressed: int
 
 
 @dataclass(frozen=True)
 class Loading:
-    """The columns that are used, and the others, the largest first."""
+    """The columns that a model uses, and the others, the largest first."""
 
     used: tuple[ColumnBytes, ...]
     unused: tuple[ColumnBytes, ...]
@@ -54,17 +63,13 @@ class Loading:
         """Compressed bytes that loading the columns reads; row groups are loaded whole, hidden rows included."""
         return sum(column.compressed for column in self.used)
 
-    @property
-    def unused_bytes(self) -> int:
-        """Compressed bytes that are stored, and maintained, for nothing."""
-        return sum(column.compressed for column in self.unused)
-
     def answers(self) -> tuple[Answer, ...]:
-        """One row for what is loaded, one per column that is not used."""
-        whole = self.used_bytes + self.unused_bytes
+        """Return a row for what is loaded, and one per column that is not used."""
+        unused_bytes = sum(column.compressed for column in self.unused)
+        whole = self.used_bytes + unused_bytes
         share = percent(self.used_bytes, whole)
         loaded = f"{len(self.used)} columns load {self.used_bytes:,} bytes, {share:.0f} % of all"
-        figures = {"used_bytes": self.used_bytes, "unused_bytes": self.unused_bytes, "used_bytes_share": share}
+        figures = {"used_bytes": self.used_bytes, "unused_bytes": unused_bytes, "used_bytes_share": share}
         names = ", ".join(column.column for column in self.used)
         return (
             Answer("bytes to load", names, loaded, figures=figures),
@@ -82,27 +87,17 @@ class Loading:
 
 
 def loading(columns: Sequence[ColumnLayout], names: ColumnNames, used: Sequence[str]) -> Loading:
-    """What loading the used columns takes; `columns` are those of a report. Raises ColumnUnknown."""
+    """Add up what loading the used columns takes. Raises SettingError for an unknown column."""
     names.require(used)
-    sizes = {field.name: ColumnBytes(field.name, 0, 0) for field in names.schema.fields}
+    sizes = {field.name: 0 for field in names.schema.fields}
     for column in columns:
         if column.name is not None:
-            so_far, parquet = sizes[column.name], column.parquet
-            compressed, uncompressed = (
-                so_far.compressed + parquet.compressed,
-                so_far.uncompressed + parquet.uncompressed,
-            )
-            sizes[column.name] = ColumnBytes(column.name, compressed, uncompressed)
-    ordered = sorted(sizes.values(), key=lambda size: -size.compressed)
+            sizes[column.name] += column.parquet.compressed
+    ordered = [ColumnBytes(name, size) for name, size in sorted(sizes.items(), key=lambda item: -item[1])]
     return Loading(
         used=tuple(size for size in ordered if size.column in used),
         unused=tuple(size for size in ordered if size.column not in used),
     )
-
-
-_FLOATS = {"FLOAT", "DOUBLE"}
-# So many of 100 values of a row group differ.
-_NEARLY_UNIQUE_PERCENT = 50.0
 
 
 class Repeats(str, Enum):
@@ -110,7 +105,7 @@ class Repeats(str, Enum):
 
     OFTEN = "often"
     HARDLY = "hardly"
-    UNKNOWN = "unknown"  # the writer made no dictionaries, or they were not looked at
+    UNKNOWN = "unknown"  # the writer made no dictionaries, or they were not read
 
 
 @dataclass(frozen=True)
@@ -130,22 +125,23 @@ class FloatColumn:
         return Repeats.HARDLY if self.different_percent >= _NEARLY_UNIQUE_PERCENT else Repeats.OFTEN
 
     def answer(self) -> Answer:
-        """The row of the report."""
+        """Return the row of the report."""
         figures: dict[str, Figure] = {"bytes": self.compressed, "repeats": self.repeats.value}
-        found = f"{self.share:.0f} % of all bytes; no dictionaries tell how many values differ"
+        how_many = "no dictionaries tell how many values differ"
         if self.different_percent is not None:
-            found = f"{self.share:.0f} % of all bytes; {self.different_percent:.0f} of 100 values in a row group differ"
+            how_many = f"{self.different_percent:.0f} of 100 values in a row group differ"
         advice = "round it, or store it as DECIMAL(17,4)" if self.repeats is Repeats.HARDLY else ""
+        found = f"{self.share:.0f} % of all bytes; {how_many}"
         return Answer("nearly unique floats", self.label, found, advice, figures)
 
 
 def float_columns(report: LayoutReport) -> tuple[FloatColumn, ...]:
-    """The floating-point columns that the table has, the largest first."""
-    gives_up = _gives_dictionaries_up(report)
+    """Return the floating-point columns that the table has, the largest first."""
+    plain_tells = _gives_dictionaries_up(report)
     return tuple(
         FloatColumn(
             label=column.label,
-            different_percent=_different_percent(column.parquet, plain_tells=gives_up),
+            different_percent=_different_percent(column.parquet, plain_tells=plain_tells),
             compressed=column.parquet.compressed,
             share=column.share,
         )
@@ -166,27 +162,19 @@ def _gives_dictionaries_up(report: LayoutReport) -> bool:
 
 def _different_percent(column: ParquetColumn, *, plain_tells: bool) -> float | None:
     """By the dictionaries; the values of a row group whose dictionary grew too large count as different."""
-    untold = {Coding.UNKNOWN} if plain_tells else {Coding.UNKNOWN, Coding.PLAIN}
-    if column.bounds is None or untold.intersection(column.codings):
+    unknown = {Coding.UNKNOWN} if plain_tells else {Coding.UNKNOWN, Coding.PLAIN}
+    if column.bounds is None or unknown.intersection(column.codings):
         return None
     shown = column.values - (column.nulls or 0)
     return 100 * column.bounds.most / shown if shown else 0.0
 
 
-# Beyond so many, a partition column does more harm than good (reference `direct-lake` §4).
-_MOST_PARTITIONS = 200
-# What OPTIMIZE fills a file to.
-_FILE_BYTES = 1 << 30
-_DAY_US = 86_400_000_000
-_VALUES_OF_TYPES = {"boolean": 2, "tinyint": 1 << 8, "smallint": 1 << 16}
-
-
 @dataclass(frozen=True)
 class Candidate:
-    """A table partitioned by a column: at least and at most so many partitions, and files once each is compacted.
+    """A table partitioned by a column: the least and the most partitions, and files once each is compacted.
 
     By the values of all stored rows, hidden ones included. None for a nested column, by which nothing is partitioned,
-    and when dictionaries were not looked at. Every load that spreads over partitions adds a file to each.
+    and when dictionaries were not read. Every load that spreads over partitions adds a file to each.
     """
 
     column: str
@@ -194,7 +182,7 @@ class Candidate:
     files: Bounds | None
 
     def verdict(self, sku: Sku) -> Verdict:
-        """Whether the compacted files are within the capacity's limit."""
+        """Compare the compacted files with the capacity's limit."""
         if self.files is None:
             return Verdict.UNSURE
         if self.files.least > sku.files:
@@ -202,22 +190,22 @@ class Candidate:
         return Verdict.FITS if self.files.most <= sku.files else Verdict.UNSURE
 
     def answer(self, sku: Sku) -> Answer:
-        """The row of the report."""
+        """Return the row of the report."""
         question = f"files if partitioned, {sku.name}"
         if self.partitions is None or self.files is None:
             return Answer(question, self.column, "not known: it is nested, or dictionaries were not looked at")
         verdict = self.verdict(sku)
-        found = f"{_said(self.partitions)} partitions, {_said(self.files)} files of {sku.files:,}: {verdict.value}"
+        found = f"{_words(self.partitions)} partitions, {_words(self.files)} files of {sku.files:,}: {verdict.value}"
         too_many = self.partitions.least > _MOST_PARTITIONS or verdict is Verdict.OVER
         advice = "take a coarser key, of less than 100 to 200 values, or none" if too_many else ""
-        figures: dict[str, Figure] = {"least_files": self.files.least, "most_files": self.files.most}
-        return Answer(question, self.column, found, advice, figures | {"verdict": verdict.value})
+        figures = {"least_files": self.files.least, "most_files": self.files.most, "verdict": verdict.value}
+        return Answer(question, self.column, found, advice, figures)
 
 
 def candidate(report: LayoutReport, names: ColumnNames, column: str) -> Candidate:
-    """The report's table as if it were partitioned by the column. Raises ColumnUnknown."""
+    """Predict the report's table partitioned by the column. Raises SettingError for an unknown column."""
     names.require([column])
-    partitions = _different(report, names, column)
+    partitions = _different_values(report, names, column)
     if partitions is None:
         return Candidate(column, None, None)
     whole_files = ceil(report.bytes / _FILE_BYTES)
@@ -226,7 +214,7 @@ def candidate(report: LayoutReport, names: ColumnNames, column: str) -> Candidat
     return Candidate(column, partitions, files)
 
 
-def _different(report: LayoutReport, names: ColumnNames, column: str) -> Bounds | None:
+def _different_values(report: LayoutReport, names: ColumnNames, column: str) -> Bounds | None:
     """How many different values, a null among them, the column has in the stored rows."""
     if column in report.partitions.columns:
         count = len({dict(one.values)[column] for one in report.partitions.each})
@@ -239,11 +227,10 @@ def _different(report: LayoutReport, names: ColumnNames, column: str) -> Bounds 
         return Bounds(min(report.rows, 1), min(report.rows, 1))
     if found.bounds is None:
         return None
-    bounds = found.bounds
-    most = min(bounds.most, _most_of_type(found, field.type, otherwise=bounds.most))
+    most = min(found.bounds.most, _most_of_type(found, field.type, otherwise=found.bounds.most))
     has_nulls = found.nulls is None or report.rows - found.values + found.nulls > 0
     surely_nulls = found.nulls is not None and has_nulls
-    return Bounds(bounds.least + surely_nulls, most + has_nulls)
+    return Bounds(found.bounds.least + surely_nulls, most + has_nulls)
 
 
 def _most_of_type(found: ParquetColumn, column_type: str, *, otherwise: int) -> int:
@@ -253,5 +240,5 @@ def _most_of_type(found: ParquetColumn, column_type: str, *, otherwise: int) -> 
     return _VALUES_OF_TYPES.get(column_type, otherwise)
 
 
-def _said(bounds: Bounds) -> str:
+def _words(bounds: Bounds) -> str:
     return f"{bounds.least:,}" if bounds.least == bounds.most else f"{bounds.least:,} to {bounds.most:,}"

@@ -1,67 +1,19 @@
-"""What can be wrong with a table's Parquet files, and with the folder that their facts are kept in."""
+"""The errors of this room: one table of codes with their families and messages, and a class where its type is named."""
 
 from __future__ import annotations
 
-from mirror_assets.errors import ErrorCode, SettingError, StopError
+from collections.abc import Mapping
+from typing import NamedTuple
 
-
-class LiveFileMissing(StopError):
-    """A file of the version that is looked at is gone."""
-
-    code = ErrorCode.DATA_FILE_MISSING
-
-    def __init__(self, uri: str, path: str) -> None:
-        self.uri, self.path = uri, path
-        super().__init__(
-            f"{uri}: {path} is not there, though the version that is looked at has it (VACUUM, or by hand).",
-            "look at a newer version; if this is the newest, restore the file, or take it out of the log with "
-            "deltalake's `DeltaTable.repair()`, which loses its rows.",
-        )
-
-
-class FooterUnreadable(StopError):
-    """A data file does not end as a Parquet file of its size does."""
-
-    code = ErrorCode.FOOTER_UNREADABLE
-
-    def __init__(self, uri: str, path: str, why: str) -> None:
-        self.uri, self.path, self.why = uri, path, why
-        super().__init__(
-            f"{uri}: the footer of {path} can't be read: {why}.",
-            "compare the file's size with the log's; restore it, or write its rows again.",
-        )
-
-
-class CacheUnusable(SettingError):
-    """The folder that facts of footers are to be kept in can't be written."""
-
-    code = ErrorCode.CACHE_UNUSABLE
-
-    def __init__(self, folder: str, why: str) -> None:
-        self.folder, self.why = folder, why
-        super().__init__(
-            f"the footer cache {folder} can't be used: {why}.",
-            "name a folder that this user may write, or go without a cache, which reads every footer each time.",
-        )
-
-
-class ColumnUnknown(SettingError):
-    """A column was named that the table doesn't have."""
-
-    code = ErrorCode.COLUMN_UNKNOWN
-
-    def __init__(self, column: str, known: tuple[str, ...]) -> None:
-        self.column, self.known = column, known
-        super().__init__(f"the table has no column `{column}`.", f"name columns among {', '.join(known)}.")
+from mirror_assets.errors import ErrorCode, MirrorError, SettingError, StopError
 
 
 class FramesUnreadable(SettingError):
-    """An export of a model's frames is not the answer of the queries that it should be."""
+    """An export of a model's frames is not the answer of the two DAX queries that it should be."""
 
     code = ErrorCode.FRAMES_UNREADABLE
 
     def __init__(self, source: str, why: str) -> None:
-        self.source, self.why = source, why
         super().__init__(
             f"{source} does not tell a model's frames: {why}.",
             "run EVALUATE INFO.DELTATABLEMETADATASTORAGES() and EVALUATE INFO.PARQUETFILESTORAGES() on the model as "
@@ -69,45 +21,8 @@ class FramesUnreadable(SettingError):
         )
 
 
-class FrameRefused(SettingError):
-    """A frame was named that the table can't have."""
-
-    code = ErrorCode.FRAME_REFUSED
-
-    def __init__(self, uri: str, frame: str, why: str) -> None:
-        self.uri, self.frame, self.why = uri, frame, why
-        super().__init__(
-            f"{uri} has no version for the frame `{frame}`: {why}.",
-            "name a version of this table, or a time at which it was there; check that it is the table you mean.",
-        )
-
-
-class SkuUnknown(SettingError):
-    """There is no capacity of that name."""
-
-    code = ErrorCode.SKU_UNKNOWN
-
-    def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        self.name, self.known = name, known
-        super().__init__(f"{name} is no capacity that has limits for Direct Lake.", f"name one of {', '.join(known)}.")
-
-
-class FabricNameRefused(SettingError):
-    """Fabric's table maintenance takes no table or schema of that name."""
-
-    code = ErrorCode.NAME_REFUSED
-
-    def __init__(self, name: str, longest: int) -> None:
-        self.name, self.longest = name, longest
-        super().__init__(
-            f"{name!r} is no name that Fabric's table maintenance takes.",
-            f"name the table as its lakehouse does: up to {longest} letters, digits and underscores, not only digits; "
-            "the schema is named apart.",
-        )
-
-
 class PlotsMissing(SettingError):
-    """The library that draws is not installed."""
+    """Matplotlib is not installed: reports and checks go on without pictures."""
 
     code = ErrorCode.PLOTS_MISSING
 
@@ -119,23 +34,69 @@ class PlotsMissing(SettingError):
 
 
 class PicturesUnwritable(SettingError):
-    """The folder that pictures are to be drawn in can't be written."""
+    """The folder for pictures can't be written."""
 
     code = ErrorCode.PICTURES_UNWRITABLE
 
     def __init__(self, folder: str, why: str) -> None:
-        self.folder, self.why = folder, why
         super().__init__(f"pictures can't be written to {folder}: {why}.", "name a folder that this user may write.")
 
 
-class NotADate(SettingError):
-    """Rows can't be kept by a column whose values are no dates."""
+class _Message(NamedTuple):
+    """Both halves of a message, with named fields for the facts."""
 
-    code = ErrorCode.NOT_A_DATE
+    family: type[MirrorError]
+    what: str
+    next_step: str
 
-    def __init__(self, column: str, why: str) -> None:
-        self.column, self.why = column, why
-        super().__init__(
-            f"rows can't be kept by the age of `{column}`: {why}.",
-            "name a column of dates or timestamps, or a partition column like yyyy, yyyyMM, yyyy-MM or yyyy-MM-dd.",
-        )
+
+_MESSAGES: Mapping[ErrorCode, _Message] = {
+    ErrorCode.DATA_FILE_MISSING: _Message(
+        StopError,
+        "{uri}: {path} is not there, though the version that is read has it (VACUUM, or deleted by hand).",
+        "read a newer version; if this is the newest, restore the file, or take it out of the log with deltalake's "
+        "`DeltaTable.repair()`, which loses its rows.",
+    ),
+    ErrorCode.FOOTER_UNREADABLE: _Message(
+        StopError,
+        "{uri}: the footer of {path} can't be read: {why}.",
+        "compare the file's size with the log's; restore it, or write its rows again.",
+    ),
+    ErrorCode.CACHE_UNUSABLE: _Message(
+        SettingError,
+        "the footer cache {folder} can't be used: {why}.",
+        "name a folder that this user may write, or go without a cache, which reads every footer each time.",
+    ),
+    ErrorCode.COLUMN_UNKNOWN: _Message(
+        SettingError, "the table has no column `{column}`.", "name columns among {known}."
+    ),
+    ErrorCode.NOT_A_DATE: _Message(
+        SettingError,
+        "rows can't be kept by the age of `{column}`: {why}.",
+        "name a column of dates or timestamps, or a partition column like yyyy, yyyyMM, yyyy-MM or yyyy-MM-dd.",
+    ),
+    ErrorCode.SKU_UNKNOWN: _Message(
+        SettingError, "{name} is no capacity that has limits for Direct Lake.", "name one of {known}."
+    ),
+    ErrorCode.FRAME_REFUSED: _Message(
+        SettingError,
+        "{uri} has no version for the frame `{frame}`: {why}.",
+        "name a version of this table, or a time at which it was there; check that it is the table you mean.",
+    ),
+    ErrorCode.NAME_REFUSED: _Message(
+        SettingError,
+        "{name!r} is no name that Fabric's table maintenance takes.",
+        "name the table as its lakehouse does: up to {longest} letters, digits and underscores, not only digits; the "
+        "schema is named apart.",
+    ),
+}
+
+# A subclass per code, so that the code stands on the class, as everywhere in the error tree.
+_CLASSES = {code: type(code.name, (message.family,), {"code": code}) for code, message in _MESSAGES.items()}
+
+
+def direct_lake_error(code: ErrorCode, **facts: object) -> MirrorError:
+    """Make the error of a code in the table above; `facts` are the fields of its message."""
+    _, what, next_step = _MESSAGES[code]
+    made: MirrorError = _CLASSES[code](what.format(**facts), next_step.format(**facts))
+    return made

@@ -1,12 +1,15 @@
-"""Show what Direct Lake keeps and loads when it frames a newer version, from the log alone."""
+"""Show what Direct Lake keeps and loads when it frames another version, from the log alone (reference §3.2)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import add, sub
 
 from mirror_assets.direct_lake.log_history import History, Mark
 from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Snapshot
+
+_Change = tuple[LiveFile | None, LiveFile | None]
 
 
 @dataclass(frozen=True)
@@ -28,26 +31,14 @@ class FileSum:
         return None if self.without_rows else self.known_rows
 
     def __add__(self, other: FileSum) -> FileSum:
-        return FileSum(
-            self.files + other.files,
-            self.known_rows + other.known_rows,
-            self.without_rows + other.without_rows,
-            self.hidden + other.hidden,
-            self.bytes + other.bytes,
-        )
+        return FileSum(*map(add, vars(self).values(), vars(other).values()))
 
     def __sub__(self, other: FileSum) -> FileSum:
-        return FileSum(
-            self.files - other.files,
-            self.known_rows - other.known_rows,
-            self.without_rows - other.without_rows,
-            self.hidden - other.hidden,
-            self.bytes - other.bytes,
-        )
+        return FileSum(*map(sub, vars(self).values(), vars(other).values()))
 
 
 def sum_of(file: LiveFile) -> FileSum:
-    """One file."""
+    """Count one file."""
     hidden = 0 if file.vector is None else file.vector.rows
     if file.rows is None:
         return FileSum(1, without_rows=1, hidden=hidden, bytes=file.bytes)
@@ -56,7 +47,7 @@ def sum_of(file: LiveFile) -> FileSum:
 
 @dataclass(frozen=True)
 class FramingEffect:
-    """What becomes of a model that was framed at version `first` when it is framed at `last`.
+    """What a model framed at version `first` keeps and loads when it is framed at `last`.
 
     `kept` files are the same in both, deletion vector included; `changed` ones have another vector: what Direct Lake
     does with what it holds of them is not documented (reference `direct-lake` §4); `reloaded` ones are new. All three
@@ -82,50 +73,23 @@ class FramingEffect:
         return self.reloaded.bytes + self.vector_bytes
 
     @property
-    def kept_share(self) -> float | None:
-        """Kept rows of all rows of `last`; None when these are not known, or when there are none."""
-        return _share(self.kept, self.total)
-
-    @property
-    def changed_share(self) -> float | None:
-        """Rows of files with another deletion vector, likewise."""
-        return _share(self.changed, self.total)
-
-    @property
     def reloaded_share(self) -> float | None:
-        """Rows of new files, likewise."""
-        return _share(self.reloaded, self.total)
-
-
-@dataclass(frozen=True)
-class FramingPoint:
-    """One framing in a row of them: when `effect.last` was committed, and the maintenance since `effect.first`."""
-
-    timestamp_ms: int
-    effect: FramingEffect
-    marks: tuple[Mark, ...] = ()
-
-
-def _share(part: FileSum, whole: FileSum) -> float | None:
-    if part.rows is None or not whole.rows:
-        return None
-    return part.rows / whole.rows
-
-
-FileChange = tuple[LiveFile | None, LiveFile | None]
+        """Rows of new files, of all rows of `last`; None when these are not known, or when there are none."""
+        rows = self.total.rows
+        return self.reloaded.rows / rows if rows and self.reloaded.rows is not None else None
 
 
 def framing_effect(first: Snapshot, last: Snapshot) -> FramingEffect:
-    """What a model framed at the one version keeps and loads when it is framed at the other; either may be newer."""
+    """Compare two versions; either may be the newer one."""
     before = {file.path: file for file in first.files}
     after = {file.path: file for file in last.files}
-    changes: list[FileChange] = [(before.get(path), file) for path, file in after.items()]
+    changes: list[_Change] = [(before.get(path), file) for path, file in after.items()]
     changes += [(file, None) for path, file in before.items() if path not in after]
-    return effect_of(FramingEffect(first.version, last.version), changes)
+    return _with_changes(FramingEffect(first.version, last.version), changes)
 
 
-def effect_of(effect: FramingEffect, changes: Iterable[FileChange]) -> FramingEffect:
-    """The effect with these files added to it, each as it was and as it is; None: not there."""
+def _with_changes(effect: FramingEffect, changes: Iterable[_Change]) -> FramingEffect:
+    """Add files to the effect, each as it was and as it is; None: not there."""
     kept, changed, reloaded, dropped = effect.kept, effect.changed, effect.reloaded, effect.dropped
     vector_bytes = effect.vector_bytes
     for before, after in changes:
@@ -142,10 +106,19 @@ def effect_of(effect: FramingEffect, changes: Iterable[FileChange]) -> FramingEf
     return replace(effect, kept=kept, changed=changed, reloaded=reloaded, dropped=dropped, vector_bytes=vector_bytes)
 
 
-def framing_series(history: History, versions: Sequence[int]) -> tuple[FramingPoint, ...]:
-    """The effect of each version after the first one, framed after the one before it; versions are ascending.
+@dataclass(frozen=True)
+class FramingPoint:
+    """One framing of several: when `effect.last` was committed, and the maintenance since `effect.first`."""
 
-    Every commit: `history.every_version()`; every day: `history.daily_versions()`; or those that a model was framed at.
+    timestamp_ms: int
+    effect: FramingEffect
+    marks: tuple[Mark, ...] = ()
+
+
+def framing_series(history: History, versions: Sequence[int]) -> tuple[FramingPoint, ...]:
+    """Return the effect of each version after the first one, framed after the one before it; versions are ascending.
+
+    One replay of the log, which compares only files that commits touch.
     """
     replay, points = _Replay(history.start), []
     commits = iter(history.commits)
@@ -173,11 +146,11 @@ class _Replay:
             self._put(added.path, added)
 
     def framed(self, first: int, last: int) -> FramingEffect:
-        """The effect since the last framing; from now on, this is the last."""
+        """Return the effect since the last framing; from now on, this is the last."""
         changes = [(before, self._live.get(path)) for path, before in self._touched.items()]
         touched = sum((sum_of(after) for _, after in changes if after is not None), FileSum())
         self._touched.clear()
-        return effect_of(replace(FramingEffect(first, last), kept=self._total - touched), changes)
+        return _with_changes(FramingEffect(first, last, kept=self._total - touched), changes)
 
     def _put(self, path: str, file: LiveFile | None) -> None:
         before = self._live.pop(path, None)

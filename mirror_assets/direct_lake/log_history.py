@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone, tzinfo
+from datetime import datetime, timezone
 from enum import Enum
 
 from mirror_assets.direct_lake.table.log import TableLog
@@ -23,6 +23,12 @@ class Maintenance(str, Enum):
     RESTORE = "RESTORE"
 
 
+# Of a VACUUM's two commits the second says that it is done; Spark and delta-rs write the same words.
+_OPERATIONS = {"VACUUM END": Maintenance.VACUUM} | {
+    operation.value: operation for operation in Maintenance if operation is not Maintenance.VACUUM
+}
+
+
 @dataclass(frozen=True)
 class Mark:
     """A maintenance operation's commit."""
@@ -32,18 +38,9 @@ class Mark:
     operation: Maintenance
 
 
-# Of a VACUUM's two commits the second says that it is done; Spark and delta-rs write the same words.
-_MARKED = {
-    "OPTIMIZE": Maintenance.OPTIMIZE,
-    "REORG": Maintenance.REORG,
-    "VACUUM END": Maintenance.VACUUM,
-    "RESTORE": Maintenance.RESTORE,
-}
-
-
 @dataclass(frozen=True)
 class History:
-    """The versions from `start`'s to the last commit's."""
+    """A table from one version on: that version as a whole, and the commits after it."""
 
     start: Snapshot
     commits: tuple[LoggedCommit, ...]
@@ -63,32 +60,32 @@ class History:
         return self.start.timestamp_ms if version == self.first else self._commit(version).timestamp_ms
 
     def marks(self, after: int, last: int) -> tuple[Mark, ...]:
-        """Maintenance behind version `after`, up to `last`."""
+        """Return the maintenance after version `after`, up to `last`."""
         commits = map(self._commit, range(after + 1, last + 1))
         return tuple(
-            Mark(commit.version, commit.timestamp_ms, _MARKED[commit.operation])
+            Mark(commit.version, commit.timestamp_ms, _OPERATIONS[commit.operation])
             for commit in commits
-            if commit.operation in _MARKED
+            if commit.operation in _OPERATIONS
         )
 
     def every_version(self) -> tuple[int, ...]:
-        """All versions, ascending."""
+        """Return all versions, ascending."""
         return tuple(range(self.first, self.last + 1))
 
-    def daily_versions(self, zone: tzinfo = timezone.utc) -> tuple[int, ...]:
-        """The first version, and the last of each of the zone's days on which there was a commit."""
-        days = {self._day(version, zone): version for version in self.every_version()}
+    def daily_versions(self) -> tuple[int, ...]:
+        """Return the first version, and the last of each day (UTC) on which there was a commit."""
+        days = {
+            datetime.fromtimestamp(self.time_ms(version) / 1000, timezone.utc).date(): version
+            for version in self.every_version()
+        }
         return tuple(sorted({self.first, *days.values()}))
-
-    def _day(self, version: int, zone: tzinfo) -> str:
-        return datetime.fromtimestamp(self.time_ms(version) / 1000, zone).date().isoformat()
 
     def _commit(self, version: int) -> LoggedCommit:
         return self.commits[version - self.first - 1]
 
 
 def read_history(log: TableLog, first: int | None = None, last: int | None = None) -> History:
-    """The history from `first` (the oldest version that nothing is missing behind) to `last` (the newest).
+    """Read the versions from `first` (default: the oldest with no commit missing after it) to `last` (the newest).
 
     Raises LogGap for a version that is gone.
     """
@@ -98,13 +95,13 @@ def read_history(log: TableLog, first: int | None = None, last: int | None = Non
 
 
 def recent_history(log: TableLog, since_ms: int) -> History:
-    """From the version that was the newest at `since_ms` (since 1970) on, or as far back as no commit is missing."""
+    """Read from the version that was the newest at `since_ms` (since 1970), or as far back as no commit is missing."""
     newest_then, unbroken = committed_by(log, since_ms), _unbroken(log, log.newest())
     return read_history(log, unbroken if newest_then is None else max(newest_then, unbroken))
 
 
 def _unbroken(log: TableLog, end: int) -> int:
-    """The first version behind which each commit up to the end is there."""
+    """The first version after which each commit up to the end is there."""
     there, logged, begin = set(log.versions()), set(log.logged()), end
     while begin in logged and begin - 1 in there:
         begin -= 1
@@ -112,19 +109,20 @@ def _unbroken(log: TableLog, end: int) -> int:
 
 
 def committed_by(log: TableLog, time_ms: int) -> int | None:
-    """The last version that was committed at or before a time, in ms since 1970, whether it can be put together or not.
+    """Return the last version committed at or before a time (ms since 1970), by Delta's rule.
 
-    None when the log doesn't tell: it begins later, or lacks the commit behind, which may have been made by then.
+    The version need not be reconstructable. None when the log doesn't tell: it begins later, or lacks the next commit,
+    which may have been made by then.
     """
     known = sorted({*log.versions(), *log.logged()})
-    candidates = _candidates(log, known, time_ms)
+    candidates = _ascending_in_time(log, known, time_ms)
     found = candidates[: bisect_right(candidates, time_ms, key=log.time_ms)][-1:]
     is_certain = found and (found[0] + 1 in known or found[0] == known[-1] or log.time_ms(found[0]) == time_ms)
     return found[0] if is_certain else None
 
 
-def _candidates(log: TableLog, versions: Sequence[int], time_ms: int) -> Sequence[int]:
-    """Versions among which times ascend: in-commit timestamps may begin behind those of older commits' files."""
+def _ascending_in_time(log: TableLog, versions: Sequence[int], time_ms: int) -> Sequence[int]:
+    """The versions with the clock that counts: in-commit timestamps may begin before times of older commits' files."""
     metadata = log.snapshot().metadata
     began = metadata.in_commit_since
     if not began:
@@ -153,7 +151,7 @@ class FileLifetime:
 
 
 def file_lifetimes(history: History) -> tuple[FileLifetime, ...]:
-    """Every file that was in the table at any time of the history, in the order in which they came.
+    """Return every file that was in the table at any time of the history, in the order in which they came.
 
     The history's first version only tells when its files came if it is the table's first, too.
     """
@@ -163,37 +161,33 @@ def file_lifetimes(history: History) -> tuple[FileLifetime, ...]:
         files.begin(file, *added)
     for commit in history.commits:
         files.apply(commit)
-    return tuple(sorted(files.all(), key=_order))
+    lifetimes = [*files.ended, *(life for life, _ in files.here.values())]
+    return tuple(sorted(lifetimes, key=_order))
 
 
 class _Files:
     """Files that are there, each with its present deletion vector, and lifetimes that have ended."""
 
     def __init__(self) -> None:
-        self._here: dict[str, tuple[FileLifetime, Vector | None]] = {}
-        self._ended: list[FileLifetime] = []
+        self.here: dict[str, tuple[FileLifetime, Vector | None]] = {}
+        self.ended: list[FileLifetime] = []
 
     def begin(self, file: LiveFile, version: int | None, timestamp_ms: int | None) -> None:
-        """A file comes."""
-        self._here[file.path] = FileLifetime(file.path, file.bytes, file.rows, version, timestamp_ms), file.vector
+        self.here[file.path] = FileLifetime(file.path, file.bytes, file.rows, version, timestamp_ms), file.vector
 
     def apply(self, commit: LoggedCommit) -> None:
         """Go on by one commit; what it removes and adds again has another vector, or only other statistics."""
         added = {file.path: file for file in commit.added}
         for removed in commit.removed:
-            if removed.path in self._here and removed.path not in added:
-                life, _ = self._here.pop(removed.path)
-                self._ended.append(replace(life, removed=commit.version, removed_ms=commit.timestamp_ms))
+            if removed.path in self.here and removed.path not in added:
+                life, _ = self.here.pop(removed.path)
+                self.ended.append(replace(life, removed=commit.version, removed_ms=commit.timestamp_ms))
         for path, file in added.items():
-            if path not in self._here:
+            if path not in self.here:
                 self.begin(file, commit.version, commit.timestamp_ms)
-            elif self._here[path][1] != file.vector:
-                life, _ = self._here[path]
-                self._here[path] = replace(life, changes=(*life.changes, commit.version)), file.vector
-
-    def all(self) -> list[FileLifetime]:
-        """Every lifetime, ended or not."""
-        return [*self._ended, *(life for life, _ in self._here.values())]
+            elif self.here[path][1] != file.vector:
+                life, _ = self.here[path]
+                self.here[path] = replace(life, changes=(*life.changes, commit.version)), file.vector
 
 
 def _order(life: FileLifetime) -> tuple[int, float, str]:

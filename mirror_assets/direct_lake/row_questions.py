@@ -1,4 +1,4 @@
-"""What happens to a table's rows: how many the newest months have, and which partitions commits touch."""
+"""Questions about rows: how many the newest months have, and which partitions commits touch (seed 003)."""
 
 from __future__ import annotations
 
@@ -11,35 +11,16 @@ from datetime import date
 import pyarrow.compute as pc
 
 from mirror_assets.direct_lake.column_questions import Answer, Figure
-from mirror_assets.direct_lake.errors import NotADate
+from mirror_assets.direct_lake.errors import direct_lake_error
 from mirror_assets.direct_lake.footers.facts import Footers
 from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames
 from mirror_assets.direct_lake.table.known import files_by_path
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Snapshot
+from mirror_assets.errors import ErrorCode
 
 # A year, with a month, with a day; behind a day, the time that timestamps have.
 _VALUE = re.compile(r"(\d{4})(?:-?(\d{2})(?:-?(\d{2})(?:[ T].*)?)?)?")
-
-
-def months_before(day: date, months: int) -> date:
-    """The same day so many months ago, or that month's last one."""
-    year, month = divmod(day.year * 12 + day.month - 1 - months, 12)
-    return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
-
-
-def days_of(value: str) -> tuple[date, date]:
-    """The first and the last day that a partition's value stands for. Raises ValueError for no date."""
-    match = _VALUE.fullmatch(value)
-    if match is None:
-        raise ValueError(f"{value!r} is no date")
-    year, month, day = int(match[1]), match[2], match[3]
-    if month is None:
-        return date(year, 1, 1), date(year, 12, 31)
-    first = date(year, int(month), int(day or 1))
-    return first, first if day else first.replace(day=monthrange(year, first.month)[1])
-
-
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 _EPOCH = date(1970, 1, 1)
 _DAY_US = 86_400_000_000
@@ -53,7 +34,7 @@ class RowsKept:
     """The rows of a table from the day `since` on.
 
     Of `undecided` rows, files and row groups don't tell on which side they are. Rows without a date go. All are stored
-    rows, of which deletion vectors hide `hidden`.
+    rows, hidden ones included.
     """
 
     column: str
@@ -61,10 +42,9 @@ class RowsKept:
     kept: int
     gone: int
     undecided: int
-    hidden: int
 
     def answer(self, months: int) -> Answer:
-        """The row of the report."""
+        """Return the row of the report."""
         rows = self.kept + self.gone + self.undecided
         left = f"{self.kept:,}"
         if self.undecided:
@@ -77,9 +57,10 @@ class RowsKept:
 
 
 def rows_kept(snapshot: Snapshot, footers: Footers, column: str, months: int, today: date) -> RowsKept:
-    """The rows of the last months, by a partition column that is a date, or by the bounds of a date or timestamp.
+    """Count the rows of the last months, by a partition column that is a date, or by the bounds of a date or timestamp.
 
-    `footers` are those of the version's files, in their order. Raises ColumnUnknown, NotADate.
+    `footers` are those of the version's files, in their order. Raises SettingError for a column that is
+    unknown or no date.
     """
     names, since = ColumnNames.of(snapshot.metadata), months_before(today, months)
     names.require([column])
@@ -88,8 +69,7 @@ def rows_kept(snapshot: Snapshot, footers: Footers, column: str, months: int, to
     else:
         pieces = list(_by_bounds(footers, names, column, since))
     kept, gone, undecided = (sum(rows for rows, stays in pieces if stays is side) for side in (True, False, None))
-    hidden = sum(file.vector.rows for file in snapshot.files if file.vector)
-    return RowsKept(column, since, kept, gone, undecided, hidden)
+    return RowsKept(column, since, kept, gone, undecided)
 
 
 def _by_partition(files: Sequence[LiveFile], footers: Footers, column: str, since: date) -> Iterator[_Piece]:
@@ -99,7 +79,7 @@ def _by_partition(files: Sequence[LiveFile], footers: Footers, column: str, sinc
         try:
             days = None if value is None else days_of(value)
         except ValueError as error:
-            raise NotADate(column, str(error)) from error
+            raise direct_lake_error(ErrorCode.NOT_A_DATE, column=column, why=error) from error
         stays = days is not None and _stays(days[0].toordinal(), days[1].toordinal() + 1, since.toordinal())
         yield facts.rows, stays
 
@@ -108,7 +88,8 @@ def _by_bounds(footers: Footers, names: ColumnNames, column: str, since: date) -
     """Row groups, by the least and the largest value of each; nulls go, as do rows of files without the column."""
     field = names.schema.field(column)
     if field is None or field.type not in _TIMES:
-        raise NotADate(column, f"its type is {'unknown' if field is None else field.type}")
+        why = f"its type is {'unknown' if field is None else field.type}"
+        raise direct_lake_error(ErrorCode.NOT_A_DATE, column=column, why=why)
     chunks = footers.chunks.filter(pc.equal(footers.chunks["column"], field.physical_name or field.name))
     since_us = (since - _EPOCH).days * _DAY_US
     told = zip(*(chunks[name].to_pylist() for name in ("values", "nulls", "least_us", "most_us")), strict=True)
@@ -128,6 +109,24 @@ def _stays(first: int, end: int, since: int) -> bool | None:
     return False if end <= since else None
 
 
+def months_before(day: date, months: int) -> date:
+    """Return the same day so many months ago, or that month's last one."""
+    year, month = divmod(day.year * 12 + day.month - 1 - months, 12)
+    return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
+
+
+def days_of(value: str) -> tuple[date, date]:
+    """Return the first and the last day that a partition's value stands for. Raises ValueError for no date."""
+    match = _VALUE.fullmatch(value)
+    if match is None:
+        raise ValueError(f"{value!r} is no date")
+    year, month, day = int(match[1]), match[2], match[3]
+    if month is None:
+        return date(year, 1, 1), date(year, 12, 31)
+    first = date(year, int(month), int(day or 1))
+    return first, first if day else first.replace(day=monthrange(year, first.month)[1])
+
+
 Partition = tuple[tuple[str, str | None], ...]
 """A partition's values by the names of columns, in order of the names: writers have them in any order."""
 
@@ -137,13 +136,12 @@ class Touched:
     """The partitions in which a commit adds or removes files; `unknown` are removed files whose partition is lost."""
 
     version: int
-    timestamp_ms: int
     operation: str
     partitions: tuple[Partition, ...]
     unknown: int
 
     def answer(self, live: Set[Partition]) -> Answer:
-        """The row of the report, for a table that has these partitions now."""
+        """Return the row of the report, for a table that has these partitions now."""
         gone = len(set(self.partitions) - live)
         found = f"{self.operation} touches {len(self.partitions) - gone} of {len(live)} partitions"
         figures: dict[str, Figure] = {"touched": len(self.partitions), "operation": self.operation}
@@ -155,13 +153,13 @@ class Touched:
 
 
 def partitions_touched(log: TableLog, commits: Sequence[LoggedCommit]) -> tuple[Touched, ...]:
-    """What each of consecutive commits touches; a table without partitions has one."""
+    """Return what each of consecutive commits touches; a table without partitions has one."""
     known = files_by_path(log, commits, (tomb for commit in commits for tomb in commit.removed))
     return tuple(_touched(commit, known) for commit in commits)
 
 
 def partition_of(values: Mapping[str, str | None]) -> Partition:
-    """The partition with these values."""
+    """Return the partition with these values."""
     return tuple(sorted(values.items()))
 
 
@@ -171,7 +169,6 @@ def _touched(commit: LoggedCommit, known: Mapping[str, LiveFile]) -> Touched:
     partitions = {partition_of(file.partition): None for file in files}
     return Touched(
         version=commit.version,
-        timestamp_ms=commit.timestamp_ms,
         operation=commit.operation,
         partitions=tuple(partitions),
         unknown=sum(file is None for file in removed),

@@ -14,23 +14,23 @@ _CAST = frozenset({"float", "double", "binary"})
 
 
 def table_at(uri: str) -> str:
-    """The table at an address: delta.`…`."""
+    """Name the table at an address: delta.`…`."""
     return f"delta.{quoted(uri)}"
 
 
 def quoted(name: str) -> str:
-    """The name in backticks, so that dots, spaces and backticks stay part of it."""
+    """Write the name in backticks, so that dots, spaces and backticks stay part of it."""
     return f"`{name.replace('`', '``')}`"
 
 
 def text(value: str) -> str:
-    """A string literal; a backslash begins an escape in Spark's."""
+    """Write a string literal; a backslash begins an escape in Spark's."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
 def literal(value: str, column_type: str) -> str:
-    """What a partition's folder is called after, as a literal of its column's type as Spark spells it."""
+    """Write a partition's value in the log as a literal of its column's type."""
     if column_type in _BARE or column_type.startswith("decimal("):
         return value
     if column_type in _CAST:
@@ -43,7 +43,7 @@ PartitionKey = tuple[str | None, ...]
 
 
 def partition_predicate(metadata: Metadata, keys: Sequence[PartitionKey]) -> str:
-    """The condition that holds for these partitions, at least one, and for no others. Raises SchemaUnreadable."""
+    """Write the condition that holds for these partitions, at least one, and for no others. Raises SchemaUnreadable."""
     types = {field.name: field.type for field in parse_schema(metadata.schema_string).fields}
     columns = [(name, types[name]) for name in metadata.partition_columns]
     if len(columns) == 1:

@@ -1,4 +1,4 @@
-"""A look at a table: its log, its footers, and what they say; each is read once, when first needed."""
+"""A table's newest version: its log, its footers, and what they say; each is read once, when first needed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from mirror_assets.direct_lake.table_layout import LayoutReport, dropped_bytes, 
 from mirror_assets.direct_lake.type_rules import TypeIssue, TypeLint
 
 _DAY_MS = 86_400_000
-# How far back growth and framing are looked at, unless another time is asked for.
 _RECENT_DAYS = 7.0
 
 
@@ -26,8 +25,8 @@ _RECENT_DAYS = 7.0
 class TableSnapshot:
     """A table's newest version at `now` (seconds since 1970); `reader` reads footers of the log's table.
 
-    Growth and framing are those of the last `recent_days`. What it tells raises what the log and the reader of footers
-    raise.
+    Growth and framing are those of the last `recent_days`. Every property raises what the log and the reader of
+    footers raise.
     """
 
     name: str
@@ -38,17 +37,17 @@ class TableSnapshot:
 
     @cached_property
     def footers(self) -> Footers:
-        """Those of all live files."""
+        """The footers of all live files."""
         return self.reader.read(self.log.snapshot().files)
 
     @cached_property
     def layout(self) -> LayoutReport:
-        """How it lies in its files."""
+        """How the table lies in its files."""
         return layout_report(self.log.snapshot(), self.footers)
 
     @cached_property
     def guardrails(self) -> Guardrails:
-        """It, and its mirror as it will be, against every capacity."""
+        """The table, and its mirror as predicted, against every capacity."""
         window = recent_window(self.log, self._since_ms, round(self.now * 1000))
         figures = measure(self.name, self.log.snapshot(), self.footers, growth(window))
         mirror = predicted_mirror(figures)
@@ -56,18 +55,18 @@ class TableSnapshot:
 
     @cached_property
     def history(self) -> History:
-        """What the last days did to it."""
+        """The versions of the last days."""
         return recent_history(self.log, self._since_ms)
 
     @cached_property
     def dropped_bytes(self) -> dict[str, int]:
-        """Bytes of columns that it has no more, by file; files without any are left out."""
+        """Bytes of columns that the table has no more, by file; files without any are left out."""
         return dropped_bytes(self.footers, ColumnNames.of(self.log.snapshot().metadata))
 
     def types(self, one_side: Sequence[str] = ()) -> tuple[TypeIssue, ...]:
-        """What Direct Lake can't load; `one_side` as in TypeLint. Raises ColumnUnknown."""
+        """Return what Direct Lake can't load; `one_side` as in TypeLint. Raises SettingError for an unknown column."""
         metadata = self.log.snapshot().metadata
-        lint = TypeLint(
+        return TypeLint(
             uri=self.log.uri,
             names=ColumnNames.of(metadata),
             partitioned_by=metadata.partition_columns,
@@ -75,8 +74,7 @@ class TableSnapshot:
             one_side=one_side,
             rows=self.layout.rows,
             hidden=self.layout.vectors.rows,
-        )
-        return lint.findings()
+        ).issues()
 
     @property
     def _since_ms(self) -> int:

@@ -1,10 +1,10 @@
-"""Runs what maintenance a table's settings ask for: OPTIMIZE, REORG and VACUUM, and never what takes from a reader."""
+"""Run the maintenance that a table's settings ask for: OPTIMIZE, REORG, and a VACUUM that takes nothing needed."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -12,15 +12,16 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.delta.losses import DataFileMissing, FileUnfound
 from mirror_assets.delta.spark_errors import spark_errors
-from mirror_assets.direct_lake.errors import LiveFileMissing
+from mirror_assets.direct_lake.errors import direct_lake_error
 from mirror_assets.direct_lake.footers.footer_reader import FooterReader
 from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames
 from mirror_assets.direct_lake.guardrails.skus import sku_of
-from mirror_assets.direct_lake.maintenance.maintenance_plan import maintenance_plan, safe_retention
+from mirror_assets.direct_lake.maintenance.maintenance_plan import maintenance_plan
 from mirror_assets.direct_lake.maintenance.plan_values import (
     LeftOut,
     MaintenanceInput,
     MaintenancePlan,
+    SafeRetention,
     Step,
     StepKind,
     Worth,
@@ -29,7 +30,7 @@ from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.losses import SourceRead, proved
 from mirror_assets.direct_lake.table.values import Snapshot
 from mirror_assets.direct_lake.table_layout import dropped_bytes
-from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan
+from mirror_assets.errors import ErrorCode
 from mirror_assets.mirroring.errors import VacuumRefused
 from mirror_assets.mirroring.readers import source_guard
 from mirror_assets.mirroring.work import TableWork
@@ -61,29 +62,38 @@ class StepDone:
 
 
 def maintain(work: TableWork, open_log: Callable[[], TableLog], report: Callable[[str], None]) -> Iterator[StepDone]:
-    """The steps, each as it has run; what is left out is reported with its reason.
+    """Run the steps, each returned as it has run; what is left out is reported with its reason.
 
     VACUUM is planned on the table as rewriting has left it. Raises VacuumRefused before a file is deleted that a frame,
     the mirror or the history needs; and what logs, guard, plan and Spark raise.
     """
     rewritten = False
     for rewriting in (True, False):
-        log = open_log()
-        plan = _plan(work, log, rewriting=rewriting, rewritten=rewritten)
+        plan = _plan(work, open_log(), rewriting=rewriting, rewritten=rewritten)
         for left_out in plan.left_out:
-            if _is_asked(work, left_out) and _is_rewriting(left_out) is rewriting:
+            if _is_wanted(work, left_out, rewriting=rewriting):
                 report(f"{work.name}: no {left_out.kind.value}: {left_out.why}")
-        steps = [step for step in plan.steps if _is_asked(work, step) and _is_rewriting(step) is rewriting]
-        yield from _run(work, plan, steps, open_log)
+        steps = [step for step in plan.steps if _is_wanted(work, step, rewriting=rewriting)]
+        yield from _run(work, plan.table, steps, open_log)
         rewritten = bool(steps)
+
+
+def _is_wanted(work: TableWork, step: Step | LeftOut, *, rewriting: bool) -> bool:
+    """Whether the settings ask for the step, and it belongs to this half of the run."""
+    settings = work.table.maintenance
+    enabled = {
+        StepKind.OPTIMIZE: settings.optimize,
+        StepKind.REORG: settings.purge,
+        StepKind.VACUUM: settings.vacuum,
+    }
+    return enabled.get(step.kind, False) and step.kind.rewrites is rewriting
 
 
 def _plan(work: TableWork, log: TableLog, *, rewriting: bool, rewritten: bool) -> MaintenancePlan:
     """What rewrites files; or, from the table as that has left it, VACUUM."""
-    settings, snapshot, guard = work.table.maintenance, log.snapshot(), None
+    settings, snapshot, retention = work.table.maintenance, log.snapshot(), None
     if settings.vacuum and not rewriting:
-        guard = source_guard(work.config, work.table, log, work.manifest(), time.time() + _MARGIN_SECONDS)
-        _refuse_unsafe(work, guard, snapshot)
+        retention = _safe_retention(work, log, snapshot)
     sku = work.table.direct_lake.sku
     worth = Worth(
         min_files=Worth.min_files if settings.optimize else _NEVER,
@@ -94,18 +104,20 @@ def _plan(work: TableWork, log: TableLog, *, rewriting: bool, rewritten: bool) -
         sizes=settings.sizes,
         worth=worth,
         dropped=_dropped_bytes(snapshot, log) if settings.purge and rewriting else {},
-        retention=None if guard is None else safe_retention(guard),
+        retention=retention,
         rewritten=rewritten,
     )
     return maintenance_plan(snapshot, wanted)
 
 
-def _refuse_unsafe(work: TableWork, guard: VacuumPlan, snapshot: Snapshot) -> None:
-    if guard.is_safe:
-        return
-    needs = {*guard.untold, *(need for file in guard.threatened for need in file.needed_by)}
-    named = tuple(str(need) for need in sorted(needs))
-    raise VacuumRefused(str(work.name), len(guard.threatened), named, guard.keeping(snapshot.metadata))
+def _safe_retention(work: TableWork, log: TableLog, snapshot: Snapshot) -> SafeRetention:
+    """The retention that keeps what consumers need. Raises VacuumRefused where VACUUM would delete some of it now."""
+    guard = source_guard(work.config, work.table, log, work.manifest(), time.time() + _MARGIN_SECONDS)
+    if not guard.is_safe:
+        needs = {*guard.untold, *(need for file in guard.threatened for need in file.needed_by)}
+        named = tuple(str(need) for need in sorted(needs))
+        raise VacuumRefused(str(work.name), len(guard.threatened), named, guard.keeping(snapshot.metadata))
+    return SafeRetention.of(guard)
 
 
 def _dropped_bytes(snapshot: Snapshot, log: TableLog) -> dict[str, int]:
@@ -113,17 +125,31 @@ def _dropped_bytes(snapshot: Snapshot, log: TableLog) -> dict[str, int]:
     return dropped_bytes(footers, ColumnNames.of(snapshot.metadata))
 
 
-def _run(
-    work: TableWork, plan: MaintenancePlan, steps: list[Step], open_log: Callable[[], TableLog]
-) -> Iterator[StepDone]:
+def _run(work: TableWork, table: str, steps: Sequence[Step], open_log: Callable[[], TableLog]) -> Iterator[StepDone]:
     before = state_of(open_log()) if steps else None
     for step in steps:
         began = time.monotonic()
-        with _settings(work.spark(), plan.settings):
-            _execute(work, step.statement, plan.table)
+        with _session_settings(work.spark(), work.table.maintenance.sizes.settings() if step.kind.rewrites else {}):
+            _execute(work, step.statement, table)
         after = state_of(open_log())
         yield StepDone(step, before or after, after, time.monotonic() - began)
         before = after
+
+
+@contextmanager
+def _session_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Give the table's session these settings for a while: the table is mirrored in it, too."""
+    before = {name: session.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, old)
 
 
 def _execute(work: TableWork, statement: str, table: str) -> None:
@@ -134,29 +160,12 @@ def _execute(work: TableWork, statement: str, table: str) -> None:
         newest = work.log.state().version
         meant = proved(str(work.name), work.log, SourceRead(newest, newest, versions=(newest,)), error)
         if isinstance(meant, DataFileMissing):  # of the newest version: a rebuild would miss it, too
-            raise LiveFileMissing(table, meant.file) from error
+            raise direct_lake_error(ErrorCode.DATA_FILE_MISSING, uri=table, path=meant.file) from error
         raise meant from error
 
 
-@contextmanager
-def _settings(session: SparkSession, statements: Sequence[str]) -> Iterator[None]:
-    """The table's session as the plan wants it, for a while: the table is mirrored in it, too."""
-    names = [statement.removeprefix("SET ").partition(" = ")[0] for statement in statements]
-    known = {name: session.conf.get(name, None) for name in names}
-    try:
-        for statement in statements:
-            session.sql(statement)
-        yield
-    finally:
-        for name, value in known.items():
-            if value is None:
-                session.conf.unset(name)
-            else:
-                session.conf.set(name, value)
-
-
 def state_of(log: TableLog) -> TableState:
-    """The table's files as they are now."""
+    """Count the table's files as they are now."""
     snapshot, stored = log.snapshot(), log.listing(hidden=True)
     return TableState(
         version=snapshot.version,
@@ -165,16 +174,3 @@ def state_of(log: TableLog) -> TableState:
         stored_files=len(stored),
         stored_bytes=sum(file.bytes for file in stored),
     )
-
-
-def _is_rewriting(step: Step | LeftOut) -> bool:
-    return step.kind in (StepKind.OPTIMIZE, StepKind.REORG)
-
-
-def _is_asked(work: TableWork, step: Step | LeftOut) -> bool:
-    asked = work.table.maintenance
-    return {
-        StepKind.OPTIMIZE: asked.optimize,
-        StepKind.REORG: asked.purge,
-        StepKind.VACUUM: asked.vacuum,
-    }.get(step.kind, False)

@@ -10,10 +10,9 @@ from mirror_assets.delta.points import TimePoint, VersionPoint
 from mirror_assets.direct_lake.errors import FramesUnreadable
 from mirror_assets.direct_lake.log_history import committed_by
 from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table_report import RetentionConsumers, vacuum_of
 from mirror_assets.direct_lake.vacuum.model_frames import Frame, exported_frames, frame_at
-from mirror_assets.direct_lake.vacuum.requirements import MIRROR, ChangeSource, Mirror
-from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan, plan_vacuum
+from mirror_assets.direct_lake.vacuum.requirements import MIRROR, ChangeSource, Mirror, RetentionConsumers
+from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan, plan_vacuum, vacuum_of
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.landing.format import Manifest
 

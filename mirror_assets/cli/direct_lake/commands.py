@@ -15,7 +15,8 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import show_json
 from mirror_assets.direct_lake.guardrails.capacity_fit import Verdict
 from mirror_assets.direct_lake.guardrails.skus import SKUS
-from mirror_assets.direct_lake.table_report import Keeping, Questions, ReportOptions, table_report, vacuum_of
+from mirror_assets.direct_lake.table_report import Keeping, Questions, ReportOptions, table_report
+from mirror_assets.direct_lake.vacuum.vacuum_plan import vacuum_of
 
 
 def report(request: Request, *, as_json: bool) -> Exit:

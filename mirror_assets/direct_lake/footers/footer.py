@@ -1,4 +1,4 @@
-"""The end of a Parquet file, where its footer is, in one read for most files."""
+"""Read the facts of one Parquet file from its end, in one read for most files."""
 
 from __future__ import annotations
 
@@ -11,76 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mirror_assets.direct_lake.footers.facts import Chunk, Coding, Footer, RowGroup
-from mirror_assets.direct_lake.footers.thrift import (
-    DICTIONARY_HEADER_BYTES,
-    DictionaryHeader,
-    dictionary_header,
-    pages_by_dictionary,
-)
+from mirror_assets.direct_lake.footers.thrift import DICTIONARY_HEADER_BYTES, dictionary_header, pages_by_dictionary
 
 # A read costs a remote store as much as its latency; footers of a hundred columns are shorter than this, and so are
 # files so small that there are many of them, whose dictionaries then cost no read of their own.
 _TAIL_BYTES = 256 * 1024
 _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
-# Behind a footer that is signed, for its columns are encrypted: a nonce and a tag.
+# A signature follows the footer of a file with encrypted columns: a nonce and a tag.
 _SIGNATURE_BYTES = 28
 _END_BYTES = 8  # the footer's length and the magic bytes
-
-
-@dataclass(frozen=True)
-class Tail:
-    """The bytes of a file from `start` to its end, which its footer is part of."""
-
-    file: pa.NativeFile
-    start: int
-    data: bytes
-    footer_bytes: int
-
-    @property
-    def footer(self) -> bytes:
-        """The footer as Thrift wrote it."""
-        return self.data[-_END_BYTES - self.footer_bytes : -_END_BYTES]
-
-    def metadata(self) -> pq.FileMetaData:
-        """The footer as pyarrow reads it. Raises ValueError when it is none, or its columns are encrypted."""
-        try:
-            metadata = pq.read_metadata(pa.BufferReader(_MAGIC + self.data[-_END_BYTES - self.footer_bytes :]))
-        except OSError as error:  # of its bytes, not of the storage that they came from
-            raise ValueError(str(error)) from error
-        if metadata.serialized_size + _SIGNATURE_BYTES == self.footer_bytes:
-            raise ValueError("its columns are encrypted")  # pyarrow would end the process over them
-        return metadata
-
-    def at(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes of the file from `offset`; read only if they lie before the tail."""
-        if offset >= self.start:
-            return self.data[offset - self.start : offset - self.start + size]
-        read: bytes = self.file.read_at(size, offset)
-        return read
-
-
-def read_tail(file: pa.NativeFile, size: int) -> Tail:
-    """The tail of a file of `size` bytes. Raises ValueError when it doesn't end as Parquet does."""
-    data = _end(file, size, _TAIL_BYTES)
-    if data[-len(_MAGIC) :] == _ENCRYPTED:
-        raise ValueError("it is encrypted")
-    if len(data) < _END_BYTES + len(_MAGIC) or data[-len(_MAGIC) :] != _MAGIC:
-        raise ValueError(f"it has not the magic bytes of Parquet at the end of {size} bytes")
-    footer_bytes = int.from_bytes(data[-_END_BYTES : -len(_MAGIC)], "little")
-    if footer_bytes + _END_BYTES > size:
-        raise ValueError(f"it tells of a footer of {footer_bytes} bytes, but has {size} bytes in all")
-    if footer_bytes + _END_BYTES > len(data):
-        data = _end(file, size, footer_bytes + _END_BYTES)
-    return Tail(file, size - len(data), data, footer_bytes)
-
-
-def _end(file: pa.NativeFile, size: int, wanted: int) -> bytes:
-    start = max(0, size - wanted)
-    data: bytes = file.read_at(size - start, start)
-    if len(data) < size - start:
-        raise ValueError(f"it has only {start + len(data)} bytes of {size}")
-    return data
-
 
 _DICTIONARY_ENCODINGS = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 _LEVEL_ENCODINGS = {"RLE", "BIT_PACKED"}
@@ -88,15 +27,16 @@ _LEVEL_ENCODINGS = {"RLE", "BIT_PACKED"}
 _SCHEMA_KEYS = {"ARROW:schema", "pandas", "org.apache.spark.sql.parquet.row.metadata", "parquet.avro.schema"}
 # Microseconds in a unit, as a fraction.
 _DAY = (86_400_000_000, 1)
-_MOST_US = 2**63 - 1
 _UNITS = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
+_MOST_US = 2**63 - 1
 
 
-def parse_footer(path: str, size: int, tail: Tail, *, dictionaries: bool) -> Footer:
-    """The facts of the file of `size` bytes; `dictionaries`: also the headers of its dictionary pages.
+def read_footer(file: pa.NativeFile, path: str, size: int, *, dictionaries: bool) -> Footer:
+    """Read the facts of an open file of `size` bytes; `dictionaries`: also the headers of its dictionary pages.
 
-    Raises ValueError when the file is not what Parquet writes.
+    Raises ValueError when the file is not what Parquet writes, or is encrypted.
     """
+    tail = _read_tail(file, size)
     metadata = tail.metadata()
     chunks = tuple(_Chunks(metadata, tail, dictionaries=dictionaries).all())
     return Footer(
@@ -112,9 +52,62 @@ def parse_footer(path: str, size: int, tail: Tail, *, dictionaries: bool) -> Foo
 
 
 @dataclass(frozen=True)
+class _Tail:
+    """The bytes of a file from `start` to its end, which its footer is part of."""
+
+    file: pa.NativeFile
+    start: int
+    data: bytes
+    footer_bytes: int
+
+    @property
+    def footer(self) -> bytes:
+        return self.data[-_END_BYTES - self.footer_bytes : -_END_BYTES]
+
+    def metadata(self) -> pq.FileMetaData:
+        """Parse the footer with pyarrow. Raises ValueError when it is none, or its columns are encrypted."""
+        try:
+            metadata = pq.read_metadata(pa.BufferReader(_MAGIC + self.data[-_END_BYTES - self.footer_bytes :]))
+        except OSError as error:  # of its bytes, not of the storage that they came from
+            raise ValueError(str(error)) from error
+        if metadata.serialized_size + _SIGNATURE_BYTES == self.footer_bytes:
+            raise ValueError("its columns are encrypted")  # pyarrow would end the process over them
+        return metadata
+
+    def at(self, offset: int, size: int) -> bytes:
+        """Return up to `size` bytes of the file from `offset`; reads only what lies before the tail."""
+        if offset >= self.start:
+            return self.data[offset - self.start : offset - self.start + size]
+        read: bytes = self.file.read_at(size, offset)
+        return read
+
+
+def _read_tail(file: pa.NativeFile, size: int) -> _Tail:
+    data = _end(file, size, _TAIL_BYTES)
+    if data[-len(_MAGIC) :] == _ENCRYPTED:
+        raise ValueError("it is encrypted")
+    if len(data) < _END_BYTES + len(_MAGIC) or data[-len(_MAGIC) :] != _MAGIC:
+        raise ValueError(f"it has not the magic bytes of Parquet at the end of {size} bytes")
+    footer_bytes = int.from_bytes(data[-_END_BYTES : -len(_MAGIC)], "little")
+    if footer_bytes + _END_BYTES > size:
+        raise ValueError(f"it tells of a footer of {footer_bytes} bytes, but has {size} bytes in all")
+    if footer_bytes + _END_BYTES > len(data):
+        data = _end(file, size, footer_bytes + _END_BYTES)
+    return _Tail(file, size - len(data), data, footer_bytes)
+
+
+def _end(file: pa.NativeFile, size: int, wanted: int) -> bytes:
+    start = max(0, size - wanted)
+    data: bytes = file.read_at(size - start, start)
+    if len(data) < size - start:
+        raise ValueError(f"it has only {start + len(data)} bytes of {size}")
+    return data
+
+
+@dataclass(frozen=True)
 class _Chunks:
     metadata: pq.FileMetaData
-    tail: Tail
+    tail: _Tail
     dictionaries: bool
 
     def all(self) -> Iterator[Chunk]:
@@ -128,7 +121,8 @@ class _Chunks:
         has_dictionary = column.has_dictionary_page or not _DICTIONARY_ENCODINGS.isdisjoint(encodings)
         # parquet-mr before 1.12 (Spark before 3.2) left the first out, or wrote 0: its data begin with the dictionary.
         begin = column.dictionary_page_offset or column.data_page_offset
-        header = self._header(begin) if has_dictionary and self.dictionaries else None
+        reads_header = has_dictionary and self.dictionaries
+        header = dictionary_header(self.tail.at(begin, DICTIONARY_HEADER_BYTES)) if reads_header else None
         least_us, most_us = self._bounds(index, statistics)
         return Chunk(
             group=group,
@@ -147,7 +141,7 @@ class _Chunks:
         )
 
     def _bounds(self, index: int, statistics: pq.Statistics | None) -> tuple[int, int] | tuple[None, None]:
-        unit = self._time_units.get(index)
+        unit = self._time_units[index]
         if unit is None or statistics is None or not statistics.has_min_max:
             return None, None
         times, by = unit
@@ -155,29 +149,24 @@ class _Chunks:
         return (least, most) if least >= -_MOST_US and most <= _MOST_US else (None, None)
 
     def _coding(self, group: int, index: int, encodings: set[str]) -> Coding:
-        """How a chunk with a dictionary is stored; the encodings' names alone tell it of the files of some writers."""
+        """Tell how a chunk with a dictionary is stored; of some writers, the names of encodings alone say it."""
         if not encodings - _DICTIONARY_ENCODINGS - _LEVEL_ENCODINGS:
             return Coding.DICTIONARY
-        # Its dictionary pages are PLAIN_DICTIONARY themselves, so PLAIN stands for data pages. All others list the
-        # encoding of the dictionary page, too.
+        # parquet-mr encodes the dictionary page itself as PLAIN_DICTIONARY, so PLAIN stands for data pages. All other
+        # writers list the encoding of the dictionary page, too.
         if "PLAIN_DICTIONARY" in encodings and (self.metadata.created_by or "").startswith("parquet-mr"):
             return Coding.MIXED
-        told = self._by_dictionary[group][index]
-        return Coding.UNKNOWN if told is None else Coding.DICTIONARY if told else Coding.MIXED
-
-    def _header(self, offset: int) -> DictionaryHeader | None:
-        return dictionary_header(self.tail.at(offset, DICTIONARY_HEADER_BYTES))
+        by_dictionary = self._by_dictionary[group][index]
+        return Coding.UNKNOWN if by_dictionary is None else Coding.DICTIONARY if by_dictionary else Coding.MIXED
 
     @cached_property
     def _by_dictionary(self) -> list[list[bool | None]]:
         return pages_by_dictionary(self.tail.footer)
 
     @cached_property
-    def _time_units(self) -> dict[int, tuple[int, int]]:
-        """The units of the columns that are dates and timestamps."""
-        schema = self.metadata.schema
-        units = {index: _time_unit(schema.column(index)) for index in range(self.metadata.num_columns)}
-        return {index: unit for index, unit in units.items() if unit is not None}
+    def _time_units(self) -> list[tuple[int, int] | None]:
+        """The unit of each column that is a date or a timestamp."""
+        return [_time_unit(self.metadata.schema.column(index)) for index in range(self.metadata.num_columns)]
 
 
 def _time_unit(column: pq.ColumnSchema) -> tuple[int, int] | None:

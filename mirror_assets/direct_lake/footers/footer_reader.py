@@ -1,8 +1,8 @@
-"""Facts of footers on disk, so that a file is read once: Delta's data files never change.
+"""Read the footers of many files, several at a time, and each one once: its facts are kept on disk.
 
-One folder per table. Each report adds what it had to read as one Parquet file of facts, under a name that no other
-process uses, by a rename; so processes need no lock. Files that two processes read at once are kept twice and looked
-up once. Nothing is kept that can't be read from the table again.
+Delta's data files never change. The cache has a folder per table; each report adds what it had to read as one Parquet
+file of facts, under a name that no other process uses, by a rename, so that processes need no lock. Files that two
+processes read at once are kept twice and looked up once. Nothing is kept that can't be read from the table again.
 """
 
 from __future__ import annotations
@@ -23,99 +23,22 @@ import pyarrow.parquet as pq
 from mirror_assets.delta.errors import SourceUnavailable, SourceUnreadable
 from mirror_assets.delta.presence import FileState
 from mirror_assets.delta.storage_errors import translated
-from mirror_assets.direct_lake.errors import CacheUnusable, FooterUnreadable, LiveFileMissing
+from mirror_assets.direct_lake.errors import direct_lake_error
 from mirror_assets.direct_lake.footers.facts import FOOTER_SCHEMA, Footer, Footers, as_table
-from mirror_assets.direct_lake.footers.footer import parse_footer, read_tail
-from mirror_assets.errors import MirrorError
-
-# In the names of the cache's files: another set of facts is another number, and older ones are let be.
-_FORMAT = "v1"
-_MOST_SEGMENTS = 16
-
-
-@dataclass(frozen=True)
-class FooterCache:
-    """The facts kept of one table's files. Raises CacheUnusable when the folder can't be read or written."""
-
-    folder: Path
-
-    @classmethod
-    def of(cls, root: Path, uri: str) -> FooterCache:
-        """That of the table at `uri`, below the folder `root`; nothing is read or written yet."""
-        address = uri if "://" in uri else str(Path(uri).absolute())
-        return cls(root / hashlib.sha256(address.rstrip("/").encode()).hexdigest()[:32])
-
-    def load(self) -> pa.Table:
-        """All that is kept, a row per file, some perhaps twice."""
-        return pa.concat_tables([FOOTER_SCHEMA.empty_table(), *self._segments()])
-
-    def add(self, facts: pa.Table) -> None:
-        """Keep the facts."""
-        with self._translated():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            name = uuid4().hex
-            written = self.folder / f".{name}"
-            try:
-                pq.write_table(facts, written, compression="zstd", write_page_checksum=True)
-                written.rename(self.folder / f"{_FORMAT}-{name}.parquet")
-            finally:
-                written.unlink(missing_ok=True)
-
-    def tidy(self, wanted: pa.Table) -> None:
-        """Once there are many files of facts, keep one with the `wanted` ones in their place.
-
-        Of files that no report asks for any more, the facts go with it. A process that was about to read what is
-        deleted here reads footers of the table instead.
-        """
-        names = self._names()
-        if len(names) <= _MOST_SEGMENTS:
-            return
-        self.add(wanted)
-        with self._translated():
-            for path in names:
-                path.unlink(missing_ok=True)
-
-    def _segments(self) -> Iterator[pa.Table]:
-        for path in self._names():
-            with self._translated():
-                table = _read(path)
-            if table is not None and table.schema.equals(FOOTER_SCHEMA):
-                yield table
-
-    def _names(self) -> Sequence[Path]:
-        with self._translated():
-            return sorted(self.folder.glob(f"{_FORMAT}-*.parquet"))
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise CacheUnusable(str(self.folder), error.strerror or str(error)) from error
-
-
-def _read(path: Path) -> pa.Table | None:
-    """The facts in a file; None when another process has tidied it up, or a crash of the machine has damaged it."""
-    try:
-        # Not read_table: importing what that needs takes longer than reading the facts of 1,000 files.
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            return file.read()
-    except (FileNotFoundError, ValueError, pa.ArrowException):
-        return None
-    except OSError as error:
-        if error.errno is None:  # Arrow's, of what is in the file
-            return None
-        raise
-
+from mirror_assets.direct_lake.footers.footer import read_footer
+from mirror_assets.errors import ErrorCode, MirrorError
 
 # Reading a footer remotely is waiting for it: 1,000 files at 40 ms each take 1.3 s with this many threads.
 _THREADS = 32
 # So many files' facts are turned into Arrow, and kept, at a time: a report that is killed goes on where it was.
 _BATCH = 1_000
+# In the names of the cache's files: another set of facts is another number, and older files are ignored.
+_FORMAT = "v1"
+_MOST_SEGMENTS = 16
 
 
 class NamedFile(Protocol):
-    """A file as the log, or a listing, has it."""
+    """A file as the log, or a listing, names it."""
 
     @property
     def path(self) -> str:
@@ -134,10 +57,10 @@ class Opener(Protocol):
         """Whether they are on a disk of this machine."""
 
     def open(self, path: str) -> AbstractContextManager[pa.NativeFile]:
-        """The file, to read at random. Raises FileNotFoundError, and what `translated` raises."""
+        """Open the file, to read at random. Raises FileNotFoundError, and what `translated` raises."""
 
     def state_of(self, path: str) -> FileState:
-        """Whether it is gone, or can't be read."""
+        """Tell whether the file is gone, or can't be read."""
 
 
 @dataclass(frozen=True)
@@ -154,9 +77,10 @@ class FooterReader:
     dictionaries: bool = True
 
     def read(self, files: Sequence[NamedFile]) -> Footers:
-        """The facts of the files, in their order.
+        """Return the facts of the files, in their order.
 
-        Raises LiveFileMissing, FooterUnreadable (StopError), CacheUnusable (SettingError), and what the storage raises.
+        Raises StopError for a file that is gone or no Parquet, SettingError for a cache that can't be used, and what
+        the storage raises.
         """
         kept = self._kept()
         known = set(_keys(kept))
@@ -170,7 +94,7 @@ class FooterReader:
         return Footers(wanted)
 
     def _kept(self) -> pa.Table:
-        """What is kept and says enough."""
+        """The cached facts that say enough."""
         kept = FOOTER_SCHEMA.empty_table() if self.cache is None else self.cache.load()
         return kept.filter(kept["dictionaries"]) if self.dictionaries else kept
 
@@ -194,18 +118,18 @@ class FooterReader:
     def _footer(self, file: NamedFile) -> Footer:
         try:
             with translated(self.uri), self.opener.open(file.path) as opened:
-                tail = read_tail(opened, file.bytes)
-                return parse_footer(file.path, file.bytes, tail, dictionaries=self.dictionaries)
+                return read_footer(opened, file.path, file.bytes, dictionaries=self.dictionaries)
         except FileNotFoundError as error:
             raise self._absent(file.path) from error
         except ValueError as error:
-            raise FooterUnreadable(self.uri, file.path, " ".join(str(error).split())) from error
+            why = " ".join(str(error).split())
+            raise direct_lake_error(ErrorCode.FOOTER_UNREADABLE, uri=self.uri, path=file.path, why=why) from error
 
     def _absent(self, path: str) -> MirrorError:
         """What it means that the file was not found."""
         state = self.opener.state_of(path)
         if state.is_gone:
-            return LiveFileMissing(self.uri, path)
+            return direct_lake_error(ErrorCode.DATA_FILE_MISSING, uri=self.uri, path=path)
         if state.hindrance is not None:
             return SourceUnreadable(self.uri, f"{path}: {state.hindrance}")
         return SourceUnavailable(self.uri, f"{path} is there, and could not be read a moment before")
@@ -217,11 +141,87 @@ def _keys(facts: pa.Table) -> Iterator[tuple[str, int]]:
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """`mirror_assets/footers` in the user's cache folder: `$XDG_CACHE_HOME`, else `~/.cache` (XDG Base Directory).
+    """Return `mirror_assets/footers` in the user's cache folder: `$XDG_CACHE_HOME`, else `~/.cache`.
 
     What is in it can be read from the tables again, so it may be deleted at any time.
     """
-    told = environment.get("XDG_CACHE_HOME", "")
+    named = Path(environment.get("XDG_CACHE_HOME", ""))
     # The specification has a relative path be ignored.
-    root = Path(told) if Path(told).is_absolute() else Path.home() / ".cache"
+    root = named if named.is_absolute() else Path.home() / ".cache"
     return root / "mirror_assets" / "footers"
+
+
+@dataclass(frozen=True)
+class FooterCache:
+    """The facts kept of one table's files. Raises SettingError when the folder can't be read or written."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, root: Path, uri: str) -> FooterCache:
+        """Return that of the table at `uri`, below the folder `root`; nothing is read or written yet."""
+        address = uri if "://" in uri else str(Path(uri).absolute())
+        return cls(root / hashlib.sha256(address.rstrip("/").encode()).hexdigest()[:32])
+
+    def load(self) -> pa.Table:
+        """Return all that is kept, a row per file, some perhaps twice."""
+        return pa.concat_tables([FOOTER_SCHEMA.empty_table(), *self._segments()])
+
+    def add(self, facts: pa.Table) -> None:
+        """Keep the facts."""
+        with self._translated():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            name = uuid4().hex
+            written = self.folder / f".{name}"
+            try:
+                pq.write_table(facts, written, compression="zstd", write_page_checksum=True)
+                written.rename(self.folder / f"{_FORMAT}-{name}.parquet")
+            finally:
+                written.unlink(missing_ok=True)
+
+    def tidy(self, wanted: pa.Table) -> None:
+        """Replace many files of facts by one with the `wanted` facts.
+
+        Facts of files that no report asks for any more are dropped. A process that was about to read what is deleted
+        here reads footers of the table instead.
+        """
+        names = self._names()
+        if len(names) <= _MOST_SEGMENTS:
+            return
+        self.add(wanted)
+        with self._translated():
+            for path in names:
+                path.unlink(missing_ok=True)
+
+    def _segments(self) -> Iterator[pa.Table]:
+        for path in self._names():
+            with self._translated():
+                table = _read_segment(path)
+            if table is not None and table.schema.equals(FOOTER_SCHEMA):
+                yield table
+
+    def _names(self) -> Sequence[Path]:
+        with self._translated():
+            return sorted(self.folder.glob(f"{_FORMAT}-*.parquet"))
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise direct_lake_error(ErrorCode.CACHE_UNUSABLE, folder=self.folder, why=why) from error
+
+
+def _read_segment(path: Path) -> pa.Table | None:
+    """The facts in a file; None when another process has tidied it up, or a crash of the machine has damaged it."""
+    try:
+        # Not read_table: importing what that needs takes longer than reading the facts of 1,000 files.
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            return file.read()
+    except (FileNotFoundError, ValueError, pa.ArrowException):
+        return None
+    except OSError as error:
+        if error.errno is None:  # Arrow's, of what is in the file
+            return None
+        raise

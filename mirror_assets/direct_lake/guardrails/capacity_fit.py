@@ -1,9 +1,9 @@
-"""Tables against a capacity's limits (reference `direct-lake` §1.1, §1.2)."""
+"""Compare tables with capacities' limits (reference `direct-lake` §1.1, §1.2)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from mirror_assets.direct_lake.guardrails.figures import TableFigures
@@ -62,10 +62,8 @@ class SkuFit:
     @property
     def tightest(self) -> Use | None:
         """The use with the least headroom; None when no limit has a figure."""
-        limited = [
-            (use.headroom_percent, index) for index, use in enumerate(self.uses) if use.headroom_percent is not None
-        ]
-        return self.uses[min(limited)[1]] if limited else None
+        limited = [(use.headroom_percent, use) for use in self.uses if use.headroom_percent is not None]
+        return min(limited, key=lambda one: one[0])[1] if limited else None
 
     @property
     def days_left(self) -> float | None:
@@ -74,47 +72,35 @@ class SkuFit:
 
 
 def fit(sku: Sku, tables: Sequence[TableFigures]) -> SkuFit:
-    """The tables of one model against the capacity."""
-    uses = [use for table in tables for use in _table_uses(sku, table)]
-    return SkuFit(sku, (*uses, _model_use(sku, tables)))
+    """Compare the tables of one model with the capacity."""
+    grown = [table.growth.bytes for table in tables if table.growth and table.growth.bytes is not None]
+    a_day = sum(grown) if len(grown) == len(tables) else None
+    model = _use(Limit.MODEL_BYTES, None, sum(table.bytes for table in tables), sku.model_bytes, a_day)
+    return SkuFit(sku, (*(use for table in tables for use in _table_uses(sku, table)), model))
 
 
 def fit_all(tables: Sequence[TableFigures]) -> tuple[SkuFit, ...]:
-    """The tables of one model against every capacity, the smallest first."""
+    """Compare the tables of one model with every capacity, the smallest first."""
     return tuple(fit(sku, tables) for sku in SKUS)
 
 
-def smallest_fit(tables: Sequence[TableFigures]) -> Sku | None:
-    """The smallest capacity that all figures surely fit into; None when there is none."""
-    return smallest_of(fit_all(tables))
-
-
 def smallest_of(fits: Sequence[SkuFit]) -> Sku | None:
-    """The first of these capacities, the smallest first, that all figures surely fit into; None when none does."""
+    """Return the first of these capacities that all figures surely fit into; None when none does."""
     return next((found.sku for found in fits if found.verdict is Verdict.FITS), None)
 
 
 def _table_uses(sku: Sku, table: TableFigures) -> Iterator[Use]:
-    growth = table.growth
-    files_a_day = growth.files if growth else None
-    groups_a_day = None if files_a_day is None else _groups_a_day(table, files_a_day)
+    files_a_day, rows_a_day = (table.growth.files, table.growth.rows) if table.growth else (None, None)
+    groups_a_day = None
+    if files_a_day is not None and table.row_groups is not None and table.files:
+        # The log doesn't tell row groups of files that are gone: new files are taken to have as many as those here.
+        groups_a_day = files_a_day * table.row_groups / table.files
     yield _use(Limit.FILES, table.table, table.files, sku.files, files_a_day)
     yield _use(Limit.ROW_GROUPS, table.table, table.row_groups, sku.row_groups, groups_a_day)
-    rows = _use(Limit.ROWS, table.table, table.rows, sku.rows, growth.rows if growth else None)
+    rows = _use(Limit.ROWS, table.table, table.rows, sku.rows, rows_a_day)
     # Whether rows that a deletion vector hides count is not documented.
     hidden = rows.verdict is Verdict.FITS and (table.stored_rows or 0) > sku.rows
-    yield Use(rows.limit, rows.table, rows.used, rows.allowed, Verdict.UNSURE, rows.days_left) if hidden else rows
-
-
-def _model_use(sku: Sku, tables: Sequence[TableFigures]) -> Use:
-    grown = [table.growth.bytes for table in tables if table.growth and table.growth.bytes is not None]
-    a_day = sum(grown) if len(grown) == len(tables) else None
-    return _use(Limit.MODEL_BYTES, None, sum(table.bytes for table in tables), sku.model_bytes, a_day)
-
-
-def _groups_a_day(table: TableFigures, files_a_day: float) -> float | None:
-    """The log doesn't tell row groups of files that are gone, so new files are taken to have as many as those here."""
-    return files_a_day * table.row_groups / table.files if table.row_groups is not None and table.files else None
+    yield replace(rows, verdict=Verdict.UNSURE) if hidden else rows
 
 
 def _use(limit: Limit, table: str | None, used: int | None, allowed: int | None, a_day: float | None) -> Use:
@@ -137,7 +123,7 @@ class Fitting:
 
     @classmethod
     def of(cls, figures: TableFigures) -> Fitting:
-        """That of these figures."""
+        """Compare these figures with every capacity."""
         return cls(figures, fit_all([figures]))
 
     @property
@@ -146,7 +132,7 @@ class Fitting:
         return smallest_of(self.fits)
 
     def into(self, sku: Sku) -> SkuFit:
-        """The figures against one capacity."""
+        """Return the comparison with one capacity."""
         return next(one for one in self.fits if one.sku == sku)
 
 

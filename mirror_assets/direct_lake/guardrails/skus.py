@@ -1,11 +1,16 @@
-"""Direct Lake's limits per capacity, as data with their date and source, and what happens over them."""
+"""Direct Lake's limits per capacity, as data with their date and source, and what happens over them.
+
+Reference `direct-lake` §1.1: Microsoft's page has them as one table for Direct Lake on OneLake and on SQL alike. A
+newer page means new rows here.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
 
-from mirror_assets.direct_lake.errors import SkuUnknown
+from mirror_assets.direct_lake.errors import direct_lake_error
+from mirror_assets.errors import ErrorCode
 
 SOURCE = "Microsoft, Direct Lake overview, Fabric capacity requirements"
 SOURCE_URL = "https://learn.microsoft.com/fabric/fundamentals/direct-lake-overview"
@@ -70,10 +75,11 @@ SKUS = (
 
 
 def sku_of(name: str) -> Sku:
-    """The capacity called so, in any spelling of case. Raises SkuUnknown."""
+    """Return the capacity of this name, in any case. Raises SettingError for an unknown one."""
     found = next((sku for sku in SKUS if name.upper() in sku.names), None)
     if found is None:
-        raise SkuUnknown(name, tuple(name for sku in SKUS for name in sku.names))
+        known = ", ".join(name for sku in SKUS for name in sku.names)
+        raise direct_lake_error(ErrorCode.SKU_UNKNOWN, name=name, known=known)
     return found
 
 
@@ -91,7 +97,7 @@ class Mode(str, Enum):
 
 
 def consequence(mode: Mode, limit: Limit) -> str:
-    """What happens over the limit, in one sentence.
+    """Say what happens over the limit, in one sentence (reference `direct-lake` §1.2).
 
     Microsoft's pages don't agree on whether one table over its limits takes Direct Lake from the whole model
     ("evaluated per query" in the overview, "can prevent Direct Lake mode for the entire model" in How Direct Lake

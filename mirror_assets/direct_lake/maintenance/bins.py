@@ -1,4 +1,8 @@
-"""Which files OPTIMIZE and REORG put together: Delta's own rules, on the log's values."""
+"""Which files OPTIMIZE and REORG put together: Delta's own rules, on the log's values.
+
+Delta 4.4's OptimizeExecutor takes a partition's files that are small or have many hidden rows, in order of size, and
+fills bins up to the target size; each bin becomes one file. OPTIMIZE leaves a bin of one file alone, REORG doesn't.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,9 @@ from mirror_assets.direct_lake.table.values import LiveFile
 _GIB, _TIB = 2**30, 2**40
 _SMALLEST, _LARGEST = 128 * 2**20, _GIB
 _FROM, _TO = 10 * _GIB, 10 * _TIB
+_MAX_DELETED = 0.05
+_CUBE = "ZCUBE_ID"
+_SMALL_CUBE, _LARGEST_CUBE = 100 * _GIB, 150 * _GIB
 
 
 @dataclass(frozen=True)
@@ -23,23 +30,25 @@ class FileSizes:
 
     min_bytes: int = _GIB
     max_bytes: int = _GIB
-    max_deleted: float = 0.05
+    max_deleted: float = _MAX_DELETED
+
+    def settings(self) -> dict[str, str]:
+        """Return the Spark settings that a session needs before OPTIMIZE, where they are not Delta's defaults."""
+        wanted = {"minFileSize": self.min_bytes, "maxFileSize": self.max_bytes, "maxDeletedRowsRatio": self.max_deleted}
+        usual = (_GIB, _GIB, _MAX_DELETED)
+        return {
+            f"spark.databricks.delta.optimize.{name}": str(value)
+            for (name, value), default in zip(wanted.items(), usual, strict=True)
+            if value != default
+        }
 
     def statements(self) -> tuple[str, ...]:
-        """What a session must be told before OPTIMIZE; nothing where it is Delta's default."""
-        default = FileSizes()
-        settings = (
-            ("minFileSize", self.min_bytes, default.min_bytes),
-            ("maxFileSize", self.max_bytes, default.max_bytes),
-            ("maxDeletedRowsRatio", self.max_deleted, default.max_deleted),
-        )
-        return tuple(
-            f"SET spark.databricks.delta.optimize.{name} = {value}" for name, value, usual in settings if value != usual
-        )
+        """Return the same settings as SQL."""
+        return tuple(f"SET {name} = {value}" for name, value in self.settings().items())
 
 
 def sizes_for(table_bytes: int) -> FileSizes:
-    """Sizes that fit a table: files of 128 MiB up to 10 GiB, from there on larger, of 1 GiB from 10 TiB on.
+    """Return sizes that fit a table: files of 128 MiB up to 10 GiB, from there on larger, of 1 GiB from 10 TiB on.
 
     That is Fabric's "adaptive target file size" (its page "Tune the size of Delta table data files", 2026-03-01), where
     files below half of the target are rewritten.
@@ -58,19 +67,9 @@ class Bin:
 
 
 def compaction_bins(partition: Sequence[LiveFile], sizes: FileSizes) -> tuple[Bin, ...]:
-    """What OPTIMIZE rewrites of a partition."""
-    candidates = (file for file in partition if file.bytes < sizes.min_bytes or _has_many_hidden(file, sizes))
-    return tuple(found for found in _packed(candidates, sizes.max_bytes) if len(found.files) > 1)
-
-
-def purge_bins(files: Iterable[LiveFile], sizes: FileSizes) -> tuple[Bin, ...]:
-    """What REORG TABLE … APPLY (PURGE) rewrites, given those files of a partition that it chooses."""
-    return _packed(files, sizes.max_bytes)
-
-
-def shown_rows(file: LiveFile) -> int | None:
-    """Rows that no deletion vector hides; None where statistics don't tell."""
-    return file.rows if file.rows is None or file.vector is None else file.rows - file.vector.rows
+    """Return what OPTIMIZE rewrites of a partition; it leaves a bin of one file alone."""
+    candidates = [file for file in partition if file.bytes < sizes.min_bytes or _has_many_hidden(file, sizes)]
+    return tuple(found for found in purge_bins(candidates, sizes) if len(found.files) > 1)
 
 
 def _has_many_hidden(file: LiveFile, sizes: FileSizes) -> bool:
@@ -80,27 +79,24 @@ def _has_many_hidden(file: LiveFile, sizes: FileSizes) -> bool:
     return file.rows is None or file.vector.rows > sizes.max_deleted * file.rows
 
 
-def _packed(files: Iterable[LiveFile], target: int) -> tuple[Bin, ...]:
-    bins: list[list[LiveFile]] = []
-    filled = target + 1
-    for file in sorted(files, key=lambda file: file.bytes):
-        if filled + file.bytes > target:
-            bins.append([])
-            filled = 0
-        bins[-1].append(file)
-        filled += file.bytes
+def purge_bins(files: Iterable[LiveFile], sizes: FileSizes) -> tuple[Bin, ...]:
+    """Return what REORG TABLE … APPLY (PURGE) rewrites, given those files of a partition that it chooses."""
+    bins = _filled(sorted(files, key=lambda file: file.bytes), sizes.max_bytes)
     return tuple(Bin(tuple(found), 1 if any(shown_rows(file) != 0 for file in found) else 0) for found in bins)
 
 
-_CUBE = "ZCUBE_ID"
-_GIB = 2**30
-_SMALL_CUBE, _LARGEST_CUBE = 100 * _GIB, 150 * _GIB
+def shown_rows(file: LiveFile) -> int | None:
+    """Return the rows that no deletion vector hides; None where statistics don't tell."""
+    return file.rows if file.rows is None or file.vector is None else file.rows - file.vector.rows
 
 
 def clustering_bins(files: Iterable[LiveFile], sizes: FileSizes) -> tuple[Bin, ...]:
-    """What OPTIMIZE rewrites; how many files it makes of it is an estimate.
+    """Return what OPTIMIZE rewrites of a liquid-clustered table; how many files it makes of it is an estimate.
 
-    Whether the clustering columns are those that a file was clustered by is not looked at: other ones are left alone.
+    Files written since the last OPTIMIZE, and those of cubes that are smaller than 100 GiB, are clustered anew
+    together; so as long as all of a table is one such cube, each OPTIMIZE with anything new rewrites the whole table.
+    Cubes are told by the tags in the log. Whether a file was clustered by today's columns is not compared: OPTIMIZE
+    leaves files that were clustered by others alone.
     """
     cubes: defaultdict[str, list[LiveFile]] = defaultdict(list)
     for file in files:
@@ -109,20 +105,21 @@ def clustering_bins(files: Iterable[LiveFile], sizes: FileSizes) -> tuple[Bin, .
     small = [cube for _, cube in sorted(cubes.items()) if _bytes(cube) < _SMALL_CUBE]
     if not new and len(small) < 2:
         return ()
-    return tuple(_cube_bin(found, sizes) for found in _cubes([*new, *(file for cube in small for file in cube)]))
+    bins = _filled([*new, *(file for cube in small for file in cube)], _LARGEST_CUBE)
+    return tuple(Bin(tuple(found), max(1, _bytes(found) // sizes.max_bytes)) for found in bins)
 
 
-def _cubes(files: Sequence[LiveFile]) -> list[list[LiveFile]]:
-    bins: list[list[LiveFile]] = [[]]
+def _filled(files: Iterable[LiveFile], most_bytes: int) -> list[list[LiveFile]]:
+    """The files in bins, each filled up to so many bytes before the next."""
+    bins: list[list[LiveFile]] = []
+    filled = most_bytes + 1
     for file in files:
-        if bins[-1] and _bytes(bins[-1]) + file.bytes > _LARGEST_CUBE:
+        if filled + file.bytes > most_bytes:
             bins.append([])
+            filled = 0
         bins[-1].append(file)
+        filled += file.bytes
     return bins
-
-
-def _cube_bin(files: Sequence[LiveFile], sizes: FileSizes) -> Bin:
-    return Bin(tuple(files), max(1, _bytes(files) // sizes.max_bytes))
 
 
 def _bytes(files: Iterable[LiveFile]) -> int:

@@ -1,4 +1,4 @@
-"""The whole plan: publish, optimise, purge, vacuum, in this order.
+"""Plan a table's maintenance: publish, optimise, purge, vacuum, in this order.
 
 First the mirror takes what it has not seen: what it needs is then less. Next files are rewritten, which changes no row,
 so that there is nothing to publish again. VACUUM is last, for it alone deletes.
@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterable
-from typing import TypedDict
+from collections.abc import Collection
 
-from mirror_assets.direct_lake.errors import FabricNameRefused
+from mirror_assets.direct_lake.errors import direct_lake_error
 from mirror_assets.direct_lake.maintenance.plan_values import (
     Dialect,
     FabricTable,
@@ -24,39 +23,40 @@ from mirror_assets.direct_lake.maintenance.plan_values import (
     StepKind,
     Unpublished,
 )
-from mirror_assets.direct_lake.maintenance.rewrites import PlannedTable
-from mirror_assets.direct_lake.maintenance.rewriting import plan_optimize, plan_reorg
+from mirror_assets.direct_lake.maintenance.rewriting import PlannedTable, plan_optimize, plan_reorg
 from mirror_assets.direct_lake.table.values import Snapshot
-from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan, effective_retention, hours, hours_at_least
+from mirror_assets.direct_lake.vacuum.vacuum_plan import effective_retention, hours, hours_at_least
+from mirror_assets.errors import ErrorCode
 
-_REWRITING = (StepKind.OPTIMIZE, StepKind.REORG)
+_FILES = "delta.deletedFileRetentionDuration"
+# Models framed before the plan runs need the files that it rewrites, until they are framed anew.
+_REFRAMED = 86_400.0
+_FABRIC_NAME = re.compile(r"[0-9]*[A-Za-z_][A-Za-z0-9_]*")
+_LEAST_FABRIC_SECONDS = 7 * 86_400
 
 
 def maintenance_plan(snapshot: Snapshot, wanted: MaintenanceInput) -> MaintenancePlan:
-    """What to run on the table, and what it will do; nothing is run.
+    """Plan what to run on the table, and foretell what it does; nothing is run.
 
-    Raises SchemaUnreadable, PropertyUnreadable and FabricNameRefused.
+    Raises SchemaUnreadable, PropertyUnreadable, and SettingError for a name that Fabric refuses.
     """
     table = PlannedTable.of(snapshot, wanted)
-    found = _managed() if table.is_managed else _planned(snapshot, table, wanted)
+    found = _managed() if table.is_managed else _steps(snapshot, table, wanted)
     steps = (*_publish(wanted.unpublished), *(step for step in found if isinstance(step, Step)))
+    kinds = [step.kind for step in steps]
+    request = None
+    if wanted.dialect is Dialect.FABRIC and wanted.fabric is not None:
+        needed = 0.0 if wanted.retention is None else wanted.retention.seconds
+        request = _fabric_request(wanted.fabric, kinds, max(needed, effective_retention(snapshot)))
     return MaintenancePlan(
         table=table.name,
         version=snapshot.version,
         dialect=wanted.dialect,
         steps=steps,
         left_out=tuple(step for step in found if isinstance(step, LeftOut)),
-        settings=wanted.sizes.statements() if any(step.kind in _REWRITING for step in steps) else (),
-        request=_request(snapshot, wanted, steps),
+        settings=wanted.sizes.statements() if any(kind.rewrites for kind in kinds) else (),
+        request=request,
     )
-
-
-def _planned(snapshot: Snapshot, table: PlannedTable, wanted: MaintenanceInput) -> tuple[Step | LeftOut, ...]:
-    """OPTIMIZE comes before REORG: it purges what it rewrites, so that nothing is rewritten twice."""
-    table, optimize = plan_optimize(table, wanted)
-    table, reorg = plan_reorg(table, wanted)
-    rewrites = wanted.rewritten or isinstance(optimize, Step) or isinstance(reorg, Step)
-    return (optimize, reorg, *_vacuum(snapshot, table, wanted.retention, rewrites=rewrites))
 
 
 def _managed() -> tuple[LeftOut, ...]:
@@ -71,29 +71,18 @@ def _publish(unpublished: Unpublished | None) -> tuple[Step, ...]:
     return (Step(StepKind.PUBLISH, unpublished.command, why),)
 
 
-def _request(snapshot: Snapshot, wanted: MaintenanceInput, steps: Iterable[Step]) -> str | None:
-    if wanted.dialect is not Dialect.FABRIC or wanted.fabric is None:
-        return None
-    needed = 0.0 if wanted.retention is None else wanted.retention.seconds
-    return maintenance_request(wanted.fabric, [step.kind for step in steps], max(needed, effective_retention(snapshot)))
-
-
-def safe_retention(found: VacuumPlan) -> SafeRetention:
-    """The retention that keeps what anyone needs; what VACUUM deletes is told only where nothing is set first."""
-    if found.statement is not None:
-        return SafeRetention(found.min_safe_retention_seconds, found.statement)
-    return SafeRetention(found.min_safe_retention_seconds, None, len(found.deleted), found.deleted_bytes)
-
-
-_FILES = "delta.deletedFileRetentionDuration"
-# Models framed before the plan runs need the files that it rewrites, until they are framed anew.
-_REFRAMED = 86_400.0
+def _steps(snapshot: Snapshot, table: PlannedTable, wanted: MaintenanceInput) -> tuple[Step | LeftOut, ...]:
+    """OPTIMIZE comes before REORG: it purges what it rewrites, so that nothing is rewritten twice."""
+    table, optimize = plan_optimize(table, wanted)
+    table, reorg = plan_reorg(table, wanted)
+    rewrites = wanted.rewritten or isinstance(optimize, Step) or isinstance(reorg, Step)
+    return (optimize, reorg, *_vacuum(snapshot, table.name, wanted.retention, rewrites=rewrites))
 
 
 def _vacuum(
-    snapshot: Snapshot, table: PlannedTable, safe: SafeRetention | None, *, rewrites: bool
+    snapshot: Snapshot, table: str, safe: SafeRetention | None, *, rewrites: bool
 ) -> tuple[Step | LeftOut, ...]:
-    """The statements; or why there is none. `rewrites`: steps before it replace files. Raises PropertyUnreadable.
+    """VACUUM, with a retention that keeps what consumers need. `rewrites`: steps before it replace files.
 
     RETAIN is never written: from Delta 4.1 on it is ignored, only the table's property counts (reference `direct-lake`
     §3.3); before that, VACUUM without it goes by the same property.
@@ -108,68 +97,44 @@ def _vacuum(
     if rewrites and kept < _REFRAMED:
         why = f"{_FILES} is {hours(kept)}: it would delete what was just rewritten, which models still use; frame first"
         return (LeftOut(StepKind.VACUUM, why),)
-    why = f"{_deleted_files(safe)}; files that are not live any more are kept for {hours(kept)}"
-    steps = [Step(StepKind.VACUUM, f"VACUUM {table.name}", f"{why}, and {hours_at_least(safe.seconds)} are needed")]
+    size = "" if safe.bytes is None else f" of {safe.bytes:,} bytes"
+    deleted = "old files go" if safe.files is None else f"{safe.files:,} files{size} go"
+    why = f"{deleted}; files that are not live any more are kept for {hours(kept)}, and {hours_at_least(safe.seconds)}"
+    steps = [Step(StepKind.VACUUM, f"VACUUM {table}", f"{why} are needed")]
     if safe.statement is not None:
         needed = f"frames or the mirror need files for {hours_at_least(safe.seconds)}, longer than the table keeps them"
         steps.insert(0, Step(StepKind.RETENTION, safe.statement, needed))
     return tuple(steps)
 
 
-def _deleted_files(safe: SafeRetention) -> str:
-    if safe.files is None:
-        return "old files go"
-    size = "" if safe.bytes is None else f" of {safe.bytes:,} bytes"
-    return f"{safe.files:,} files{size} go"
+def _fabric_request(table: FabricTable, steps: Collection[StepKind], keep_seconds: float) -> str | None:
+    """The JSON body that has Fabric maintain a lakehouse's table, keeping files for `keep_seconds`; None for no steps.
 
-
-_NAME = re.compile(r"[0-9]*[A-Za-z_][A-Za-z0-9_]*")
-_LEAST_SECONDS = 7 * 86_400
-
-
-class _Optimize(TypedDict):
-    vOrder: bool
-
-
-class _Vacuum(TypedDict):
-    retentionPeriod: str
-
-
-class _ExecutionData(TypedDict, total=False):
-    tableName: str
-    schemaName: str
-    optimizeSettings: _Optimize
-    purgeDeletionVectors: bool
-    vacuumSettings: _Vacuum
-
-
-def maintenance_request(table: FabricTable, steps: Collection[StepKind], keep_seconds: float) -> str | None:
-    """The body, as JSON, that does what these steps do; None when it has nothing to do.
-
-    VACUUM keeps files for at least `keep_seconds`. Raises FabricNameRefused.
+    "Run On Demand Table Maintenance" (preview), POST …/workspaces/{workspace}/lakehouses/{lakehouse}/jobs/
+    TableMaintenance/instances. It knows no WHERE, so it optimises whole tables, and refuses retentions below 7 days.
     """
-    data: _ExecutionData = {"tableName": _accepted(table.name, 256)}
+    named = {"tableName": _accepted(table.name, 256)}
     if table.schema is not None:
-        data["schemaName"] = _accepted(table.schema, 128)
-    named = len(data)
+        named["schemaName"] = _accepted(table.schema, 128)
+    work: dict[str, object] = {}
     if StepKind.OPTIMIZE in steps:
-        data["optimizeSettings"] = {"vOrder": True}
+        work["optimizeSettings"] = {"vOrder": True}
     if StepKind.REORG in steps:
-        data["purgeDeletionVectors"] = True
+        work["purgeDeletionVectors"] = True
     if StepKind.VACUUM in steps:
-        data["vacuumSettings"] = {"retentionPeriod": _period(keep_seconds)}
-    return json.dumps({"executionData": data}, indent=2) if len(data) > named else None
+        work["vacuumSettings"] = {"retentionPeriod": _period(keep_seconds)}
+    return json.dumps({"executionData": {**named, **work}}, indent=2) if work else None
 
 
 def _period(seconds: float) -> str:
     """As d:hh:mm:ss."""
-    minutes, second = divmod(math.ceil(max(seconds, _LEAST_SECONDS)), 60)
-    hours, minute = divmod(minutes, 60)
-    days, hour = divmod(hours, 24)
+    whole_minutes, second = divmod(math.ceil(max(seconds, _LEAST_FABRIC_SECONDS)), 60)
+    whole_hours, minute = divmod(whole_minutes, 60)
+    days, hour = divmod(whole_hours, 24)
     return f"{days}:{hour:02}:{minute:02}:{second:02}"
 
 
 def _accepted(name: str, longest: int) -> str:
-    if not _NAME.fullmatch(name) or len(name) > longest:
-        raise FabricNameRefused(name, longest)
+    if not _FABRIC_NAME.fullmatch(name) or len(name) > longest:
+        raise direct_lake_error(ErrorCode.NAME_REFUSED, name=name, longest=longest)
     return name

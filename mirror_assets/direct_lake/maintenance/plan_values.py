@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from mirror_assets.direct_lake.maintenance.bins import FileSizes
+from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan
 
 
 class Dialect(str, Enum):
@@ -24,6 +25,11 @@ class StepKind(str, Enum):
     REORG = "reorg"
     RETENTION = "retention"
     VACUUM = "vacuum"
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether the step replaces files by others with the same rows."""
+        return self in (StepKind.OPTIMIZE, StepKind.REORG)
 
 
 @dataclass(frozen=True)
@@ -81,16 +87,23 @@ class MaintenancePlan:
 
 @dataclass(frozen=True)
 class SafeRetention:
-    """For how long VACUUM must keep files that are not live any more, as the retention guard found, in seconds.
+    """For how many seconds VACUUM must keep files that are not live any more.
 
     `statement` makes the table keep them that long, or longer; None where its property does already. `files` and
-    `bytes` are what VACUUM would then delete; None when that was not looked for.
+    `bytes` are what VACUUM would then delete; None where the statement is to run first.
     """
 
     seconds: float
     statement: str | None = None
     files: int | None = None
     bytes: int | None = None
+
+    @classmethod
+    def of(cls, plan: VacuumPlan) -> SafeRetention:
+        """Return the retention that keeps what anyone needs, by a plan of VACUUM."""
+        if plan.statement is not None:
+            return cls(plan.min_safe_retention_seconds, plan.statement)
+        return cls(plan.min_safe_retention_seconds, None, len(plan.deleted), plan.deleted_bytes)
 
 
 @dataclass(frozen=True)
@@ -130,8 +143,8 @@ class MaintenanceInput:
     """What a plan is made from, besides the table's log.
 
     `table` is its name in SQL; None: its address. `dropped` are the bytes, by file, of columns that the schema has no
-    more, as footers tell. `retention` None: nobody asked the guard, so the plan has no VACUUM. `rewritten`: files were
-    replaced a moment ago, by an earlier plan.
+    more, as footers tell. `retention` None: VACUUM was not planned, so this plan has none. `rewritten`: an earlier
+    plan has just replaced files.
     """
 
     table: str | None = None
@@ -146,7 +159,7 @@ class MaintenanceInput:
 
 
 def script(plan: MaintenancePlan) -> str:
-    """The plan as SQL; what is no SQL (a command, a request, a step that was left out) is a comment."""
+    """Write the plan as SQL; what is no SQL (a command, a request, a step that was left out) is a comment."""
     return "\n".join(_lines(plan)) + "\n"
 
 
@@ -157,7 +170,10 @@ def _lines(plan: MaintenancePlan) -> Iterator[str]:
     yield from (f"{setting};" for setting in plan.settings)
     for number, step in enumerate(plan.steps, 1):
         yield ""
-        yield from _step(number, step)
+        yield f"-- {number}. {step.kind.value}: {step.why}"
+        if step.effect is not None:
+            yield f"-- {_effect(step.effect)}"
+        yield f"-- {step.statement}" if step.kind is StepKind.PUBLISH else f"{step.statement};"
     for left_out in plan.left_out:
         yield ""
         yield f"-- no {left_out.kind.value}: {left_out.why}"
@@ -165,13 +181,6 @@ def _lines(plan: MaintenancePlan) -> Iterator[str]:
         yield ""
         yield "-- the same for whole tables, as the body of Fabric's table maintenance request:"
         yield from (f"-- {line}" for line in plan.request.splitlines())
-
-
-def _step(number: int, step: Step) -> Iterator[str]:
-    yield f"-- {number}. {step.kind.value}: {step.why}"
-    if step.effect is not None:
-        yield f"-- {_effect(step.effect)}"
-    yield f"-- {step.statement}" if step.kind is StepKind.PUBLISH else f"{step.statement};"
 
 
 def _effect(effect: Effect) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from datetime import datetime, timezone, tzinfo
+from collections.abc import Sequence
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from mirror_assets.direct_lake.framing import FileSum, FramingPoint
+from mirror_assets.direct_lake.framing import FramingPoint
 from mirror_assets.direct_lake.log_history import FileLifetime, Mark
 from mirror_assets.direct_lake.plots.figure import (
     CHANGED,
@@ -27,16 +27,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LABELS, _BARS = 12, 100
-_Part = Callable[[FramingPoint], FileSum]
-_PARTS: tuple[tuple[str, str, _Part], ...] = (
-    ("kept", KEPT, lambda point: point.effect.kept),
-    ("other deletion vector", CHANGED, lambda point: point.effect.changed),
-    ("to load", LOADED, lambda point: point.effect.reloaded),
-)
+# More lines than that are a grey surface.
+_MOST = 400
+_POINTS = 72.0
 
 
-def framing_bars(points: Sequence[FramingPoint], table: str, zone: tzinfo = timezone.utc) -> bytes:
-    """A bar per framing, in rows: above the line what the version has, below it what went; marks for maintenance.
+def framing_bars(points: Sequence[FramingPoint], table: str) -> bytes:
+    """Draw a bar per framing, in rows: above the line what the version has, below it what went; marks for maintenance.
 
     Rows of files without statistics are not in it; the title says of how many files.
     """
@@ -45,8 +42,12 @@ def framing_bars(points: Sequence[FramingPoint], table: str, zone: tzinfo = time
     figure = new_figure(width=10, height=5)
     axes = figure.add_subplot()
     bottom = [0] * len(points)
-    for name, colour, part in _PARTS:
-        top = [below + part(point).known_rows for below, point in zip(bottom, points, strict=True)]
+    for name, colour, sums in (
+        ("kept", KEPT, [point.effect.kept for point in points]),
+        ("other deletion vector", CHANGED, [point.effect.changed for point in points]),
+        ("to load", LOADED, [point.effect.reloaded for point in points]),
+    ):
+        top = [below + some.known_rows for below, some in zip(bottom, sums, strict=True)]
         _stacked(axes, bottom, top, colour, name)
         bottom = top
     _stacked(axes, [-point.effect.dropped.known_rows for point in points], [0] * len(points), DROPPED, "dropped")
@@ -54,7 +55,7 @@ def framing_bars(points: Sequence[FramingPoint], table: str, zone: tzinfo = time
     room = draw_marks(axes, [(place, mark.operation) for place, point in enumerate(points) for mark in point.marks])
     axes.set_title(_framing_title(points, table), pad=6 + room)
     axes.set(xlabel="framed at version, of the day", ylabel="rows")
-    _labelled(axes, points, zone)
+    _labelled(axes, points)
     calm(axes)
     figure.legend(loc="outside lower center", ncols=8, frameon=False)
     return png(figure)
@@ -81,29 +82,21 @@ def _framing_title(points: Sequence[FramingPoint], table: str) -> str:
     return f"{table}: framing effect\n{', '.join(words)}"
 
 
-def _labelled(axes: Axes, points: Sequence[FramingPoint], zone: tzinfo) -> None:
+def _labelled(axes: Axes, points: Sequence[FramingPoint]) -> None:
     from matplotlib.ticker import FuncFormatter
 
     shown = range(0, len(points), math.ceil(len(points) / _LABELS))
-    days = (datetime.fromtimestamp(points[place].timestamp_ms / 1000, zone) for place in shown)
+    days = (datetime.fromtimestamp(points[place].timestamp_ms / 1000, timezone.utc) for place in shown)
     names = [f"v{points[place].effect.last}\n{day:%m-%d}" for place, day in zip(shown, days, strict=True)]
     axes.set_xticks(list(shown), names)
     axes.set_xlim(-0.6, len(points) - 0.4)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda rows, _: counted(abs(rows))))
 
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-# More lines than that are a grey surface.
-_MOST = 400
-_POINTS = 72.0
-
-
 def lifetime_chart(
     lifetimes: Sequence[FileLifetime], first: int, last: int, table: str, marks: Sequence[Mark] = ()
 ) -> bytes:
-    """A line per file over the versions from `first` to `last`, thicker for larger files, oldest on top.
+    """Draw a line per file over the versions from `first` to `last`, thicker for larger files, oldest on top.
 
     Of very many files only the largest are drawn; the title says so.
     """

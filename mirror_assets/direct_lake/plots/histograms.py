@@ -33,12 +33,12 @@ _FILES = _Scale("files", "size of the file", sized, (400 * MB, GB), 25 * MB)
 
 
 def row_group_histogram(rows: Sequence[int], table: str) -> bytes:
-    """Row groups by their number of rows, with the band of 1 to 16 million that Fabric's documentation gives."""
+    """Draw row groups by their number of rows, with the band of 1 to 16 million that Fabric's documentation gives."""
     return _histogram(rows, _ROW_GROUPS, f"{table}: rows in row groups")
 
 
 def file_size_histogram(sizes: Sequence[int], table: str) -> bytes:
-    """Files by their bytes, with the band of 400 MB to 1 GB; below 25 MB a table counts as fragmented."""
+    """Draw files by their bytes, with the band of 400 MB to 1 GB; below 25 MB a table counts as fragmented."""
     return _histogram(sizes, _FILES, f"{table}: sizes of files")
 
 

@@ -17,17 +17,18 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.direct_lake.framing import FramingEffect, framing_effect
 from mirror_assets.direct_lake.maintenance.bins import FileSizes
-from mirror_assets.direct_lake.maintenance.maintenance_plan import maintenance_plan, safe_retention
+from mirror_assets.direct_lake.maintenance.maintenance_plan import maintenance_plan
 from mirror_assets.direct_lake.maintenance.plan_values import (
     Dialect,
     Effect,
     MaintenanceInput,
     MaintenancePlan,
+    SafeRetention,
     Step,
     StepKind,
     Worth,
 )
-from mirror_assets.direct_lake.maintenance.writer_settings import writer_settings
+from mirror_assets.direct_lake.maintenance.writer_settings import spark_settings
 from mirror_assets.direct_lake.sql import partition_predicate, table_at
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.values import Snapshot
@@ -173,7 +174,7 @@ def test_a_whole_plan_runs_and_leaves_frames_readable(session: SparkSession, tmp
     log, before = TableLog(str(table)), _snapshot(table)
     guard = plan_vacuum(log, time.time() + 2 * 86_400, [Frame("model", framed)])
     assert len(guard.threatened) == 3
-    plan = maintenance_plan(before, MaintenanceInput(retention=safe_retention(guard)))
+    plan = maintenance_plan(before, MaintenanceInput(retention=SafeRetention.of(guard)))
     assert [step.kind for step in plan.steps] == [StepKind.OPTIMIZE, StepKind.RETENTION, StepKind.VACUUM]
     _run(session, plan)
     moment = datetime.fromtimestamp(log.time_ms(framed) / 1000, timezone.utc).isoformat(timespec="milliseconds")
@@ -249,7 +250,7 @@ def test_conditions_hold_for_their_partitions_alone(session: SparkSession, tmp_p
 
 def test_row_groups_have_as_many_rows_as_is_set(session: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
-    for setting in writer_settings("t", FileSizes(), Dialect.DELTA, row_group_rows=1_000)[:2]:
+    for setting in spark_settings("t", FileSizes(), Dialect.DELTA, row_group_rows=1_000)[:2]:
         session.sql(setting.statement)
     session.range(0, 3_500, 1, 1).write.format("delta").save(str(path))
     (file,) = path.glob("*.parquet")

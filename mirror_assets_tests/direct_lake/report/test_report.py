@@ -12,24 +12,17 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.direct_lake.errors import ColumnUnknown, LiveFileMissing
 from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader, cache_folder
 from mirror_assets.direct_lake.guardrails.capacity_fit import Verdict
 from mirror_assets.direct_lake.guardrails.skus import Limit, sku_of
 from mirror_assets.direct_lake.maintenance.plan_values import MaintenanceInput, StepKind, Unpublished
 from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table_report import (
-    DirectLakeReport,
-    Keeping,
-    Questions,
-    ReportOptions,
-    RetentionConsumers,
-    table_report,
-)
+from mirror_assets.direct_lake.table_report import DirectLakeReport, Keeping, Questions, ReportOptions, table_report
 from mirror_assets.direct_lake.table_snapshot import TableSnapshot
 from mirror_assets.direct_lake.type_rules import Rule
 from mirror_assets.direct_lake.vacuum.model_frames import Frame
-from mirror_assets.direct_lake.vacuum.requirements import Mirror, Requirement
+from mirror_assets.direct_lake.vacuum.requirements import Mirror, Requirement, RetentionConsumers
+from mirror_assets.errors import SettingError, StopError
 from mirror_assets_tests.delta.handmade import commit_file
 
 _WEEK = 7 * 86_400
@@ -92,7 +85,7 @@ def test_readers_and_the_clock_are_given_to_the_plan(sales: Path) -> None:
         Requirement("mirror", 3),
     }
     told = _of(
-        sales, ReportOptions(readers=RetentionConsumers((Frame("model", 1),), retain_hours=0)), time.time() + 60
+        sales, ReportOptions(consumers=RetentionConsumers((Frame("model", 1),), retain_hours=0)), time.time() + 60
     ).vacuum
     assert len(told.threatened) == 2
 
@@ -190,7 +183,7 @@ def test_a_second_report_reads_no_footer(sales: Path, tmp_path: Path) -> None:
         file.write_bytes(b"")
     again = table_report(TableSnapshot(log.uri, log, reader, _NOW))
     assert again == first
-    with pytest.raises(LiveFileMissing):
+    with pytest.raises(StopError):
         _missing(sales)
 
 
@@ -207,7 +200,7 @@ def test_an_empty_table_has_a_report(tmp_path: Path) -> None:
 
 
 def test_a_column_that_is_not_there(sales: Path) -> None:
-    with pytest.raises(ColumnUnknown):
+    with pytest.raises(SettingError):
         _of(sales, ReportOptions(questions=Questions(columns=("ids",))))
 
 
