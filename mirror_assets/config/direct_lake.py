@@ -9,9 +9,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from mirror_assets.config.values import Bytes, LocalFile, Percent, Text
 from mirror_assets.delta.points import parse_point
-from mirror_assets.direct_lake.guardrails.modes import Mode
-from mirror_assets.direct_lake.guardrails.skus import SKUS
-from mirror_assets.direct_lake.maintenance.sizes import FileSizes
+from mirror_assets.direct_lake.guardrails.skus import SKUS, Mode
+from mirror_assets.direct_lake.maintenance.bins import FileSizes
 
 _DEFAULT_FILE_BYTES = 1 << 30
 

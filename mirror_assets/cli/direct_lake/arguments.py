@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NoReturn
 
-from mirror_assets.direct_lake.maintenance.values import FabricTable
+from mirror_assets.direct_lake.maintenance.plan_values import FabricTable
 
 _MODES = ("onelake", "sql", "sql-only")
 

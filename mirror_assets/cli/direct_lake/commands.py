@@ -13,10 +13,10 @@ from mirror_assets.cli.direct_lake.subject import Subject, subject_of
 from mirror_assets.cli.direct_lake.vacuum import show_vacuum
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import show_json
-from mirror_assets.direct_lake.guardrails.fit import Verdict
+from mirror_assets.direct_lake.guardrails.capacity_fit import Verdict
 from mirror_assets.direct_lake.guardrails.skus import SKUS
-from mirror_assets.direct_lake.report.asked import Asked, Keeping, Questions
-from mirror_assets.direct_lake.report.report import table_report, vacuum_of
+from mirror_assets.direct_lake.table_report import Keeping, Questions, ReportOptions, table_report
+from mirror_assets.direct_lake.vacuum.vacuum_plan import vacuum_of
 
 
 def report(request: Request, *, as_json: bool) -> Exit:
@@ -58,7 +58,7 @@ def guardrails(request: Request, *, as_json: bool) -> Exit:
     return Exit.FAILED if is_over else Exit.FINE
 
 
-def _requested(subject: Subject) -> Asked:
+def _requested(subject: Subject) -> ReportOptions:
     request = subject.request
     questions = Questions(
         columns=request.columns,
@@ -68,7 +68,7 @@ def _requested(subject: Subject) -> Asked:
         sku=subject.sku or SKUS[0],
     )
     readers = subject.readers()
-    return Asked(readers, questions, subject.maintenance(readers.mirror))
+    return ReportOptions(readers, questions, subject.maintenance(readers.mirror))
 
 
 def _keeping(request: Request) -> Keeping | None:

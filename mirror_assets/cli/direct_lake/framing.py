@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mirror_assets.cli.direct_lake.words import known, moment
 from mirror_assets.cli.output import show_records
-from mirror_assets.direct_lake.framing.values import FramingEffect, FramingPoint
+from mirror_assets.direct_lake.framing import FramingEffect, FramingPoint
 
 _EFFECT = ("framed at", "after", "rows kept", "with another deletion vector", "to load", "% to load", "bytes to load")
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from mirror_assets.cli.direct_lake.words import number
 from mirror_assets.cli.output import show_line, show_records
-from mirror_assets.direct_lake.guardrails.fit import Use, Verdict
-from mirror_assets.direct_lake.guardrails.modes import Mode, consequence
-from mirror_assets.direct_lake.guardrails.skus import SOURCE, SOURCE_DATE, Sku
-from mirror_assets.direct_lake.report.fitting import Fitting, Guardrails
+from mirror_assets.direct_lake.guardrails.capacity_fit import Fitting, Guardrails, Use, Verdict
+from mirror_assets.direct_lake.guardrails.skus import SOURCE, SOURCE_DATE, Mode, Sku, consequence
 
 _USE_COLUMNS = ("of", "limit", "used", "allowed", "% free", "days left", "verdict")
 _FIT_COLUMNS = ("capacity", "verdict", "tightest limit", "used", "allowed", "days left", "mirror, predicted")

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mirror_assets.direct_lake.framing.values import FramingEffect, FramingPoint
-from mirror_assets.direct_lake.guard.plan import VacuumPlan
+from mirror_assets.direct_lake.advice import Advice
+from mirror_assets.direct_lake.column_questions import Answer
+from mirror_assets.direct_lake.framing import FramingEffect, FramingPoint
+from mirror_assets.direct_lake.guardrails.capacity_fit import Fitting, Guardrails, SkuFit, Use, Verdict
 from mirror_assets.direct_lake.guardrails.figures import TableFigures
-from mirror_assets.direct_lake.guardrails.fit import SkuFit, Use, Verdict
-from mirror_assets.direct_lake.guardrails.modes import Mode
-from mirror_assets.direct_lake.guardrails.skus import SOURCE, SOURCE_DATE, Sku
-from mirror_assets.direct_lake.layout.advice import Advice
-from mirror_assets.direct_lake.layout.report import LayoutReport
-from mirror_assets.direct_lake.maintenance.values import MaintenancePlan
-from mirror_assets.direct_lake.maintenance.writers import WriterSetting
-from mirror_assets.direct_lake.questions.answer import Answer
-from mirror_assets.direct_lake.report.fitting import Fitting, Guardrails
-from mirror_assets.direct_lake.report.report import TableReport
-from mirror_assets.direct_lake.types import TypeFinding
+from mirror_assets.direct_lake.guardrails.skus import SOURCE, SOURCE_DATE, Mode, Sku
+from mirror_assets.direct_lake.maintenance.plan_values import MaintenancePlan
+from mirror_assets.direct_lake.maintenance.writer_settings import WriterSetting
+from mirror_assets.direct_lake.table_layout import LayoutReport
+from mirror_assets.direct_lake.table_report import DirectLakeReport
+from mirror_assets.direct_lake.type_rules import TypeIssue
+from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class ReportRecord:
     guardrails: GuardrailsRecord
     layout: LayoutReport
     advice: tuple[Advice, ...]
-    types: tuple[TypeFinding, ...]
+    types: tuple[TypeIssue, ...]
     vacuum: VacuumRecord
     answers: tuple[Answer, ...]
     framing: tuple[FramingPoint, ...]
@@ -91,7 +89,7 @@ def guardrails_record(found: Guardrails, sku: Sku | None, mode: Mode) -> Guardra
     return GuardrailsRecord(SOURCE, SOURCE_DATE, mode, _fitting(found.table, sku), mirror)
 
 
-def report_record(report: TableReport, sku: Sku | None, mode: Mode) -> ReportRecord:
+def report_record(report: DirectLakeReport, sku: Sku | None, mode: Mode) -> ReportRecord:
     """The report's."""
     return ReportRecord(
         name=report.name,

@@ -10,18 +10,14 @@ from urllib.parse import urlsplit
 from mirror_assets.cli.direct_lake.arguments import Request
 from mirror_assets.cli.output import note
 from mirror_assets.config import Config, ConfigMissing, DirectLakeMode, TableSettings, TableUnknown, load_config
-from mirror_assets.direct_lake.footers.cache import FooterCache
-from mirror_assets.direct_lake.footers.reader import FooterReader
-from mirror_assets.direct_lake.guard.needs import Mirror
-from mirror_assets.direct_lake.guardrails.modes import Mode
-from mirror_assets.direct_lake.guardrails.skus import Sku, sku_of
-from mirror_assets.direct_lake.maintenance.sizes import FileSizes, sizes_for
-from mirror_assets.direct_lake.maintenance.values import Dialect, MaintenanceInput, Unpublished, Worth
-from mirror_assets.direct_lake.report.asked import Readers
-from mirror_assets.direct_lake.report.cache import cache_folder
-from mirror_assets.direct_lake.report.look import TableLook
+from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader, cache_folder
+from mirror_assets.direct_lake.guardrails.skus import Mode, Sku, sku_of
+from mirror_assets.direct_lake.maintenance.bins import FileSizes, sizes_for
+from mirror_assets.direct_lake.maintenance.plan_values import Dialect, MaintenanceInput, Unpublished, Worth
 from mirror_assets.direct_lake.sql import quoted
 from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.table_snapshot import TableSnapshot
+from mirror_assets.direct_lake.vacuum.requirements import Mirror, RetentionConsumers
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
@@ -55,20 +51,20 @@ class Subject:
             return DirectLakeMode(self.request.mode.replace("-", "_")).kind
         return Mode.ONELAKE if self.settings is None else self.settings.direct_lake.mode.kind
 
-    def readers(self) -> Readers:
+    def readers(self) -> RetentionConsumers:
         """Frames of the command line, and whom mirror.yaml knows of. Raises FrameRefused, FramesUnreadable."""
         requested = self.request
         named = frames_of(self.log, requested.frame, requested.export, requested.model_table)
         if self.config is None or self.settings is None:
-            return Readers(named, retain_hours=requested.retain_hours)
+            return RetentionConsumers(named, retain_hours=requested.retain_hours)
         known = source_readers(self.config, self.settings, self.log, _manifest(self.config, self.settings))
-        return Readers((*named, *known.frames), known.mirror, requested.retain_hours)
+        return RetentionConsumers((*named, *known.frames), known.mirror, requested.retain_hours)
 
-    def look(self, *, dictionaries: bool = True) -> TableLook:
+    def look(self, *, dictionaries: bool = True) -> TableSnapshot:
         """A look at the table now, with the cache of footers that was asked for."""
         root = self.request.cache or cache_folder()
         cache = None if self.request.no_cache else FooterCache.of(root, self.log.uri)
-        return TableLook(
+        return TableSnapshot(
             self.name, self.log, FooterReader(self.log.uri, self.log.files, cache, dictionaries), time.time()
         )
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mirror_assets.cli.direct_lake.words import moment
 from mirror_assets.cli.output import show_line, show_records
-from mirror_assets.direct_lake.guard.needs import Need
-from mirror_assets.direct_lake.guard.plan import NeededFile, VacuumPlan
-from mirror_assets.direct_lake.spans import hours, hours_at_least
+from mirror_assets.direct_lake.vacuum.requirements import Requirement
+from mirror_assets.direct_lake.vacuum.vacuum_plan import NeededFile, VacuumPlan, hours, hours_at_least
 
 # So many files are shown; --json has all of them.
 _SHOWN = 20
@@ -61,5 +60,5 @@ def _show_files(title: str, files: Sequence[NeededFile]) -> None:
         show_line(f"… and {len(files) - _SHOWN:,} more; --json has all.")
 
 
-def _needs(needs: Iterable[Need]) -> str:
+def _needs(needs: Iterable[Requirement]) -> str:
     return ", ".join(map(str, needs))
