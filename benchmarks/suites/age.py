@@ -18,10 +18,10 @@ from unittest.mock import patch
 from benchmarks.aged import TABLE, AgedTable, manifest_of
 from benchmarks.bench import Bench
 from benchmarks.result import Goal, Outcome
-from mirror_assets.audit.landed_since import continuity_of_all, continuity_since
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.mirroring.land import land_slice
 from mirror_assets.storage import LocalStore, Store
+from mirror_assets.verify.landed_since import continuity_of_all, continuity_since
 from mirror_assets_tests.onelake import LoopbackItem, LoopbackOneLake
 from mirror_assets_tests.onelake.stores import loopback_store
 

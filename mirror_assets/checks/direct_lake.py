@@ -8,11 +8,6 @@ import dagster as dg
 
 from mirror_assets.assets.items import MetadataItem
 from mirror_assets.assets.names import Kind, asset_key
-from mirror_assets.audit.direct_lake.frames import FRAMES_SAFE, frames_finding
-from mirror_assets.audit.direct_lake.guardrails import GUARDRAILS, Wanted, guardrails_finding
-from mirror_assets.audit.direct_lake.layout import LAYOUT, layout_finding
-from mirror_assets.audit.direct_lake.types import TYPES, types_finding
-from mirror_assets.audit.finding import Finding
 from mirror_assets.checks.pictures import shown
 from mirror_assets.checks.results import check_result, checking
 from mirror_assets.config import Config, FramesOf, TableSettings
@@ -35,6 +30,11 @@ from mirror_assets.mirroring.readers import mirror_guard, source_guard
 from mirror_assets.resources.catalog import mirror_of, planning_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
+from mirror_assets.verify.check_result import Finding
+from mirror_assets.verify.direct_lake.frames import FRAMES_SAFE, frames_finding
+from mirror_assets.verify.direct_lake.guardrails import GUARDRAILS, Wanted, guardrails_finding
+from mirror_assets.verify.direct_lake.layout import LAYOUT, layout_finding
+from mirror_assets.verify.direct_lake.types import TYPES, types_finding
 
 _DESCRIPTIONS = {
     FRAMES_SAFE: "VACUUM takes nothing that a frame, or the mirror, needs.",

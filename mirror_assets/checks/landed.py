@@ -5,9 +5,6 @@ import time
 import dagster as dg
 
 from mirror_assets.assets.names import Kind, asset_key
-from mirror_assets.audit.lag import Lag, lag_finding
-from mirror_assets.audit.landed import metadata_unchanged
-from mirror_assets.audit.landed_since import continuity_of_all, continuity_since
 from mirror_assets.checks.results import check_result, checking
 from mirror_assets.checks.runs import is_slice_run
 from mirror_assets.config import Config, TableSettings
@@ -18,6 +15,9 @@ from mirror_assets.mirroring.uncovered import look
 from mirror_assets.resources.catalog import mirror_of, planning_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
+from mirror_assets.verify.lag import Lag, lag_finding
+from mirror_assets.verify.landed import metadata_unchanged
+from mirror_assets.verify.landed_since import continuity_of_all, continuity_since
 
 _CONTINUITY = "Files in sequence, as committed. A run of slices looks at what is new, a run of checks at everything."
 

@@ -3,15 +3,15 @@
 import dagster as dg
 
 from mirror_assets.assets.names import Kind, asset_key
-from mirror_assets.audit.reconciled import reconciled_finding
 from mirror_assets.checks.results import check_result, checking
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.mirroring.compare import reconcile_table
-from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets.resources.catalog import mirror_of, table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
 from mirror_assets.resources.spark import SparkSessions
+from mirror_assets.verify.reconciled import reconciled_finding
+from mirror_assets.verify.reconciliation import ReconcileState
 
 _WAITING = (ReconcileState.PENDING, ReconcileState.MISSING, ReconcileState.LOADING)
 

@@ -9,10 +9,10 @@ import dagster as dg
 
 from mirror_assets.assets.items import MetadataItem
 from mirror_assets.assets.slices import failure
-from mirror_assets.audit.finding import Finding
-from mirror_assets.audit.retention import Horizon, retention_finding
 from mirror_assets.config import RetentionLimits
 from mirror_assets.errors import MirrorError
+from mirror_assets.verify.check_result import Finding
+from mirror_assets.verify.retention import Horizon, retention_finding
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import dagster as dg
 
 from mirror_assets.assets.names import Kind, asset_key
 from mirror_assets.assets.slices import parse_slices
-from mirror_assets.audit.finding import Finding
 from mirror_assets.checks.results import check_result, checking, merged
 from mirror_assets.checks.runs import is_slice_run
 from mirror_assets.config import Config, TableSettings
@@ -20,6 +19,7 @@ from mirror_assets.resources.catalog import table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
 from mirror_assets.resources.spark import SparkSessions
+from mirror_assets.verify.check_result import Finding
 
 _DESCRIPTIONS = {
     "key_presence": "Key columns are there and hold no NULL.",

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
-from mirror_assets.audit.reconciled import shown
 from mirror_assets.cli.exit import Exit, exit_code_of
 from mirror_assets.cli.output import note, show_json, show_records
 from mirror_assets.config import Config, TableSettings, load_config
@@ -30,8 +29,9 @@ from mirror_assets.mirroring.uncovered import look
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.mirroring.zone import open_exchange, open_spark, open_zone
 from mirror_assets.monitoring import Mirror, MonitoredTable
-from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
 from mirror_assets.storage import Store
+from mirror_assets.verify.reconciled import shown
+from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
-from mirror_assets.audit.finding import Finding
 from mirror_assets.delta.losses import DataFileMissing
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.errors import MirrorError
@@ -19,6 +18,7 @@ from mirror_assets.mirroring.land import land_next
 from mirror_assets.mirroring.resume import resume_or_stage
 from mirror_assets.mirroring.stage import chunk_of, slice_key
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.verify.check_result import Finding
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mirror_assets.audit.finding import Finding
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.errors import RebuildError
 from mirror_assets.landing.failures import FailureRecord
@@ -23,6 +22,7 @@ from mirror_assets.mirroring.quiet import QuietMark
 from mirror_assets.mirroring.rebuild import may_rebuild
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.verify.check_result import Finding
 
 NOT_HELD = "not_held"
 

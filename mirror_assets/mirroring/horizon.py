@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mirror_assets.audit.retention import Horizon, Then
 from mirror_assets.config import Changes, OnBreak
 from mirror_assets.delta.actions import CommitFile, FileAction
 from mirror_assets.delta.log import SourceLog
@@ -14,6 +13,7 @@ from mirror_assets.delta.state import SourceState
 from mirror_assets.delta.times import CommitTimes
 from mirror_assets.mirroring.uncovered import Uncovered
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.verify.retention import Horizon, Then
 
 # The files of one commit are as old as each other, so VACUUM removes them together: a few of them tell.
 _LOOKED_FOR = 8

@@ -9,19 +9,6 @@ from typing import Final
 
 import pyarrow as pa
 
-from mirror_assets.audit.finding import Finding
-from mirror_assets.audit.key_look import KeyLook, look_at_keys
-from mirror_assets.audit.order import row_order
-from mirror_assets.audit.reread import SparkReread
-from mirror_assets.audit.staged import (
-    StagedSlice,
-    key_presence,
-    marker_values,
-    parts_unchanged,
-    row_counts,
-    schema_compatibility,
-)
-from mirror_assets.audit.uniqueness import key_uniqueness, version_uniqueness
 from mirror_assets.delta.commits import Commit, vector_versions
 from mirror_assets.delta.losses import FileUnfound, SparkFailed
 from mirror_assets.delta.schema import parse_schema
@@ -32,6 +19,19 @@ from mirror_assets.mirroring.errors import ChecksFailed
 from mirror_assets.mirroring.losses import reading, source_read
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.storage import PathMissing
+from mirror_assets.verify.check_result import Finding
+from mirror_assets.verify.key_look import KeyLook, look_at_keys
+from mirror_assets.verify.order import row_order
+from mirror_assets.verify.reread import SparkReread
+from mirror_assets.verify.staged import (
+    StagedSlice,
+    key_presence,
+    marker_values,
+    parts_unchanged,
+    row_counts,
+    schema_compatibility,
+)
+from mirror_assets.verify.uniqueness import key_uniqueness, version_uniqueness
 
 _ROW_CHECKS: Final = ("key_uniqueness", "marker_values", "row_counts", "row_order")
 BLOCKING_CHECKS: Final = tuple(sorted(("key_presence", "parts_unchanged", "schema_compatibility", *_ROW_CHECKS)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mirror_assets.audit.lag import Lag
 from mirror_assets.mirroring.uncovered import Uncovered
+from mirror_assets.verify.lag import Lag
 
 
 def table_lag(uncovered: Uncovered, now: float) -> Lag:

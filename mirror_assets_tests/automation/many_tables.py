@@ -20,7 +20,7 @@ from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.mirroring.mirrors import open_mirror
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.mirroring.zone import open_zone
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState
 
 MODES = ("none", "name", "id")
 _ROWS = "SELECT CAST(id AS INT), CAST(id % 3 AS SMALLINT), concat('n', id) FROM range({rows})"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from mirror_assets.audit.retention import Then, retention_finding
 from mirror_assets.checks.history import history_horizon
 from mirror_assets.history.record import Kept
+from mirror_assets.verify.retention import Then, retention_finding
 from mirror_assets_tests.history.sources import Place
 from mirror_assets_tests.history.test_log import write
 

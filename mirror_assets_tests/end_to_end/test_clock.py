@@ -15,7 +15,7 @@ from mirror_assets.mirroring.lag import table_lag
 from mirror_assets.mirroring.planning import plan_table
 from mirror_assets.mirroring.stage import stage_slice
 from mirror_assets.mirroring.uncovered import look
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab
 
 _YEAR = 365 * 24 * 3600

@@ -19,7 +19,7 @@ from mirror_assets.mirroring.drop import drop_table
 from mirror_assets.mirroring.errors import MirrorFailed
 from mirror_assets.mirroring.rebuild import rebuild_table
 from mirror_assets.mirroring.work import TableWork
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.fabric.databases import LoopbackDatabase, replicating, told_table
 from mirror_assets_tests.fabric.loopback import LoopbackFabric
 from mirror_assets_tests.lab import TABLE, Lab

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from mirror_assets.audit.lag import Lag
-from mirror_assets.audit.retention import Horizon, Then, retention_finding
 from mirror_assets.config import OnBreak
 from mirror_assets.delta.errors import LogGap, StartRefused
 from mirror_assets.landing.format import Chunk
@@ -21,7 +19,9 @@ from mirror_assets.mirroring.lag import table_lag
 from mirror_assets.mirroring.planning import plan_table
 from mirror_assets.mirroring.rebuild import MirrorWait
 from mirror_assets.mirroring.uncovered import look
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.lag import Lag
+from mirror_assets.verify.reconciliation import ReconcileState
+from mirror_assets.verify.retention import Horizon, Then, retention_finding
 from mirror_assets_tests.delta.handmade import commit_file
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.mirroring.paper import TABLE, Paper

@@ -17,7 +17,7 @@ from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.mirroring.errors import ChecksFailed
 from mirror_assets.mirroring.land import land_slice
 from mirror_assets.mirroring.rebuild import rebuild_table
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, key
 from mirror_assets_tests.landing.lives import dropping, loading
 

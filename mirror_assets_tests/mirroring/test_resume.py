@@ -22,7 +22,7 @@ from mirror_assets.mirroring.queue import stage_keys
 from mirror_assets.mirroring.resume import resume_or_stage
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab, key
 from mirror_assets_tests.landing.staging import hex_id, new_record, part_bytes, receipt_for
 from mirror_assets_tests.mirroring.paper import TABLE, Paper

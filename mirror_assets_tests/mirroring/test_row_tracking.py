@@ -14,7 +14,7 @@ from mirror_assets.markers import ROW_ID, ROW_MARKER, Marker
 from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.mirroring.errors import SourceBroke
 from mirror_assets.mirroring.source import RowTrackingOff
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab
 
 _WHOLE = "slices: {max_commits: 100}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.audit.finding import Finding
 from mirror_assets.delta.errors import LogGap, SourceNotDelta
 from mirror_assets.delta.spark_errors import DuplicateKey
 from mirror_assets.errors import SettingError
@@ -20,7 +19,8 @@ from mirror_assets.mirroring.land import land_slice
 from mirror_assets.mirroring.rebuild import MirrorWait, rebuild_table
 from mirror_assets.mirroring.source import FeedOff
 from mirror_assets.mirroring.work import TableWork
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.check_result import Finding
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.mirroring.run import MirroredSlice, mirror_table
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.operations.operation import Operation
 from mirror_assets_tests.operations.source import Source
