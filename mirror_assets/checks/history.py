@@ -12,7 +12,7 @@ from mirror_assets.history.work import HistoryWork
 from mirror_assets.mirroring.horizon import horizon_at
 from mirror_assets.resources.catalog import planning_history
 from mirror_assets.resources.sources import SourceTables
-from mirror_assets.verify.retention import Horizon, Then
+from mirror_assets.verify.timeliness import Consequence, ReadDeadline
 
 _NAME = "history_retention"
 
@@ -30,11 +30,11 @@ def history_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksD
     return [history_retention]
 
 
-def history_horizon(work: HistoryWork, now: float) -> Horizon:
+def history_horizon(work: HistoryWork, now: float) -> ReadDeadline:
     """The horizon at `now`, from both logs and the presence of files.
 
     A history that has not begun waits for no commit in particular.
     """
     tip, newest = work.source.state(), work.history.newest()
     times, next_read = work.source.times(tip), newest.last + 1 if newest else None
-    return horizon_at(work.source, tip, times, next_read, feed_files, Then.LOST, now)
+    return horizon_at(work.source, tip, times, next_read, feed_files, Consequence.LOST, now)

@@ -15,9 +15,8 @@ from mirror_assets.mirroring.uncovered import look
 from mirror_assets.resources.catalog import mirror_of, planning_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
-from mirror_assets.verify.lag import Lag, lag_finding
-from mirror_assets.verify.landed import metadata_unchanged
-from mirror_assets.verify.landed_since import continuity_of_all, continuity_since
+from mirror_assets.verify.landed import full_continuity, incremental_continuity, metadata_unchanged
+from mirror_assets.verify.timeliness import Lag, check_lag
 
 _CONTINUITY = "Files in sequence, as committed. A run of slices looks at what is new, a run of checks at everything."
 
@@ -30,7 +29,7 @@ def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
     def continuity(context: dg.AssetCheckExecutionContext, landing_zone: LandingZone) -> dg.AssetCheckResult:
         with checking():
             store, applied = landing_zone.store(), _applied(config, table.name, landing_zone)
-            continuous = continuity_since if is_slice_run(context) else continuity_of_all
+            continuous = incremental_continuity if is_slice_run(context) else full_continuity
             return check_result(zone, continuous(store, table.name, applied))
 
     @dg.asset_check(
@@ -57,10 +56,10 @@ def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
 
 
 def _lag_result(zone: dg.AssetKey, table: TableSettings, lag: Lag) -> dg.AssetCheckResult:
-    error = lag_finding(lag, table.lag.error_seconds)
+    error = check_lag(lag, table.lag.error_seconds)
     if not error.passed:
         return check_result(zone, error)
-    return check_result(zone, lag_finding(lag, table.lag.warn_seconds), dg.AssetCheckSeverity.WARN)
+    return check_result(zone, check_lag(lag, table.lag.warn_seconds), dg.AssetCheckSeverity.WARN)
 
 
 def _applied(config: Config, table: TableName, zone: LandingZone) -> int | None:

@@ -10,8 +10,7 @@ from mirror_assets.resources.catalog import mirror_of, table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
 from mirror_assets.resources.spark import SparkSessions
-from mirror_assets.verify.reconciled import reconciled_finding
-from mirror_assets.verify.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState, check_reconciled
 
 _WAITING = (ReconcileState.PENDING, ReconcileState.MISSING, ReconcileState.LOADING)
 
@@ -26,6 +25,6 @@ def mirror_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
             work = table_work(config, table, landing_zone, sources, spark)
             result = reconcile_table(work, mirror_of(config, landing_zone))
         severity = dg.AssetCheckSeverity.WARN if result.state in _WAITING else dg.AssetCheckSeverity.ERROR
-        return check_result(mirror, reconciled_finding(result), severity)
+        return check_result(mirror, check_reconciled(result), severity)
 
     return [reconciled]

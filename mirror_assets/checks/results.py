@@ -12,7 +12,7 @@ from mirror_assets.assets.slices import failure
 from mirror_assets.config import RetentionLimits
 from mirror_assets.errors import MirrorError
 from mirror_assets.verify.check_result import Finding
-from mirror_assets.verify.retention import Horizon, retention_finding
+from mirror_assets.verify.timeliness import ReadDeadline, check_retention
 
 
 @contextmanager
@@ -43,13 +43,13 @@ def check_result(
 
 
 def retention_result(
-    asset: dg.AssetKey, horizon: Horizon, limits: RetentionLimits, check: str = "retention"
+    asset: dg.AssetKey, horizon: ReadDeadline, limits: RetentionLimits, check: str = "retention"
 ) -> dg.AssetCheckResult:
     """An ERROR, or a WARN before it, when little time is left to read the next commit."""
-    error = retention_finding(horizon, limits.error_seconds, check)
+    error = check_retention(horizon, limits.error_seconds, check)
     if not error.passed:
         return check_result(asset, error)
-    return check_result(asset, retention_finding(horizon, limits.warn_seconds, check), dg.AssetCheckSeverity.WARN)
+    return check_result(asset, check_retention(horizon, limits.warn_seconds, check), dg.AssetCheckSeverity.WARN)
 
 
 def merged(name: str, findings: list[tuple[str, Finding]]) -> Finding:

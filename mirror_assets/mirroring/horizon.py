@@ -13,7 +13,7 @@ from mirror_assets.delta.state import SourceState
 from mirror_assets.delta.times import CommitTimes
 from mirror_assets.mirroring.uncovered import Uncovered
 from mirror_assets.mirroring.work import TableWork
-from mirror_assets.verify.retention import Horizon, Then
+from mirror_assets.verify.timeliness import Consequence, ReadDeadline
 
 # The files of one commit are as old as each other, so VACUUM removes them together: a few of them tell.
 _LOOKED_FOR = 8
@@ -22,7 +22,7 @@ Needed = Callable[[CommitFile], Sequence[FileAction]]
 """The files that a commit's changes are read from, whatever later commits do."""
 
 
-def feed_horizon(work: TableWork, uncovered: Uncovered, now: float) -> Horizon:
+def feed_horizon(work: TableWork, uncovered: Uncovered, now: float) -> ReadDeadline:
     """The horizon at `now` (seconds since 1970), from the log and the presence of files. Raises PropertyUnreadable.
 
     A table that begins with a snapshot waits for no commit in particular before that.
@@ -33,10 +33,10 @@ def feed_horizon(work: TableWork, uncovered: Uncovered, now: float) -> Horizon:
     )
 
 
-def _then(work: TableWork, uncovered: Uncovered) -> Then:
+def _then(work: TableWork, uncovered: Uncovered) -> Consequence:
     if uncovered.start is not None:
-        return Then.REFUSED
-    return Then.REBUILT if work.table.on_break is OnBreak.REBUILD else Then.HELD
+        return Consequence.REFUSED
+    return Consequence.REBUILT if work.table.on_break is OnBreak.REBUILD else Consequence.HELD
 
 
 def horizon_at(
@@ -45,14 +45,14 @@ def horizon_at(
     times: CommitTimes,
     next_read: int | None,
     needed: Needed,
-    then: Then,
+    then: Consequence,
     now: float,
-) -> Horizon:
+) -> ReadDeadline:
     """The horizon at `now` of whoever reads that version next; None: it has not begun, and no commit waits."""
     waits = next_read is not None and next_read <= tip.version
     version = next_read if next_read is not None and waits else tip.version + 1
     is_there = waits and version >= times.first
-    return Horizon(
+    return ReadDeadline(
         version=version,
         waits=waits,
         committed=times.at(version) / 1000 if is_there else None,

@@ -20,9 +20,9 @@ from mirror_assets.mirroring.losses import reading, source_read
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.storage import PathMissing
 from mirror_assets.verify.check_result import Finding
-from mirror_assets.verify.key_look import KeyLook, look_at_keys
 from mirror_assets.verify.order import row_order
-from mirror_assets.verify.reread import SparkReread
+from mirror_assets.verify.repeated_keys import KeyLook, look_at_keys
+from mirror_assets.verify.row_reader import SparkReread
 from mirror_assets.verify.staged import (
     StagedSlice,
     key_presence,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mirror_assets.mirroring.uncovered import Uncovered
-from mirror_assets.verify.lag import Lag
+from mirror_assets.verify.timeliness import Lag
 
 
 def table_lag(uncovered: Uncovered, now: float) -> Lag:

@@ -1,4 +1,4 @@
-"""What a check found: the one value that every audit returns."""
+"""The result of a check: the one value that every check returns."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check: what is wrong, by file or key, and the figures to show with it.
+    """The result of one check: its problems, one text per file or key, and figures to show as metadata.
 
-    `note` is what there is to say although nothing is wrong. `is_warning`: what is wrong is no error yet.
+    `note` is a remark on a passed check. With `is_warning`, the problems are warnings, not errors.
     """
 
     check: str
@@ -20,10 +20,10 @@ class Finding:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there is no problem."""
         return not self.problems
 
     @property
     def message(self) -> str:
-        """Everything that is wrong, in one text; empty when nothing is."""
+        """All problems in one text, empty if there is none."""
         return "; ".join(self.problems)

@@ -16,13 +16,11 @@ import pyarrow.compute as pc
 
 from mirror_assets.markers import Marker
 from mirror_assets.verify.check_result import Finding
-from mirror_assets.verify.key_codes import Numbers, codes_of
-from mirror_assets.verify.key_look import SAMPLES, KeyLook, keys_that_differ
-from mirror_assets.verify.keyed_rows import MARKER, PLACE, VERSION, aliases
+from mirror_assets.verify.keys import MARKER, PLACE, VERSION, aliases, codes_of
 from mirror_assets.verify.part_swaps import Crossings, hidden_swaps
-from mirror_assets.verify.repeats import shown_key, shown_place
-from mirror_assets.verify.reread import FOUND_HASH, WANTED_HASH, WANTED_MARKER, Reread
-from mirror_assets.verify.staged import StagedSlice
+from mirror_assets.verify.repeated_keys import SAMPLES, KeyLook, keys_that_differ, shown_key, shown_place
+from mirror_assets.verify.row_reader import FOUND_HASH, WANTED_HASH, WANTED_MARKER, Reread
+from mirror_assets.verify.staged import Numbers, StagedSlice
 
 _NTH, _FOUND_MARKER = "nth", "found_marker"
 # Of so many keys that any two parts share, one at least differs in them, almost always.

@@ -14,7 +14,7 @@ from operator import itemgetter
 import numpy as np
 import numpy.typing as npt
 
-from mirror_assets.verify.key_codes import Numbers
+from mirror_assets.verify.staged import Numbers
 
 Flags = npt.NDArray[np.bool_]
 Change = tuple[int, int]

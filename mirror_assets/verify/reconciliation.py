@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from mirror_assets.verify.check_result import Finding
+
 
 class ReconcileState(str, Enum):
     """How mirror and source compare at the covered version."""
@@ -89,3 +91,37 @@ class Reconciliation:
         if self.state is not ReconcileState.EQUAL:
             return str(self.state.value)
         return "equal to source" if self.since is None else f"equal to source in what landed since {self.since}"
+
+
+_WAITS = "landing files wait for the replicator"
+
+
+def check_reconciled(result: Reconciliation) -> Finding:
+    """Fails on a difference and, naming it as waiting, while the mirror is behind or not there yet."""
+    figures: dict[str, int | float | str] = {"state": result.state.value, "version": result.version}
+    if result.source_rows is not None and result.mirror_rows is not None:
+        figures |= {"source_rows": result.source_rows, "mirror_rows": result.mirror_rows, "seconds": result.seconds}
+    return Finding("reconciled", _problems(result), figures)
+
+
+def _problems(result: Reconciliation) -> tuple[str, ...]:
+    if result.state is ReconcileState.EQUAL:
+        return ()
+    if result.state is ReconcileState.PENDING:
+        return (_WAITS,)
+    if result.state is ReconcileState.LOADING:
+        return (result.reason,)
+    if result.state is ReconcileState.STOPPED:
+        return (f"the replicator has stopped the table: {result.reason}",)
+    if result.state is ReconcileState.MISSING:
+        return ("the mirror has no such table yet",)
+    counts = f"{result.source_rows} rows in the source, {result.mirror_rows} in the mirror"
+    columns = f"columns that differ: {', '.join(result.columns)}" if result.columns else "no column sum differs"
+    return (counts, columns, *(describe_sample(sample) for sample in result.samples))
+
+
+def describe_sample(sample: DifferenceSample) -> str:
+    """A differing key in words."""
+    key = ", ".join("NULL" if value is None else value for value in sample.key)
+    columns = f" in {', '.join(sample.columns)}" if sample.columns else ""
+    return f"key ({key}) {sample.side.value}{columns}"

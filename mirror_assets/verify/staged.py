@@ -1,13 +1,15 @@
-"""Checks on the staged parts that footers and single columns answer: presence, markers, schema, counts."""
+"""What a landing type looks like in a Parquet file that pyarrow reads."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -17,8 +19,32 @@ from mirror_assets.landing.parts import count_markers, found_parts
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.storage import Store
 from mirror_assets.verify.check_result import Finding
-from mirror_assets.verify.key_codes import Numbers
-from mirror_assets.verify.types import arrow_type
+
+Numbers = npt.NDArray[np.int64]
+_SIMPLE: dict[str, pa.DataType] = {
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+
+
+def arrow_type(landing_type: str) -> pa.DataType | None:
+    """The Arrow type of a landing type in Spark's spelling; None for one that can't land."""
+    decimal = _DECIMAL.fullmatch(landing_type)
+    if decimal:
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    return _SIMPLE.get(landing_type)
+
 
 _SAMPLES = 5
 _VALID_MARKERS = pa.array([int(marker) for marker in Marker], pa.int32())

@@ -1,25 +1,36 @@
-"""A table folder as it is, and what is wrong with its files: names, gaps, content."""
+"""Read a table folder as it is, files and kept history, and list what is wrong: names, gaps, content, broken chains."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
-from mirror_assets.landing.history import Generation, LandedFile
-from mirror_assets.landing.names import PROCESSED, READY_TO_DELETE, TableName, landing_name, landing_number
+from mirror_assets.landing.format import Manifest, SliceKind, is_next, load
+from mirror_assets.landing.history import Generation, LandedFile, RollUp, content_hash, range_path
+from mirror_assets.landing.names import (
+    PROCESSED,
+    READY_TO_DELETE,
+    HistoryRange,
+    TableName,
+    landing_name,
+    landing_number,
+)
 from mirror_assets.landing.parts import count_markers, sha256
 from mirror_assets.landing.receipt import read_receipt
+from mirror_assets.landing.roll_up import list_history
+from mirror_assets.landing.steps import drive
 from mirror_assets.storage import FileInfo, Store
 
 
 @dataclass(frozen=True)
 class TableFolder:
-    """The files of a table folder and the generations that committed them.
+    """The files of a table folder, and the generations that committed them.
 
-    `waiting` are the visible files, `finished` those that the service has put aside; `serviced` says that it has put
-    any aside. `verified` gives, by number, the ETag of files that waited and were looked at before; these need not be
-    among the files of `generations`.
+    `waiting` are the files that Fabric reads; `finished` those that it has moved into its own subfolders, and
+    `serviced` tells whether these subfolders exist. `verified` has the ETags, by number, of waiting files that were
+    checked before; their generations need not be among `generations`.
     """
 
     table: TableName
@@ -31,17 +42,17 @@ class TableFolder:
 
     @cached_property
     def files(self) -> dict[int, LandedFile]:
-        """What the generations committed, by number."""
+        """The committed files by number."""
         return {file.number: file for generation in self.generations for file in generation.files}
 
     @cached_property
     def expected(self) -> set[int]:
-        """The numbers that may be there."""
+        """The numbers of all files that may lie in the folder."""
         return self.files.keys() | self.verified.keys()
 
     @cached_property
     def keeps_etags(self) -> bool:
-        """Whether any file still has the ETag that it was staged with."""
+        """Whether the store keeps ETags in a rename: some waiting file still has the ETag that it was staged with."""
         etags = {number: file.etag for number, file in self.files.items()}
         return any(info.etag == etags.get(landing_number(info.name) or 0) for info in self.waiting)
 
@@ -51,17 +62,17 @@ class TableFolder:
 
 
 def visible_files(listing: Iterable[FileInfo]) -> tuple[FileInfo, ...]:
-    """What Fabric would read of a table folder's listing."""
+    """Return the files that Fabric reads: those without a leading underscore."""
     return tuple(info for info in listing if not info.name.startswith("_"))
 
 
 def is_serviced(listing: Iterable[FileInfo]) -> bool:
-    """Whether the service has put files of the listed table folder aside."""
+    """Whether Fabric has moved files of this table folder into its own subfolders."""
     return any(info.name in (PROCESSED, READY_TO_DELETE) for info in listing)
 
 
 def folder_problems(store: Store, folder: TableFolder, applied: int | None) -> Iterator[str]:
-    """What is wrong with the files; `applied` is the last number that was applied, or None when nobody knows."""
+    """Yield what is wrong with the files; `applied` is the number of the last applied file, None if unknown."""
     yield from _name_problems(folder)
     yield from _gap_problems(folder, applied)
     yield from _finished_problems(folder)
@@ -69,7 +80,7 @@ def folder_problems(store: Store, folder: TableFolder, applied: int | None) -> I
 
 
 def _name_problems(folder: TableFolder) -> Iterator[str]:
-    """Every visible file has a valid name, a committed number, and no twin among the finished files."""
+    """Require of every waiting file a valid name, a committed number, and no finished file of the same name."""
     finished = {info.name for info in folder.finished}
     for info in folder.waiting:
         number = landing_number(info.name)
@@ -82,7 +93,7 @@ def _name_problems(folder: TableFolder) -> Iterator[str]:
 
 
 def _gap_problems(folder: TableFolder, applied: int | None) -> Iterator[str]:
-    """No file is missing that the replicator still needs, nor the last one, which it always leaves."""
+    """Require every file that the replicator still needs, and the last one, which it never removes."""
     present = {number for info in folder.waiting if (number := landing_number(info.name))}
     finished = {number for info in folder.finished if (number := landing_number(info.name))}
     last = max(folder.expected, default=0)
@@ -94,14 +105,14 @@ def _gap_problems(folder: TableFolder, applied: int | None) -> Iterator[str]:
 
 
 def _consumed(folder: TableFolder, number: int, applied: int | None, lowest: int) -> bool:
-    """Whether the service may have removed the file; without its status, its own folders show that it was here."""
+    """Whether the replicator may have removed the file. Without `applied`, its subfolders tell."""
     if applied is not None:
         return number <= applied
     return folder.serviced and number < lowest
 
 
 def _finished_problems(folder: TableFolder) -> Iterator[str]:
-    """Of a file that the service has put aside, the size is still the committed one."""
+    """Require the committed size of every finished file."""
     for info in folder.finished:
         file = folder.files.get(landing_number(info.name) or 0)
         if file and info.size != file.bytes:
@@ -109,14 +120,14 @@ def _finished_problems(folder: TableFolder) -> Iterator[str]:
 
 
 def _content_problems(store: Store, folder: TableFolder) -> Iterator[str]:
-    """Every file that waits has the committed size and content, or is still the one that was found to have them."""
+    """Require the committed size and content of every waiting file, unless it was verified and has the same ETag."""
     for info in folder.waiting:
         number = landing_number(info.name) or 0
         file = folder.files.get(number)
         if info.is_folder or number not in folder.expected or folder.verified.get(number) == info.etag:
             continue
         if file is None:
-            yield f"{info.path} changed since it was looked at"
+            yield f"{info.path} changed since it was last checked"
         elif info.size != file.bytes:
             yield f"{info.path} has {info.size} bytes, and {file.bytes} were committed"
         elif not _is_committed(store, info, file, folder):
@@ -126,9 +137,9 @@ def _content_problems(store: Store, folder: TableFolder) -> Iterator[str]:
 
 
 def _is_committed(store: Store, info: FileInfo, file: LandedFile, folder: TableFolder) -> bool:
-    """Whether the file is the committed one: on this machine by its SHA-256, elsewhere by its ETag.
+    """Whether the file has the committed content: by SHA-256 on a local disk, by ETag elsewhere.
 
-    A store that kept no file's ETag when it was renamed can't be asked so: then what the file says of itself decides.
+    Where a rename changes ETags, the receipt in the file's footer and its rows by marker decide.
     """
     on_disk = store.local_path(info.path) is not None
     if not on_disk and info.etag == file.etag:
@@ -142,7 +153,102 @@ def _is_committed(store: Store, info: FileInfo, file: LandedFile, folder: TableF
 
 
 def _belongs(store: Store, info: FileInfo, files: Mapping[int, LandedFile]) -> int | None:
-    """The number whose content this file has, for a file that was swapped."""
+    """Return the number under which this file's content was committed; None if under none."""
     digest = sha256(store, info.path)
     of_etag = (number for number, file in files.items() if info.etag == file.etag)
     return next((number for number, file in files.items() if file.sha256 == digest), next(of_etag, None))
+
+
+_LISTINGS = 5
+
+
+@dataclass(frozen=True)
+class KeptHistory:
+    """The kept generations of the manifest's life in order, with the manifest's own, and what is wrong with them."""
+
+    generations: tuple[Generation, ...]
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files of a history: roll-ups, each with its hash, and the manifests that follow them.
+
+    `begins` tells whether generation 1 is among them; `is_whole` is False if a listed file was gone when it was read.
+    """
+
+    roll_ups: tuple[tuple[HistoryRange, RollUp, str], ...]
+    manifests: tuple[Manifest, ...]
+    begins: bool
+    is_whole: bool
+
+
+def read_history(store: Store, table: TableName, manifest: Manifest) -> KeptHistory:
+    """Read every kept generation of the manifest's life. Raises ManifestCorrupt."""
+    for _ in range(_LISTINGS):
+        files = _read(store, table, manifest.life)
+        if files.is_whole:
+            break  # else a publisher has just rolled up what was listed: list again
+    rolled = [generation for _, found, _ in files.roll_ups for generation in found.generations]
+    kept = {generation.generation: generation for generation in map(Generation.of, (manifest, *files.manifests))}
+    chain = [*_unbroken(rolled), *(kept[number] for number in sorted(kept))]
+    problems = (
+        *_roll_up_problems(table, files.roll_ups),
+        *chain_problems(table, chain),
+        *_end_problems(table, manifest, files),
+    )
+    return KeptHistory((*rolled, *(kept[number] for number in sorted(kept))), problems)
+
+
+def chain_problems(table: TableName, generations: Sequence[Generation]) -> Iterator[str]:
+    """Yield why a generation does not follow the one before it: generation, file number, version or chunk."""
+    for before, after in pairwise(generations):
+        if after.generation != before.generation + 1:
+            yield f"{table.history(before.life, before.generation + 1)} is missing"
+        elif after.first_number != before.next_number:
+            yield f"generation {after.generation} starts at file {after.first_number}, not {before.next_number}"
+        elif not is_next(after.key, after.chunk, before.loading):
+            yield f"generation {after.generation} does not go on with what was {before.loading}"
+        elif after.kind is not SliceKind.SNAPSHOT and after.key.first != before.covered + 1:
+            yield f"slice {after.slice} does not follow version {before.covered}"
+
+
+def _read(store: Store, table: TableName, life: int) -> _Files:
+    listed = drive(list_history(table, life), store)
+    roll_ups, manifests, is_whole = [], [], True
+    rolled = max((kept.last for kept in listed if kept.is_roll_up), default=0)
+    for kept in listed:
+        path = range_path(table, kept)
+        if kept.is_roll_up:
+            found = load(store, RollUp, path)
+            is_whole &= found is not None
+            roll_ups += [(kept, found[0], content_hash(found[1].data))] if found else []
+        elif kept.last > rolled:
+            one = load(store, Manifest, path)
+            is_whole &= one is not None
+            manifests += [one[0]] if one else []
+    return _Files(tuple(roll_ups), tuple(manifests), any(kept.first == 1 for kept in listed), is_whole)
+
+
+def _unbroken(rolled: Sequence[Generation]) -> Sequence[Generation]:
+    """Return the generations after the last gap: a late request may have put older files back."""
+    gaps = [index for index, (a, b) in enumerate(pairwise(rolled), 1) if b.generation != a.generation + 1]
+    return rolled[gaps[-1] :] if gaps else rolled
+
+
+def _roll_up_problems(table: TableName, roll_ups: Sequence[tuple[HistoryRange, RollUp, str]]) -> Iterator[str]:
+    for kept, found, _ in roll_ups:
+        if found.range != kept:
+            yield f"{range_path(table, kept)} holds generations {found.range.first} to {found.range.last}"
+    for (before, _, digest), (after, found, _) in pairwise(roll_ups):
+        if after.first == before.last + 1 and found.before != digest:
+            yield f"{range_path(table, before)} is not what it was when {range_path(table, after)} was written"
+
+
+def _end_problems(table: TableName, manifest: Manifest, files: _Files) -> Iterator[str]:
+    newest = max((manifest, *files.manifests), key=lambda one: one.generation)
+    kept = next((one for one in files.manifests if one.generation == newest.generation), newest)
+    if manifest != kept:
+        yield f"{table.manifest} is not the newest generation ({newest.generation})"
+    if manifest.generation != 1 and not files.begins:
+        yield f"{table.history(newest.life, 1)} is missing"

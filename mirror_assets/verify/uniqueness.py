@@ -14,9 +14,8 @@ from mirror_assets.delta.versions import read_version
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import Marker
 from mirror_assets.verify.check_result import Finding
-from mirror_assets.verify.key_look import SAMPLES, KeyLook, Wrong
-from mirror_assets.verify.keyed_rows import MARKER, PLACE
-from mirror_assets.verify.repeats import shown_key, shown_place
+from mirror_assets.verify.keys import MARKER, PLACE
+from mirror_assets.verify.repeated_keys import SAMPLES, KeyLook, Wrong, shown_key, shown_place
 from mirror_assets.verify.staged import StagedSlice
 
 _IMPOSSIBLE = {

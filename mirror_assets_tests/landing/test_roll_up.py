@@ -17,8 +17,8 @@ from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.compare import first_landed
 from mirror_assets.storage import Store
-from mirror_assets.verify.kept_history import read_history
 from mirror_assets.verify.landed import file_continuity
+from mirror_assets.verify.table_folder import read_history
 from mirror_assets_tests.landing.schedules import roll_ups_of
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, manifest_of, stage
 from mirror_assets_tests.landing.zone import consume

@@ -19,9 +19,8 @@ from mirror_assets.mirroring.lag import table_lag
 from mirror_assets.mirroring.planning import plan_table
 from mirror_assets.mirroring.rebuild import MirrorWait
 from mirror_assets.mirroring.uncovered import look
-from mirror_assets.verify.lag import Lag
 from mirror_assets.verify.reconciliation import ReconcileState
-from mirror_assets.verify.retention import Horizon, Then, retention_finding
+from mirror_assets.verify.timeliness import Consequence, Lag, ReadDeadline, check_retention
 from mirror_assets_tests.delta.handmade import commit_file
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.mirroring.paper import TABLE, Paper
@@ -40,7 +39,7 @@ def paper(tmp_path: Path) -> Paper:
     return made
 
 
-def _horizon(paper: Paper) -> Horizon:
+def _horizon(paper: Paper) -> ReadDeadline:
     return feed_horizon(paper.work, look(paper.work), _NOW)
 
 
@@ -66,7 +65,7 @@ def test_a_file_that_is_gone_is_past_the_horizon(paper: Paper) -> None:
     (paper.lake / "2.parquet").unlink()
     assert (_horizon(paper).lost, _horizon(paper).is_gone, _horizon(paper).seconds_left) == (("2.parquet",), True, 0.0)
     assert (
-        "2.parquet, a file of version 2, is gone: the table is rebuilt" in retention_finding(_horizon(paper), 1).message
+        "2.parquet, a file of version 2, is gone: the table is rebuilt" in check_retention(_horizon(paper), 1).message
     )
     of_rows_before = Paper(paper.root, "changes: row_tracking")
     assert not _horizon(of_rows_before).is_gone
@@ -83,7 +82,12 @@ def test_a_mirror_without_a_snapshot_waits_for_its_start_before_it_has_begun(pap
     """Lag and retention tell of the same commit, by the same clock."""
     begins = Paper(paper.root, f"start: {start}")
     horizon, lag = _horizon(begins), table_lag(look(begins.work), _NOW)
-    assert (horizon.version, horizon.waits, horizon.seconds_left, horizon.then) == (2, True, 5 * _DAY, Then.REFUSED)
+    assert (horizon.version, horizon.waits, horizon.seconds_left, horizon.then) == (
+        2,
+        True,
+        5 * _DAY,
+        Consequence.REFUSED,
+    )
     assert (lag.covered, lag.commits, lag.seconds) == (1, 3, 2 * _DAY)
 
 
@@ -109,7 +113,7 @@ def test_a_start_that_is_gone_is_told_as_plan_tells_it(paper: Paper) -> None:
         commit_file(paper.lake, version).unlink()
     with pytest.raises(StartRefused):
         plan_table(begins.work)
-    said = retention_finding(_horizon(begins), 1).message
+    said = check_retention(_horizon(begins), 1).message
     assert "version 1 is gone from the log: the mirror can't begin with it, as `start` says" in said
 
 
@@ -132,9 +136,9 @@ def test_a_table_that_is_being_loaded_reads_what_follows_its_snapshot(paper: Pap
 
 
 def test_whether_it_rebuilds_is_the_settings_word(paper: Paper) -> None:
-    assert _horizon(paper).then is Then.REBUILT
+    assert _horizon(paper).then is Consequence.REBUILT
     assert paper.work.table.on_break is OnBreak.REBUILD
-    assert _horizon(Paper(paper.root, "on_break: hold")).then is Then.HELD
+    assert _horizon(Paper(paper.root, "on_break: hold")).then is Consequence.HELD
 
 
 def _age(lab: Lab, days: float) -> None:

@@ -15,10 +15,10 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.state import Footing
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.storage import LocalStore
-from mirror_assets.verify.key_look import look_at_keys
-from mirror_assets.verify.keyed_rows import PLACE, VERSION
+from mirror_assets.verify.keys import PLACE, VERSION
 from mirror_assets.verify.order import row_order
-from mirror_assets.verify.reread import FOUND_HASH, WANTED_HASH, WANTED_MARKER
+from mirror_assets.verify.repeated_keys import look_at_keys
+from mirror_assets.verify.row_reader import FOUND_HASH, WANTED_HASH, WANTED_MARKER
 from mirror_assets.verify.staged import StagedSlice
 from mirror_assets.verify.uniqueness import key_uniqueness
 from mirror_assets_tests.landing.staging import new_record

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.verify.key_codes import codes_of
+from mirror_assets.verify.keys import codes_of
 
 _LARGE = 2**63 - 1
 _KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[object]]] = {

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.markers import Marker
-from mirror_assets.verify.key_look import KeyLook, look_at_keys
-from mirror_assets.verify.keyed_rows import PLACE, keyed_rows, share_of
+from mirror_assets.verify.keys import PLACE, keyed_rows, share_of
+from mirror_assets.verify.repeated_keys import KeyLook, look_at_keys
 from mirror_assets_tests.verify.rows import Row, staged_rows
 
 _ROWS = st.lists(

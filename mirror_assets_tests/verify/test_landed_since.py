@@ -16,8 +16,7 @@ from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreDenied
-from mirror_assets.verify.landed import file_continuity
-from mirror_assets.verify.landed_since import continuity_of_all, continuity_since
+from mirror_assets.verify.landed import file_continuity, full_continuity, incremental_continuity
 from mirror_assets_tests.landing.schedules import roll_ups_of
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, stage
 from mirror_assets_tests.landing.zone import consume
@@ -37,7 +36,7 @@ def verified(store: CountingStore) -> CountingStore:
     land(store, 3)
     consume(store)
     land(store, 1)
-    assert continuity_since(store, TABLE, None).passed
+    assert incremental_continuity(store, TABLE, None).passed
     land(store, 1)
     land(store, 1, parts=2)
     return store
@@ -92,13 +91,13 @@ def test_what_is_damaged_since_is_found_and_told_as_the_whole_check_tells_it(
     _DAMAGES[damage](verified)
     for applied in (2, None):
         whole = file_continuity(verified, TABLE, applied)
-        assert continuity_since(verified, TABLE, applied) == whole
+        assert incremental_continuity(verified, TABLE, applied) == whole
         assert not whole.passed
 
 
 def test_nothing_new_is_found_in_order(verified: CountingStore) -> None:
-    assert continuity_since(verified, TABLE, None) == file_continuity(verified, TABLE, None)
-    assert continuity_since(verified, TABLE, 2).passed
+    assert incremental_continuity(verified, TABLE, None) == file_continuity(verified, TABLE, None)
+    assert incremental_continuity(verified, TABLE, 2).passed
 
 
 def test_its_requests_are_the_same_at_any_age(store: CountingStore) -> None:
@@ -108,10 +107,10 @@ def test_its_requests_are_the_same_at_any_age(store: CountingStore) -> None:
         for _ in range(6):
             land(store, 7)
             consume(store)
-            assert continuity_since(store, TABLE, None).passed
+            assert incremental_continuity(store, TABLE, None).passed
             land(store, 2)
             store.asked.clear()
-            assert continuity_since(store, TABLE, None).passed
+            assert incremental_continuity(store, TABLE, None).passed
             asked.append(dict(store.asked))
     assert asked == [{"read": 4, "list": 1, "open": 2, "replace": 1}] * 6
 
@@ -119,11 +118,11 @@ def test_its_requests_are_the_same_at_any_age(store: CountingStore) -> None:
 def test_who_was_away_for_long_looks_at_everything(store: CountingStore) -> None:
     with roll_ups_of({"GENERATIONS": 5, "KEPT": 5, "FILES": 100}):
         land(store, 2)
-        assert continuity_since(store, TABLE, None).passed
+        assert incremental_continuity(store, TABLE, None).passed
         land(store, 20)
-        assert continuity_since(store, TABLE, None).passed
+        assert incremental_continuity(store, TABLE, None).passed
         store.asked.clear()
-        assert continuity_since(store, TABLE, None).passed
+        assert incremental_continuity(store, TABLE, None).passed
     assert store.asked == {"read": 2, "list": 1}
 
 
@@ -131,27 +130,27 @@ def test_a_change_that_a_local_etag_does_not_tell_is_found_by_the_whole_check(ve
     path, before = path_of(verified, 4), path_of(verified, 4).stat()
     _rewrite(path)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert continuity_since(verified, TABLE, None).passed
-    assert "does not have the content" in continuity_of_all(verified, TABLE, None).message
+    assert incremental_continuity(verified, TABLE, None).passed
+    assert "does not have the content" in full_continuity(verified, TABLE, None).message
 
 
 def test_a_failure_is_not_remembered(verified: CountingStore) -> None:
     kept = path_of(verified, 5).read_bytes()
     before = verified.read(TABLE.verified, 1 << 20)
     path_of(verified, 5).write_bytes(b"PAR1")
-    assert not continuity_since(verified, TABLE, None).passed
-    assert not continuity_of_all(verified, TABLE, None).passed
+    assert not incremental_continuity(verified, TABLE, None).passed
+    assert not full_continuity(verified, TABLE, None).passed
     assert verified.read(TABLE.verified, 1 << 20) == before
     path_of(verified, 5).write_bytes(kept)
-    assert continuity_since(verified, TABLE, None).passed
+    assert incremental_continuity(verified, TABLE, None).passed
 
 
 def test_an_older_verdict_that_comes_late_costs_only_work(verified: CountingStore) -> None:
     older = verified.read(TABLE.verified, 1 << 20).data
     consume(verified)
-    assert continuity_since(verified, TABLE, None).passed
+    assert incremental_continuity(verified, TABLE, None).passed
     verified.local_path(TABLE.verified).write_bytes(older)
-    assert continuity_since(verified, TABLE, None).passed
+    assert incremental_continuity(verified, TABLE, None).passed
     found = decode(Verified, TABLE.verified, verified.read(TABLE.verified, 1 << 20).data)
     assert (found.generation.generation, [file.number for file in found.waiting]) == (6, [7])
 
@@ -159,7 +158,7 @@ def test_an_older_verdict_that_comes_late_costs_only_work(verified: CountingStor
 @pytest.mark.parametrize("spoilt", [b"{", b"{}", b""])
 def test_a_verdict_that_cannot_be_read_is_given_anew(verified: CountingStore, spoilt: bytes) -> None:
     verified.local_path(TABLE.verified).write_bytes(spoilt)
-    assert continuity_since(verified, TABLE, None).passed
+    assert incremental_continuity(verified, TABLE, None).passed
     found = decode(Verified, TABLE.verified, verified.read(TABLE.verified, 1 << 20).data)
     assert found.generation.generation == 6
 
@@ -169,7 +168,7 @@ def test_a_verdict_of_another_life_counts_for_nothing(verified: CountingStore) -
     other = found.model_copy(update={"generation": found.generation.model_copy(update={"incarnation": "other"})})
     verified.local_path(TABLE.verified).write_bytes(other.model_dump_json().encode())
     _rewrite(path_of(verified, 4))
-    assert not continuity_since(verified, TABLE, None).passed
+    assert not incremental_continuity(verified, TABLE, None).passed
 
 
 def test_who_may_only_read_can_look(verified: CountingStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,12 +176,12 @@ def test_who_may_only_read_can_look(verified: CountingStore, monkeypatch: pytest
         raise StoreDenied(path, "read only")
 
     monkeypatch.setattr(verified, "replace", denied)
-    assert continuity_since(verified, TABLE, None).passed
-    assert continuity_of_all(verified, TABLE, None).passed
+    assert incremental_continuity(verified, TABLE, None).passed
+    assert full_continuity(verified, TABLE, None).passed
 
 
 def test_before_anything_has_landed(store: CountingStore) -> None:
-    assert continuity_since(store, TABLE, None).passed
+    assert incremental_continuity(store, TABLE, None).passed
     assert store.head(TABLE.verified) is None
     store.create(TABLE.landing_file(1), b"")
-    assert "without a manifest" in continuity_since(store, TABLE, None).message
+    assert "without a manifest" in incremental_continuity(store, TABLE, None).message

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.markers import Marker
-from mirror_assets.verify.keyed_rows import aliases, keyed_rows
-from mirror_assets.verify.repeats import RepeatedKeys
+from mirror_assets.verify.keys import aliases, keyed_rows
+from mirror_assets.verify.repeated_keys import RepeatedKeys
 from mirror_assets.verify.staged import StagedSlice
 from mirror_assets_tests.verify.rows import Row, staged_rows
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mirror_assets.markers import Marker
-from mirror_assets.verify.key_look import look_at_keys
+from mirror_assets.verify.repeated_keys import look_at_keys
 from mirror_assets.verify.uniqueness import key_uniqueness
 from mirror_assets_tests.verify.rows import Row, staged_rows
 

@@ -17,9 +17,8 @@ from mirror_assets.delta.feed_columns import COMMIT_VERSION, is_new_row
 from mirror_assets.delta.reader import read_changes
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.verify.key_codes import Numbers
-from mirror_assets.verify.keyed_rows import PLACE, VERSION, aliases
-from mirror_assets.verify.staged import StagedSlice
+from mirror_assets.verify.keys import PLACE, VERSION, aliases
+from mirror_assets.verify.staged import Numbers, StagedSlice
 
 # More keys than these go through a shuffle with the feed's.
 _BROADCAST_KEYS = 1_000_000
