@@ -21,8 +21,8 @@ from mirror_assets.mirroring.work import TableWork
 from mirror_assets.storage import PathMissing
 from mirror_assets.verify.check_result import Finding
 from mirror_assets.verify.order import row_order
-from mirror_assets.verify.repeated_keys import KeyLook, look_at_keys
-from mirror_assets.verify.row_reader import SparkReread
+from mirror_assets.verify.repeated_keys import KeyInspection, inspect_keys
+from mirror_assets.verify.row_reader import SparkRowReader
 from mirror_assets.verify.staged import (
     StagedSlice,
     key_presence,
@@ -91,13 +91,13 @@ def _row_findings(work: TableWork, staged: StagedSlice) -> tuple[Finding, ...]:
     if not markers.passed:
         return (markers, counts, *_not_run(markers, ["key_uniqueness", "row_order"]))
     commits = _Commits(work, staged.record)
-    look = look_at_keys(staged, commits.with_data)
+    look = inspect_keys(staged, commits.with_data)
     unique = _uniqueness(work, staged, look)
     order = (_order(work, staged, look, commits),) if unique.passed else _not_run(unique, ["row_order"])
     return (markers, counts, unique, *order)
 
 
-def _uniqueness(work: TableWork, staged: StagedSlice, look: KeyLook) -> Finding:
+def _uniqueness(work: TableWork, staged: StagedSlice, look: KeyInspection) -> Finding:
     """A key may also be in two chunks: before the first of them lands, all keys of its version are looked at.
 
     A row id can't: it is in the source only once.
@@ -132,9 +132,9 @@ class _Commits:
         return sum(commit.changes_data for commit in self.all)
 
 
-def _order(work: TableWork, staged: StagedSlice, look: KeyLook, commits: _Commits) -> Finding:
+def _order(work: TableWork, staged: StagedSlice, look: KeyInspection, commits: _Commits) -> Finding:
     names = {column.name for column in staged.record.columns}
     schema = parse_schema(staged.record.source_schema)
     columns = landed_columns(schema, names.__contains__, keyless=work.table.is_keyless)
-    reread = SparkReread(work.spark, staged, work.table.source, columns, lambda: vector_versions(commits.all))
+    reread = SparkRowReader(work.spark, staged, work.table.source, columns, lambda: vector_versions(commits.all))
     return row_order(staged, look, reread)

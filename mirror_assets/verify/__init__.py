@@ -1,1 +1,1 @@
-"""Verdicts on what was written: read back from the files, independently of the code that wrote them. No Dagster."""
+"""Checks that read back what was written, independently of the code that wrote it. No Dagster."""

@@ -18,8 +18,8 @@ from mirror_assets.markers import Marker
 from mirror_assets.verify.check_result import Finding
 from mirror_assets.verify.keys import MARKER, PLACE, VERSION, aliases, codes_of
 from mirror_assets.verify.part_swaps import Crossings, hidden_swaps
-from mirror_assets.verify.repeated_keys import SAMPLES, KeyLook, keys_that_differ, shown_key, shown_place
-from mirror_assets.verify.row_reader import FOUND_HASH, WANTED_HASH, WANTED_MARKER, Reread
+from mirror_assets.verify.repeated_keys import SAMPLES, KeyInspection, describe_key, describe_place, keys_that_differ
+from mirror_assets.verify.row_reader import FOUND_HASH, WANTED_HASH, WANTED_MARKER, RowReader
 from mirror_assets.verify.staged import Numbers, StagedSlice
 
 _NTH, _FOUND_MARKER = "nth", "found_marker"
@@ -27,7 +27,7 @@ _NTH, _FOUND_MARKER = "nth", "found_marker"
 _MORE_KEYS, _ALL_KEYS = 64, 1 << 62
 
 
-def row_order(staged: StagedSlice, look: KeyLook, reread: Reread) -> Finding:
+def row_order(staged: StagedSlice, look: KeyInspection, reread: RowReader) -> Finding:
     """Keys with several changes appear in commit order, where their markers would also allow another order.
 
     Nothing is read again when there are no such keys: the order of different keys is free. Values are read only where a
@@ -46,7 +46,7 @@ def row_order(staged: StagedSlice, look: KeyLook, reread: Reread) -> Finding:
     return Finding("row_order", _problems(staged, wrong), figures)
 
 
-def _looked_closer(staged: StagedSlice, known: pa.Table, reread: Reread) -> tuple[pa.Table, pa.Table]:
+def _looked_closer(staged: StagedSlice, known: pa.Table, reread: RowReader) -> tuple[pa.Table, pa.Table]:
     """What is compared when the known rows let two parts stand in each other's place, and what is wrong of it."""
     hashes, compared, wrong = reread.all_hashes(), known, known.slice(0, 0)
     for per_crossing in (_MORE_KEYS, _ALL_KEYS):
@@ -70,7 +70,7 @@ def _hides(staged: StagedSlice, compared: pa.Table, crossings: Crossings) -> boo
     return bool(hidden_swaps(crossings, np.cumsum(~follows), parts, changes).any())
 
 
-def _wrong(staged: StagedSlice, compared: pa.Table, reread: Reread, *, with_values: bool) -> pa.Table:
+def _wrong(staged: StagedSlice, compared: pa.Table, reread: RowReader, *, with_values: bool) -> pa.Table:
     """Changes of these keys whose marker, or values, differ between parts and feed."""
     keys, only = aliases(staged.record), _keys(staged, compared)
     expected = reread.expected(only, with_values=with_values)
@@ -102,7 +102,7 @@ def _numbered(rows: pa.Table, keys: list[str]) -> pa.Table:
     return rows.take(pa.array(index)).append_column(_NTH, pa.array(nth))
 
 
-def _with_some_hashes(staged: StagedSlice, rows: pa.Table, reread: Reread | None) -> pa.Table:
+def _with_some_hashes(staged: StagedSlice, rows: pa.Table, reread: RowReader | None) -> pa.Table:
     """The rows in order, with a hash of their values; without a way to read them, with none."""
     found = _placed(staged, rows)
     if reread is None:
@@ -125,7 +125,7 @@ def _placed(staged: StagedSlice, rows: pa.Table) -> pa.Table:
 
 def _problems(staged: StagedSlice, wrong: pa.Table) -> tuple[str, ...]:
     return tuple(
-        f"key {shown_key(staged.record, row)}: its change number {row[_NTH]} is "
+        f"key {describe_key(staged.record, row)}: its change number {row[_NTH]} is "
         f"{_change(row[_FOUND_MARKER])} in {_place(staged, row[PLACE])}, "
         f"and {_change(row[WANTED_MARKER])} at version {row[VERSION]} in the feed"
         for row in wrong.slice(0, SAMPLES).to_pylist()
@@ -133,7 +133,7 @@ def _problems(staged: StagedSlice, wrong: pa.Table) -> tuple[str, ...]:
 
 
 def _place(staged: StagedSlice, place: int | None) -> str:
-    return "no part" if place is None else shown_place(staged, place)
+    return "no part" if place is None else describe_place(staged, place)
 
 
 def _change(marker: int | None) -> str:

@@ -1,7 +1,7 @@
-"""Which parts of a slice could stand in each other's place without any compared key telling.
+"""Find the pairs of parts that could be exchanged without any compared key showing it.
 
-A key whose rows lie in several parts tells their order, if its changes differ. Not every key can be compared with the
-feed, but every two parts whose order matters can be: by one key that would look otherwise if they were exchanged.
+A key whose changes differ and lie in several parts shows the order of these parts. Comparing every key with the feed
+would be slow. Comparing one key for each two parts whose order matters is enough, if exchanging them would change it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from mirror_assets.verify.staged import Numbers
 
 Flags = npt.NDArray[np.bool_]
 Change = tuple[int, int]
-"""The marker of a row and a hash of its values, or 0 where they are not compared."""
+"""The marker of a row and the hash of its values, 0 if values are not compared."""
 
 
 @dataclass(frozen=True)
 class Crossings:
-    """For each part the nearest ones that share a key with it: `after` it, and `before` it.
+    """For each part, the nearest part `after` it and the nearest `before` it in which one of its keys goes on.
 
     The number of parts stands for none after, -1 for none before.
     """
@@ -33,31 +33,31 @@ class Crossings:
 
     @classmethod
     def none(cls, parts: int) -> Crossings:
-        """Of parts that share no key."""
+        """Return the crossings of parts that share no key."""
         return cls(np.full(parts, parts, np.int64), np.full(parts, -1, np.int64))
 
     @classmethod
     def between(cls, parts: int, earlier: Numbers, later: Numbers) -> Crossings:
-        """Of parts that share keys in these pairs."""
+        """Return the crossings of parts that share keys in these pairs."""
         found = cls.none(parts)
         np.minimum.at(found.after, earlier, later)
         np.maximum.at(found.before, later, earlier)
         return found
 
     def __add__(self, other: Crossings) -> Crossings:
-        """Of the keys of both."""
+        """Return the crossings of both sets of keys."""
         return Crossings(np.minimum(self.after, other.after), np.maximum(self.before, other.before))
 
     def matter(self) -> Flags:
-        """For each two parts, the earlier first, whether some key's rows would change places if they were exchanged."""
+        """For each two parts, earlier first: whether exchanging them would reorder rows of some key."""
         part = np.arange(len(self.after))
         return np.triu((self.after[:, None] <= part) | (self.before >= part[:, None]), 1)
 
 
 def hidden_swaps(crossings: Crossings, keys: Numbers, parts: Numbers, changes: Sequence[Change]) -> Flags:
-    """For each two parts, the earlier first, whether exchanging them matters and would change no sequence of changes.
+    """For each two parts, earlier first: whether exchanging them matters and no compared key would show it.
 
-    The rows come by key and in order: the number of their key, of their part, and their change.
+    The compared rows come by key and in order: the number of their key, the number of their part, and their change.
     """
     hidden = crossings.matter()
     ends = np.flatnonzero(np.diff(keys, append=-1)) + 1
@@ -69,7 +69,7 @@ def hidden_swaps(crossings: Crossings, keys: Numbers, parts: Numbers, changes: S
 
 
 def _show(hidden: Flags, parts: Numbers, changes: Sequence[Change]) -> None:
-    """Strike out the exchanges that would change this key's sequence of changes."""
+    """Clear the exchanges that would change this key's sequence of changes."""
     rows = zip(parts.tolist(), changes, strict=True)
     runs = [(part, [change for _, change in run]) for part, run in groupby(rows, key=itemgetter(0))]
     bounds = [-1, *(part for part, _ in runs), len(hidden)]

@@ -1,4 +1,7 @@
-"""Compares a mirror with its source at the covered version (Spark: the only reader of both sides' every feature)."""
+"""Compare a mirror with its source at the covered version, by order-independent hashes of rows and columns.
+
+Spark reads both sides: it is the only reader that supports every feature that either side may use.
+"""
 
 from __future__ import annotations
 
@@ -33,45 +36,17 @@ _GONE = frozenset(
         "FAILED_READ_FILE.FILE_NOT_EXIST",
     }
 )
-
-
 _LIMBS = (0, 22, 44)
 _LIMB_MASK = (1 << 22) - 1
-# 40 bits of a hash per row leave room to add up 8 million rows of one key without overflow.
+# Keeps 40 bits of a hash: a bigint sums up to 8 million rows of one key without overflow.
 _SAMPLE_SHIFT = 24
-
-
-# Sums of so many columns at a time: Spark compiles no aggregate of thousands, and is slow then.
+# Sums of so many columns at a time: Spark compiles no code for an aggregate of thousands, and is slow then.
 _COLUMNS_AT_ONCE = 100
-
 _Total = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class _Fingerprint:
-    """Row count and a hash over whole rows: equal for equal tables, whatever their order."""
-
-    rows: int
-    whole: _Total
-
-
-@dataclass(frozen=True)
-class _Sides:
-    """Both tables with the compared columns only, named c0, c1, …; `names` are their real names.
-
-    `unfit` are landed columns that the mirror has in another type, or lacks although the source has values in them.
-    """
-
-    source: DataFrame
-    mirror: DataFrame
-    names: tuple[str, ...]
-    identity: tuple[str, ...]
-    unfit: tuple[str, ...]
-    ignored: tuple[str, ...]
-
-
 def reconcile(spark: SparkSession, request: ReconcileRequest) -> Reconciliation:
-    """Whether the mirror holds exactly the source's rows as of the covered version.
+    """Compare the mirror's rows with the source's as of the covered version.
 
     Raises CoveredVersionGone, SourceUnreadable and MirrorUnreadable.
     """
@@ -91,10 +66,34 @@ def _compare(spark: SparkSession, request: ReconcileRequest) -> Reconciliation:
         source = _fingerprint(sides.source)
     with _mirror_errors(request):
         mirror = _fingerprint(sides.mirror)
-    return _judged(request, sides, source, mirror)
+    return _result(request, sides, source, mirror)
 
 
-def _judged(request: ReconcileRequest, sides: _Sides, source: _Fingerprint, mirror: _Fingerprint) -> Reconciliation:
+@dataclass(frozen=True)
+class _Fingerprint:
+    """Row count and the sum of all rows' hashes: equal for equal tables, whatever the order of their rows."""
+
+    rows: int
+    whole: _Total
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Both tables with only the compared columns, named c0, c1, …; `names` are their real names.
+
+    `identity` are those that identify a row. `unfit` are landed columns that can't be compared: the mirror has another
+    type, or lacks them although the source has values. `ignored` are columns that only the mirror has.
+    """
+
+    source: DataFrame
+    mirror: DataFrame
+    names: tuple[str, ...]
+    identity: tuple[str, ...]
+    unfit: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+
+def _result(request: ReconcileRequest, sides: _Sides, source: _Fingerprint, mirror: _Fingerprint) -> Reconciliation:
     same = source == mirror
     return Reconciliation(
         table=request.table,
@@ -110,7 +109,7 @@ def _judged(request: ReconcileRequest, sides: _Sides, source: _Fingerprint, mirr
 
 
 def _differing_columns(request: ReconcileRequest, sides: _Sides) -> tuple[str, ...]:
-    """The columns that are not the same on both sides."""
+    """Return the columns whose hashes differ between the sides."""
     with _source_errors(request):
         source = _column_totals(sides.source, sides.identity)
     with _mirror_errors(request):
@@ -143,21 +142,21 @@ def _sides(spark: SparkSession, request: ReconcileRequest) -> _Sides:
 
 
 def _source(spark: SparkSession, request: ReconcileRequest) -> DataFrame:
-    """The source, with the ids of its rows where they are the mirror's key."""
+    """Read the source, with its row ids as a column where they are the mirror's key."""
     source = spark.read.format("delta").option("versionAsOf", request.version).load(request.source)
     keyless = request.keys == (ROW_ID,) and ROW_ID not in source.columns
     return source.withColumn(ROW_ID, source.metadataColumn("_metadata").getField("row_id")) if keyless else source
 
 
 def _of_same_keys(rows: DataFrame, others: DataFrame, identity: Sequence[str]) -> DataFrame:
-    """The rows whose keys are among the others'. Without keys the whole row is one, in which NULL equals NULL."""
+    """Return the rows whose identity is among the others'; NULL equals NULL."""
     keys = others.select(*[F.col(name).alias(f"their_{name}") for name in identity])
     same = [F.col(name).eqNullSafe(F.col(f"their_{name}")) for name in identity]
     return rows.join(keys, same, "left_semi")
 
 
 def _unfit(source: DataFrame, unlike: Sequence[str], mirrored: Mapping[str, str]) -> tuple[str, ...]:
-    """Those of the unlike columns that make a difference: a column comes to the mirror with its first changed row."""
+    """Return the unlike columns that count: the mirror may lack a column that has no value in the source yet."""
     absent = [name for name in unlike if name not in mirrored]
     counts = [F.count(F.col(_quoted(name))).alias(f"c{at}") for at, name in enumerate(absent)]
     row = source.agg(*counts).first() if absent else None
@@ -166,13 +165,13 @@ def _unfit(source: DataFrame, unlike: Sequence[str], mirrored: Mapping[str, str]
 
 
 def _identity(keys: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns that tell rows apart: the keys, or all of them."""
+    """Return the columns that identify a row: the keys, or all columns."""
     known = [names.index(key) for key in keys if key in names]
     return tuple(f"c{at}" for at in (known if keys and len(known) == len(keys) else range(len(names))))
 
 
 def _landed(field: StructField, kind: str) -> Column:
-    """The source's column as it lands: nested as JSON text, anything else in its landing type."""
+    """Convert the source's column as landing does: nested values to JSON text, others to the landing type."""
     value = F.col(_quoted(field.name))
     if isinstance(field.dataType, _NESTED):
         return json_text(value, field.dataType)
@@ -200,14 +199,14 @@ def _fingerprint(side: DataFrame) -> _Fingerprint:
 
 
 def _column_totals(side: DataFrame, identity: Sequence[str]) -> list[_Total]:
-    """A hash of each column; each value is hashed with its row's identity, so that swaps show."""
+    """Return a hash for each column. Values are hashed with their row's identity, so that swapped values show."""
     hashes = _column_hashes(side.columns, identity)
     groups = (hashes[at : at + _COLUMNS_AT_ONCE] for at in range(0, len(hashes), _COLUMNS_AT_ONCE))
     return [total for group in groups for total in _totals(side, group)[1]]
 
 
 def _totals(side: DataFrame, hashes: Sequence[Column], *more: Column) -> tuple[Row, list[_Total]]:
-    """The sum over all rows of each hash; and the row of aggregates with `more` of them."""
+    """Sum each hash over all rows; return the row of all aggregates, `more` included, and the sums."""
     sums = [limb.alias(f"h{at}_{part}") for at, value in enumerate(hashes) for part, limb in enumerate(_limbs(value))]
     row = side.agg(*more, *sums).collect()[0]
     limbs = range(len(_LIMBS))
@@ -215,9 +214,9 @@ def _totals(side: DataFrame, hashes: Sequence[Column], *more: Column) -> tuple[R
 
 
 def _differing_keys(source: DataFrame, mirror: DataFrame, identity: Sequence[str], limit: int) -> list[Row]:
-    """The first keys whose rows differ: `source_rows`, `mirror_rows`, and per column name a number, 0 where equal.
+    """Return the first keys whose rows differ: `source_rows`, `mirror_rows`, and a number per column, 0 if equal.
 
-    A grouping over both sides and not a join: NULL keys meet, and duplicate keys don't multiply.
+    It groups the union of both sides, and doesn't join them: NULL keys meet, and duplicate keys don't multiply.
     """
     names = source.columns
     both = source.withColumn("_side", F.lit(1)).unionByName(mirror.withColumn("_side", F.lit(-1)))
@@ -235,7 +234,7 @@ def _differing_keys(source: DataFrame, mirror: DataFrame, identity: Sequence[str
 
 
 def _row_hash(names: Sequence[str]) -> Column:
-    # xxhash64 skips NULLs: without the flags, a value that moved to a NULL neighbour would not show.
+    # xxhash64 skips NULLs: without the flags, a value that moved into a NULL neighbour column would not show.
     return F.xxhash64(*[part for name in names for part in (F.col(name), F.col(name).isNull())])
 
 
@@ -245,7 +244,7 @@ def _column_hashes(names: Sequence[str], identity: Sequence[str]) -> list[Column
 
 
 def _limbs(value: Column) -> list[Column]:
-    """Sums of the hash's bits in three parts: a bigint holds them up to 2^41 rows, faster than a decimal."""
+    """Sum the hash's bits in three limbs: a bigint holds each for up to 2^41 rows, faster than one decimal."""
     return [F.sum(F.shiftrightunsigned(value, shift).bitwiseAND(F.lit(_LIMB_MASK))) for shift in _LIMBS]
 
 
@@ -261,7 +260,7 @@ def _quoted(name: str) -> str:
 
 @contextmanager
 def _source_errors(request: ReconcileRequest) -> Iterator[None]:
-    """Say of a Spark error while the source is read whether the version is gone or the source unreadable."""
+    """Raise CoveredVersionGone or SourceUnreadable for a Spark error while the source is read."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:

@@ -1,4 +1,4 @@
-"""What is asked of a reconciliation and what it answers; plain values, no Spark."""
+"""Request and result of a comparison of mirror and source, and the check on it. Plain values, no Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ReconcileState(str, Enum):
 
 
 class Side(str, Enum):
-    """Where the rows of a sample key are."""
+    """On which side a differing key has rows."""
 
     ONLY_IN_SOURCE = "only in source"
     ONLY_IN_MIRROR = "only in mirror"
@@ -31,9 +31,10 @@ class Side(str, Enum):
 class ReconcileRequest:
     """Compare the mirror at path `mirror` with the table at `source` as of `version`, the covered one.
 
-    `columns` are the landed columns, each with its landing type as Spark spells it; without `keys` whole rows are
-    compared. While files up to `last_landed_number` wait to be applied, nothing is compared. `since` is the first
-    version that landed where the mirror began without a snapshot: then only the rows that the mirror has are compared.
+    `columns` are the landed columns, each with its landing type as Spark spells it. Without `keys`, whole rows are
+    compared. Nothing is compared while `applied_number` is below `last_landed_number`, for files still wait to be
+    applied. `since` is the first landed version of a mirror that began without a snapshot: then only the keys that the
+    mirror has are compared.
     """
 
     table: str
@@ -50,9 +51,9 @@ class ReconcileRequest:
 
 @dataclass(frozen=True)
 class DifferenceSample:
-    """One key that differs, its values as text (in the request's order of keys; of all columns without keys).
+    """One differing key: its values as text in the order of the request's keys (of all columns without keys).
 
-    `columns` are the ones that differ; none says that only the numbers of rows do.
+    `columns` are the differing ones. It is empty if only the numbers of rows differ.
     """
 
     key: tuple[str | None, ...]
@@ -64,13 +65,11 @@ class DifferenceSample:
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """The answer; counts are None when nothing was compared.
+    """The result of a comparison; row counts are None if nothing was compared.
 
-    `reason` says why the replicator has stopped the table, how far its first load is, or that nothing has landed; until
-    then, `version` is -1.
-
-    `columns` differ in some row; `ignored_columns` are only in the mirror, because the source dropped them. With
-    `since` only the mirror's rows were compared, see ReconcileRequest; `source_rows` are those of the same keys.
+    `version` is -1 before the first load has landed. `reason` says why the replicator stopped the table, how far its
+    first load is, or that nothing has landed. `columns` differ in some row. `ignored_columns` exist only in the mirror:
+    the source dropped them. With `since` (see ReconcileRequest), `source_rows` counts only rows of the mirror's keys.
     """
 
     table: str
@@ -87,17 +86,14 @@ class Reconciliation:
 
     @property
     def summary(self) -> str:
-        """The state in words."""
+        """The state as text."""
         if self.state is not ReconcileState.EQUAL:
             return str(self.state.value)
         return "equal to source" if self.since is None else f"equal to source in what landed since {self.since}"
 
 
-_WAITS = "landing files wait for the replicator"
-
-
 def check_reconciled(result: Reconciliation) -> Finding:
-    """Fails on a difference and, naming it as waiting, while the mirror is behind or not there yet."""
+    """Fail if mirror and source differ, and while they can't be compared: files wait, or the table is not there yet."""
     figures: dict[str, int | float | str] = {"state": result.state.value, "version": result.version}
     if result.source_rows is not None and result.mirror_rows is not None:
         figures |= {"source_rows": result.source_rows, "mirror_rows": result.mirror_rows, "seconds": result.seconds}
@@ -108,7 +104,7 @@ def _problems(result: Reconciliation) -> tuple[str, ...]:
     if result.state is ReconcileState.EQUAL:
         return ()
     if result.state is ReconcileState.PENDING:
-        return (_WAITS,)
+        return ("landing files wait for the replicator",)
     if result.state is ReconcileState.LOADING:
         return (result.reason,)
     if result.state is ReconcileState.STOPPED:
@@ -121,7 +117,7 @@ def _problems(result: Reconciliation) -> tuple[str, ...]:
 
 
 def describe_sample(sample: DifferenceSample) -> str:
-    """A differing key in words."""
+    """Return a differing key as text."""
     key = ", ".join("NULL" if value is None else value for value in sample.key)
     columns = f" in {', '.join(sample.columns)}" if sample.columns else ""
     return f"key ({key}) {sample.side.value}{columns}"

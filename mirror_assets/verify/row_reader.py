@@ -1,4 +1,4 @@
-"""Reads again what the check on order compares: the source's feed, and the values of staged rows."""
+"""Read what the check on order compares: the source's change feed, and the values of staged rows."""
 
 from __future__ import annotations
 
@@ -20,30 +20,31 @@ from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.verify.keys import PLACE, VERSION, aliases
 from mirror_assets.verify.staged import Numbers, StagedSlice
 
-# More keys than these go through a shuffle with the feed's.
+# More keys than these are joined with the feed by a shuffle.
 _BROADCAST_KEYS = 1_000_000
 WANTED_MARKER, WANTED_HASH, FOUND_HASH = "wanted_marker", "wanted_hash", "found_hash"
 
 
-class Reread(Protocol):
-    """What can be read again of a slice. Raises what `spark_error` makes of Spark's exceptions."""
+class RowReader(Protocol):
+    """Reads rows of a slice, in the feed and in its parts. Methods raise what `spark_errors` raises."""
 
     def expected(self, keys: pa.Table, *, with_values: bool) -> pa.Table:
-        """One row per key of these and commit, in commit order: the keys, `version`, `wanted_marker`, `wanted_hash`.
+        """Return what must have landed of these keys, by the feed, in commit order: one row per key and commit.
 
-        The hash is of the values that must have landed; NULL for a DELETE, and everywhere without values.
+        Columns are the keys, `version`, `wanted_marker` and `wanted_hash`: the hash of the values that must have
+        landed, NULL for a DELETE, and in every row without `with_values`.
         """
 
     def some_hashes(self, places: pa.Table) -> pa.Table:
-        """`place` and `found_hash` of the staged rows at these places; NULL for a DELETE."""
+        """Return `place` and `found_hash` of the staged rows at these places; the hash of a DELETE is NULL."""
 
     def all_hashes(self) -> Numbers:
-        """The hash of every staged row by its place; 0 for a DELETE."""
+        """Return the hash of every staged row by its place, 8 bytes a row; 0 for a DELETE."""
 
 
 @dataclass(frozen=True)
-class SparkReread:
-    """Reads by Spark, whose session starts when it is needed; `columns` are all that land."""
+class SparkRowReader:
+    """Reads by Spark; `spark` starts the session when it is needed. `columns` are all columns that land."""
 
     spark: Callable[[], SparkSession]
     staged: StagedSlice
@@ -52,18 +53,18 @@ class SparkReread:
     vector_versions: Callable[[], tuple[int, ...]]
 
     def expected(self, keys: pa.Table, *, with_values: bool) -> pa.Table:
-        """One row per key and commit, as `Reread` has it."""
+        """Return one row per key and commit, see RowReader."""
         with spark_errors(f"{self.staged.record.table}, comparing staged parts with the feed of {self.uri}"):
             return self._expected(keys, with_values=with_values)
 
     def some_hashes(self, places: pa.Table) -> pa.Table:
-        """`place` and `found_hash`, as `Reread` has them."""
+        """Return `place` and `found_hash`, see RowReader."""
         with spark_errors(f"{self.staged.record.table}, reading the parts of slice {self.staged.record.slice} again"):
             wanted = self.spark().createDataFrame(places.select([PLACE]))
             return self._hashes().join(F.broadcast(wanted), PLACE).toArrow()
 
     def all_hashes(self) -> Numbers:
-        """Every hash, as `Reread` has it: eight bytes a row."""
+        """Return every hash by place, see RowReader."""
         with spark_errors(f"{self.staged.record.table}, reading the parts of slice {self.staged.record.slice} again"):
             found = self._hashes().toArrow()
         hashes = np.zeros(self.staged.record.markers.total, np.int64)
@@ -87,7 +88,7 @@ class SparkReread:
         return _by_commit(rows.toArrow(), aliases(self.staged.record))
 
     def _only(self, rows: DataFrame, chosen: DataFrame) -> DataFrame:
-        """Rows of the chosen keys, before anything is computed of them."""
+        """Keep the rows of the chosen keys, before anything is computed of them."""
         pairs = zip(self.staged.record.keys, aliases(self.staged.record), strict=True)
         is_chosen = [rows[quoted(key)] == chosen[alias] for key, alias in pairs]
         return rows.join(chosen, is_chosen, "left_semi")
@@ -102,14 +103,14 @@ class SparkReread:
         return written.select(place.alias(PLACE), landed.alias(FOUND_HASH))
 
     def _rows_before(self, file: Column) -> Column:
-        """The number of rows in the parts before the one whose file has this name, which no other part's has."""
+        """Return the number of rows in all parts before the one with this file name: names are unique among parts."""
         before = self.staged.rows_before.items()
         pairs = ((name.rpartition("/")[2], rows) for name, rows in before)
         return F.element_at(F.create_map(*(F.lit(value) for pair in pairs for value in pair)), file)
 
 
 def _by_commit(rows: pa.Table, keys: list[str]) -> pa.Table:
-    """What must have landed of old and new rows."""
+    """Pair old and new rows into the changes that must have landed."""
     by = [*keys, VERSION]
     grouped = rows.group_by(by).aggregate([("new", "max"), ("new", "min"), ("hash", "max")]).sort_by(VERSION)
     update = pc.if_else(pc.invert(grouped["new_min"]), int(Marker.UPDATE), int(Marker.INSERT))

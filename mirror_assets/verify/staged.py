@@ -1,4 +1,4 @@
-"""What a landing type looks like in a Parquet file that pyarrow reads."""
+"""Check staged parts by ETags, footers and single columns: presence, markers, schema, counts."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from mirror_assets.storage import Store
 from mirror_assets.verify.check_result import Finding
 
 Numbers = npt.NDArray[np.int64]
+_SAMPLES = 5
+_VALID_MARKERS = pa.array([int(marker) for marker in Marker], pa.int32())
 _SIMPLE: dict[str, pa.DataType] = {
     "tinyint": pa.int8(),
     "smallint": pa.int16(),
@@ -38,55 +40,43 @@ _SIMPLE: dict[str, pa.DataType] = {
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
-def arrow_type(landing_type: str) -> pa.DataType | None:
-    """The Arrow type of a landing type in Spark's spelling; None for one that can't land."""
-    decimal = _DECIMAL.fullmatch(landing_type)
-    if decimal:
-        return pa.decimal128(int(decimal[1]), int(decimal[2]))
-    return _SIMPLE.get(landing_type)
-
-
-_SAMPLES = 5
-_VALID_MARKERS = pa.array([int(marker) for marker in Marker], pa.int32())
-
-
 @dataclass(frozen=True)
 class StagedSlice:
-    """A staged slice in its store, and the store where its parts' bytes are read: the same, or copies nearer by."""
+    """A staged slice in its store, and the store that its parts are read from: the same, or copies on this machine."""
 
     store: Store
     record: SliceRecord
     copies: Store
 
     def path(self, part: str) -> str:
-        """The part's path in the store."""
+        """Return the part's path in the store."""
         return self.record.folder.part(part)
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """All parts, in order."""
+        """The paths of all parts, in order."""
         return tuple(self.path(part.name) for part in self.record.parts)
 
     @property
     def rows_before(self) -> dict[str, int]:
-        """The number of rows in all parts before each, by the part's name, in order."""
+        """By each part's name, in order: the number of rows in all parts before it."""
         before = accumulate((part.markers.total for part in self.record.parts), initial=0)
         return {part.name: rows for part, rows in zip(self.record.parts, before, strict=False)}
 
     @property
     def bounds(self) -> Numbers:
-        """The number of rows in all parts up to the end of each, in order: the places at which parts end."""
+        """For each part, in order: the place where it ends, counted in rows from the first part's begin."""
         return np.cumsum([part.markers.total for part in self.record.parts], dtype=np.int64)
 
     @contextmanager
     def open(self, path: str) -> Iterator[pq.ParquetFile]:
-        """The part's Parquet reader."""
+        """Open a part's Parquet reader."""
         with self.copies.open(path) as source, pq.ParquetFile(source) as file:
             yield file
 
 
 def parts_unchanged(staged: StagedSlice) -> Finding:
-    """Every part is the file that was staged: its ETag is the recorded one, which no content needs to be read for."""
+    """Check that every part has its recorded ETag. Reads no content."""
     found = found_parts(staged.store, staged.record)
     problems = []
     for part, path in zip(staged.record.parts, staged.paths, strict=True):
@@ -98,7 +88,7 @@ def parts_unchanged(staged: StagedSlice) -> Finding:
 
 
 def key_presence(staged: StagedSlice) -> Finding:
-    """Key columns are there and hold no NULL: footers answer, a column is read only where they say too little."""
+    """Check that key columns exist and hold no NULL. Reads a column only where footers have no NULL counts."""
     problems = [problem for path in staged.paths for problem in _key_problems(staged, path)]
     return Finding("key_presence", tuple(problems), {"parts": len(staged.paths)})
 
@@ -125,13 +115,13 @@ def _null_count(file: pq.ParquetFile, name: str) -> int:
 
 
 def _null_rows(file: pq.ParquetFile, name: str) -> str:
-    """Sample rows with a NULL key: row numbers with the first columns' values."""
+    """Return the numbers of some rows with a NULL key, as text."""
     rows = pc.indices_nonzero(file.read([name]).column(name).is_null()).slice(0, _SAMPLES)
     return ", ".join(f"row {number}" for number in rows.to_pylist())
 
 
 def marker_values(staged: StagedSlice) -> Finding:
-    """A changes slice has `__rowMarker__` as its last column, int32, in {0, 1, 2, 4}; one of only inserts has none."""
+    """Check `__rowMarker__`: the last column, int32, in {0, 1, 2, 4}; absent where a slice has only inserts."""
     problems = []
     for part, path in zip(staged.record.parts, staged.paths, strict=True):
         with staged.open(path) as file:
@@ -157,9 +147,10 @@ def _marker_problems(staged: StagedSlice, path: str, file: pq.ParquetFile) -> li
 
 
 def schema_compatibility(staged: StagedSlice, landed: tuple[Column, ...], dropped: tuple[str, ...] = ()) -> Finding:
-    """Every part has exactly the slice's columns, with their types; none has landed with another type, or was dropped.
+    """Check that every part has exactly the slice's columns and types, and that these fit what has landed before.
 
-    A dropped column that came back would stand beside its old values in rows that nobody has touched since.
+    A column must not have landed with another type, nor come back after it was dropped: in rows unchanged since, the
+    mirror would show its old values.
     """
     known = {column.name: column.type for column in landed}
     problems = [
@@ -168,7 +159,9 @@ def schema_compatibility(staged: StagedSlice, landed: tuple[Column, ...], droppe
         if known.get(column.name, column.type) != column.type
     ]
     names = {column.name for column in staged.record.columns}
-    problems += [f"column {name!r} was dropped, and the mirror has its old values" for name in dropped if name in names]
+    problems += [
+        f"column {name!r} was dropped, and the mirror still has its old values" for name in dropped if name in names
+    ]
     for path in staged.paths:
         with staged.open(path) as file:
             problems += _schema_problems(staged, path, file)
@@ -186,19 +179,31 @@ def _schema_problems(staged: StagedSlice, path: str, file: pq.ParquetFile) -> li
         if field.type != arrow_type(column.type):
             problems.append(f"{path}: column {field.name!r} is {field.type}, not {column.type}")
         elif parquet.physical_type == "INT96":
-            problems.append(f"{path}: column {field.name!r} is INT96, which the landing zone does not take")
+            problems.append(f"{path}: column {field.name!r} is INT96, which the landing zone does not accept")
         elif parquet.max_definition_level == 0 and field.name not in staged.record.keys:
-            problems.append(f"{path}: column {field.name!r} is REQUIRED; it could never be dropped")
+            problems.append(f"{path}: column {field.name!r} is REQUIRED; a REQUIRED column can't be dropped later")
     return problems
 
 
+def arrow_type(landing_type: str) -> pa.DataType | None:
+    """Return the Arrow type that pyarrow reads for a landing type in Spark's spelling; None if the type can't land."""
+    decimal = _DECIMAL.fullmatch(landing_type)
+    if decimal:
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    return _SIMPLE.get(landing_type)
+
+
 def row_counts(staged: StagedSlice) -> Finding:
-    """Every row of the feed is in a part: new rows are inserts or updates, old rows updates or deletes."""
+    """Check that every row of the feed is in a part: new rows as inserts or updates, old rows as updates or deletes."""
     read, written = staged.record.read, staged.record.markers
     new, old = read.insert + read.update_postimage, read.delete + read.update_preimage
     problems = []
     if written.inserts + written.updates != new:
-        problems.append(f"{written.inserts + written.updates} rows with new values were written, {new} were read")
+        problems.append(
+            f"{written.inserts + written.updates} new rows (inserts, updates) were written, {new} were read"
+        )
     if written.updates + written.deletes != old:
-        problems.append(f"{written.updates + written.deletes} rows replace old ones, {old} were read")
+        problems.append(
+            f"{written.updates + written.deletes} old rows (updates, deletes) were written, {old} were read"
+        )
     return Finding("row_counts", tuple(problems), {"read": read.total, "written": written.total})

@@ -1,9 +1,8 @@
-"""Checks on keys that occur more than once in a slice: what can't be true of a source without duplicate keys."""
+"""Check that keys are unique in the source, by their rows in a slice: two live rows of a key can't be mirrored."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -15,7 +14,7 @@ from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import Marker
 from mirror_assets.verify.check_result import Finding
 from mirror_assets.verify.keys import MARKER, PLACE
-from mirror_assets.verify.repeated_keys import SAMPLES, KeyLook, Wrong, shown_key, shown_place
+from mirror_assets.verify.repeated_keys import ROWS, SAMPLES, KeyInspection, Violations, describe_key, describe_place
 from mirror_assets.verify.staged import StagedSlice
 
 _IMPOSSIBLE = {
@@ -26,18 +25,18 @@ _IMPOSSIBLE = {
 }
 
 
-def key_uniqueness(staged: StagedSlice, look: KeyLook) -> Finding:
-    """At most one change per key and commit, and none that can't follow the one before it.
+def key_uniqueness(staged: StagedSlice, keys: KeyInspection) -> Finding:
+    """Check that a key changes once in a commit at most, and that each change can follow the key's change before it.
 
-    A key can't have more rows than the slice has commits with data. It can't be inserted while it is there, nor changed
-    or deleted while it isn't: then the source has two rows of one key, or changes are in a wrong order.
+    A key can't have more rows than the slice has commits with data. It can't be inserted while it exists, nor updated
+    or deleted while it doesn't: then the source has two rows of the key, or the changes are in a wrong order.
     """
-    problems = _too_many(staged, look) or _impossible(staged, look.impossible)
-    return Finding("key_uniqueness", tuple(problems), {"repeated_keys": look.repeated})
+    problems = _too_many(staged, keys) or _impossible(staged, keys.impossible)
+    return Finding("key_uniqueness", tuple(problems), {"repeated_keys": keys.repeated})
 
 
 def version_uniqueness(spark: SparkSession, uri: str, version: int, keys: Sequence[str]) -> Finding:
-    """The same of all rows of a version, of which a staged chunk holds some. Raises what `spark_error` gives."""
+    """Check all keys of a version, of which a staged chunk holds only some. Raises what `spark_errors` raises."""
     columns = [F.col(quoted(key)).alias(f"key{index}") for index, key in enumerate(keys)]
     with spark_errors(f"the keys of {uri}"):
         counted = read_version(spark, uri, version).groupBy(*columns).agg(F.count(F.lit(1)).alias("rows"))
@@ -49,24 +48,20 @@ def version_uniqueness(spark: SparkSession, uri: str, version: int, keys: Sequen
     return Finding("key_uniqueness", problems)
 
 
-def _too_many(staged: StagedSlice, look: KeyLook) -> list[str]:
+def _too_many(staged: StagedSlice, keys: KeyInspection) -> list[str]:
     appended = staged.record.kind is SliceKind.APPENDS
-    where = "that were appended" if appended else f"in {look.allowed} commit{'s' if look.allowed > 1 else ''}"
-    keys = [f"key {shown_key(staged.record, row)} has {row['rows']} rows {where}" for row in _shown(look.too_many)]
-    return [*keys, *_and_more(look.too_many, "keys")]
+    where = "that were appended" if appended else f"in {keys.allowed} commit{'s' if keys.allowed > 1 else ''}"
+    texts = (f"{describe_key(staged.record, row)} has {row[ROWS]} rows {where}" for row in keys.too_many.rows)
+    return [*(f"key {text}" for text in texts), *_and_more(keys.too_many, "keys")]
 
 
-def _impossible(staged: StagedSlice, wrong: Wrong) -> list[str]:
-    problems = [
-        f"key {shown_key(staged.record, row)} {_IMPOSSIBLE[Marker(row[MARKER])]}: {shown_place(staged, row[PLACE])}"
-        for row in _shown(wrong)
-    ]
+def _impossible(staged: StagedSlice, wrong: Violations) -> list[str]:
+    problems = []
+    for row in wrong.rows:
+        key, place = describe_key(staged.record, row), describe_place(staged, row[PLACE])
+        problems.append(f"key {key} {_IMPOSSIBLE[Marker(row[MARKER])]}: {place}")
     return [*problems, *_and_more(wrong, "rows")]
 
 
-def _shown(wrong: Wrong) -> Iterable[Mapping[str, Any]]:
-    return () if wrong.samples is None else wrong.samples.to_pylist()
-
-
-def _and_more(wrong: Wrong, things: str) -> list[str]:
-    return [f"and {wrong.found - SAMPLES} more {things}"] if wrong.found > SAMPLES else []
+def _and_more(wrong: Violations, things: str) -> list[str]:
+    return [f"and {wrong.count - SAMPLES} more {things}"] if wrong.count > SAMPLES else []

@@ -17,7 +17,7 @@ from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.storage import LocalStore
 from mirror_assets.verify.keys import PLACE, VERSION
 from mirror_assets.verify.order import row_order
-from mirror_assets.verify.repeated_keys import look_at_keys
+from mirror_assets.verify.repeated_keys import inspect_keys
 from mirror_assets.verify.row_reader import FOUND_HASH, WANTED_HASH, WANTED_MARKER
 from mirror_assets.verify.staged import StagedSlice
 from mirror_assets.verify.uniqueness import key_uniqueness
@@ -137,7 +137,7 @@ class InMemory:
 def problems(slice_: Slice, folder: Path, commits: int) -> str:
     """What the checks on keys and on order find in the files."""
     staged = slice_.staged(folder)
-    look = look_at_keys(staged, lambda: commits)
+    look = inspect_keys(staged, lambda: commits)
     unique = key_uniqueness(staged, look)
     return unique.message or row_order(staged, look, InMemory(slice_)).message
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.markers import Marker
-from mirror_assets.verify.keys import aliases, keyed_rows
+from mirror_assets.verify.keys import aliases, read_keys
 from mirror_assets.verify.repeated_keys import RepeatedKeys
 from mirror_assets.verify.staged import StagedSlice
 from mirror_assets_tests.verify.rows import Row, staged_rows
@@ -35,7 +35,7 @@ def _life(stays: Sequence[bool], *, was_there: bool) -> list[int]:
 
 
 def _repeated(staged: StagedSlice) -> RepeatedKeys:
-    (every,) = keyed_rows(staged)
+    (every,) = read_keys(staged)
     return RepeatedKeys.among(every, aliases(staged.record))
 
 

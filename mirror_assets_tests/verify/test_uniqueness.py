@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mirror_assets.markers import Marker
-from mirror_assets.verify.repeated_keys import look_at_keys
+from mirror_assets.verify.repeated_keys import inspect_keys
 from mirror_assets.verify.uniqueness import key_uniqueness
 from mirror_assets_tests.verify.rows import Row, staged_rows
 
@@ -19,7 +19,7 @@ _COMMITS = 100
 
 def _problems(folder: Path, parts: list[list[Row]], share_rows: int = 1_000) -> str:
     staged = staged_rows(folder, parts)
-    return key_uniqueness(staged, look_at_keys(staged, lambda: _COMMITS, share_rows)).message
+    return key_uniqueness(staged, inspect_keys(staged, lambda: _COMMITS, share_rows)).message
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.markers import Marker
-from mirror_assets.verify.keys import PLACE, keyed_rows, share_of
-from mirror_assets.verify.repeated_keys import KeyLook, look_at_keys
+from mirror_assets.verify.keys import PLACE, read_keys, share_of
+from mirror_assets.verify.repeated_keys import KeyInspection, inspect_keys
 from mirror_assets_tests.verify.rows import Row, staged_rows
 
 _ROWS = st.lists(
@@ -36,7 +36,7 @@ def test_every_row_is_in_the_one_share_of_its_key(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Row], parts: int, share_rows: int
 ) -> None:
     staged = staged_rows(tmp_path_factory.mktemp("slice"), _cut(rows, parts))
-    shares = [share.to_pylist() for share in keyed_rows(staged, share_rows)]
+    shares = [share.to_pylist() for share in read_keys(staged, share_rows)]
     found = sorted(
         ((row[PLACE], (row["key0"], row["key1"], row["marker"])) for share in shares for row in share),
     )
@@ -46,9 +46,9 @@ def test_every_row_is_in_the_one_share_of_its_key(
     assert all([row[PLACE] for row in share] == sorted(row[PLACE] for row in share) for share in shares)
 
 
-def _facts(look: KeyLook) -> tuple[int, int, int, object]:
+def _facts(look: KeyInspection) -> tuple[int, int, int, object]:
     undecided = look.undecided.sort_by(PLACE).to_pylist() if look.undecided else None
-    return look.repeated, look.too_many.found, look.impossible.found, undecided
+    return look.repeated, look.too_many.count, look.impossible.count, undecided
 
 
 @given(_ROWS, st.integers(1, 3), st.integers(1, 12))
@@ -57,8 +57,8 @@ def test_shares_tell_what_all_rows_tell(
 ) -> None:
     staged = staged_rows(tmp_path_factory.mktemp("slice"), _cut(rows, parts))
 
-    def look(rows_of_a_share: int) -> KeyLook:
-        return look_at_keys(staged, lambda: len(rows), rows_of_a_share)
+    def look(rows_of_a_share: int) -> KeyInspection:
+        return inspect_keys(staged, lambda: len(rows), rows_of_a_share)
 
     assert _facts(look(share_rows)) == _facts(look(len(rows)))
 
@@ -68,7 +68,7 @@ def test_the_log_is_asked_only_where_a_key_has_several_rows(tmp_path: Path) -> N
         raise AssertionError
 
     rows: list[Row] = [(1, "a", int(Marker.INSERT)), (1, "b", int(Marker.INSERT))]
-    assert look_at_keys(staged_rows(tmp_path, [rows]), asked) == KeyLook()
+    assert inspect_keys(staged_rows(tmp_path, [rows]), asked) == KeyInspection()
 
 
 _VALUES: list[tuple[pa.DataType, list[object]]] = [
