@@ -1,11 +1,12 @@
-"""The check on order: keys whose markers would also allow another order are compared with the feed, read anew.
+"""Check that the changes of a key are in commit order, by comparing some keys with the change feed.
 
-An INSERT comes before an UPDATE of its key, and an UPDATE before a DELETE; `key_uniqueness` has seen to that. Of a key
-with other changes only the feed can tell: its n-th row in the parts must be its n-th change by commit.
+Markers alone settle most keys: an INSERT comes before the UPDATE of its key, an UPDATE before the DELETE, and
+`key_uniqueness` requires that. Of a key whose markers would also allow another order, the n-th row in the parts must be
+its n-th change by commit in the feed.
 
-Not every such key is compared, but enough that no two parts can stand in each other's place: for each two whose order
-matters, one key at least is compared that would look otherwise then. Where the first sample has none, the hash of every
-row is read, and more keys are compared, in the end all whose changes differ.
+Of many such keys a sample is compared, large enough that no two parts can be in each other's place: for each two parts
+whose order matters, at least one compared key would show it. If the first sample has no such key for some two parts,
+the hash of every row is read, and more keys are compared: at last all whose changes differ.
 """
 
 from __future__ import annotations
@@ -23,57 +24,41 @@ from mirror_assets.verify.row_reader import FOUND_HASH, WANTED_HASH, WANTED_MARK
 from mirror_assets.verify.staged import Numbers, StagedSlice
 
 _NTH, _FOUND_MARKER = "nth", "found_marker"
-# Of so many keys that any two parts share, one at least differs in them, almost always.
+# Of so many keys that two parts share, at least one almost always has changes that differ in them.
 _MORE_KEYS, _ALL_KEYS = 64, 1 << 62
 
 
-def row_order(staged: StagedSlice, look: KeyInspection, reread: RowReader) -> Finding:
-    """Keys with several changes appear in commit order, where their markers would also allow another order.
+def row_order(staged: StagedSlice, keys: KeyInspection, reader: RowReader) -> Finding:
+    """Check that keys with several changes appear in commit order, where their markers would also allow another order.
 
-    Nothing is read again when there are no such keys: the order of different keys is free. Values are read only where a
-    key is updated twice: nothing else tells these rows apart. Raises what `spark_error` makes of Spark's exceptions.
+    Reads nothing if there are no such keys: rows of different keys may come in any order. Reads values only if a key is
+    updated twice: nothing else tells these rows apart. Raises what `spark_errors` raises.
     """
-    if look.undecided is None or look.crossings is None:
-        return Finding("row_order", (), {"repeated_keys": look.repeated, "keys_compared": 0})
-    compared = _with_some_hashes(staged, look.undecided, reread if look.updated_twice else None)
-    wrong = _wrong(staged, compared, reread, with_values=look.updated_twice)
-    if not len(wrong) and _hides(staged, compared, look.crossings):
-        compared, wrong = _looked_closer(staged, compared, reread)
+    if keys.undecided is None or keys.crossings is None:
+        return Finding("row_order", (), {"repeated_keys": keys.repeated, "keys_compared": 0})
+    compared = _with_some_hashes(staged, keys.undecided, reader if keys.updated_twice else None)
+    wrong = _wrong(staged, compared, reader, with_values=keys.updated_twice)
+    if not len(wrong) and _hides_a_swap(staged, compared, keys.crossings):
+        compared, wrong = _compare_more(staged, compared, reader)
     figures: dict[str, int | float | str] = {
-        "repeated_keys": look.repeated,
+        "repeated_keys": keys.repeated,
         "keys_compared": len(_keys(staged, compared)),
     }
     return Finding("row_order", _problems(staged, wrong), figures)
 
 
-def _looked_closer(staged: StagedSlice, known: pa.Table, reread: RowReader) -> tuple[pa.Table, pa.Table]:
-    """What is compared when the known rows let two parts stand in each other's place, and what is wrong of it."""
-    hashes, compared, wrong = reread.all_hashes(), known, known.slice(0, 0)
-    for per_crossing in (_MORE_KEYS, _ALL_KEYS):
-        rows, crossings = keys_that_differ(staged, hashes, per_crossing)
-        if rows is None:
-            break  # the changes of each key are all the same, so their order is free
-        compared = _with_hashes(staged, rows, hashes)
-        wrong = _wrong(staged, compared, reread, with_values=True)
-        if len(wrong) or per_crossing == _ALL_KEYS or not _hides(staged, compared, crossings):
-            break
-    return compared, wrong
+def _with_some_hashes(staged: StagedSlice, rows: pa.Table, reader: RowReader | None) -> pa.Table:
+    """Return the rows in order with the hashes of their values; NULL without a reader."""
+    found = _in_order(staged, rows)
+    if reader is None:
+        return found.append_column(FOUND_HASH, pa.nulls(len(found), pa.int64()))
+    return found.join(reader.some_hashes(found.select([PLACE])), PLACE).sort_by(PLACE)
 
 
-def _hides(staged: StagedSlice, compared: pa.Table, crossings: Crossings) -> bool:
-    """Whether two parts could stand in each other's place, and no compared key would tell though one might differ."""
-    index, follows = codes_of(compared, aliases(staged.record)).in_order()
-    ordered = compared.take(pa.array(index))
-    parts = np.searchsorted(staged.bounds, ordered[PLACE].to_numpy(), side="right")
-    markers, hashes = ordered[_FOUND_MARKER].to_pylist(), ordered[FOUND_HASH].fill_null(0).to_pylist()
-    changes = list(zip(markers, hashes, strict=True))
-    return bool(hidden_swaps(crossings, np.cumsum(~follows), parts, changes).any())
-
-
-def _wrong(staged: StagedSlice, compared: pa.Table, reread: RowReader, *, with_values: bool) -> pa.Table:
-    """Changes of these keys whose marker, or values, differ between parts and feed."""
+def _wrong(staged: StagedSlice, compared: pa.Table, reader: RowReader, *, with_values: bool) -> pa.Table:
+    """Return the changes of these keys whose marker or values differ between parts and feed."""
     keys, only = aliases(staged.record), _keys(staged, compared)
-    expected = reread.expected(only, with_values=with_values)
+    expected = reader.expected(only, with_values=with_values)
     named = expected.select(keys).cast(only.schema)
     for name in (VERSION, WANTED_MARKER, WANTED_HASH):
         named = named.append_column(name, expected[name])
@@ -83,17 +68,12 @@ def _wrong(staged: StagedSlice, compared: pa.Table, reread: RowReader, *, with_v
 
 
 def _keys(staged: StagedSlice, rows: pa.Table) -> pa.Table:
-    """The keys of the rows, each once."""
+    """Return the keys of the rows, each once."""
     return rows.group_by(aliases(staged.record)).aggregate([]).select(aliases(staged.record))
 
 
-def _are_same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Whether values are equal, or both missing."""
-    return pc.or_(pc.fill_null(pc.equal(one, other), fill_value=False), pc.and_(pc.is_null(one), pc.is_null(other)))
-
-
 def _numbered(rows: pa.Table, keys: list[str]) -> pa.Table:
-    """The rows, which come in their order, by key, and the number that each is of its key's, from 1."""
+    """Return rows that come in their order sorted by key, each with its number among its key's rows, from 1."""
     if not len(rows):
         return rows.append_column(_NTH, pa.array([], pa.int64()))
     index, follows = codes_of(rows, keys).in_order()
@@ -102,23 +82,44 @@ def _numbered(rows: pa.Table, keys: list[str]) -> pa.Table:
     return rows.take(pa.array(index)).append_column(_NTH, pa.array(nth))
 
 
-def _with_some_hashes(staged: StagedSlice, rows: pa.Table, reread: RowReader | None) -> pa.Table:
-    """The rows in order, with a hash of their values; without a way to read them, with none."""
-    found = _placed(staged, rows)
-    if reread is None:
-        return found.append_column(FOUND_HASH, pa.nulls(len(found), pa.int64()))
-    return found.join(reread.some_hashes(found.select([PLACE])), PLACE).sort_by(PLACE)
+def _are_same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Whether values are equal, or both NULL."""
+    return pc.or_(pc.fill_null(pc.equal(one, other), fill_value=False), pc.and_(pc.is_null(one), pc.is_null(other)))
+
+
+def _hides_a_swap(staged: StagedSlice, compared: pa.Table, crossings: Crossings) -> bool:
+    """Whether two parts could be exchanged, and some key's rows with them, without a compared key showing it."""
+    index, follows = codes_of(compared, aliases(staged.record)).in_order()
+    ordered = compared.take(pa.array(index))
+    parts = np.searchsorted(staged.bounds, ordered[PLACE].to_numpy(), side="right")
+    markers, hashes = ordered[_FOUND_MARKER].to_pylist(), ordered[FOUND_HASH].fill_null(0).to_pylist()
+    changes = list(zip(markers, hashes, strict=True))
+    return bool(hidden_swaps(crossings, np.cumsum(~follows), parts, changes).any())
+
+
+def _compare_more(staged: StagedSlice, compared: pa.Table, reader: RowReader) -> tuple[pa.Table, pa.Table]:
+    """Compare more keys, by all rows' hashes, until no swap stays hidden; return their rows, and the wrong ones."""
+    hashes, wrong = reader.all_hashes(), compared.slice(0, 0)
+    for per_crossing in (_MORE_KEYS, _ALL_KEYS):
+        rows, crossings = keys_that_differ(staged, hashes, per_crossing)
+        if rows is None:
+            break  # the changes of each key are all the same, so their order is free
+        compared = _with_hashes(staged, rows, hashes)
+        wrong = _wrong(staged, compared, reader, with_values=True)
+        if len(wrong) or per_crossing == _ALL_KEYS or not _hides_a_swap(staged, compared, crossings):
+            break
+    return compared, wrong
 
 
 def _with_hashes(staged: StagedSlice, rows: pa.Table, hashes: Numbers) -> pa.Table:
-    """The rows in order, each with its hash by its place; a DELETE has none."""
-    found = _placed(staged, rows)
+    """Return the rows in order, each with its hash by its place; NULL for a DELETE."""
+    found = _in_order(staged, rows)
     deleted = pc.equal(found[_FOUND_MARKER], int(Marker.DELETE))
     values = pa.array(hashes[found[PLACE].to_numpy()])
     return found.append_column(FOUND_HASH, pc.if_else(deleted, pa.scalar(None, pa.int64()), values))
 
 
-def _placed(staged: StagedSlice, rows: pa.Table) -> pa.Table:
+def _in_order(staged: StagedSlice, rows: pa.Table) -> pa.Table:
     names = aliases(staged.record)
     return rows.select([*names, MARKER, PLACE]).rename_columns([*names, _FOUND_MARKER, PLACE]).sort_by(PLACE)
 

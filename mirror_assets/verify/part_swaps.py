@@ -65,6 +65,8 @@ def hidden_swaps(crossings: Crossings, keys: Numbers, parts: Numbers, changes: S
         of_key = parts[start:end]
         if hidden[of_key].any() or hidden[:, of_key].any():
             _show(hidden, of_key, changes[start:end])
+            if not hidden.any():
+                break
     return hidden
 
 
