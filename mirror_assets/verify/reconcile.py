@@ -5,7 +5,6 @@ Spark reads both sides: it is the only reader that supports every feature that e
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,14 +17,15 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
-from mirror_assets.errors import MirrorError
+from mirror_assets.delta.columns import quoted
+from mirror_assets.delta.spark_facts import spark_facts
 from mirror_assets.json_text import json_text
 from mirror_assets.markers import ROW_ID
-from mirror_assets.replicator.errors import CoveredVersionGone, MirrorUnreadable, SourceUnreadable, first_line
+from mirror_assets.redaction import redacted_error
+from mirror_assets.replicator.errors import CoveredVersionGone, MirrorUnreadable, SourceUnreadable
 from mirror_assets.verify.reconciliation import DifferenceSample, ReconcileRequest, ReconcileState, Reconciliation, Side
 
 _NESTED = (StructType, ArrayType, MapType, VariantType)
-_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\]")
 # What Delta says when a version's log entries or data files have been cleaned away (reference `delta` §2).
 _GONE = frozenset(
     {
@@ -130,7 +130,7 @@ def _sides(spark: SparkSession, request: ReconcileRequest) -> _Sides:
     names = tuple(name for name, _ in fit)
     identity = _identity(request.keys, names)
     ours = source.select(*[_landed(have[name], kind).alias(f"c{at}") for at, (name, kind) in enumerate(fit)])
-    theirs = mirror.select(*[F.col(_quoted(name)).alias(f"c{at}") for at, name in enumerate(names)])
+    theirs = mirror.select(*[F.col(quoted(name)).alias(f"c{at}") for at, name in enumerate(names)])
     return _Sides(
         source=ours if request.since is None else _of_same_keys(ours, theirs, identity),
         mirror=theirs,
@@ -158,7 +158,7 @@ def _of_same_keys(rows: DataFrame, others: DataFrame, identity: Sequence[str]) -
 def _unfit(source: DataFrame, unlike: Sequence[str], mirrored: Mapping[str, str]) -> tuple[str, ...]:
     """Return the unlike columns that count: the mirror may lack a column that has no value in the source yet."""
     absent = [name for name in unlike if name not in mirrored]
-    counts = [F.count(F.col(_quoted(name))).alias(f"c{at}") for at, name in enumerate(absent)]
+    counts = [F.count(F.col(quoted(name))).alias(f"c{at}") for at, name in enumerate(absent)]
     row = source.agg(*counts).first() if absent else None
     empty = {name for at, name in enumerate(absent) if row is not None and not row[f"c{at}"]}
     return tuple(name for name in unlike if name not in empty)
@@ -172,7 +172,7 @@ def _identity(keys: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _landed(field: StructField, kind: str) -> Column:
     """Convert the source's column as landing does: nested values to JSON text, others to the landing type."""
-    value = F.col(_quoted(field.name))
+    value = F.col(quoted(field.name))
     if isinstance(field.dataType, _NESTED):
         return json_text(value, field.dataType)
     return value if field.dataType.simpleString() == kind else value.try_cast(kind)
@@ -254,31 +254,23 @@ def _text(value: object) -> str | None:
     return value.hex() if isinstance(value, bytes | bytearray) else str(value)
 
 
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
-
-
 @contextmanager
 def _source_errors(request: ReconcileRequest) -> Iterator[None]:
     """Raise CoveredVersionGone or SourceUnreadable for a Spark error while the source is read."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        facts = request.table, request.source, request.version
-        conditions = _CONDITION.findall(str(error))
-        found: MirrorError = SourceUnreadable(*facts, _why(error))
-        gone = next((condition for condition in conditions if condition in _GONE), None)
-        raise (CoveredVersionGone(*facts, gone) if gone else found) from error
+        safe = redacted_error(error)
+        place, facts = (request.table, request.source, request.version), spark_facts(safe)
+        gone = min(facts.conditions & _GONE, default=None)
+        raise (CoveredVersionGone(*place, gone) if gone else SourceUnreadable(*place, facts.why)) from safe
 
 
 @contextmanager
 def _mirror_errors(request: ReconcileRequest) -> Iterator[None]:
+    """Raise MirrorUnreadable for a Spark error while the mirror is read."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        raise MirrorUnreadable(request.mirror, _why(error)) from error
-
-
-def _why(error: PySparkException | Py4JJavaError) -> str:
-    condition = _CONDITION.search(str(error))
-    return condition[1] if condition else first_line(error)
+        safe = redacted_error(error)
+        raise MirrorUnreadable(request.mirror, spark_facts(safe).why) from safe

@@ -1,1 +1,1 @@
-"""Tests of the audits: each is shown failing."""
+"""Tests of the checks: each is shown failing."""
