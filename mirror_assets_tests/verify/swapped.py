@@ -137,9 +137,9 @@ class InMemory:
 def problems(slice_: Slice, folder: Path, commits: int) -> str:
     """What the checks on keys and on order find in the files."""
     staged = slice_.staged(folder)
-    look = inspect_keys(staged, lambda: commits)
-    unique = key_uniqueness(staged, look)
-    return unique.message or row_order(staged, look, InMemory(slice_)).message
+    keys = inspect_keys(staged, lambda: commits)
+    unique = key_uniqueness(staged, keys)
+    return unique.message or row_order(staged, keys, InMemory(slice_)).message
 
 
 def _record(parts: list[StagedPart]) -> SliceRecord:

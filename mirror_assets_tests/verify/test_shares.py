@@ -46,9 +46,9 @@ def test_every_row_is_in_the_one_share_of_its_key(
     assert all([row[PLACE] for row in share] == sorted(row[PLACE] for row in share) for share in shares)
 
 
-def _facts(look: KeyInspection) -> tuple[int, int, int, object]:
-    undecided = look.undecided.sort_by(PLACE).to_pylist() if look.undecided else None
-    return look.repeated, look.too_many.count, look.impossible.count, undecided
+def _facts(keys: KeyInspection) -> tuple[int, int, int, object]:
+    undecided = keys.undecided.sort_by(PLACE).to_pylist() if keys.undecided else None
+    return keys.repeated, keys.too_many.count, keys.impossible.count, undecided
 
 
 @given(_ROWS, st.integers(1, 3), st.integers(1, 12))
@@ -57,10 +57,10 @@ def test_shares_tell_what_all_rows_tell(
 ) -> None:
     staged = staged_rows(tmp_path_factory.mktemp("slice"), _cut(rows, parts))
 
-    def look(rows_of_a_share: int) -> KeyInspection:
+    def inspect(rows_of_a_share: int) -> KeyInspection:
         return inspect_keys(staged, lambda: len(rows), rows_of_a_share)
 
-    assert _facts(look(share_rows)) == _facts(look(len(rows)))
+    assert _facts(inspect(share_rows)) == _facts(inspect(len(rows)))
 
 
 def test_the_log_is_asked_only_where_a_key_has_several_rows(tmp_path: Path) -> None:
