@@ -30,7 +30,7 @@ from mirror_assets.mirroring.work import TableWork
 from mirror_assets.mirroring.zone import open_exchange, open_spark, open_zone
 from mirror_assets.monitoring import Mirror, MonitoredTable
 from mirror_assets.storage import Store
-from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation, describe_sample
+from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation, shown
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def _show_reconciliations(results: Sequence[Reconciliation]) -> None:
     for result in results:
         kept = ", ".join(result.ignored_columns)
         only = f"not compared, because only the mirror has them: {kept}" if kept else ""
-        for text in (result.reason, only, *map(describe_sample, result.samples)):
+        for text in (result.reason, only, *map(shown, result.samples)):
             if text:
                 note(f"{result.table}: {text}")
 
@@ -225,7 +225,7 @@ def _tell_orphans(config: Config, store: Store, errors: list[MirrorError]) -> No
 
 
 def _told(errors: Sequence[MirrorError]) -> Exit:
-    """Tell the errors of tables, which kept no other table from being describe_sample, and the exit code for them."""
+    """Tell the errors of tables, which kept no other table from being shown, and the exit code for them."""
     for error in errors:
         note(f"error: {error}")
     return exit_code_of(errors)

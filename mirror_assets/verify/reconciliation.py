@@ -113,11 +113,11 @@ def _problems(result: Reconciliation) -> tuple[str, ...]:
         return ("the mirror has no such table yet",)
     counts = f"{result.source_rows} rows in the source, {result.mirror_rows} in the mirror"
     columns = f"columns that differ: {', '.join(result.columns)}" if result.columns else "no column sum differs"
-    return (counts, columns, *(describe_sample(sample) for sample in result.samples))
+    return (counts, columns, *(shown(sample) for sample in result.samples))
 
 
-def describe_sample(sample: DifferenceSample) -> str:
-    """Return a differing key as text."""
+def shown(sample: DifferenceSample) -> str:
+    """Return a differing key as text: its values, the side with rows, and the columns that differ."""
     key = ", ".join("NULL" if value is None else value for value in sample.key)
     columns = f" in {', '.join(sample.columns)}" if sample.columns else ""
     return f"key ({key}) {sample.side.value}{columns}"
