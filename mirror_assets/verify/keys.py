@@ -30,7 +30,8 @@ _Hashes = npt.NDArray[np.uint64]
 # Odd, with its bits spread: a product with it depends on every bit of a key (Knuth's multiplicative hashing).
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _UPPER_HALF = np.uint64(32)
-_TAIL_BYTES = 8
+_WORD_BYTES = np.uint64(8)
+_PADDING = np.zeros(8, np.uint8)
 # A code below this leaves 22 bits for a row's index: enough for the rows of a share.
 _MOST = 1 << 41
 
@@ -100,33 +101,52 @@ def _read_share(file: Path) -> pa.Table:
 
 def share_of(rows: pa.Table, keys: Sequence[str], shares: int) -> npt.NDArray[np.intp]:
     """Return each row's share, from 0: the same for equal keys, in whatever table they are."""
+    return np.asarray(_hashes(rows, keys) % np.uint64(shares), np.intp)
+
+
+def maybe_repeated(rows: pa.Table, keys: Sequence[str]) -> Numbers:
+    """Return the indices of rows whose key may be another row's, too: all but those that share their hash with none.
+
+    Of keys that are whole numbers, all rows are returned: comparing them costs no more than comparing hashes.
+    """
+    indices = np.arange(len(rows), dtype=np.int64)
+    if all(_is_whole(rows.schema.field(key).type) for key in keys):
+        return indices
+    width = np.uint64((len(rows) - 1).bit_length())
+    both = np.sort((_hashes(rows, keys) >> width << width) | indices.view(np.uint64))
+    same = np.flatnonzero(both[1:] >> width == both[:-1] >> width)
+    repeated = np.zeros(len(rows), bool)
+    repeated[(both[np.union1d(same, same + 1)] & ((np.uint64(1) << width) - np.uint64(1))).view(np.int64)] = True
+    return indices[repeated]
+
+
+def _hashes(rows: pa.Table, keys: Sequence[str]) -> _Hashes:
     mixed = np.zeros(len(rows), np.uint64)
     for key in keys:
-        mixed = (mixed ^ _hashes(rows[key].combine_chunks())) * _MULTIPLIER
+        mixed = (mixed ^ _column_hashes(rows[key].combine_chunks())) * _MULTIPLIER
         mixed ^= mixed >> _UPPER_HALF
-    return np.asarray(mixed % np.uint64(shares), np.intp)
+    return mixed
 
 
-def _hashes(column: pa.Array) -> _Hashes:
-    """Return a number for each value: all bits of a fixed-width value, length and last bytes of text."""
-    numbers = _whole_numbers(column)
-    if numbers is not None:
-        return numbers.view(np.uint64)
-    return _text_hashes(column.cast(pa.large_string()) if pa.types.is_decimal(column.type) else column)
-
-
-def _text_hashes(column: pa.Array) -> _Hashes:
-    text = column.cast(pa.large_binary())
-    numbers = np.asarray(pc.binary_length(text).to_numpy()).astype(np.uint64)
+def _column_hashes(column: pa.Array) -> _Hashes:
+    """Return a number for each value: of a whole number all bits, of text its length, first and last bytes."""
+    if _is_whole(column.type):
+        return _whole_numbers(column).view(np.uint64)
+    text = (column.cast(pa.large_string()) if pa.types.is_decimal(column.type) else column).cast(pa.large_binary())
     _, bounds, data = text.buffers()
     offsets = np.frombuffer(bounds, np.int64)[text.offset : text.offset + len(text) + 1]
-    found = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
-    for back in range(1, _TAIL_BYTES + 1):
-        at = offsets[1:] - back
-        is_there = at >= offsets[:-1]
-        numbers *= _MULTIPLIER
-        numbers[is_there] += found[at[is_there]]
-    return numbers
+    content = np.frombuffer(data or b"", np.uint8)[offsets[0] : offsets[-1]]
+    padded = np.concatenate([_PADDING, content, _PADDING])
+    words = np.ndarray(len(padded) - 7, np.uint64, padded, strides=(1,))  # the 8 bytes from each byte on
+    starts, ends = offsets[:-1] - offsets[0] + 8, offsets[1:] - offsets[0] + 8
+    lengths = (ends - starts).astype(np.uint64)
+    short = np.minimum(lengths, _WORD_BYTES)
+    unused = (_WORD_BYTES - np.maximum(short, np.uint64(1))) * np.uint64(8)
+    is_empty = lengths == 0
+    first, last = words[starts] << unused, words[ends - 8] >> unused
+    first[is_empty] = last[is_empty] = 0
+    mixed = (lengths * _MULTIPLIER ^ first ^ first >> _UPPER_HALF) * _MULTIPLIER
+    return np.asarray(mixed ^ mixed >> _UPPER_HALF ^ last ^ last >> _UPPER_HALF)
 
 
 @dataclass(frozen=True)
@@ -166,18 +186,21 @@ def codes_of(rows: pa.Table, keys: Sequence[str]) -> Codes:
 
 
 def _column_codes(column: pa.Array) -> Codes:
-    numbers = _whole_numbers(column)
-    if numbers is not None and (below := int(numbers.max()) - (least := int(numbers.min())) + 1) <= _MOST:
-        return Codes(numbers - least, below)
+    if _is_whole(column.type):
+        numbers = _whole_numbers(column)
+        least = int(numbers.min())
+        if (below := int(numbers.max()) - least + 1) <= _MOST:
+            return Codes(numbers - least, below)
     encoded = pc.dictionary_encode(column)
     return Codes(np.asarray(encoded.indices.to_numpy()).astype(np.int64), len(encoded.dictionary))
 
 
-def _whole_numbers(column: pa.Array) -> Numbers | None:
-    """Return the values of a type that fits into 64 bits as whole numbers; None for another type."""
-    kind = column.type
-    if pa.types.is_temporal(kind):
-        column = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
-    elif not (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
-        return None
+def _is_whole(kind: pa.DataType) -> bool:
+    """Whether values of the type are whole numbers of up to 64 bits, or stored as such."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind))
+
+
+def _whole_numbers(column: pa.Array) -> Numbers:
+    if pa.types.is_temporal(column.type):
+        column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
     return np.asarray(column.cast(pa.int64()).to_numpy(zero_copy_only=False))

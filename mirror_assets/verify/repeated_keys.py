@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from mirror_assets.landing.format import SliceKind, SliceRecord
 from mirror_assets.markers import Marker
-from mirror_assets.verify.keys import MARKER, PLACE, SHARE_ROWS, VERSION, aliases, codes_of, read_keys
+from mirror_assets.verify.keys import MARKER, PLACE, SHARE_ROWS, VERSION, aliases, codes_of, maybe_repeated, read_keys
 from mirror_assets.verify.part_swaps import Crossings, Flags
 from mirror_assets.verify.staged import Numbers, StagedSlice
 
@@ -148,10 +148,14 @@ class RepeatedKeys:
     @classmethod
     def among(cls, every: pa.Table, keys: Sequence[str]) -> RepeatedKeys:
         """Return the repeated keys of a table that has rows."""
-        index, follows = codes_of(every, keys).in_order()
+        candidates = maybe_repeated(every, keys)
+        if not len(candidates):
+            return cls(every, candidates, candidates)
+        rows = every if len(candidates) == len(every) else every.select(list(keys)).take(pa.array(candidates))
+        index, follows = codes_of(rows, keys).in_order()
         repeated = follows.copy()
         repeated[:-1] |= follows[1:]
-        return cls(every, index[repeated], np.flatnonzero(~follows[repeated]))
+        return cls(every, candidates[index[repeated]], np.flatnonzero(~follows[repeated]))
 
     def __len__(self) -> int:
         """Return the number of keys."""
