@@ -30,7 +30,8 @@ _Hashes = npt.NDArray[np.uint64]
 # Odd, with its bits spread: a product with it depends on every bit of a key (Knuth's multiplicative hashing).
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _UPPER_HALF = np.uint64(32)
-_WORD_BYTES = np.uint64(8)
+# Bytes of a word, and bits of a byte.
+_WORD = np.uint64(8)
 _PADDING = np.zeros(8, np.uint8)
 # A code below this leaves 22 bits for a row's index: enough for the rows of a share.
 _MOST = 1 << 41
@@ -140,11 +141,9 @@ def _column_hashes(column: pa.Array) -> _Hashes:
     words = np.ndarray(len(padded) - 7, np.uint64, padded, strides=(1,))  # the 8 bytes from each byte on
     starts, ends = offsets[:-1] - offsets[0] + 8, offsets[1:] - offsets[0] + 8
     lengths = (ends - starts).astype(np.uint64)
-    short = np.minimum(lengths, _WORD_BYTES)
-    unused = (_WORD_BYTES - np.maximum(short, np.uint64(1))) * np.uint64(8)
-    is_empty = lengths == 0
-    first, last = words[starts] << unused, words[ends - 8] >> unused
-    first[is_empty] = last[is_empty] = 0
+    unused_bits = (_WORD - np.clip(lengths, 1, _WORD)) * _WORD
+    first, last = words[starts] << unused_bits, words[ends - 8] >> unused_bits
+    first[lengths == 0] = last[lengths == 0] = 0
     mixed = (lengths * _MULTIPLIER ^ first ^ first >> _UPPER_HALF) * _MULTIPLIER
     return np.asarray(mixed ^ mixed >> _UPPER_HALF ^ last ^ last >> _UPPER_HALF)
 

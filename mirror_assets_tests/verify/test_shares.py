@@ -13,13 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.markers import Marker
-from mirror_assets.verify.keys import PLACE, read_keys, share_of
+from mirror_assets.verify.keys import PLACE, maybe_repeated, read_keys, share_of
 from mirror_assets.verify.repeated_keys import KeyInspection, inspect_keys
 from mirror_assets_tests.verify.rows import Row, staged_rows
 
 _ROWS = st.lists(
     st.tuples(
-        st.integers(0, 6), st.sampled_from(["", "a", "b", "ab", "ä" * 9]), st.sampled_from(list(map(int, Marker)))
+        st.integers(0, 6),
+        st.sampled_from(["", "a", "b", "ab", "ä" * 9, "same-head X same-tail", "same-head Y same-tail"]),
+        st.sampled_from(list(map(int, Marker))),
     ),
     min_size=1,
     max_size=40,
@@ -96,3 +98,9 @@ def test_a_sliced_column_goes_where_the_whole_one_goes() -> None:
     rows = pa.table({"key0": [f"customer-{number}" for number in range(100)], "key1": list(range(100))})
     whole = share_of(rows, ["key0", "key1"], 7)
     assert (share_of(rows.slice(40, 30), ["key0", "key1"], 7) == whole[40:70]).all()
+
+
+def test_of_text_keys_only_rows_that_share_a_hash_are_compared() -> None:
+    names = [f"customer-{number:012d}" for number in range(10_000)]
+    rows = pa.table({"key0": [*names, names[17], "same-head X same-tail", "same-head Y same-tail"]})
+    assert maybe_repeated(rows, ["key0"]).tolist() == [17, 10_000, 10_001, 10_002]
