@@ -18,10 +18,10 @@ from unittest.mock import patch
 from benchmarks.aged import TABLE, AgedTable, manifest_of
 from benchmarks.bench import Bench
 from benchmarks.result import Goal, Outcome
-from mirror_assets.audit.landed_since import continuity_of_all, continuity_since
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.storage import LocalStore, Store
+from mirror_assets.verify.landed import full_continuity, incremental_continuity
 from mirror_assets_tests.onelake import LoopbackItem, LoopbackOneLake
 from mirror_assets_tests.onelake.stores import loopback_store
 
@@ -108,10 +108,10 @@ class _Works:
         return self.measure(tick, _nothing)
 
     def _check_new(self) -> None:
-        assert continuity_since(self.store, TABLE, self.table.generations).passed  # noqa: S101 it is in order
+        assert incremental_continuity(self.store, TABLE, self.table.generations).passed  # noqa: S101 it is in order
 
     def _check_all(self) -> None:
-        assert continuity_of_all(self.store, TABLE, self.table.generations).passed  # noqa: S101 it is in order
+        assert full_continuity(self.store, TABLE, self.table.generations).passed  # noqa: S101 it is in order
 
     def _one_more(self) -> None:
         """A landing run behind the last verdict."""

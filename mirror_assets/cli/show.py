@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
-from mirror_assets.audit.reconciled import shown
 from mirror_assets.cli.exit import Exit, exit_code_of
 from mirror_assets.cli.output import note, show_json, show_records
 from mirror_assets.composition import open_local_staging, open_mirror, open_spark, open_zone
@@ -26,8 +25,8 @@ from mirror_assets.pipeline.drop import find_orphans
 from mirror_assets.pipeline.errors import stop_error
 from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.plan import plan_table, slice_key
-from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
 from mirror_assets.storage import Store
+from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation, shown
 
 
 @dataclass(frozen=True)

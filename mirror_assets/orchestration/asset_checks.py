@@ -6,12 +6,6 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from mirror_assets.audit.finding import CheckResult
-from mirror_assets.audit.lag import Lag, check_lag
-from mirror_assets.audit.landed import metadata_unchanged
-from mirror_assets.audit.landed_since import continuity_of_all, continuity_since
-from mirror_assets.audit.reconciled import check_reconciled
-from mirror_assets.audit.retention import ReadDeadline, Then, check_retention
 from mirror_assets.composition import history_context, no_spark
 from mirror_assets.config import Config, RetentionLimits, TableSettings
 from mirror_assets.delta.rows import feed_files
@@ -34,7 +28,10 @@ from mirror_assets.pipeline.coordination import note_failure
 from mirror_assets.pipeline.next_action import NOT_HELD, check_not_held
 from mirror_assets.pipeline.pending import deadline_at, feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.stage_range import staged_ahead
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.verify.landed import full_continuity, incremental_continuity, metadata_unchanged
+from mirror_assets.verify.reconciliation import ReconcileState, check_reconciled
+from mirror_assets.verify.timeliness import Consequence, Lag, ReadDeadline, check_lag, check_retention
 
 
 @contextmanager
@@ -195,7 +192,7 @@ def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
     def continuity(context: dg.AssetCheckExecutionContext, landing_zone: LandingZone) -> dg.AssetCheckResult:
         with checking():
             store, applied = landing_zone.store(), _applied(config, table.name, landing_zone)
-            continuous = continuity_since if is_slice_run(context) else continuity_of_all
+            continuous = incremental_continuity if is_slice_run(context) else full_continuity
             return check_result(zone, continuous(store, table.name, applied))
 
     @dg.asset_check(
@@ -278,4 +275,4 @@ def history_deadline(table_context: HistoryContext, now: float) -> ReadDeadline:
     """
     tip, newest = table_context.source.state(), table_context.history.newest()
     times, next_read = table_context.source.times(tip), newest.last + 1 if newest else None
-    return deadline_at(table_context.source, tip, times, next_read, feed_files, Then.LOST, now)
+    return deadline_at(table_context.source, tip, times, next_read, feed_files, Consequence.LOST, now)

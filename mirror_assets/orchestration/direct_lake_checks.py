@@ -7,18 +7,6 @@ from pathlib import Path
 
 import dagster as dg
 
-from mirror_assets.audit.direct_lake_rules import (
-    FRAMES_SAFE,
-    GUARDRAILS,
-    LAYOUT,
-    TYPES,
-    Wanted,
-    check_frames,
-    check_guardrails,
-    check_layout,
-    check_types,
-)
-from mirror_assets.audit.finding import CheckResult
 from mirror_assets.config import Config, FramesOf, TableSettings
 from mirror_assets.delta.errors import SourceNotDelta
 from mirror_assets.direct_lake.errors import PlotsMissing
@@ -39,6 +27,18 @@ from mirror_assets.orchestration.asset_checks import check_result, checking
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, mirror_of, project
 from mirror_assets.pipeline.retention_consumers import mirror_guard, source_guard
+from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.verify.direct_lake_rules import (
+    FRAMES_SAFE,
+    GUARDRAILS,
+    LAYOUT,
+    TYPES,
+    Wanted,
+    check_frames,
+    check_guardrails,
+    check_layout,
+    check_types,
+)
 
 _DESCRIPTIONS = {
     FRAMES_SAFE: "VACUUM takes nothing that a frame, or the mirror, needs.",

@@ -9,19 +9,6 @@ from typing import Final
 
 import pyarrow as pa
 
-from mirror_assets.audit.finding import CheckResult
-from mirror_assets.audit.key_look import KeyLook, look_at_keys
-from mirror_assets.audit.order import row_order
-from mirror_assets.audit.reread import SparkReread
-from mirror_assets.audit.staged import (
-    StagedSlice,
-    key_presence,
-    marker_values,
-    parts_unchanged,
-    row_counts,
-    schema_compatibility,
-)
-from mirror_assets.audit.uniqueness import key_uniqueness, version_uniqueness
 from mirror_assets.delta.commits import Commit, vector_versions
 from mirror_assets.delta.losses import FileUnfound, SparkFailed
 from mirror_assets.delta.schema import parse_schema
@@ -31,6 +18,19 @@ from mirror_assets.pipeline.context import TableContext, not_overtaken, reading,
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.source_check import landed_columns
 from mirror_assets.storage import PathMissing
+from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.verify.order import row_order
+from mirror_assets.verify.repeated_keys import KeyInspection, inspect_keys
+from mirror_assets.verify.row_reader import SparkRowReader
+from mirror_assets.verify.staged import (
+    StagedSlice,
+    key_presence,
+    marker_values,
+    parts_unchanged,
+    row_counts,
+    schema_compatibility,
+)
+from mirror_assets.verify.uniqueness import key_uniqueness, version_uniqueness
 
 _ROW_CHECKS: Final = ("key_uniqueness", "marker_values", "row_counts", "row_order")
 BLOCKING_CHECKS: Final = tuple(sorted(("key_presence", "parts_unchanged", "schema_compatibility", *_ROW_CHECKS)))
@@ -94,13 +94,13 @@ def _check_rows(context: TableContext, staged: StagedSlice) -> tuple[CheckResult
     if not markers.passed:
         return (markers, counts, *_not_run(markers, ["key_uniqueness", "row_order"]))
     commits = _Commits(context, staged.record)
-    look = look_at_keys(staged, commits.with_data)
+    look = inspect_keys(staged, commits.with_data)
     unique = _uniqueness(context, staged, look)
     order = (_order(context, staged, look, commits),) if unique.passed else _not_run(unique, ["row_order"])
     return (markers, counts, unique, *order)
 
 
-def _uniqueness(context: TableContext, staged: StagedSlice, look: KeyLook) -> CheckResult:
+def _uniqueness(context: TableContext, staged: StagedSlice, look: KeyInspection) -> CheckResult:
     """Check keys for duplicates: in the parts, and for the first chunk of a snapshot in its whole version.
 
     A key may be in two chunks; a row id may not, because it is in the source only once.
@@ -135,9 +135,9 @@ class _Commits:
         return sum(commit.changes_data for commit in self.all)
 
 
-def _order(context: TableContext, staged: StagedSlice, look: KeyLook, commits: _Commits) -> CheckResult:
+def _order(context: TableContext, staged: StagedSlice, look: KeyInspection, commits: _Commits) -> CheckResult:
     names = {column.name for column in staged.record.columns}
     schema = parse_schema(staged.record.source_schema)
     columns = landed_columns(schema, names.__contains__, keyless=context.table.is_keyless)
-    reread = SparkReread(context.spark, staged, context.table.source, columns, lambda: vector_versions(commits.all))
+    reread = SparkRowReader(context.spark, staged, context.table.source, columns, lambda: vector_versions(commits.all))
     return row_order(staged, look, reread)

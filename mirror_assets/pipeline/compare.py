@@ -7,10 +7,10 @@ from mirror_assets.landing.format import Manifest, SliceKind, load
 from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import Mirror, TableState
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.replicator.reconcile import reconcile
-from mirror_assets.replicator.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
 from mirror_assets.storage import Store
 from mirror_assets.storage.credentials import CredentialKind
+from mirror_assets.verify.reconcile import reconcile
+from mirror_assets.verify.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
 
 _NO_IDENTITY = (
     "Spark can't read the mirror with the credential `default`; name client_secret, managed_identity or "

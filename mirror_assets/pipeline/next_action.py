@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mirror_assets.audit.finding import CheckResult
 from mirror_assets.delta.files import TipMark
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.plan import PlannedSlice
@@ -27,6 +26,7 @@ from mirror_assets.pipeline.errors import TableHeld, stop_error
 from mirror_assets.pipeline.plan import TablePlan, plan_table, slice_key
 from mirror_assets.pipeline.rebuild import may_rebuild
 from mirror_assets.storage import PathMissing, Store
+from mirror_assets.verify.check_result import CheckResult
 
 NOT_HELD = "not_held"
 

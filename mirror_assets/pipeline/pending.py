@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mirror_assets.audit.lag import Lag
-from mirror_assets.audit.retention import ReadDeadline, Then
 from mirror_assets.config import Changes, OnBreak, Start
 from mirror_assets.delta.actions import CommitFile, FileAction
 from mirror_assets.delta.log import SourceLog
@@ -20,6 +18,7 @@ from mirror_assets.landing.rebuild import first_epoch
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.start import begins_with_snapshot
+from mirror_assets.verify.timeliness import Consequence, Lag, ReadDeadline
 
 
 @dataclass(frozen=True)
@@ -104,10 +103,10 @@ def feed_deadline(context: TableContext, pending: PendingCommits, now: float) ->
     return deadline_at(context.log, pending.tip, pending.times, pending.next_read, needed, _then(context, pending), now)
 
 
-def _then(context: TableContext, pending: PendingCommits) -> Then:
+def _then(context: TableContext, pending: PendingCommits) -> Consequence:
     if pending.start is not None:
-        return Then.REFUSED
-    return Then.REBUILT if context.table.on_break is OnBreak.REBUILD else Then.HELD
+        return Consequence.REFUSED
+    return Consequence.REBUILT if context.table.on_break is OnBreak.REBUILD else Consequence.HELD
 
 
 def deadline_at(
@@ -116,7 +115,7 @@ def deadline_at(
     times: CommitTimes,
     next_read: int | None,
     needed: Needed,
-    then: Then,
+    then: Consequence,
     now: float,
 ) -> ReadDeadline:
     """Return the deadline at `now` for a reader whose next version is `next_read`; None when it has not begun."""

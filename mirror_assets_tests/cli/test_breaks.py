@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.cli import main
 from mirror_assets.pipeline.compare import reconcile_table
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.delta.handmade import commit_file
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.operations.features import FEED

@@ -14,7 +14,7 @@ from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.pending import pending_commits, table_lag
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.stage import stage_attempt
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab
 
 _YEAR = 365 * 24 * 3600

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from mirror_assets.audit.landed import file_continuity, metadata_unchanged
 from mirror_assets.markers import ROW_MARKER
+from mirror_assets.verify.landed import file_continuity, metadata_unchanged
 from mirror_assets_tests.lab import TABLE, Lab
 
 _SECOND = "00000000000000000002.parquet"

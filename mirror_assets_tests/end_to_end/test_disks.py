@@ -11,9 +11,9 @@ from mirror_assets.delta.spark_errors import SparkOutOfSpace, SparkRefused
 from mirror_assets.landing.names import landing_name
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.run import mirror_table
-from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreDenied, StoreFull
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.end_to_end.disks import Disk, disk
 from mirror_assets_tests.lab import Lab
 

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.pipeline.compare import reconcile_table
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab
 
 _COLUMNS = ("EmployeeID", "EmployeeLocation", "__rowMarker__")

@@ -13,12 +13,12 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from mirror_assets.audit.landed import file_continuity
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.landing.receipt import read_receipt
 from mirror_assets.markers import ROW_ID, ROW_MARKER
 from mirror_assets.pipeline.compare import reconcile_table
-from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
+from mirror_assets.verify.landed import file_continuity
+from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.types.cases import CASES
 

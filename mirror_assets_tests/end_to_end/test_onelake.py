@@ -6,7 +6,6 @@ import shutil
 
 import pytest
 
-from mirror_assets.audit.landed import file_continuity
 from mirror_assets.config import Staging
 from mirror_assets.landing.names import PROCESSED, landing_name
 from mirror_assets.pipeline.check import require_passed, run_checks
@@ -15,7 +14,8 @@ from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.rebuild import rebuild_table
 from mirror_assets.pipeline.stage import stage_attempt
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.landed import file_continuity
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, wait_on
 from mirror_assets_tests.onelake import LoopbackOneLake, Operation
 from mirror_assets_tests.onelake.lab import OneLakeLab

@@ -8,7 +8,7 @@ import pytest
 
 from mirror_assets.cli import main
 from mirror_assets.pipeline.compare import reconcile_table
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab
 
 

@@ -18,7 +18,7 @@ from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.drop import drop_table
 from mirror_assets.pipeline.rebuild import mirror_wait, rebuild_table
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.fabric.databases import LoopbackDatabase, replicating, told_table
 from mirror_assets_tests.fabric.loopback import LoopbackFabric

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.audit.landed import file_continuity
 from mirror_assets.landing.errors import SliceMissing, SliceNotStaged
 from mirror_assets.landing.format import Chunk, Loading, SliceRecord
 from mirror_assets.landing.names import SliceKey
@@ -15,6 +14,7 @@ from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore
+from mirror_assets.verify.landed import file_continuity
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, manifest_of, position_of, stage, stage_chunk
 from mirror_assets_tests.landing.zone import require_exactly_once
 

@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.audit.kept_history import read_history
-from mirror_assets.audit.landed import file_continuity
 from mirror_assets.landing.errors import ManifestLost
 from mirror_assets.landing.format import Manifest, encode
 from mirror_assets.landing.history import Generation
@@ -19,6 +17,8 @@ from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.compare import first_landed
 from mirror_assets.storage import Store
+from mirror_assets.verify.landed import file_continuity
+from mirror_assets.verify.table_folder import read_history
 from mirror_assets_tests.landing.schedules import roll_ups_of
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, manifest_of, position_of, stage
 from mirror_assets_tests.landing.zone import consume

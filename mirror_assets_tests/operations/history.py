@@ -11,7 +11,7 @@ from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.run import mirror_table
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.operations.operation import Operation
 from mirror_assets_tests.operations.source import Source

@@ -19,7 +19,7 @@ from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP
 from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState
 
 MODES = ("none", "name", "id")
 _ROWS = "SELECT CAST(id AS INT), CAST(id % 3 AS SMALLINT), concat('n', id) FROM range({rows})"

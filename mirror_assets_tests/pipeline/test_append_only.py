@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.audit.landed import file_continuity, metadata_unchanged
 from mirror_assets.delta.append import AppendSlice, appended_rows, encode_appends
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.errors import RowsChanged
@@ -22,7 +21,8 @@ from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.rebuild import rebuild_table
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.landed import file_continuity, metadata_unchanged
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab
 
 _APPEND_ONLY = "changes: append_only"

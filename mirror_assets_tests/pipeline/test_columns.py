@@ -13,7 +13,7 @@ from mirror_assets.config import ConfigInvalid
 from mirror_assets.landing.format import Manifest
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.errors import ColumnsChanged, SourceBroke
-from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
+from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation
 from mirror_assets_tests.lab import TABLE, Lab
 
 

@@ -11,7 +11,7 @@ from mirror_assets.errors import MirrorError, RebuildError
 from mirror_assets.landing.rebuild import RebuildStep, read_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.compare import reconcile_table
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests import figures
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.pipeline.innocents import INNOCENTS, Innocent

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from mirror_assets.audit.lag import Lag
-from mirror_assets.audit.retention import ReadDeadline, Then, check_retention
 from mirror_assets.config import OnBreak
 from mirror_assets.delta.errors import LogGap, StartRefused
 from mirror_assets.landing.format import Chunk
@@ -19,7 +17,8 @@ from mirror_assets.pipeline.drop import drop_table
 from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.rebuild import MirrorWait
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState
+from mirror_assets.verify.timeliness import Consequence, Lag, ReadDeadline, check_retention
 from mirror_assets_tests.delta.handmade import commit_file
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
@@ -85,7 +84,12 @@ def test_a_mirror_without_a_snapshot_waits_for_its_start_before_it_has_begun(pap
     """Lag and retention tell of the same commit, by the same clock."""
     begins = Paper(paper.root, f"start: {start}")
     deadline, lag = _deadline(begins), table_lag(pending_commits(begins.context), _NOW)
-    assert (deadline.version, deadline.waits, deadline.seconds_left, deadline.then) == (2, True, 5 * _DAY, Then.REFUSED)
+    assert (deadline.version, deadline.waits, deadline.seconds_left, deadline.then) == (
+        2,
+        True,
+        5 * _DAY,
+        Consequence.REFUSED,
+    )
     assert (lag.covered, lag.commits, lag.seconds) == (1, 3, 2 * _DAY)
 
 
@@ -134,9 +138,9 @@ def test_a_table_that_is_being_loaded_reads_what_follows_its_snapshot(paper: Pap
 
 
 def test_whether_it_rebuilds_is_the_settings_word(paper: Paper) -> None:
-    assert _deadline(paper).then is Then.REBUILT
+    assert _deadline(paper).then is Consequence.REBUILT
     assert paper.context.table.on_break is OnBreak.REBUILD
-    assert _deadline(Paper(paper.root, "on_break: hold")).then is Then.HELD
+    assert _deadline(Paper(paper.root, "on_break: hold")).then is Consequence.HELD
 
 
 def _age(lab: Lab, days: float) -> None:

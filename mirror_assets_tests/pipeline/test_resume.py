@@ -20,7 +20,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table, slice_key
 from mirror_assets.pipeline.stage import plan_digest, stage_slice
 from mirror_assets.pipeline.stage_range import stage_range
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab, key
 from mirror_assets_tests.landing.staging import hex_id, new_record, part_bytes, receipt_for
 from mirror_assets_tests.pipeline.paper import TABLE, Paper

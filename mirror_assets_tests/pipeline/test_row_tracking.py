@@ -14,7 +14,7 @@ from mirror_assets.landing.format import ChangeCounts
 from mirror_assets.markers import ROW_ID, ROW_MARKER, Marker
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.errors import SourceBroke
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.lab import Lab
 

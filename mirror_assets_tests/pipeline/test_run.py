@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.audit.finding import CheckResult
 from mirror_assets.delta.errors import LogGap, SourceNotDelta
 from mirror_assets.delta.spark_errors import DuplicateKey
 from mirror_assets.errors import ErrorCode, RetryError, SettingError
@@ -20,7 +19,8 @@ from mirror_assets.pipeline.errors import ChecksFailed, SourceBroke
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.rebuild import MirrorWait, rebuild_table
 from mirror_assets.pipeline.source_check import FeedOff
-from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.lab import TABLE, Lab, key
 

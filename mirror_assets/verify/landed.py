@@ -1,0 +1,186 @@
+"""Check a table folder: every committed file is there with its committed content, and nothing else is.
+
+`file_continuity` reads everything. `incremental_continuity` reads only what is new since the check last passed, so that
+a landing run costs the same at any age of the table. It compares with the last passed result, which the table folder
+keeps: the generation that was checked, and the ETag of every file that waited then. Where anything deviates, the whole
+check runs, so that every failure is reported by the whole check.
+
+On OneLake an ETag stands for one content. On a local disk it is device, inode, size and modification time, which shows
+every program that writes, but not one that sets the old time again, nor a disk that decays. So the job of all checks
+and `mirror-assets check` read every waiting file again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from mirror_assets.landing.errors import ManifestCorrupt
+from mirror_assets.landing.format import Manifest, decode, encode, load
+from mirror_assets.landing.history import Generation, Verified, VerifiedFile
+from mirror_assets.landing.metadata import declared_keys
+from mirror_assets.landing.names import PROCESSED, READY_TO_DELETE, TableName, landing_number
+from mirror_assets.landing.roll_up import KEPT
+from mirror_assets.landing.state import read_manifest
+from mirror_assets.landing.steps import CONTROL_FILE_LIMIT, drive
+from mirror_assets.storage import PathChanged, PathExists, PathMissing, Store
+from mirror_assets.storage.errors import RequestUnknown, StoreDenied
+from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.verify.table_folder import (
+    TableFolder,
+    chain_problems,
+    folder_problems,
+    is_serviced,
+    read_history,
+    visible_files,
+)
+
+FILE_CONTINUITY = "file_continuity"
+_METADATA_LIMIT = 1 << 20
+# The remembered result only saves work: another check may have been faster, and who may not write may still check.
+_NOT_REMEMBERED = (PathExists, PathChanged, PathMissing, StoreDenied, RequestUnknown)
+
+
+def file_continuity(store: Store, table: TableName, applied: int | None) -> CheckResult:
+    """Check that landing files have valid names in sequence and the committed content, and that the manifest agrees.
+
+    Reads every waiting file and the whole kept history. `applied` is the number of the last file that the replicator
+    has applied, None if unknown: files up to it may be gone.
+    """
+    current = drive(read_manifest(table), store)
+    if current is None:
+        waiting = visible_files(store.list(table.folder))
+        stray = [f"{info.path} has landed without a manifest" for info in waiting]
+        return CheckResult(FILE_CONTINUITY, tuple(stray), {"files": len(waiting)})
+    history = read_history(store, table, current.manifest)
+    finished = [info for name in (PROCESSED, READY_TO_DELETE) for info in store.list(f"{table.folder}/{name}")]
+    listing = store.list(table.folder)
+    folder = TableFolder(
+        table, history.generations, visible_files(listing), tuple(finished), serviced=is_serviced(listing)
+    )
+    problems = (*history.problems, *folder_problems(store, folder, applied))
+    return _result(current.manifest, folder, problems)
+
+
+def full_continuity(store: Store, table: TableName, applied: int | None) -> CheckResult:
+    """Run `file_continuity`, and remember the files it saw if it passes."""
+    current = drive(read_manifest(table), store)
+    waiting = visible_files(store.list(table.folder))
+    result = file_continuity(store, table, applied)
+    if current is not None and result.passed:
+        folder = TableFolder(table, (Generation.of(current.manifest),), waiting, (), serviced=False)
+        _remember(store, table, folder, _read_passed(store, table))
+    return result
+
+
+def incremental_continuity(store: Store, table: TableName, applied: int | None) -> CheckResult:
+    """Run `file_continuity` on what is new since it last passed; on everything if that is unknown or deviates."""
+    current = drive(read_manifest(table), store)
+    passed = _read_passed(store, table)
+    if current is None or passed is None or passed.verified is None:
+        return full_continuity(store, table, applied)
+    manifest, verified = current.manifest, passed.verified
+    new = _new_generations(store, table, manifest, verified.generation)
+    if new is None:
+        return full_continuity(store, table, applied)
+    listing = store.list(table.folder)
+    folder = TableFolder(
+        table,
+        (verified.generation, *new),
+        visible_files(listing),
+        (),
+        serviced=is_serviced(listing),
+        verified={file.number: file.etag for file in verified.waiting},
+    )
+    problems = (*chain_problems(table, folder.generations), *folder_problems(store, folder, applied))
+    if problems:
+        return full_continuity(store, table, applied)
+    _remember(store, table, folder, passed)
+    return _result(manifest, folder, ())
+
+
+def metadata_unchanged(store: Store, table: TableName, keys: Sequence[str]) -> CheckResult:
+    """Check that `_metadata.json`, the manifest and mirror.yaml name the same keys: declared keys can't change.
+
+    While no keys are declared, `_metadata.json` may lack those of mirror.yaml: the next slice declares them.
+    """
+    current = drive(read_manifest(table), store)
+    if current is None:
+        return CheckResult("metadata_unchanged")
+    content = store.read(table.metadata, _METADATA_LIMIT) if store.head(table.metadata) else None
+    found = declared_keys(content.data) if content else None
+    first, problems = current.manifest.keys, []
+    allowed = {first} if first else {first, tuple(keys)}
+    if content is None:
+        problems.append(f"{table.metadata} is missing")
+    elif found is None:
+        problems.append(f"{table.metadata} has no readable keyColumns")
+    elif found not in allowed:
+        problems.append(f"{table.metadata} declares {list(found)}, and {list(first)} was declared first")
+    if tuple(keys) not in allowed:
+        problems.append(f"mirror.yaml has keys {list(keys)}, and {list(first)} was declared first")
+    return CheckResult("metadata_unchanged", tuple(problems), {"keys": ", ".join(first)})
+
+
+def _result(manifest: Manifest, folder: TableFolder, problems: Iterable[str]) -> CheckResult:
+    figures: dict[str, int | float | str] = {
+        "files": len(folder.waiting),
+        "next_number": manifest.next_number,
+        "generations": manifest.generation,
+    }
+    return CheckResult(FILE_CONTINUITY, tuple(dict.fromkeys(problems)), figures)
+
+
+@dataclass(frozen=True)
+class _Passed:
+    """The last passed result, None if it is unreadable, with its ETag for the compare-and-swap that replaces it."""
+
+    verified: Verified | None
+    etag: str
+
+
+def _read_passed(store: Store, table: TableName) -> _Passed | None:
+    try:
+        content = store.read(table.verified, CONTROL_FILE_LIMIT)
+    except PathMissing:
+        return None
+    try:
+        return _Passed(decode(Verified, table.verified, content.data), content.etag)
+    except ManifestCorrupt:
+        return _Passed(None, content.etag)
+
+
+def _new_generations(
+    store: Store, table: TableName, manifest: Manifest, verified: Generation
+) -> tuple[Generation, ...] | None:
+    """Return the generations after the verified one, up to the manifest's; None if they are not all kept one by one."""
+    count = manifest.generation - verified.generation
+    same_epoch = (manifest.epoch, manifest.incarnation) == (verified.epoch, verified.incarnation)
+    if not same_epoch or not 0 <= count <= KEPT:
+        return None
+    newest = Generation.of(manifest)
+    if count == 0:
+        return () if newest.model_copy(update={"files": ()}) == verified else None
+    found = [
+        load(store, Manifest, table.history(manifest.epoch, number))
+        for number in range(verified.generation + 1, manifest.generation + 1)
+    ]
+    kept = [loaded[0] for loaded in found if loaded]
+    return tuple(map(Generation.of, kept)) if len(kept) == count and kept[-1] == manifest else None
+
+
+def _remember(store: Store, table: TableName, folder: TableFolder, before: _Passed | None) -> None:
+    """Store the folder's newest generation and waiting files as the last passed result, in place of the one before."""
+    waiting = [(landing_number(info.name), info.etag) for info in folder.waiting]
+    verified = Verified(
+        generation=folder.generations[-1].model_copy(update={"files": ()}),
+        waiting=tuple(VerifiedFile(number=number, etag=etag) for number, etag in waiting if number),
+    )
+    if before is not None and before.verified == verified:
+        return
+    with suppress(*_NOT_REMEMBERED):
+        if before is None:
+            store.create(table.verified, encode(verified))
+        else:
+            store.replace(table.verified, encode(verified), before.etag)

@@ -1,0 +1,123 @@
+"""Request and result of a comparison of mirror and source, and the check on it. Plain values, no Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from mirror_assets.verify.check_result import CheckResult
+
+
+class ReconcileState(str, Enum):
+    """How mirror and source compare at the covered version."""
+
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    PENDING = "pending"
+    STOPPED = "stopped"
+    MISSING = "missing"
+    LOADING = "loading"
+
+
+class Side(str, Enum):
+    """On which side a differing key has rows."""
+
+    ONLY_IN_SOURCE = "only in source"
+    ONLY_IN_MIRROR = "only in mirror"
+    DIFFERS = "differs"
+
+
+@dataclass(frozen=True)
+class ReconcileRequest:
+    """Compare the mirror at path `mirror` with the table at `source` as of `version`, the covered one.
+
+    `columns` are the landed columns, each with its landing type as Spark spells it. Without `keys`, whole rows are
+    compared. Nothing is compared while `applied_number` is below `last_landed_number`, for files still wait to be
+    applied. `since` is the first landed version of a mirror that began without a snapshot: then only the keys that the
+    mirror has are compared.
+    """
+
+    table: str
+    source: str
+    version: int
+    keys: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
+    mirror: str
+    applied_number: int
+    last_landed_number: int
+    max_samples: int = 10
+    since: int | None = None
+
+
+@dataclass(frozen=True)
+class DifferenceSample:
+    """One differing key: its values as text in the order of the request's keys (of all columns without keys).
+
+    `columns` are the differing ones. It is empty if only the numbers of rows differ.
+    """
+
+    key: tuple[str | None, ...]
+    side: Side
+    columns: tuple[str, ...]
+    source_rows: int
+    mirror_rows: int
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """The result of a comparison; row counts are None if nothing was compared.
+
+    `version` is -1 before the first load has landed. `reason` says why the replicator stopped the table, how far its
+    first load is, or that nothing has landed. `columns` differ in some row. `ignored_columns` exist only in the mirror:
+    the source dropped them. With `since` (see ReconcileRequest), `source_rows` counts only rows of the mirror's keys.
+    """
+
+    table: str
+    state: ReconcileState
+    version: int
+    source_rows: int | None = None
+    mirror_rows: int | None = None
+    columns: tuple[str, ...] = ()
+    samples: tuple[DifferenceSample, ...] = ()
+    ignored_columns: tuple[str, ...] = ()
+    seconds: float = 0.0
+    reason: str = ""
+    since: int | None = None
+
+    @property
+    def summary(self) -> str:
+        """The state as text."""
+        if self.state is not ReconcileState.EQUAL:
+            return str(self.state.value)
+        return "equal to source" if self.since is None else f"equal to source in what landed since {self.since}"
+
+
+def check_reconciled(result: Reconciliation) -> CheckResult:
+    """Fail if mirror and source differ, and while they can't be compared: files wait, or the table is not there yet."""
+    figures: dict[str, int | float | str] = {"state": result.state.value, "version": result.version}
+    if result.source_rows is not None and result.mirror_rows is not None:
+        figures |= {"source_rows": result.source_rows, "mirror_rows": result.mirror_rows, "seconds": result.seconds}
+    return CheckResult("reconciled", _problems(result), figures)
+
+
+def _problems(result: Reconciliation) -> tuple[str, ...]:
+    if result.state is ReconcileState.EQUAL:
+        return ()
+    if result.state is ReconcileState.PENDING:
+        return ("landing files wait for the replicator",)
+    if result.state is ReconcileState.LOADING:
+        return (result.reason,)
+    if result.state is ReconcileState.STOPPED:
+        return (f"the replicator has stopped the table: {result.reason}",)
+    if result.state is ReconcileState.MISSING:
+        return ("the mirror has no such table yet",)
+    counts = f"{result.source_rows} rows in the source, {result.mirror_rows} in the mirror"
+    columns = f"columns that differ: {', '.join(result.columns)}" if result.columns else "no column sum differs"
+    return (counts, columns, *(shown(sample) for sample in result.samples))
+
+
+def shown(sample: DifferenceSample) -> str:
+    """Return a differing key as text: its values, the side with rows, and the columns that differ."""
+    key = ", ".join("NULL" if value is None else value for value in sample.key)
+    columns = f" in {', '.join(sample.columns)}" if sample.columns else ""
+    return f"key ({key}) {sample.side.value}{columns}"

@@ -1,0 +1,209 @@
+"""Check staged parts by ETags, footers and single columns: presence, markers, schema, counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mirror_assets.landing.format import Column, SliceRecord
+from mirror_assets.landing.parts import count_markers, found_parts
+from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.storage import Store
+from mirror_assets.verify.check_result import CheckResult
+
+Numbers = npt.NDArray[np.int64]
+_SAMPLES = 5
+_VALID_MARKERS = pa.array([int(marker) for marker in Marker], pa.int32())
+_SIMPLE: dict[str, pa.DataType] = {
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+
+
+@dataclass(frozen=True)
+class StagedSlice:
+    """A staged slice in its store, and the store that its parts are read from: the same, or copies on this machine."""
+
+    store: Store
+    record: SliceRecord
+    copies: Store
+
+    def path(self, part: str) -> str:
+        """Return the part's path in the store."""
+        return self.record.folder.part(part)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of all parts, in order."""
+        return tuple(self.path(part.name) for part in self.record.parts)
+
+    @property
+    def rows_before(self) -> dict[str, int]:
+        """By each part's name, in order: the number of rows in all parts before it."""
+        before = accumulate((part.markers.total for part in self.record.parts), initial=0)
+        return {part.name: rows for part, rows in zip(self.record.parts, before, strict=False)}
+
+    @property
+    def bounds(self) -> Numbers:
+        """For each part, in order: the place where it ends, counted in rows from the first part's begin."""
+        return np.cumsum([part.markers.total for part in self.record.parts], dtype=np.int64)
+
+    @contextmanager
+    def open(self, path: str) -> Iterator[pq.ParquetFile]:
+        """Open a part's Parquet reader."""
+        with self.copies.open(path) as source, pq.ParquetFile(source) as file:
+            yield file
+
+
+def parts_unchanged(staged: StagedSlice) -> CheckResult:
+    """Check that every part has its recorded ETag. Reads no content."""
+    found = found_parts(staged.store, staged.record)
+    problems = []
+    for part, path in zip(staged.record.parts, staged.paths, strict=True):
+        if path not in found:
+            problems.append(f"{path} is missing")
+        elif found[path] != part.etag:
+            problems.append(f"{path} was changed after it was staged")
+    return CheckResult("parts_unchanged", tuple(problems), {"parts": len(staged.paths)})
+
+
+def key_presence(staged: StagedSlice) -> CheckResult:
+    """Check that key columns exist and hold no NULL. Reads a column only where footers have no NULL counts."""
+    problems = [problem for path in staged.paths for problem in _key_problems(staged, path)]
+    return CheckResult("key_presence", tuple(problems), {"parts": len(staged.paths)})
+
+
+def _key_problems(staged: StagedSlice, path: str) -> list[str]:
+    problems = []
+    with staged.open(path) as file:
+        for key in staged.record.keys:
+            if key not in file.schema_arrow.names:
+                problems.append(f"{path} has no key column {key!r}")
+            elif nulls := _null_count(file, key):
+                rows = _null_rows(file, key)
+                problems.append(f"{path}: key column {key!r} is NULL in {nulls} rows, such as {rows}")
+    return problems
+
+
+def _null_count(file: pq.ParquetFile, name: str) -> int:
+    index = file.schema_arrow.get_field_index(name)
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    statistics = [group.column(index).statistics for group in groups]
+    if all(known is not None and known.has_null_count for known in statistics):
+        return sum(known.null_count for known in statistics)
+    return int(file.read([name]).column(name).null_count)
+
+
+def _null_rows(file: pq.ParquetFile, name: str) -> str:
+    """Return the numbers of some rows with a NULL key, as text."""
+    rows = pc.indices_nonzero(file.read([name]).column(name).is_null()).slice(0, _SAMPLES)
+    return ", ".join(f"row {number}" for number in rows.to_pylist())
+
+
+def marker_values(staged: StagedSlice) -> CheckResult:
+    """Check `__rowMarker__`: the last column, int32, in {0, 1, 2, 4}; absent where a slice has only inserts."""
+    problems = []
+    for part, path in zip(staged.record.parts, staged.paths, strict=True):
+        with staged.open(path) as file:
+            problems += _marker_problems(staged, path, file)
+        if not problems and count_markers(staged.copies, path) != part.markers:
+            problems.append(f"{path} no longer has the rows by marker of its slice record")
+    return CheckResult("marker_values", tuple(problems), staged.record.markers.model_dump())
+
+
+def _marker_problems(staged: StagedSlice, path: str, file: pq.ParquetFile) -> list[str]:
+    names = file.schema_arrow.names
+    kind = staged.record.kind
+    if not kind.has_markers:
+        return [f"{path}: a slice of kind {kind.value} must have no {ROW_MARKER}"] if ROW_MARKER in names else []
+    if names[-1] != ROW_MARKER or names.count(ROW_MARKER) != 1:
+        return [f"{path}: {ROW_MARKER} is not its last column"]
+    if file.schema_arrow.field(ROW_MARKER).type != pa.int32():
+        return [f"{path}: {ROW_MARKER} is not int32"]
+    markers = file.read([ROW_MARKER]).column(ROW_MARKER)
+    wrong = pc.invert(pc.is_in(markers, value_set=_VALID_MARKERS))
+    rows = pc.indices_nonzero(wrong).slice(0, _SAMPLES).to_pylist()
+    return [f"{path}: {ROW_MARKER} is {markers[rows[0]].as_py()} in row {rows[0]}"] if rows else []
+
+
+def schema_compatibility(staged: StagedSlice, landed: tuple[Column, ...], dropped: tuple[str, ...] = ()) -> CheckResult:
+    """Check that every part has exactly the slice's columns and types, and that these fit what has landed before.
+
+    A column must not have landed with another type, nor come back after it was dropped: in rows unchanged since, the
+    mirror would show its old values.
+    """
+    known = {column.name: column.type for column in landed}
+    problems = [
+        f"column {column.name!r} is {column.type}, and {known[column.name]} has landed before"
+        for column in staged.record.columns
+        if known.get(column.name, column.type) != column.type
+    ]
+    names = {column.name for column in staged.record.columns}
+    problems += [
+        f"column {name!r} was dropped, and the mirror still has its old values" for name in dropped if name in names
+    ]
+    for path in staged.paths:
+        with staged.open(path) as file:
+            problems += _schema_problems(staged, path, file)
+    return CheckResult("schema_compatibility", tuple(problems), {"columns": len(staged.record.columns)})
+
+
+def _schema_problems(staged: StagedSlice, path: str, file: pq.ParquetFile) -> list[str]:
+    fields = [field for field in file.schema_arrow if field.name != ROW_MARKER]
+    names, wanted = [field.name for field in fields], [column.name for column in staged.record.columns]
+    if names != wanted:
+        return [f"{path} has columns {names}, not {wanted}"]
+    problems = []
+    for index, (field, column) in enumerate(zip(fields, staged.record.columns, strict=True)):
+        parquet = file.schema.column(index)
+        if field.type != arrow_type(column.type):
+            problems.append(f"{path}: column {field.name!r} is {field.type}, not {column.type}")
+        elif parquet.physical_type == "INT96":
+            problems.append(f"{path}: column {field.name!r} is INT96, which the landing zone does not accept")
+        elif parquet.max_definition_level == 0 and field.name not in staged.record.keys:
+            problems.append(f"{path}: column {field.name!r} is REQUIRED; a REQUIRED column can't be dropped later")
+    return problems
+
+
+def arrow_type(landing_type: str) -> pa.DataType | None:
+    """Return the Arrow type that pyarrow reads for a landing type in Spark's spelling; None if the type can't land."""
+    decimal = _DECIMAL.fullmatch(landing_type)
+    if decimal:
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    return _SIMPLE.get(landing_type)
+
+
+def row_counts(staged: StagedSlice) -> CheckResult:
+    """Check that every row of the feed is in a part: new rows as inserts or updates, old rows as updates or deletes."""
+    read, written = staged.record.read, staged.record.markers
+    new, old = read.insert + read.update_postimage, read.delete + read.update_preimage
+    problems = []
+    if written.inserts + written.updates != new:
+        problems.append(
+            f"{written.inserts + written.updates} new rows (inserts, updates) were written, {new} were read"
+        )
+    if written.updates + written.deletes != old:
+        problems.append(
+            f"{written.updates + written.deletes} old rows (updates, deletes) were written, {old} were read"
+        )
+    return CheckResult("row_counts", tuple(problems), {"read": read.total, "written": written.total})

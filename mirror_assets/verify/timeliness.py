@@ -1,0 +1,132 @@
+"""Check how far the landing zone is behind its source, and how long the next commit to cover can still be read.
+
+A source without new commits is not late. Once a commit has gone from the log, only a rebuild brings the mirror forward.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from enum import Enum
+
+from mirror_assets.delta.retention import Clock, Retention
+from mirror_assets.verify.check_result import CheckResult
+
+_HOUR = 3600
+
+
+@dataclass(frozen=True)
+class Lag:
+    """The source's newest version, the covered one, and seconds since the oldest uncovered commit (0 if none)."""
+
+    tip: int
+    covered: int
+    seconds: float
+
+    @property
+    def commits(self) -> int:
+        """Number of commits that are not covered yet."""
+        return self.tip - self.covered
+
+
+def check_lag(lag: Lag, limit_seconds: float | None) -> CheckResult:
+    """Fail if the oldest uncovered commit is older than the limit; never without a limit."""
+    late = limit_seconds is not None and lag.commits > 0 and lag.seconds > limit_seconds
+    problem = (
+        f"version {lag.covered + 1} has waited {lag.seconds:.0f} s, more than {limit_seconds:.0f} s" if late else ""
+    )
+    figures: dict[str, int | float | str] = {"commits_behind": lag.commits, "seconds_behind": round(lag.seconds, 3)}
+    return CheckResult("lag", (problem,) if problem else (), figures)
+
+
+class Consequence(str, Enum):
+    """What happens to the table or its history once the next commit to cover is gone."""
+
+    REBUILT = "the table is rebuilt"
+    HELD = "the table is held until you run `mirror-assets rebuild`"
+    LOST = "its rows are lost to the history"
+    REFUSED = "the mirror can't begin with it, as `start` says"
+
+
+@dataclass(frozen=True)
+class ReadDeadline:
+    """How long the next version to cover can still be read; times are seconds since 1970.
+
+    `waits` tells whether the version exists, or has existed, in the source. `committed` is the time of its commit, None
+    if the log doesn't have it: not made yet, or, where it `waits`, cleaned away. `retention` has the source's retention
+    periods, `lost` the deleted files that its changes would be read from, `then` what follows once it is gone.
+    """
+
+    version: int
+    waits: bool
+    committed: float | None
+    retention: Retention
+    now: float
+    then: Consequence
+    lost: tuple[str, ...] = ()
+
+    @property
+    def clock(self) -> Clock:
+        """The retention period that ends first."""
+        return self.retention.first
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the version waits to be covered, and its log entry or one of its files is gone."""
+        return self.waits and (self.committed is None or bool(self.lost))
+
+    @property
+    def gone_from(self) -> float | None:
+        """Time from which the version may be gone; None if none waits, or it is gone already."""
+        return None if self.committed is None or self.lost else self.committed + self.clock.seconds
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until the deadline, 0 if it has passed or the version is gone; None if no version waits."""
+        if self.gone_from is None:
+            return 0.0 if self.waits else None
+        return max(0.0, self.gone_from - self.now)
+
+    @property
+    def statement(self) -> str:
+        """The ALTER TABLE statement that keeps this version as long as new ones are kept now, or all twice as long."""
+        return self.retention.prolonged(0.0 if self.committed is None else self.now - self.committed)
+
+
+def check_retention(deadline: ReadDeadline, limit_seconds: float | None, check: str = "retention") -> CheckResult:
+    """Fail if less than the limit is left to read the next version to cover; never without a limit."""
+    left = deadline.seconds_left
+    late = limit_seconds is not None and left is not None and left < limit_seconds
+    figures: dict[str, int | float | str] = {"version": deadline.version, "kept_seconds": deadline.clock.seconds}
+    if left is not None:
+        figures["seconds_left"] = round(left, 3)
+    text = _describe(deadline)
+    return CheckResult(check, (text,) if late else (), figures, note="" if late else text)
+
+
+def _describe(deadline: ReadDeadline) -> str:
+    version, clock = f"version {deadline.version}", f"{deadline.clock.name} is {_span(deadline.clock.seconds)}"
+    then = deadline.then.value
+    if deadline.is_gone:
+        gone = (
+            f"{deadline.lost[0]}, a file of {version}, is gone" if deadline.lost else f"{version} is gone from the log"
+        )
+        return f"{gone}: {then}; to keep commits for longer: {deadline.statement}"
+    if deadline.gone_from is None:
+        return f"no commit waits; the next one can be read for {_span(deadline.clock.seconds)} ({deadline.clock.name})"
+    until = datetime.fromtimestamp(deadline.gone_from, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    if deadline.gone_from <= deadline.now:
+        return (
+            f"{version} may be gone since {until} ({clock}): run now, for once it is gone {then}; "
+            f"to keep it for longer: {deadline.statement}"
+        )
+    left = _span(deadline.gone_from - deadline.now)
+    return (
+        f"{version} can be read until {until}, for {left} ({clock}); then {then}; to keep it for longer: "
+        f"{deadline.statement}"
+    )
+
+
+def _span(seconds: float) -> str:
+    hours = seconds / _HOUR
+    return f"{hours / 24:.1f} days" if hours >= 48 else f"{hours:.1f} hours"

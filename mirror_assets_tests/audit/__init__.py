@@ -1,1 +1,0 @@
-"""Tests of the audits: each is shown failing."""

@@ -1,0 +1,1 @@
+"""Tests of the checks: each is shown failing."""

@@ -1,0 +1,187 @@
+"""`file_continuity` of what is new: it costs the same at any age, and finds what the whole check finds."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.landing.format import decode
+from mirror_assets.landing.history import Verified
+from mirror_assets.landing.names import PROCESSED
+from mirror_assets.landing.publish import publish
+from mirror_assets.landing.steps import drive
+from mirror_assets.storage import LocalStore
+from mirror_assets.storage.errors import StoreDenied
+from mirror_assets.verify.landed import file_continuity, full_continuity, incremental_continuity
+from mirror_assets_tests.landing.schedules import roll_ups_of
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
+from mirror_assets_tests.landing.zone import consume
+from mirror_assets_tests.storage.counting import CountingStore
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CountingStore:
+    """An empty landing zone."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    return CountingStore(tmp_path / "zone")
+
+
+@pytest.fixture
+def verified(store: CountingStore) -> CountingStore:
+    """Six generations, of which the first two files were applied; looked at after the fourth."""
+    land(store, 3)
+    consume(store)
+    land(store, 1)
+    assert incremental_continuity(store, TABLE, None).passed
+    land(store, 1)
+    land(store, 1, parts=2)
+    return store
+
+
+def land(store: LocalStore, generations: int, parts: int = 1) -> None:
+    for _ in range(generations):
+        position = position_of(store)
+        drive(publish(TABLE, stage(store, position, position.covered + 3, parts), CHECKS), store)
+
+
+def path_of(store: LocalStore, number: int) -> Path:
+    return store.local_path(TABLE.landing_file(number))
+
+
+def _rewrite(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[20] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def _swap(store: LocalStore) -> None:
+    first, second, kept = path_of(store, 3), path_of(store, 5), path_of(store, 3).with_name("_kept")
+    first.rename(kept)
+    second.rename(first)
+    kept.rename(second)
+
+
+_DAMAGES: dict[str, Callable[[LocalStore], object]] = {
+    "a file that waited is gone": lambda store: path_of(store, 4).unlink(),
+    "a new file is gone": lambda store: path_of(store, 5).unlink(),
+    "the last file is gone": lambda store: path_of(store, 7).unlink(),
+    "a file that waited was changed": lambda store: _rewrite(path_of(store, 4)),
+    "a new file was changed": lambda store: _rewrite(path_of(store, 5)),
+    "a new file was cut off": lambda store: path_of(store, 5).write_bytes(b"PAR1"),
+    "an old file and a new one were swapped": _swap,
+    "a file that was applied is there again": lambda store: shutil.copy(
+        store.local_path(f"{TABLE.folder}/{PROCESSED}/{1:020d}.parquet"), path_of(store, 1)
+    ),
+    "a stranger's file": lambda store: store.create(f"{TABLE.folder}/x.parquet", b""),
+    "a new generation is gone": lambda store: store.delete(TABLE.history(1, 5)),
+    "the manifest is an older one": lambda store: store.local_path(TABLE.manifest).write_bytes(
+        store.local_path(TABLE.history(1, 3)).read_bytes()
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", _DAMAGES)
+def test_what_is_damaged_since_is_found_and_told_as_the_whole_check_tells_it(
+    verified: CountingStore, damage: str
+) -> None:
+    _DAMAGES[damage](verified)
+    for applied in (2, None):
+        whole = file_continuity(verified, TABLE, applied)
+        assert incremental_continuity(verified, TABLE, applied) == whole
+        assert not whole.passed
+
+
+def test_nothing_new_is_found_in_order(verified: CountingStore) -> None:
+    assert incremental_continuity(verified, TABLE, None) == file_continuity(verified, TABLE, None)
+    assert incremental_continuity(verified, TABLE, 2).passed
+
+
+def test_its_requests_are_the_same_at_any_age(store: CountingStore) -> None:
+    """However many generations, and however many files the service has put aside; only what is new is read."""
+    requested = []
+    with roll_ups_of({"GENERATIONS": 5, "KEPT": 5, "FILES": 100}):
+        for _ in range(6):
+            land(store, 7)
+            consume(store)
+            assert incremental_continuity(store, TABLE, None).passed
+            land(store, 2)
+            store.requested.clear()
+            assert incremental_continuity(store, TABLE, None).passed
+            requested.append(dict(store.requested))
+    assert requested == [{"read": 4, "list": 1, "open": 2, "replace": 1}] * 6
+
+
+def test_who_was_away_for_long_looks_at_everything(store: CountingStore) -> None:
+    with roll_ups_of({"GENERATIONS": 5, "KEPT": 5, "FILES": 100}):
+        land(store, 2)
+        assert incremental_continuity(store, TABLE, None).passed
+        land(store, 20)
+        assert incremental_continuity(store, TABLE, None).passed
+        store.requested.clear()
+        assert incremental_continuity(store, TABLE, None).passed
+    assert store.requested == {"read": 2, "list": 1}
+
+
+def test_a_change_that_a_local_etag_does_not_tell_is_found_by_the_whole_check(verified: CountingStore) -> None:
+    path, before = path_of(verified, 4), path_of(verified, 4).stat()
+    _rewrite(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert incremental_continuity(verified, TABLE, None).passed
+    assert "does not have the content" in full_continuity(verified, TABLE, None).message
+
+
+def test_a_failure_is_not_remembered(verified: CountingStore) -> None:
+    kept = path_of(verified, 5).read_bytes()
+    before = verified.read(TABLE.verified, 1 << 20)
+    path_of(verified, 5).write_bytes(b"PAR1")
+    assert not incremental_continuity(verified, TABLE, None).passed
+    assert not full_continuity(verified, TABLE, None).passed
+    assert verified.read(TABLE.verified, 1 << 20) == before
+    path_of(verified, 5).write_bytes(kept)
+    assert incremental_continuity(verified, TABLE, None).passed
+
+
+def test_an_older_verdict_that_comes_late_costs_only_work(verified: CountingStore) -> None:
+    older = verified.read(TABLE.verified, 1 << 20).data
+    consume(verified)
+    assert incremental_continuity(verified, TABLE, None).passed
+    verified.local_path(TABLE.verified).write_bytes(older)
+    assert incremental_continuity(verified, TABLE, None).passed
+    found = decode(Verified, TABLE.verified, verified.read(TABLE.verified, 1 << 20).data)
+    assert (found.generation.generation, [file.number for file in found.waiting]) == (6, [7])
+
+
+@pytest.mark.parametrize("spoilt", [b"{", b"{}", b""])
+def test_a_verdict_that_cannot_be_read_is_given_anew(verified: CountingStore, spoilt: bytes) -> None:
+    verified.local_path(TABLE.verified).write_bytes(spoilt)
+    assert incremental_continuity(verified, TABLE, None).passed
+    found = decode(Verified, TABLE.verified, verified.read(TABLE.verified, 1 << 20).data)
+    assert found.generation.generation == 6
+
+
+def test_a_verdict_of_another_epoch_counts_for_nothing(verified: CountingStore) -> None:
+    found = decode(Verified, TABLE.verified, verified.read(TABLE.verified, 1 << 20).data)
+    other = found.model_copy(update={"generation": found.generation.model_copy(update={"incarnation": "other"})})
+    verified.local_path(TABLE.verified).write_bytes(other.model_dump_json().encode())
+    _rewrite(path_of(verified, 4))
+    assert not incremental_continuity(verified, TABLE, None).passed
+
+
+def test_who_may_only_read_can_look(verified: CountingStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(path: str, *_: object) -> str:
+        raise StoreDenied(path, "read only")
+
+    monkeypatch.setattr(verified, "replace", denied)
+    assert incremental_continuity(verified, TABLE, None).passed
+    assert full_continuity(verified, TABLE, None).passed
+
+
+def test_before_anything_has_landed(store: CountingStore) -> None:
+    assert incremental_continuity(store, TABLE, None).passed
+    assert store.head(TABLE.verified) is None
+    store.create(TABLE.landing_file(1), b"")
+    assert "without a manifest" in incremental_continuity(store, TABLE, None).message

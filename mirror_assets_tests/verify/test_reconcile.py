@@ -1,0 +1,279 @@
+"""Reconcile against a real source: equal, every kind of difference, pending, missing, and a version that is gone."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from delta.tables import DeltaTable as SparkTable
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from mirror_assets.errors import ErrorCode, RetryError, StopError
+from mirror_assets.markers import JSON_OPTIONS
+from mirror_assets.replicator.errors import CoveredVersionGone, MirrorUnreadable, SourceUnreadable
+from mirror_assets.verify.reconcile import reconcile
+from mirror_assets.verify.reconciliation import DifferenceSample, ReconcileRequest, ReconcileState, Reconciliation, Side
+from mirror_assets_tests.replicator.publisher import Publisher
+
+_SOURCE = """
+    SELECT * FROM VALUES
+      (1, 'a', 1.5D, 2.50BD, named_struct('x', 1, 'y', CAST(NULL AS STRING)), array(1, NULL), map('m', 1)),
+      (2, 'b', double('NaN'), NULL, NULL, array(), NULL),
+      (3, NULL, -0.0D, 0.01BD, named_struct('x', 2, 'y', 'é'), NULL, map()),
+      (4, 'd', NULL, NULL, NULL, NULL, NULL),
+      (5, NULL, NULL, NULL, named_struct('x', 5, 'y', CAST(NULL AS STRING)), NULL, NULL),
+      (6, NULL, NULL, NULL, NULL, array(6, NULL), NULL),
+      (7, NULL, NULL, NULL, NULL, NULL, NULL),
+      (NULL, 'null key', NULL, NULL, NULL, NULL, NULL),
+      (9, 'deleted', NULL, NULL, NULL, NULL, NULL)
+    AS t(k, `v w`, f, d, s, a, m)
+"""
+_ROWS = 8
+_COLUMNS = (
+    ("k", "int"),
+    ("v w", "string"),
+    ("f", "double"),
+    ("d", "decimal(3,2)"),
+    ("s", "string"),
+    ("a", "string"),
+    ("m", "string"),
+)
+_NESTED = ("s", "a", "m")
+_PROPERTIES = {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A source with deletion vectors, and a mirror that equals it."""
+
+    spark: SparkSession
+    source: Path
+    mirror: Path
+
+    def request(self) -> ReconcileRequest:
+        version = DeltaTable(str(self.source)).version()
+        return ReconcileRequest("t", str(self.source), version, ("k",), _COLUMNS, str(self.mirror), 3, 3)
+
+    def reconcile(self, **changes: object) -> Reconciliation:
+        return reconcile(self.spark, replace(self.request(), **changes))  # type: ignore[arg-type]
+
+    def landed(self) -> DataFrame:
+        source = self.spark.read.format("delta").load(str(self.source))
+        return source.withColumns({name: F.to_json(name, dict(JSON_OPTIONS)) for name in _NESTED})
+
+    def mirror_rows(self) -> pa.Table:
+        return DeltaTable(str(self.mirror)).to_pyarrow_table()
+
+    def change(self, key: int, column: str, value: object) -> None:
+        """Set one value of the mirror."""
+        rows = self.mirror_rows().to_pylist()
+        changed = [{**row, column: value} if row["k"] == key else row for row in rows]
+        self.overwrite(pa.Table.from_pylist(changed, schema=self.mirror_rows().schema))
+
+    def overwrite(self, rows: pa.Table) -> None:
+        write_deltalake(str(self.mirror), rows, mode="overwrite", schema_mode="overwrite")
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lake as files, made once."""
+    root = tmp_path_factory.mktemp("lake")
+    writer = spark.sql(_SOURCE).repartition(1).write.format("delta")
+    writer.options(**_PROPERTIES).save(str(root / "source"))
+    SparkTable.forPath(spark, str(root / "source")).delete("k = 9")
+    lake = Lake(spark, root / "source", root / "mirror")
+    write_deltalake(str(lake.mirror), pa.table(lake.landed().toArrow()))
+    return root
+
+
+@pytest.fixture
+def lake(spark: SparkSession, made: Path, tmp_path: Path) -> Lake:
+    """A copy of the lake, to be damaged."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return Lake(spark, tmp_path / "source", tmp_path / "mirror")
+
+
+def _sample(
+    key: str | None, side: Side, columns: Sequence[str] = (), rows: tuple[int, int] = (1, 1)
+) -> DifferenceSample:
+    return DifferenceSample((key,), side, tuple(columns), *rows)
+
+
+def test_equal(lake: Lake) -> None:
+    assert "deletionVectors" in (DeltaTable(str(lake.source)).protocol().reader_features or [])
+    assert list(lake.source.rglob("deletion_vector*"))
+    result = lake.reconcile()
+    assert (result.state, result.source_rows, result.mirror_rows) == (ReconcileState.EQUAL, _ROWS, _ROWS)
+    assert (result.columns, result.samples, result.ignored_columns) == ((), (), ())
+    assert result.seconds > 0
+    assert lake.reconcile(keys=()).state is ReconcileState.EQUAL
+
+
+def test_each_differing_value_is_found_with_its_key_and_column(lake: Lake) -> None:
+    changes = [
+        (1, "v w", "A"),
+        (2, "f", 0.0),
+        (3, "v w", ""),
+        (4, "v w", None),
+        (5, "s", '{"x":50}'),
+        (6, "a", "[6]"),
+        (7, "m", "{}"),
+    ]
+    for key, column, value in changes:
+        lake.change(key, column, value)
+    result = lake.reconcile()
+    assert (result.state, result.source_rows, result.mirror_rows) == (ReconcileState.DIFFERENT, _ROWS, _ROWS)
+    assert result.columns == ("v w", "f", "s", "a", "m")
+    assert result.samples == tuple(_sample(str(key), Side.DIFFERS, [column]) for key, column, _ in changes)
+
+
+def test_missing_and_extra_rows(lake: Lake) -> None:
+    rows = lake.mirror_rows()
+    lake.overwrite(rows.filter(rows["k"].is_valid()))
+    lake.change(3, "k", 70)
+    result = lake.reconcile()
+    assert (result.state, result.source_rows, result.mirror_rows) == (ReconcileState.DIFFERENT, _ROWS, _ROWS - 1)
+    assert result.samples == (
+        _sample(None, Side.ONLY_IN_SOURCE, rows=(1, 0)),
+        _sample("3", Side.ONLY_IN_SOURCE, rows=(1, 0)),
+        _sample("70", Side.ONLY_IN_MIRROR, rows=(0, 1)),
+    )
+
+
+def test_a_row_twice_in_the_mirror(lake: Lake) -> None:
+    rows = lake.mirror_rows()
+    lake.overwrite(pa.concat_tables([rows, rows.slice(0, 1)]))
+    result = lake.reconcile()
+    assert (result.state, result.mirror_rows) == (ReconcileState.DIFFERENT, _ROWS + 1)
+    assert [(sample.side, sample.source_rows, sample.mirror_rows) for sample in result.samples] == [
+        (Side.DIFFERS, 1, 2)
+    ]
+
+
+def test_values_swapped_between_two_rows(lake: Lake) -> None:
+    """Sums of plain column hashes would be equal."""
+    lake.change(1, "v w", "b")
+    lake.change(2, "v w", "a")
+    result = lake.reconcile()
+    assert result.columns == ("v w",)
+    assert {sample.key for sample in result.samples} == {("1",), ("2",)}
+
+
+def test_without_a_snapshot_the_mirrors_rows_are_found_by_all_their_values_null_or_not(lake: Lake) -> None:
+    """Every row but two has a NULL."""
+    rows = lake.mirror_rows()
+    lake.overwrite(rows.filter(pc.invert(pc.is_in(rows["k"], pa.array([1, 4], pa.int32())))))
+    result = lake.reconcile(keys=(), since=1)
+    assert (result.state, result.source_rows, result.mirror_rows) == (ReconcileState.EQUAL, _ROWS - 2, _ROWS - 2)
+    lake.change(7, "v w", "other")
+    assert lake.reconcile(keys=(), since=1).state is ReconcileState.DIFFERENT
+
+
+def test_without_keys_whole_rows_are_compared(lake: Lake) -> None:
+    lake.change(1, "v w", "A")
+    result = lake.reconcile(keys=())
+    assert result.state is ReconcileState.DIFFERENT
+    assert [(sample.key[:2], sample.side) for sample in result.samples] == [
+        (("1", "A"), Side.ONLY_IN_MIRROR),
+        (("1", "a"), Side.ONLY_IN_SOURCE),
+    ]
+
+
+def test_samples_are_few(lake: Lake) -> None:
+    lake.overwrite(lake.mirror_rows().slice(0, 0))
+    assert [sample.key for sample in lake.reconcile(max_samples=2).samples] == [(None,), ("1",)]
+
+
+def test_waiting_files_are_pending_and_nothing_is_read(lake: Lake) -> None:
+    result = lake.reconcile(applied_number=2, source="/nowhere", mirror="/nowhere")
+    assert result == replace(Reconciliation("t", ReconcileState.PENDING, result.version), seconds=result.seconds)
+
+
+def test_no_mirror_table_is_missing(lake: Lake, tmp_path: Path) -> None:
+    assert lake.reconcile(mirror=str(tmp_path / "none")).state is ReconcileState.MISSING
+
+
+def test_columns_that_the_source_dropped_are_ignored_but_reported(lake: Lake) -> None:
+    lake.overwrite(lake.mirror_rows().append_column("old", [list(range(_ROWS))]))
+    result = lake.reconcile(columns=(*_COLUMNS, ("old", "bigint")))
+    assert (result.state, result.ignored_columns) == (ReconcileState.EQUAL, ("old",))
+
+
+def test_columns_that_are_not_landed_are_not_compared(lake: Lake) -> None:
+    lake.overwrite(lake.mirror_rows().select(["k", "f"]))
+    assert lake.reconcile(columns=(("k", "int"), ("f", "double"))).state is ReconcileState.EQUAL
+
+
+def test_landed_columns_that_the_mirror_lacks_or_has_in_another_type_differ(lake: Lake) -> None:
+    rows = lake.mirror_rows().drop_columns(["d"])
+    at = rows.schema.get_field_index("k")
+    lake.overwrite(rows.set_column(at, "k", rows["k"].cast(pa.int64())))
+    result = lake.reconcile()
+    assert (result.state, result.columns) == (ReconcileState.DIFFERENT, ("k", "d"))
+    assert result.source_rows == result.mirror_rows == _ROWS
+
+
+def test_an_older_version_is_compared_as_it_was(lake: Lake) -> None:
+    SparkTable.forPath(lake.spark, str(lake.source)).update("k = 1", {"f": "7"})
+    assert lake.reconcile().state is ReconcileState.DIFFERENT
+    assert lake.reconcile(version=1).state is ReconcileState.EQUAL
+
+
+def test_a_mirror_dropped_and_made_again_is_read_afresh(lake: Lake) -> None:
+    assert lake.reconcile().state is ReconcileState.EQUAL
+    rows = lake.mirror_rows().slice(0, 2)
+    shutil.rmtree(lake.mirror)
+    write_deltalake(str(lake.mirror), rows)
+    assert lake.reconcile().mirror_rows == 2
+
+
+def test_a_vacuumed_version_is_gone(lake: Lake) -> None:
+    for file in lake.source.rglob("*.parquet"):
+        file.unlink()
+    with pytest.raises(CoveredVersionGone, match=r"version 1 of .* can't be read any more") as caught:
+        lake.reconcile(version=1)
+    assert isinstance(caught.value, RetryError)
+    assert caught.value.code is ErrorCode.COVERED_VERSION_GONE
+    assert caught.value.version == 1
+
+
+def test_a_version_that_the_log_does_not_know_is_gone(lake: Lake) -> None:
+    with pytest.raises(CoveredVersionGone, match="DELTA_VERSION_NOT_FOUND"):
+        lake.reconcile(version=99)
+
+
+def test_no_source_is_an_error_of_the_source(lake: Lake, tmp_path: Path) -> None:
+    with pytest.raises(SourceUnreadable) as caught:
+        lake.reconcile(source=str(tmp_path / "none"), version=0)
+    assert isinstance(caught.value, StopError)
+
+
+def test_a_broken_mirror_is_an_error_of_the_mirror(lake: Lake) -> None:
+    for file in lake.mirror.glob("*.parquet"):
+        file.unlink()
+    with pytest.raises(MirrorUnreadable):
+        lake.reconcile()
+
+
+def test_what_the_replicator_made_is_equal(lake: Lake, tmp_path: Path) -> None:
+    """End to end, with names and types that Delta's writers disagree about."""
+    root = tmp_path / "replicated"
+    root.mkdir()
+    publisher = Publisher(root)
+    publisher.declare(["k"])
+    landed = pa.table(lake.landed().toArrow())
+    required = landed.schema.set(0, landed.schema.field(0).with_nullable(nullable=True))
+    publisher.land(1, landed.slice(0, 2).cast(required))
+    publisher.land(2, landed.slice(1), [4] * (_ROWS - 1))
+    status = publisher.poll()
+    request = replace(
+        lake.request(), mirror=str(status.mirror_path), applied_number=status.applied_number, last_landed_number=2
+    )
+    assert reconcile(lake.spark, request).state is ReconcileState.EQUAL

@@ -1,0 +1,214 @@
+"""Each blocking check on staged parts, failing on the damage that it is there for."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from mirror_assets.landing.format import SliceRecord
+from mirror_assets.landing.names import AttemptFolder
+from mirror_assets.landing.parts import count_markers
+from mirror_assets.markers import ROW_MARKER
+from mirror_assets.pipeline.check import BLOCKING_CHECKS, check_staged
+from mirror_assets.pipeline.stage_range import stage_range
+from mirror_assets.verify.check_result import CheckResult
+from mirror_assets_tests.lab import TABLE, Lab, key
+
+
+@pytest.fixture(scope="module")
+def _staged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SliceRecord]:
+    lab = Lab(spark, tmp_path_factory.mktemp("staged") / "lab")
+    lab.create()
+    lab.configure()
+    lab.mirror()
+    lab.change()
+    (record,) = stage_range(lab.context, [key(2, 5)])
+    assert record is not None
+    return lab.root, record
+
+
+@pytest.fixture
+def staged(spark: SparkSession, _staged: tuple[Path, SliceRecord], tmp_path: Path) -> tuple[Lab, SliceRecord]:
+    """A slice of four commits in one part, staged behind the landed snapshot."""
+    root, record = _staged
+    lab = Lab(spark, tmp_path / "lab")
+    shutil.copytree(root, lab.root)
+    copied = lab.store.head(_path(record))
+    assert copied is not None
+    (part,) = record.parts
+    return lab, record.model_copy(update={"parts": (part.model_copy(update={"etag": copied.etag}),)})
+
+
+def _path(record: SliceRecord) -> str:
+    return AttemptFolder(TABLE, record.generation, record.attempt).part(record.parts[0].name)
+
+
+def _part(lab: Lab, record: SliceRecord) -> Path:
+    return lab.store.local_path(_path(record))
+
+
+def _failures(lab: Lab, record: SliceRecord) -> dict[str, str]:
+    return {result.check: result.message for result in check_staged(lab.context, record) if not result.passed}
+
+
+def _rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    pq.write_table(change(pq.read_table(path)), path)
+
+
+def _with(table: pa.Table, name: str, values: pa.ChunkedArray | pa.Array) -> pa.Table:
+    return table.set_column(table.schema.get_field_index(name), name, values)
+
+
+def test_an_undamaged_slice_passes_every_check(staged: tuple[Lab, SliceRecord]) -> None:
+    lab, record = staged
+    results = check_staged(lab.context, record)
+    assert {result.check for result in results} == set(BLOCKING_CHECKS)
+    assert all(result.passed for result in results)
+    assert [result.figures["keys_compared"] for result in results if result.check == "row_order"] == [1]
+
+
+def test_reversed_rows_are_out_of_order(staged: tuple[Lab, SliceRecord]) -> None:
+    lab, record = staged
+    _rewrite(_part(lab, record), lambda t: t.take(list(range(t.num_rows))[::-1]))
+    failures = _failures(lab, record)
+    assert set(failures) == {"parts_unchanged", "row_order"}
+    assert "id=1" in failures["row_order"]
+
+
+def test_a_changed_part_is_named_even_where_its_rows_make_sense(staged: tuple[Lab, SliceRecord]) -> None:
+    lab, record = staged
+    _rewrite(_part(lab, record), lambda t: _with(t, "amount", pc.if_else(pc.equal(t["id"], 77), 9.0, t["amount"])))
+    failures = _failures(lab, record)
+    assert list(failures) == ["parts_unchanged"]
+    assert f"{record.parts[0].name} was changed after it was staged" in failures["parts_unchanged"]
+
+
+@pytest.mark.parametrize("damage", [lambda part: part.unlink(), lambda part: part.write_bytes(part.read_bytes()[:-9])])
+def test_a_part_that_cannot_be_read_is_named(staged: tuple[Lab, SliceRecord], damage: Callable[[Path], object]) -> None:
+    lab, record = staged
+    damage(_part(lab, record))
+    failures = _failures(lab, record)
+    assert set(failures) == set(BLOCKING_CHECKS)
+    assert record.parts[0].name in failures["parts_unchanged"]
+    assert failures["row_order"] == "not looked at: parts_unchanged comes first"
+
+
+def test_a_repeated_key_with_other_values_is_out_of_order(staged: tuple[Lab, SliceRecord]) -> None:
+    lab, record = staged
+    _rewrite(_part(lab, record), lambda t: _with(t, "amount", pc.if_else(pc.equal(t["id"], 1), 9.0, t["amount"])))
+    assert "row_order" in _failures(lab, record)
+
+
+def test_a_null_key_is_named(staged: tuple[Lab, SliceRecord]) -> None:
+    lab, record = staged
+    none = pa.scalar(None, pa.int32())
+    _rewrite(_part(lab, record), lambda t: _with(t, "id", pc.if_else(pc.equal(t["id"], 77), none, t["id"])))
+    assert "'id' is NULL in 1 rows" in _failures(lab, record)["key_presence"]
+
+
+def test_a_missing_key_column_is_named(staged: tuple[Lab, SliceRecord]) -> None:
+    lab, record = staged
+    _rewrite(_part(lab, record), lambda t: t.drop_columns("id"))
+    failures = _failures(lab, record)
+    assert "has no key column 'id'" in failures["key_presence"]
+    assert "has columns" in failures["schema_compatibility"]
+
+
+def test_a_key_twice_in_a_commit_is_found(lab: Lab) -> None:
+    lab.mirror()
+    lab.sql("UPDATE {t} SET amount = 1 WHERE id < 3")
+    (record,) = stage_range(lab.context, [key(2, 2)])
+    assert record is not None
+    _rewrite(_part(lab, record), lambda t: pa.concat_tables([t, t.slice(0, 1)]))
+    failures = _failures(lab, record)
+    assert "row_counts" not in failures  # counted when it was staged
+    assert "no longer has the rows by marker" in failures["marker_values"]
+    assert "not looked at" in failures["key_uniqueness"]
+    (part,) = record.parts
+    counted = part.model_copy(update={"markers": count_markers(lab.store, _path(record))})
+    failures = _failures(lab, record.model_copy(update={"parts": (counted,)}))
+    assert "has 2 rows in 1 commit" in failures["key_uniqueness"]
+    assert "3 rows" not in failures["key_uniqueness"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: _with(t, ROW_MARKER, pc.add(t[ROW_MARKER], pa.scalar(3, pa.int32()))), "is 3 in row|is 5 in row"),
+        (lambda t: _with(t, ROW_MARKER, t[ROW_MARKER].cast(pa.int64())), "is not int32"),
+        (lambda t: t.select([ROW_MARKER, "id", "name", "amount"]), "is not its last column"),
+        (lambda t: t.drop_columns(ROW_MARKER), "is not its last column"),
+    ],
+)
+def test_wrong_markers_are_found(
+    staged: tuple[Lab, SliceRecord], change: Callable[[pa.Table], pa.Table], message: str
+) -> None:
+    lab, record = staged
+    _rewrite(_part(lab, record), change)
+    failures = _failures(lab, record)
+    assert any(part in failures["marker_values"] for part in message.split("|"))
+
+
+def test_a_snapshot_must_have_no_marker(lab: Lab) -> None:
+    (record,) = stage_range(lab.context, [key(0, 1)])
+    assert record is not None
+    assert _failures(lab, record) == {}
+    zeros = pa.array([0] * 10, pa.int32())
+    _rewrite(_part(lab, record), lambda t: t.append_column(ROW_MARKER, zeros))
+    assert "must have no" in _failures(lab, record)["marker_values"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: _with(t, "amount", t["amount"].cast(pa.float32())), "column 'amount' is float, not double"),
+        (lambda t: t.rename_columns(["id", "nom", "amount", ROW_MARKER]), "has columns"),
+        (
+            lambda t: t.cast(t.schema.set(1, pa.field("name", pa.string(), nullable=False))),
+            "column 'name' is REQUIRED",
+        ),
+    ],
+)
+def test_another_schema_is_found(
+    staged: tuple[Lab, SliceRecord], change: Callable[[pa.Table], pa.Table], message: str
+) -> None:
+    lab, record = staged
+    _rewrite(_part(lab, record), lambda t: change(t.filter(pc.is_valid(t["name"]))))
+    assert message in _failures(lab, record)["schema_compatibility"]
+
+
+def test_an_int96_timestamp_is_found(lab: Lab) -> None:
+    lab.sql("ALTER TABLE {t} ADD COLUMNS (at TIMESTAMP)")
+    (record,) = stage_range(lab.context, [key(0, 2)])
+    assert record is not None
+    path = _part(lab, record)
+    pq.write_table(pq.read_table(path), path, use_deprecated_int96_timestamps=True)
+    message = _failures(lab, record)["schema_compatibility"]
+    assert "INT96" in message or "timestamp[ns" in message
+
+
+def test_a_row_that_is_not_in_any_part_is_found(staged: tuple[Lab, SliceRecord]) -> None:
+    lab, record = staged
+    part = record.parts[0]
+    fewer = part.model_copy(update={"markers": part.markers.model_copy(update={"inserts": part.markers.inserts - 1})})
+    failures = _failures(lab, record.model_copy(update={"parts": (fewer,)}))
+    assert "were read" in failures["row_counts"]
+
+
+def test_a_type_that_differs_from_what_landed_is_found(staged: tuple[Lab, SliceRecord]) -> None:
+    lab, record = staged
+    columns = tuple(c.model_copy(update={"type": "string"}) if c.name == "amount" else c for c in record.columns)
+    failures = _failures(lab, record.model_copy(update={"columns": columns}))
+    assert "double has landed before" in failures["schema_compatibility"]
+
+
+def test_findings_say_what_is_wrong() -> None:
+    assert CheckResult("x").passed
+    assert CheckResult("x", ("a", "b")).message == "a; b"
