@@ -111,13 +111,11 @@ class Wanted:
     min_headroom_percent: float
 
 
-def guardrails_finding(figures: TableFigures | None, wanted: Wanted) -> Finding:
+def guardrails_finding(figures: TableFigures, wanted: Wanted) -> Finding:
     """An error over a limit where queries then fail, else a warning, as for what is nearly over; a note without a SKU.
 
-    `figures` None: the rows are not known, so nothing can be predicted. The model's bytes are the table's alone.
+    The model's bytes are the table's alone.
     """
-    if figures is None:
-        return Finding(GUARDRAILS, note="the table's files don't tell their rows, so nothing can be predicted")
     figures = _as_grown(figures)
     fitting = Fitting.of(figures)
     smallest = fitting.smallest

@@ -26,7 +26,7 @@ from mirror_assets.config import Config, FramesOf, TableSettings
 from mirror_assets.delta.errors import SourceNotDelta
 from mirror_assets.direct_lake.errors import PlotsMissing
 from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader
-from mirror_assets.direct_lake.guardrails.figures import TableFigures
+from mirror_assets.direct_lake.guardrails.capacity_fit import Fitting
 from mirror_assets.direct_lake.guardrails.skus import sku_of
 from mirror_assets.direct_lake.plots.pictures import (
     Pictures,
@@ -105,9 +105,8 @@ def _predicted_checks(table: TableSettings) -> dg.AssetChecksDefinition:
     def found(context: dg.AssetCheckExecutionContext, sources: SourceTables) -> Iterator[dg.AssetCheckResult]:
         with checking():
             log = sources.table_log(table.name)
-            predicted = TableSnapshot(str(table.name), log, _reader(context, log), time.time()).guardrails.mirror
-            figures = predicted.figures if predicted else None
-            yield from _asked(context, mirror, {GUARDRAILS: lambda: _guardrails(table, figures)})
+            source = TableSnapshot(str(table.name), log, _reader(context, log), time.time())
+            yield from _asked(context, mirror, {GUARDRAILS: lambda: _guardrails(table, source.guardrails.mirror)})
 
     return found
 
@@ -121,7 +120,7 @@ def _table_results(
     """The four checks, each to be had when it is asked for."""
     return {
         FRAMES_SAFE: lambda: _frames(table, look, guard(), is_framed=table.direct_lake.frames_of is which),
-        GUARDRAILS: lambda: _guardrails(table, look.guardrails.table.figures, lambda: growth_pictures(look)),
+        GUARDRAILS: lambda: _guardrails(table, look.guardrails.table, lambda: growth_pictures(look)),
         LAYOUT: lambda: _layout(table, look, which),
         TYPES: lambda: (types_finding(look.types(), is_read=table.direct_lake.sku is not None), {}),
     }
@@ -134,13 +133,13 @@ def _frames(table: TableSettings, look: TableSnapshot, plan: VacuumPlan, *, is_f
     return finding, shown(lambda: framing_pictures(look)) if is_framed and frames else {}
 
 
-def _guardrails(table: TableSettings, figures: TableFigures | None, growth: Callable[[], Pictures] = dict) -> _Found:
+def _guardrails(table: TableSettings, fitting: Fitting, growth: Callable[[], Pictures] = dict) -> _Found:
     """With pictures where a capacity is named."""
     settings = table.direct_lake
     sku = None if settings.sku is None else sku_of(settings.sku)
     wanted = Wanted(sku, settings.mode.kind, settings.min_headroom_percent)
-    finding = guardrails_finding(figures, wanted)
-    return finding, {} if sku is None or figures is None else shown(lambda: guardrail_pictures(figures) | growth())
+    finding = guardrails_finding(fitting.figures, wanted)
+    return finding, {} if sku is None else shown(lambda: guardrail_pictures(fitting.figures) | growth())
 
 
 def _layout(table: TableSettings, look: TableSnapshot, which: FramesOf) -> _Found:
