@@ -79,9 +79,7 @@ def test_hidden_rows_are_counted_apart(tmp_path: Path) -> None:
     }
     hiding["add"] |= {"deletionVector": inline | {"sizeInBytes": 40}}  # type: ignore[operator]
     write_commit(tmp_path, 0, [PROTOCOL, metadata, info(), hiding])
-    footers = Footers(
-        as_table([Footer("a.parquet", 1, 10, "", dictionaries=False, key_values=(), groups=(), chunks=())])
-    )
+    footer = Footer("a.parquet", 1, 10, "", dictionaries=False, key_values=(), groups=(), chunks=())
     found = measure("t", TableLog(str(tmp_path)).snapshot(), Footers(as_table([footer])))
     assert (found.rows, found.hidden_rows, found.stored_rows) == (6, 4, 10)
 
