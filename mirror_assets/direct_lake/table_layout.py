@@ -221,14 +221,13 @@ def _partitions(files: Sequence[LiveFile], columns: Sequence[str]) -> Partitions
     return Partitions(
         tuple(columns),
         tuple(
-            PartitionLayout(values, len(those), sum(file.bytes for file in those), stored_rows(those))
+            PartitionLayout(values, len(those), sum(file.bytes for file in those), _stored_rows(those))
             for values, those in ordered
         ),
     )
 
 
-def stored_rows(files: Sequence[LiveFile]) -> int | None:
-    """Add up rows by the log's statistics; None when a file has none."""
+def _stored_rows(files: Sequence[LiveFile]) -> int | None:
     rows = [file.rows for file in files if file.rows is not None]
     return sum(rows) if len(rows) == len(files) else None
 

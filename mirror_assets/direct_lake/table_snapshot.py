@@ -50,8 +50,7 @@ class TableSnapshot:
         """The table, and its mirror as predicted, against every capacity."""
         window = recent_window(self.log, self._since_ms, round(self.now * 1000))
         figures = measure(self.name, self.log.snapshot(), self.footers, growth(window))
-        mirror = predicted_mirror(figures)
-        return Guardrails(Fitting.of(figures), None if mirror is None else Fitting.of(mirror))
+        return Guardrails(Fitting.of(figures), Fitting.of(predicted_mirror(figures)))
 
     @cached_property
     def history(self) -> History:

@@ -11,7 +11,7 @@ from mirror_assets.config import Config, FramesOf, TableSettings
 from mirror_assets.delta.errors import SourceNotDelta
 from mirror_assets.direct_lake.errors import PlotsMissing
 from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader
-from mirror_assets.direct_lake.guardrails.figures import TableFigures
+from mirror_assets.direct_lake.guardrails.capacity_fit import Fitting
 from mirror_assets.direct_lake.guardrails.skus import sku_of
 from mirror_assets.direct_lake.plots.pictures import (
     Pictures,
@@ -52,7 +52,7 @@ _Found = tuple[CheckResult, Mapping[str, MetadataItem]]
 
 
 def source_lake_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
-    """frames_safe, guardrails, layout and types of the source, in one step: they share what they read."""
+    """Check frames_safe, guardrails, layout and types of the source, in one step: they share what they read."""
     source = asset_key(Kind.SOURCE, table.name)
 
     @_checks(source, tuple(_DESCRIPTIONS))
@@ -61,18 +61,18 @@ def source_lake_checks(config: Config, table: TableSettings) -> dg.AssetChecksDe
     ) -> Iterator[dg.AssetCheckResult]:
         with checking():
             now, log = time.time(), sources.table_log(table.name)
-            look = TableSnapshot(str(table.name), log, _reader(context, log), now)
+            snapshot = TableSnapshot(str(table.name), log, _reader(context, log), now)
             manifest = project(config, landing_zone, sources).table(table).manifest()
-            results = _table_results(
-                table, look, lambda: source_guard(config, table, log, manifest, now), FramesOf.SOURCE
+            results = _table_checks(
+                table, snapshot, lambda: source_guard(config, table, log, manifest, now), FramesOf.SOURCE
             )
-            yield from _requested(context, source, results)
+            yield from _results_of_selected(context, source, results)
 
     return found
 
 
 def mirror_lake_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
-    """The same of the mirror where this machine can read it; of one in Fabric, guardrails of what is predicted."""
+    """Check the mirror likewise where this machine can read it; of one in Fabric, the guardrails as predicted."""
     return _predicted_checks(table) if config.mirror.fabric else _stand_in_checks(config, table)
 
 
@@ -85,12 +85,12 @@ def _stand_in_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefi
             status = mirror_of(config, landing_zone).table(table.name)
             log = None if status is None else _log_if_there(status.location)
             if log is None:
-                yield from _requested(context, mirror, {name: _nothing_yet(name) for name in _DESCRIPTIONS})
+                yield from _results_of_selected(context, mirror, {name: _nothing_yet(name) for name in _DESCRIPTIONS})
                 return
             now = time.time()
-            look = TableSnapshot(f"{table.name} (mirror)", log, _reader(context, log), now)
-            results = _table_results(table, look, lambda: mirror_guard(table, log, now), FramesOf.MIRROR)
-            yield from _requested(context, mirror, results)
+            snapshot = TableSnapshot(f"{table.name} (mirror)", log, _reader(context, log), now)
+            results = _table_checks(table, snapshot, lambda: mirror_guard(table, log, now), FramesOf.MIRROR)
+            yield from _results_of_selected(context, mirror, results)
 
     return found
 
@@ -102,9 +102,10 @@ def _predicted_checks(table: TableSettings) -> dg.AssetChecksDefinition:
     def found(context: dg.AssetCheckExecutionContext, sources: SourceTables) -> Iterator[dg.AssetCheckResult]:
         with checking():
             log = sources.table_log(table.name)
-            predicted = TableSnapshot(str(table.name), log, _reader(context, log), time.time()).guardrails.mirror
-            figures = predicted.figures if predicted else None
-            yield from _requested(context, mirror, {GUARDRAILS: lambda: _guardrails(table, figures)})
+            source = TableSnapshot(str(table.name), log, _reader(context, log), time.time())
+            yield from _results_of_selected(
+                context, mirror, {GUARDRAILS: lambda: _guardrails(table, source.guardrails.mirror)}
+            )
 
     return found
 
@@ -112,42 +113,42 @@ def _predicted_checks(table: TableSettings) -> dg.AssetChecksDefinition:
 _Results = Mapping[str, Callable[[], _Found]]
 
 
-def _table_results(
-    table: TableSettings, look: TableSnapshot, guard: Callable[[], VacuumPlan], which: FramesOf
+def _table_checks(
+    table: TableSettings, snapshot: TableSnapshot, guard: Callable[[], VacuumPlan], which: FramesOf
 ) -> _Results:
     """The four checks, each to be had when it is asked for."""
     return {
-        FRAMES_SAFE: lambda: _frames(table, look, guard(), is_framed=table.direct_lake.frames_of is which),
-        GUARDRAILS: lambda: _guardrails(table, look.guardrails.table.figures, lambda: growth_pictures(look)),
-        LAYOUT: lambda: _layout(table, look, which),
-        TYPES: lambda: (check_types(look.types(), is_read=table.direct_lake.sku is not None), {}),
+        FRAMES_SAFE: lambda: _frames(table, snapshot, guard(), is_framed=table.direct_lake.frames_of is which),
+        GUARDRAILS: lambda: _guardrails(table, snapshot.guardrails.table, lambda: growth_pictures(snapshot)),
+        LAYOUT: lambda: _layout(table, snapshot, which),
+        TYPES: lambda: (check_types(snapshot.types(), is_read=table.direct_lake.sku is not None), {}),
     }
 
 
-def _frames(table: TableSettings, look: TableSnapshot, plan: VacuumPlan, *, is_framed: bool) -> _Found:
+def _frames(table: TableSettings, snapshot: TableSnapshot, plan: VacuumPlan, *, is_framed: bool) -> _Found:
     """With pictures where a model is framed."""
-    result = check_frames(plan, look.log.snapshot().metadata, table.retention.warn_seconds)
+    result = check_frames(plan, snapshot.log.snapshot().metadata, table.retention.warn_seconds)
     frames = table.direct_lake.frames or table.direct_lake.exports
-    return result, shown(lambda: framing_pictures(look)) if is_framed and frames else {}
+    return result, shown(lambda: framing_pictures(snapshot)) if is_framed and frames else {}
 
 
-def _guardrails(table: TableSettings, figures: TableFigures | None, growth: Callable[[], Pictures] = dict) -> _Found:
+def _guardrails(table: TableSettings, fitting: Fitting, growth: Callable[[], Pictures] = dict) -> _Found:
     """With pictures where a capacity is named."""
     settings = table.direct_lake
     sku = None if settings.sku is None else sku_of(settings.sku)
     wanted = Wanted(sku, settings.mode.kind, settings.min_headroom_percent)
-    result = check_guardrails(figures, wanted)
-    return result, {} if sku is None or figures is None else shown(lambda: guardrail_pictures(figures) | growth())
+    result = check_guardrails(fitting.figures, wanted)
+    return result, {} if sku is None else shown(lambda: guardrail_pictures(fitting.figures) | growth())
 
 
-def _layout(table: TableSettings, look: TableSnapshot, which: FramesOf) -> _Found:
-    """With pictures where there is something to mend. The stand-in's mirror is no place to expect V-Order at."""
+def _layout(table: TableSettings, snapshot: TableSnapshot, which: FramesOf) -> _Found:
+    """With pictures where there is something to mend. V-Order is not expected of the stand-in's mirror."""
     is_read = table.direct_lake.sku is not None and which is FramesOf.SOURCE
-    result = check_layout(look.layout, wants_vorder=is_read)
-    return result, {} if result.passed else shown(lambda: layout_pictures(look))
+    result = check_layout(snapshot.layout, wants_vorder=is_read)
+    return result, {} if result.passed else shown(lambda: layout_pictures(snapshot))
 
 
-def _requested(
+def _results_of_selected(
     context: dg.AssetCheckExecutionContext, asset: dg.AssetKey, results: _Results
 ) -> Iterator[dg.AssetCheckResult]:
     """Results of the checks that the run selected."""
@@ -179,7 +180,7 @@ def _log_if_there(location: str) -> TableLog | None:
 
 
 def _reader(context: dg.AssetCheckExecutionContext, log: TableLog) -> FooterReader:
-    """Facts of footers outlive the run beside what else the instance stores."""
+    """Footers are cached in the instance's storage, for later runs."""
     cache = Path(context.instance.storage_directory()) / "direct_lake" / "footers"
     return FooterReader(log.uri, log.files, FooterCache.of(cache, log.uri))
 

@@ -1,6 +1,6 @@
 """The job that maintains sources, of tables that ask for it: publish, optimize, vacuum."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 
 import dagster as dg
@@ -21,7 +21,7 @@ MAINTENANCE_OP = "maintain_tables"
 
 
 def maintenance_jobs(settings: Config) -> list[dg.JobDefinition]:
-    """The job of all tables that ask for maintenance; none where none does."""
+    """Return the job of all tables that ask for maintenance; none where none does."""
     tables = [table for table in settings.all_tables() if table.maintenance.is_on]
     return [_maintenance_job(settings, tables)] if tables else []
 
@@ -31,12 +31,26 @@ def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.Jo
     def maintain_op(
         context: dg.OpExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> list[MaintenanceReport]:
-        def one(table: TableSettings) -> MaintenanceReport:
+        reports = []
+        for table in tables:
             table_context = project(settings, landing_zone, sources, spark).table(table)
-            publish = _publisher(context, settings, table_context, landing_zone, sources, spark)
-            return _maintained(context, table_context, sources, publish)
-
-        return [one(table) for table in tables]
+            report = MaintenanceReport(str(table_context.name))
+            try:
+                # A table that was never mirrored begins with a snapshot: no commit waits.
+                if table_context.manifest() is not None:
+                    (run,) = mirror_tables(context, settings, [table], landing_zone, sources, spark)
+                    report = replace(report, error=run.error, code=run.code, family=run.family, busy=run.busy)
+                if report.error is None and report.busy is None:
+                    for done in _steps(context, table_context, sources):
+                        report = replace(report, statements=(*report.statements, done.step.statement))
+            except MirrorError as error:
+                context.log.error(str(error))  # noqa: TRY400 it says what to do; where it was raised says nothing more
+                report = report.failed(error)
+            except Exception as error:
+                context.log.exception(f"{table_context.name} failed")
+                report = report.failed(unexpected(report.table, error))
+            reports.append(report)
+        return reports
 
     @dg.op(description="Fail the run when a table failed; the others have gone on.")
     def all_maintained(reports: list[MaintenanceReport]) -> None:
@@ -49,46 +63,11 @@ def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.Jo
     return maintenance
 
 
-_Publish = Callable[[MaintenanceReport], MaintenanceReport]
-
-
-def _publisher(
-    context: dg.OpExecutionContext,
-    settings: Config,
-    table_context: TableContext,
-    zone: LandingZone,
-    sources: SourceTables,
-    spark: SparkSessions,
-) -> _Publish:
-    """What mirrors the commits that wait; nothing of a table that was never mirrored: it begins with a snapshot."""
-
-    def publish(report: MaintenanceReport) -> MaintenanceReport:
-        if table_context.manifest() is None:
-            return report
-        (mirrored,) = mirror_tables(context, settings, [table_context.table], zone, sources, spark)
-        return replace(report, error=mirrored.error, code=mirrored.code, family=mirrored.family, busy=mirrored.busy)
-
-    return publish
-
-
-def _maintained(
-    context: dg.OpExecutionContext, table_context: TableContext, sources: SourceTables, publish: _Publish
-) -> MaintenanceReport:
-    report = MaintenanceReport(str(table_context.name))
-    try:
-        report = publish(report)
-        if report.error or report.busy:
-            return report
-        for done in maintain(table_context, lambda: sources.table_log(table_context.name), context.log.info):
-            context.log_event(_observation(table_context.name, done))
-            report = replace(report, statements=(*report.statements, done.step.statement))
-    except MirrorError as error:
-        context.log.error(str(error))  # noqa: TRY400 it says what to do; where it was raised says nothing more
-        return report.failed(error)
-    except Exception as error:
-        context.log.exception(f"{table_context.name} failed")
-        return report.failed(unexpected(report.table, error))
-    return report
+def _steps(context: dg.OpExecutionContext, table_context: TableContext, sources: SourceTables) -> Iterator[StepDone]:
+    """Run the steps, each with an observation of the source."""
+    for done in maintain(table_context, lambda: sources.table_log(table_context.name), context.log.info):
+        context.log_event(_observation(table_context.name, done))
+        yield done
 
 
 def _observation(table: TableName, done: StepDone) -> dg.AssetObservation:

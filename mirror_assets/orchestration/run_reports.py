@@ -1,4 +1,4 @@
-"""What a run did to one table: a value that jobs return and the command line prints."""
+"""What a run did to one table: values that jobs return and the command line prints."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from mirror_assets.pipeline.process import ProcessedSlice
 
 @dataclass(frozen=True)
 class TableReport:
-    """What a run has done for a table: slices, landing files and rows, rebuilds, and the error that stopped it, if any.
+    """What a run has mirrored of a table: slices, files and rows, rebuilds, and the error that stopped it, if any.
 
-    `rows` and `bytes` are of slices, not of rebuilds. `busy`: who works on it, so that it was left alone.
+    `rows` and `bytes` are of slices, not of rebuilds. `busy` names who works on the table, so that it was left alone.
     """
 
     table: str
@@ -35,7 +35,7 @@ class TableReport:
     busy: str | None = None
 
     def with_slice(self, mirrored: ProcessedSlice) -> TableReport:
-        """The report with one more slice, or chunk of one: the last makes it a slice."""
+        """Add a slice, or a chunk of one: the last chunk makes it a slice."""
         loading = mirrored.published.manifest.loading
         return replace(
             self,
@@ -59,17 +59,17 @@ class TableReport:
         return "mirrored" if self.slices else "nothing to do"
 
     def with_rebuild(self, published: Published) -> TableReport:
-        """The report with a rebuild, which has begun a new epoch."""
+        """Add a rebuild, which has begun a new epoch."""
         manifest = published.manifest
         files = self.files + manifest.next_number - 1
         return replace(self, rebuilds=self.rebuilds + 1, files=files, covered=manifest.covered)
 
     def left_to(self, busy: TableBusy) -> TableReport:
-        """The report of a table that another run works on."""
+        """Say that another run works on the table."""
         return replace(self, busy=busy.what)
 
     def failed(self, error: MirrorError) -> TableReport:
-        """The report of a table that stopped with this error."""
+        """Say that the table stopped with this error."""
         text = str(error) if self.table in str(error) else f"{self.table}: {error}"
         return replace(self, error=text, code=error.code, family=error.family)
 
@@ -95,7 +95,7 @@ class RebuildReport:
 class MaintenanceReport:
     """What maintenance has done to a table: the statements that ran, and the error that stopped it, if any.
 
-    `busy`: who mirrors it at the moment, so that it was left alone.
+    `busy` names who mirrors the table at the moment, so that it was left alone.
     """
 
     table: str
@@ -106,5 +106,5 @@ class MaintenanceReport:
     busy: str | None = None
 
     def failed(self, error: MirrorError) -> MaintenanceReport:
-        """The report of a table that stopped with this error."""
+        """Say that the table stopped with this error."""
         return replace(self, error=str(error), code=error.code, family=error.family)

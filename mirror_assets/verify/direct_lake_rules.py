@@ -1,4 +1,4 @@
-"""What reports of Direct Lake mean for a table that a model reads, or may read: an error, a warning, or a note."""
+"""When a report of Direct Lake is an error, a warning or a note, for a table that a model reads, or may read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 
 from mirror_assets.delta.actions import Metadata
 from mirror_assets.direct_lake.advice import Topic, advice
-from mirror_assets.direct_lake.guardrails.capacity_fit import Fitting, SkuFit, Use, Verdict
+from mirror_assets.direct_lake.guardrails.capacity_fit import Fitting, SkuFit, Verdict
 from mirror_assets.direct_lake.guardrails.figures import TableFigures
 from mirror_assets.direct_lake.guardrails.skus import Mode, Sku, consequence
 from mirror_assets.direct_lake.table_layout import LayoutReport, percent
@@ -17,12 +17,16 @@ from mirror_assets.direct_lake.vacuum.requirements import Requirement
 from mirror_assets.direct_lake.vacuum.vacuum_plan import NeededFile, VacuumPlan
 from mirror_assets.verify.check_result import CheckResult
 
-FRAMES_SAFE = "frames_safe"
+FRAMES_SAFE, GUARDRAILS, LAYOUT, TYPES = "frames_safe", "guardrails", "layout", "types"
+# Readers that a message names.
 _SHOWN = 3
+_FEW_DAYS = 7
+# A first load, or a burst of commits, is no growth that goes on.
+_SHORTEST_DAYS = 1.0
 
 
 def check_frames(plan: VacuumPlan, metadata: Metadata, warn_seconds: float | None) -> CheckResult:
-    """An error when VACUUM would take something needed now, or it is gone; a warning when it will, within the limit.
+    """Fail when VACUUM would delete a needed file now, or one is gone; warn when it will within `warn_seconds`.
 
     `metadata` is the table's, for the statement that keeps files for longer. Raises PropertyUnreadable.
     """
@@ -96,12 +100,6 @@ def _frames_figures(plan: VacuumPlan) -> dict[str, int | float | str]:
     }
 
 
-GUARDRAILS = "guardrails"
-_FEW_DAYS = 7
-# A first load, or a burst of commits, is no growth that goes on.
-_SHORTEST_DAYS = 1.0
-
-
 @dataclass(frozen=True)
 class Wanted:
     """The capacity that a model is to fit into, None for none, its kind, and the percentage of limits to stay free."""
@@ -111,13 +109,11 @@ class Wanted:
     min_headroom_percent: float
 
 
-def check_guardrails(figures: TableFigures | None, wanted: Wanted) -> CheckResult:
-    """An error over a limit where queries then fail, else a warning, as for what is nearly over; a note without a SKU.
+def check_guardrails(figures: TableFigures, wanted: Wanted) -> CheckResult:
+    """Fail over a limit where queries then fail, else warn, as for what is nearly over; only note without a SKU.
 
-    `figures` None: the rows are not known, so nothing can be predicted. The model's bytes are the table's alone.
+    The model's bytes are the table's alone.
     """
-    if figures is None:
-        return CheckResult(GUARDRAILS, note="the table's files don't tell their rows, so nothing can be predicted")
     figures = _as_grown(figures)
     fitting = Fitting.of(figures)
     smallest = fitting.smallest
@@ -147,12 +143,8 @@ def _near(found: SkuFit, wanted: Wanted) -> Iterator[str]:
             yield f"{use} on {found.sku.name}: whether it fits can't be told"
         elif use.headroom_percent is not None and use.headroom_percent < wanted.min_headroom_percent:
             yield f"{use} on {found.sku.name}: only {use.headroom_percent:.1f} % are free"
-        elif _is_soon(use):
+        elif use.days_left is not None and use.days_left < _FEW_DAYS:
             yield f"{use} on {found.sku.name}: at the present growth the limit is {use.days_left:.1f} days away"
-
-
-def _is_soon(use: Use) -> bool:
-    return use.days_left is not None and use.days_left < _FEW_DAYS
 
 
 def _as_grown(figures: TableFigures) -> TableFigures:
@@ -180,19 +172,16 @@ def _guardrails_figures(
     return {
         "files": figures.files,
         "bytes": figures.bytes,
-        **{name: _rounded(value) for name, value in known.items() if value is not None},
+        **{
+            name: round(value, 3) if isinstance(value, float) else value
+            for name, value in known.items()
+            if value is not None
+        },
     }
 
 
-def _rounded(value: int | float | str) -> int | float | str:
-    return round(value, 3) if isinstance(value, float) else value
-
-
-LAYOUT = "layout"
-
-
 def check_layout(report: LayoutReport, *, wants_vorder: bool) -> CheckResult:
-    """A warning with all advice that there is.
+    """Warn with all advice that there is.
 
     Only Fabric writes V-Order: its lack alone is a note, unless it is wanted.
     """
@@ -221,14 +210,11 @@ def _layout_figures(report: LayoutReport) -> dict[str, int | float | str]:
     }
 
 
-TYPES = "types"
-
-
 def check_types(found: Sequence[TypeIssue], *, is_read: bool) -> CheckResult:
-    """Columns that can't be loaded, or may not be.
+    """Report columns that can't be loaded, or may not be.
 
-    `is_read`: a model is known to read the table. Then the ones are an error, the others a warning; else a warning, and
-    a note. What neither log nor footers tell is a note at most.
+    `is_read`: a model is known to read the table. Then the former are an error and the latter a warning; else a
+    warning and a note. What neither log nor footers tell is a note at most.
     """
     fails, may_fail = _types_of(found, Weight.FAILS), _types_of(found, Weight.MAY_FAIL)
     problems = (*fails, *may_fail) if is_read else fails

@@ -11,7 +11,7 @@ from mirror_assets.direct_lake.guardrails.skus import SKUS, Limit, Sku
 
 
 class Verdict(str, Enum):
-    """Whether a figure is within its limit; unsure: it is not known, or only hidden rows lead over it."""
+    """Whether a figure is within its limit; unsure: only hidden rows lead over it."""
 
     FITS = "fits"
     UNSURE = "unsure"
@@ -27,23 +27,20 @@ class Use:
 
     limit: Limit
     table: str | None
-    used: int | None
+    used: int
     allowed: int | None
     verdict: Verdict
     days_left: float | None = None
 
     @property
     def headroom_percent(self) -> float | None:
-        """How much of the limit is free, negative beyond it; None without a limit, or a figure."""
-        if self.used is None or self.allowed is None:
-            return None
-        return 100 * (self.allowed - self.used) / self.allowed
+        """How much of the limit is free, negative beyond it; None without a limit."""
+        return None if self.allowed is None else 100 * (self.allowed - self.used) / self.allowed
 
     def __str__(self) -> str:
         """The figure and its limit, for people."""
-        used = "an unknown number of" if self.used is None else f"{self.used:,}"
         allowed = "unlimited" if self.allowed is None else f"{self.allowed:,} are allowed"
-        return f"{self.table or 'the model'}: {used} {self.limit.value}, {allowed}"
+        return f"{self.table or 'the model'}: {self.used:,} {self.limit.value}, {allowed}"
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ class SkuFit:
 
     @property
     def tightest(self) -> Use | None:
-        """The use with the least headroom; None when no limit has a figure."""
+        """The use with the least headroom; None where nothing is limited."""
         limited = [(use.headroom_percent, use) for use in self.uses if use.headroom_percent is not None]
         return min(limited, key=lambda one: one[0])[1] if limited else None
 
@@ -91,23 +88,19 @@ def smallest_of(fits: Sequence[SkuFit]) -> Sku | None:
 
 def _table_uses(sku: Sku, table: TableFigures) -> Iterator[Use]:
     files_a_day, rows_a_day = (table.growth.files, table.growth.rows) if table.growth else (None, None)
-    groups_a_day = None
-    if files_a_day is not None and table.row_groups is not None and table.files:
-        # The log doesn't tell row groups of files that are gone: new files are taken to have as many as those here.
-        groups_a_day = files_a_day * table.row_groups / table.files
+    # The log doesn't tell row groups of files that are gone: new files are taken to have as many as those here.
+    groups_a_day = None if files_a_day is None or not table.files else files_a_day * table.row_groups / table.files
     yield _use(Limit.FILES, table.table, table.files, sku.files, files_a_day)
     yield _use(Limit.ROW_GROUPS, table.table, table.row_groups, sku.row_groups, groups_a_day)
     rows = _use(Limit.ROWS, table.table, table.rows, sku.rows, rows_a_day)
     # Whether rows that a deletion vector hides count is not documented.
-    hidden = rows.verdict is Verdict.FITS and (table.stored_rows or 0) > sku.rows
+    hidden = rows.verdict is Verdict.FITS and table.stored_rows > sku.rows
     yield replace(rows, verdict=Verdict.UNSURE) if hidden else rows
 
 
-def _use(limit: Limit, table: str | None, used: int | None, allowed: int | None, a_day: float | None) -> Use:
+def _use(limit: Limit, table: str | None, used: int, allowed: int | None, a_day: float | None) -> Use:
     if allowed is None:
         return Use(limit, table, used, None, Verdict.FITS)
-    if used is None:
-        return Use(limit, table, None, allowed, Verdict.UNSURE)
     if used > allowed:
         return Use(limit, table, used, allowed, Verdict.OVER, days_left=0.0)
     days = (allowed - used) / a_day if a_day is not None and a_day > 0 else None
@@ -138,7 +131,7 @@ class Fitting:
 
 @dataclass(frozen=True)
 class Guardrails:
-    """The table as it is, and as its mirror will be once Fabric has compacted it (None when rows are not known)."""
+    """The table as it is, and as its mirror will be once Fabric has compacted it."""
 
     table: Fitting
-    mirror: Fitting | None
+    mirror: Fitting

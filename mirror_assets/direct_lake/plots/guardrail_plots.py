@@ -35,37 +35,29 @@ _LONG_DAYS = 3650
 
 
 def headroom_bars(fits: Sequence[SkuFit], table: str) -> bytes:
-    """Draw a row per capacity and a column per limit that has a figure; bars are shares of the limit."""
-    known = {limit: [_known(fit, limit) for fit in fits] for limit in Limit}
-    columns = {limit: uses for limit, uses in known.items() if any(uses)}
-    if not columns:
+    """Draw a row per capacity and a column per limit; bars are shares of the limit."""
+    if not fits:
         return nothing(f"{table}: use of the guardrails")
+    columns = list(zip(*(fit.uses for fit in fits), strict=True))
     figure = new_figure(width=2 + 2.6 * len(columns), height=1.6 + 0.34 * len(fits))
     figure.suptitle(f"{table}: use of the guardrails")
     panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
-    for axes, uses in zip(panels, columns.values(), strict=True):
+    for axes, uses in zip(panels, columns, strict=True):
         _panel(axes, uses, [fit.sku.name for fit in fits])
     return png(figure)
 
 
-def _known(fit: SkuFit, limit: Limit) -> Use | None:
-    return next((use for use in fit.uses if use.limit is limit and use.used is not None), None)
-
-
-def _panel(axes: Axes, uses: Sequence[Use | None], skus: Sequence[str]) -> None:
+def _panel(axes: Axes, uses: Sequence[Use], skus: Sequence[str]) -> None:
     from matplotlib.ticker import PercentFormatter
 
     for row, use in enumerate(uses):
-        if use is None:
-            continue
         share = _share(use)
         colour = BAD if share > 1 else CAUTION if share > _NEARLY else GOOD
         axes.barh(row, min(share, _WIDEST), color=colour, height=0.7)
         at, ink, weight = (0.03, "white", "bold") if share > _INSIDE else (share + 0.03, "black", "normal")
         axes.text(at, row, _words(use), va="center", fontsize=8, color=ink, weight=weight)
-    one = next(use for use in uses if use is not None)
     axes.axvline(1, color=INK, linewidth=1)
-    axes.set(title=f"{one.limit.value}: {_amount(one.used or 0, one)}", xlim=(0, _WIDEST))
+    axes.set(title=f"{uses[0].limit.value}: {_amount(uses[0].used, uses[0])}", xlim=(0, _WIDEST))
     axes.set_yticks(range(len(skus)), skus)
     axes.set_ylim(len(skus) - 0.4, -0.6)
     axes.xaxis.set_major_formatter(PercentFormatter(1))
@@ -77,7 +69,7 @@ def _share(use: Use) -> float:
     """What is used of the limit: 1 is all of it, and 0 stands for none."""
     if use.allowed is None:
         return 0.0
-    return (use.used or 0) / use.allowed if use.allowed else float("inf")
+    return use.used / use.allowed if use.allowed else float("inf")
 
 
 def _words(use: Use) -> str:

@@ -1,0 +1,205 @@
+"""Histories of tables: where they begin, their maintenance, how long files stay, and which version a time means."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_assets.delta.errors import LogGap
+from mirror_assets.direct_lake.framing import framing_effect, framing_series
+from mirror_assets.direct_lake.log_history import (
+    FileLifetime,
+    Maintenance,
+    committed_by,
+    file_lifetimes,
+    read_history,
+    recent_history,
+)
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets_tests.delta.handmade import (
+    PROTOCOL,
+    Action,
+    column,
+    commit_file,
+    metadata_action,
+    schema_string,
+    write_commit,
+)
+from mirror_assets_tests.direct_lake.stories import Story, live_file, stories, vector
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Three appends, OPTIMIZE, a checkpoint, an append, RESTORE to the third append, VACUUM."""
+    for number in range(3):
+        write_deltalake(tmp_path, pa.table({"id": [number, number + 10]}), mode="append")
+    DeltaTable(tmp_path).optimize.compact()
+    DeltaTable(tmp_path).create_checkpoint()
+    write_deltalake(tmp_path, pa.table({"id": [99]}), mode="append")
+    DeltaTable(tmp_path).restore(2)
+    DeltaTable(tmp_path).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    return tmp_path
+
+
+def test_maintenance_is_marked_and_moves_no_row(table: Path) -> None:
+    log = TableLog(str(table))
+    history = read_history(log)
+    assert (history.first, history.last) == (0, 7)
+    points = {point.effect.last: point for point in framing_series(history, history.every_version())}
+    assert {version: point.marks[0].operation for version, point in points.items() if point.marks} == {
+        3: Maintenance.OPTIMIZE,
+        5: Maintenance.RESTORE,
+        7: Maintenance.VACUUM,
+    }
+    optimize, restore, vacuum = (points[version].effect for version in (3, 5, 7))
+    assert (optimize.kept.rows, optimize.reloaded.rows, optimize.dropped.rows) == (0, 6, 6)
+    assert (restore.kept.rows, restore.reloaded.rows, restore.dropped.rows) == (0, 6, 7)
+    assert (vacuum.kept.rows, vacuum.reloaded.rows, vacuum.dropped.rows) == (6, 0, 0)
+    assert framing_effect(log.snapshot(2), log.snapshot(7)).kept.rows == 6
+
+
+def test_a_cleaned_log_begins_at_its_checkpoint(table: Path) -> None:
+    for version in range(3):
+        commit_file(table, version).unlink()
+    history = read_history(TableLog(str(table)))
+    assert (history.first, history.last) == (3, 7)
+    assert len(framing_series(history, history.every_version())) == 4
+
+
+def test_a_commit_that_only_a_checkpoint_replaces_is_where_it_begins(table: Path) -> None:
+    """Version 3 can be put together, and so can all before it; but nothing tells what its commit did."""
+    commit_file(table, 3).unlink()
+    log = TableLog(str(table))
+    assert read_history(log).first == recent_history(log, 0).first == 3
+    assert recent_history(log, log.time_ms(6)).first == 6
+
+
+def test_a_hole_is_not_read_over(table: Path) -> None:
+    commit_file(table, 1).unlink()
+    log = TableLog(str(table))
+    assert log.versions() == (0, 3, 4, 5, 6, 7)
+    assert read_history(log).first == 3
+    assert read_history(log, first=4, last=5).every_version() == (4, 5)
+    with pytest.raises(LogGap) as caught:
+        read_history(log, first=0)
+    assert caught.value.version == 1
+
+
+def test_one_version_is_a_history_too(table: Path) -> None:
+    history = read_history(TableLog(str(table)), first=5, last=5)
+    assert history.every_version() == history.daily_versions() == (5,)
+    assert framing_series(history, history.every_version()) == ()
+
+
+_THIRD = 86_400_000 // 3
+
+
+@given(stories())
+def test_lifetimes_span_the_versions_that_have_the_file(story: Story) -> None:
+    lives = file_lifetimes(story.history)
+    for version, files in enumerate(story.states, story.first):
+        there = [life.path for life in lives if _spans(life, version)]
+        assert sorted(there) == sorted(files)
+    for life in lives:
+        assert (life.added is None) == (story.first > 0 and life.path in story.states[0] and _spans(life, story.first))
+        assert (life.removed is None) == (life.removed_ms is None)
+        assert life.added_ms == (None if life.added is None else life.added * _THIRD)
+
+
+def _spans(life: FileLifetime, version: int) -> bool:
+    return (life.added is None or life.added <= version) and (life.removed is None or version < life.removed)
+
+
+@given(stories())
+def test_changes_are_the_versions_with_another_vector(story: Story) -> None:
+    for life in file_lifetimes(story.history):
+        last = story.first + len(story.states) if life.removed is None else life.removed
+        versions = range(story.first if life.added is None else life.added, last)
+        vectors = {version: story.states[version - story.first][life.path].vector for version in versions}
+        assert life.changes == tuple(v for v in versions[1:] if vectors[v] != vectors[v - 1])
+
+
+def test_a_file_that_comes_back_lives_twice() -> None:
+    one, hidden = live_file("1"), live_file("1", vector=vector("a"))
+    states = [{"1": one}, {"1": hidden}, {}, {"1": one}]
+    lives = file_lifetimes(Story(0, states, ["WRITE", "DELETE", "DELETE", "RESTORE"]).history)
+    assert lives == (
+        FileLifetime("1", 100, 10, 0, 0, 2, 2 * _THIRD, (1,)),
+        FileLifetime("1", 100, 10, 3, 3 * _THIRD),
+    )
+
+
+def test_before_a_cleaned_log_nobody_knows_when_a_file_came() -> None:
+    (life,) = file_lifetimes(Story(5, [{"1": live_file("1")}], ["WRITE"]).history)
+    assert (life.added, life.added_ms, life.removed) == (None, None, None)
+
+
+_SCHEMA = schema_string(column("id"))
+
+
+def _log(folder: Path, written: Sequence[int], in_commit: Sequence[int] = (), **properties: str) -> TableLog:
+    """A log whose commits were written at these seconds; the last ones have times of their own, in ms."""
+    without = len(written) - len(in_commit)
+    for version, seconds in enumerate(written):
+        info: Action = {"timestamp": 7}
+        if version >= without:
+            info["inCommitTimestamp"] = in_commit[version - without]
+        actions: list[Action] = [{"commitInfo": info}]
+        if version == 0:
+            actions += [PROTOCOL, metadata_action(_SCHEMA, **properties)]
+        write_commit(folder, version, actions)
+        os.utime(commit_file(folder, version), (seconds, seconds))
+    return TableLog(str(folder))
+
+
+def test_a_time_is_the_last_commit_by_then(tmp_path: Path) -> None:
+    log = _log(tmp_path, (1_000, 1_100, 1_050, 1_300))
+    assert [log.time_ms(version) for version in log.versions()] == [1_000_000, 1_100_000, 1_100_001, 1_300_000]
+    times = (999_999, 1_000_000, 1_099_999, 1_100_000, 1_100_001, 1_299_999, 1_300_000, 1_300_001)
+    assert [committed_by(log, time) for time in times] == [None, 0, 0, 1, 2, 2, 3, 3]
+
+
+def test_in_commit_timestamps_that_begin_late_do_not_mix_with_times_of_files(tmp_path: Path) -> None:
+    """The older commits' files were copied, so they look newer than all that came after them."""
+    log = _log(
+        tmp_path,
+        (9_000, 9_001, 9_002, 9_003),
+        (2_000_000, 2_500_000),
+        **{
+            "delta.enableInCommitTimestamps": "true",
+            "delta.inCommitTimestampEnablementVersion": "2",
+            "delta.inCommitTimestampEnablementTimestamp": "2000000",
+        },
+    )
+    assert [committed_by(log, time) for time in (1_999_999, 2_000_000, 2_400_000, 2_500_000)] == [None, 2, 2, 3]
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(-1, 50))
+def test_the_rule_is_that_of_a_plain_search(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[int], at: int
+) -> None:
+    log, time = _log(tmp_path_factory.mktemp("log"), [1_000 + step for step in steps]), (1_000 + at) * 1000
+    times = [log.time_ms(version) for version in log.versions()]
+    assert times == sorted(set(times))
+    assert committed_by(log, time) == max((version for version, then in enumerate(times) if then <= time), default=None)
+
+
+def test_a_time_in_a_hole_is_none_that_the_log_can_tell(tmp_path: Path) -> None:
+    """Commit 2 is lost: until the next one, the newest may be 1 or 2; then it is 3, which can't be put together."""
+    write_deltalake(tmp_path, pa.table({"id": [0]}))
+    for version in range(1, 6):
+        write_deltalake(tmp_path, pa.table({"id": [version]}), mode="append")
+    DeltaTable(tmp_path, version=4).create_checkpoint()
+    for version in range(6):
+        os.utime(commit_file(tmp_path, version), (version + 1, version + 1))
+    commit_file(tmp_path, 2).unlink()
+    log = TableLog(str(tmp_path))
+    assert log.versions() == (0, 1, 4, 5)
+    assert [committed_by(log, time) for time in (1_999, 2_000, 2_001, 3_999, 4_000, 5_000)] == [0, 1, None, None, 3, 4]
