@@ -9,9 +9,6 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from mirror_assets.config import Config, load_config
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.points import VersionPoint
-from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
@@ -22,6 +19,8 @@ from mirror_assets.mirroring.run import mirror_slice, mirror_table
 from mirror_assets.mirroring.stage import stage_slice
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.mirroring.zone import open_zone
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.ranges import EVERYTHING, Range, VersionPoint
 
 _TABLE = TableName("bench", "orders")
 _CONFIG = """\

@@ -9,12 +9,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from mirror_assets.config import Config, load_config
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.mirroring.rebuild import MirrorWait
 from mirror_assets.mirroring.run import MirroredSlice, mirror_table
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.replicator import LocalReplicator
+from mirror_assets.source.log import SourceLog
 from mirror_assets.storage import LocalStore
 
 TABLE = TableName("shop", "orders")

@@ -6,10 +6,10 @@ import dagster as dg
 
 from mirror_assets.assets.names import Kind, asset_key, group_name, slices_of
 from mirror_assets.config import TableSettings
-from mirror_assets.delta.plan import PlannedSlice
-from mirror_assets.delta.state import SourceState, source_columns
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.stage import slice_key
+from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.source.state import SourceState, source_columns
 
 DATA_VERSION_TAG = "dagster/data_version"
 

@@ -16,7 +16,6 @@ from mirror_assets.automation.mirror_tables import mirror_tables
 from mirror_assets.automation.report import RebuildReport, TableReport, require_all
 from mirror_assets.automation.waiting import mirror_wait
 from mirror_assets.config import Config, TableSettings
-from mirror_assets.delta.ranges import parse_range
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
@@ -29,6 +28,7 @@ from mirror_assets.resources.catalog import mirror_of, table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
 from mirror_assets.resources.spark import SparkSessions
+from mirror_assets.source.ranges import parse_range
 
 MIRROR_ALL = "mirror_all"
 REPLICATE = "replicate"

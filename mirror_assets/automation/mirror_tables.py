@@ -11,7 +11,6 @@ from mirror_assets.automation.events import SliceEvents
 from mirror_assets.automation.report import TableReport
 from mirror_assets.automation.waiting import mirror_wait
 from mirror_assets.config import Config, TableSettings
-from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.publish import Published
@@ -25,6 +24,7 @@ from mirror_assets.resources.catalog import mirror_of, table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
 from mirror_assets.resources.spark import SparkSessions
+from mirror_assets.source.ranges import EVERYTHING, Range
 
 _TABLES_AT_ONCE = 4
 

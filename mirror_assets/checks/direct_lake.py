@@ -16,7 +16,6 @@ from mirror_assets.audit.finding import Finding
 from mirror_assets.checks.pictures import shown
 from mirror_assets.checks.results import check_result, checking
 from mirror_assets.config import Config, FramesOf, TableSettings
-from mirror_assets.delta.errors import SourceNotDelta
 from mirror_assets.direct_lake.footers.cache import FooterCache
 from mirror_assets.direct_lake.footers.reader import FooterReader
 from mirror_assets.direct_lake.guard.plan import VacuumPlan
@@ -30,11 +29,12 @@ from mirror_assets.direct_lake.report.pictures import (
     guardrail_pictures,
     layout_pictures,
 )
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.mirroring.readers import mirror_guard, source_guard
 from mirror_assets.resources.catalog import mirror_of, planning_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables
+from mirror_assets.source.errors import SourceNotDelta
+from mirror_assets.source.table_log import TableLog
 
 _DESCRIPTIONS = {
     FRAMES_SAFE: "VACUUM takes nothing that a frame, or the mirror, needs.",

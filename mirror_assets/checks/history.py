@@ -8,11 +8,11 @@ from mirror_assets.assets.names import Kind, asset_key
 from mirror_assets.audit.retention import Horizon, Then
 from mirror_assets.checks.results import checking, retention_result
 from mirror_assets.config import Config, TableSettings
-from mirror_assets.delta.rows import feed_files
 from mirror_assets.history.work import HistoryWork
 from mirror_assets.mirroring.horizon import horizon_at
 from mirror_assets.resources.catalog import planning_history
 from mirror_assets.resources.sources import SourceTables
+from mirror_assets.source.row_counts import feed_files
 
 _NAME = "history_retention"
 

@@ -12,9 +12,6 @@ from mirror_assets.audit.reconciled import shown
 from mirror_assets.cli.exit import Exit, exit_code_of
 from mirror_assets.cli.output import note, show_json, show_records
 from mirror_assets.config import Config, TableSettings, load_config
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.plan import PlannedSlice
-from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.landing.names import TableName
@@ -31,6 +28,9 @@ from mirror_assets.mirroring.work import TableWork
 from mirror_assets.mirroring.zone import open_exchange, open_spark, open_zone
 from mirror_assets.monitoring import Mirror, MonitoredTable
 from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.source.ranges import EVERYTHING, Range
 from mirror_assets.storage import Store
 
 

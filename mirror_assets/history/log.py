@@ -7,10 +7,10 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from mirror_assets.delta.files import SourceFiles
-from mirror_assets.delta.storage_errors import translated
 from mirror_assets.history.errors import HistoryUnknown, NoHistory
 from mirror_assets.history.record import APPLICATION, Kept, read_record
+from mirror_assets.source.files import SourceFiles
+from mirror_assets.source.storage_errors import translated
 
 
 class HistoryLog:

@@ -6,8 +6,6 @@ import uuid
 from dataclasses import dataclass
 
 from mirror_assets.audit.finding import Finding
-from mirror_assets.delta.losses import DataFileMissing
-from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import SliceRecord, is_next
@@ -19,6 +17,8 @@ from mirror_assets.mirroring.land import land_next
 from mirror_assets.mirroring.resume import resume_or_stage
 from mirror_assets.mirroring.stage import chunk_of, slice_key
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.source.losses import DataFileMissing
+from mirror_assets.source.planner import PlannedSlice
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mirror_assets.config import Changes, OnDropColumn, TableSettings
-from mirror_assets.delta.commits import Commit
-from mirror_assets.delta.errors import LogGap, SourceUnavailable
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.plan import Break, BreakKind, Limits, Plan, PlanRequest, plan_slices
-from mirror_assets.delta.state import SourceState
 from mirror_assets.mirroring.before import Before
 from mirror_assets.mirroring.chosen import chosen_columns
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.source.commits import Commit
+from mirror_assets.source.errors import LogGap, SourceUnavailable
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.planner import Break, BreakKind, Limits, Plan, PlanRequest, plan_slices
+from mirror_assets.source.state import SourceState
 
 # The range of a slice that is asked for by its key is given: no limit may cut it again.
 NO_LIMITS = Limits(max_commits=2**62, max_rows=2**62, max_bytes=2**62)

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mirror_assets.config import OnDropColumn, TableSettings
-from mirror_assets.delta.breaks import Break, BreakKind
-from mirror_assets.delta.schema import parse_schema
 from mirror_assets.mirroring.before import Before
 from mirror_assets.mirroring.columns import table_columns
+from mirror_assets.source.breaks import Break, BreakKind
+from mirror_assets.source.schema import parse_schema
 
 
 @dataclass(frozen=True)

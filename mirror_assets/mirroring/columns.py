@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 
 from mirror_assets.config import TableSettings
 from mirror_assets.delta.columns import LandedColumn
-from mirror_assets.delta.errors import ColumnUnfit
-from mirror_assets.delta.schema import Schema, landing_type
 from mirror_assets.landing.format import Column
 from mirror_assets.markers import ROW_ID
+from mirror_assets.source.errors import ColumnUnfit
+from mirror_assets.source.schema import Schema, landing_type
 
 _ROW_ID = LandedColumn(ROW_ID, "bigint", nullable=False, is_row_id=True)
 

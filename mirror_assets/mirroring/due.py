@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mirror_assets.audit.finding import Finding
-from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.errors import RebuildError
 from mirror_assets.landing.failures import FailureRecord
 from mirror_assets.landing.format import Manifest
@@ -23,6 +22,7 @@ from mirror_assets.mirroring.quiet import QuietMark
 from mirror_assets.mirroring.rebuild import may_rebuild
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.source.planner import PlannedSlice
 
 NOT_HELD = "not_held"
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 from mirror_assets.audit.retention import Horizon, Then
 from mirror_assets.config import Changes, OnBreak
-from mirror_assets.delta.actions import CommitFile, FileAction
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.retention import Retention
-from mirror_assets.delta.rows import feed_files
-from mirror_assets.delta.state import SourceState
-from mirror_assets.delta.times import CommitTimes
 from mirror_assets.mirroring.uncovered import Uncovered
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.source.actions import CommitFile, FileAction
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.ranges import CommitTimes
+from mirror_assets.source.retention import Retention
+from mirror_assets.source.row_counts import feed_files
+from mirror_assets.source.state import SourceState
 
 # The files of one commit are as old as each other, so VACUUM removes them together: a few of them tell.
 _LOOKED_FOR = 8

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mirror_assets.config import Changes, TableSettings
-from mirror_assets.direct_lake.table.losses import SourceRead, proved
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.source.losses import SourceRead, proved
 
 
 def source_read(table: TableSettings, kind: SliceKind, key: SliceKey) -> SourceRead:

@@ -7,9 +7,9 @@ import json
 from dataclasses import asdict
 from importlib.metadata import version
 
-from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.mirroring.columns import recorded_columns, table_columns
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.source.planner import PlannedSlice
 
 
 def plan_digest(work: TableWork, planned: PlannedSlice) -> str:

@@ -6,11 +6,6 @@ import uuid
 from dataclasses import dataclass
 
 from mirror_assets.config import Changes
-from mirror_assets.delta.chunks import cut_files, is_small
-from mirror_assets.delta.errors import LogGap, RangeRefused
-from mirror_assets.delta.plan import Break, PlannedSlice, snapshot_slice
-from mirror_assets.delta.ranges import EVERYTHING, Bounds, Range, resolve
-from mirror_assets.delta.state import SourceState
 from mirror_assets.landing.format import Loading, Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import first_life
@@ -23,6 +18,11 @@ from mirror_assets.mirroring.errors import SliceUnfit, SnapshotLost, SourceBroke
 from mirror_assets.mirroring.source import check_columns, check_source
 from mirror_assets.mirroring.start import Beginning, beginning, beginning_behind, begins_with_snapshot, start_slice
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.source.batching import cut_files, is_small
+from mirror_assets.source.errors import LogGap, RangeRefused
+from mirror_assets.source.planner import Break, PlannedSlice, snapshot_slice
+from mirror_assets.source.ranges import EVERYTHING, Bounds, Range, resolve
+from mirror_assets.source.state import SourceState
 
 _LATER = "give a later --to."
 

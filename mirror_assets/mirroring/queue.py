@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-from mirror_assets.delta.plan import PlannedSlice
-from mirror_assets.delta.state import SourceState
 from mirror_assets.landing.errors import SliceMissing
 from mirror_assets.landing.format import Manifest, SliceRecord
 from mirror_assets.landing.names import SliceKey
@@ -24,6 +22,8 @@ from mirror_assets.mirroring.planning import after_manifest, plan_key, plan_rest
 from mirror_assets.mirroring.resume import resume_or_stage
 from mirror_assets.mirroring.start import begins_with_snapshot
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.source.state import SourceState
 
 
 def stage_keys(work: TableWork, keys: Sequence[SliceKey]) -> Iterator[SliceRecord | None]:

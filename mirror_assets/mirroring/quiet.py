@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mirror_assets.delta.files import TipMark
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import CONTROL_FILE_LIMIT
+from mirror_assets.source.files import TipMark
+from mirror_assets.source.log import SourceLog
 from mirror_assets.storage import PathMissing, Store
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.parts import best_attempt, is_refused, is_whole, staged_slices, stands_on
 from mirror_assets.landing.state import Footing
 from mirror_assets.mirroring.plan_digest import plan_digest
 from mirror_assets.mirroring.stage import stage_slice
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.source.planner import PlannedSlice
 
 
 def resume_or_stage(work: TableWork, planned: PlannedSlice, footing: Footing) -> SliceRecord:

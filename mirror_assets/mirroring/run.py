@@ -7,10 +7,6 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from mirror_assets.audit.finding import Finding
-from mirror_assets.delta.losses import SparkInterrupted
-from mirror_assets.delta.plan import PlannedSlice
-from mirror_assets.delta.ranges import EVERYTHING, Range
-from mirror_assets.delta.state import SourceState
 from mirror_assets.errors import RebuildError
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import SliceRecord
@@ -24,6 +20,10 @@ from mirror_assets.mirroring.planning import plan_table
 from mirror_assets.mirroring.rebuild import MirrorWait, may_rebuild, rebuild_table
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.source.losses import SparkInterrupted
+from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.source.ranges import EVERYTHING, Range
+from mirror_assets.source.state import SourceState
 
 # A step of a table that Spark's own faults have ended is begun again this often in a run.
 _TIMES_AGAIN = 2

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mirror_assets.config import Changes, Config, SourceColumn, TableSettings, missing_columns, source_problems
-from mirror_assets.delta.actions import Protocol
-from mirror_assets.delta.feed_property import how_to_enable
-from mirror_assets.delta.state import SourceState, source_columns
 from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.source.actions import Protocol
+from mirror_assets.source.feed_property import how_to_enable
+from mirror_assets.source.state import SourceState, source_columns
 
 
 class FeedOff(SettingError):

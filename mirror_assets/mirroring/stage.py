@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.pairing import Run
-from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.spark_errors import RowIdsUnfit
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import ChangeCounts, Chunk, Receipt, SliceKind, SliceRecord, StagedPart
@@ -20,6 +19,7 @@ from mirror_assets.mirroring.encode import encode_slice, slice_kind
 from mirror_assets.mirroring.losses import reading, source_read
 from mirror_assets.mirroring.plan_digest import plan_digest
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.source.planner import PlannedSlice
 
 
 def stage_slice(work: TableWork, planned: PlannedSlice, footing: Footing) -> SliceRecord:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mirror_assets.config import Start
-from mirror_assets.delta.points import first_version
-from mirror_assets.delta.state import SourceState
-from mirror_assets.delta.times import CommitTimes
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.rebuild import first_life
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.start import begins_with_snapshot
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.source.ranges import CommitTimes, first_version
+from mirror_assets.source.state import SourceState
 
 
 @dataclass(frozen=True)

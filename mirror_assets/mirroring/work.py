@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from mirror_assets.config import Config, TableSettings
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
+from mirror_assets.source.log import SourceLog
 from mirror_assets.storage import LocalStore, Store
 
 

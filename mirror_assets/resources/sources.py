@@ -7,9 +7,9 @@ from dagster_deltalake import AzureConfig, DeltaTableResource, GcsConfig, LocalC
 from deltalake import DeltaTable
 from pydantic import Field
 
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.landing.names import TableName
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.table_log import TableLog
 
 
 class SourceTables(dg.ConfigurableResource[None]):

@@ -15,12 +15,12 @@ from mirror_assets.automation.jobs import MIRROR_ALL, TABLES_OP
 from mirror_assets.automation.report import TableReport
 from mirror_assets.config import Config, load_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.mirroring.compare import reconcile_table
 from mirror_assets.mirroring.mirrors import open_mirror
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.mirroring.zone import open_zone
 from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.source.log import SourceLog
 
 MODES = ("none", "name", "id")
 _ROWS = "SELECT CAST(id AS INT), CAST(id % 3 AS SMALLINT), concat('n', id) FROM range({rows})"

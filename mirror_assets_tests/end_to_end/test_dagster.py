@@ -12,7 +12,6 @@ import pytest
 from mirror_assets.assets.names import RANGE_END, RANGE_START, Kind, asset_key, slices_of
 from mirror_assets.automation.jobs import ALL_CHECKS, MIRROR_ALL, REBUILD, REBUILD_OP, REPLICATE, slices_job_name
 from mirror_assets.definitions import build_definitions
-from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.failures import read_failure
@@ -24,6 +23,7 @@ from mirror_assets.mirroring import stage
 from mirror_assets.mirroring.errors import SourceBroke
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.resources.catalog import resources
+from mirror_assets.source.planner import PlannedSlice
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 _FEED, _ZONE = asset_key(Kind.CHANGE_FEED, TABLE), asset_key(Kind.LANDING_ZONE, TABLE)

@@ -10,13 +10,13 @@ import pytest
 from mirror_assets.automation import sensors
 from mirror_assets.automation.jobs import REBUILD
 from mirror_assets.config import Staging
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.state import SourceState
 from mirror_assets.landing import publish
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import Steps, drive
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.state import SourceState
 from mirror_assets_tests.end_to_end.ticks import Location
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.onelake import LoopbackOneLake, Operation

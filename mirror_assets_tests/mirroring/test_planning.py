@@ -11,16 +11,18 @@ from deltalake.schema import PrimitiveType
 
 from mirror_assets.config import ConfigInvalid
 from mirror_assets.config.load import parse_config
-from mirror_assets.delta.breaks import BreakKind
-from mirror_assets.delta.errors import ColumnUnfit, RangeRefused, StartRefused
-from mirror_assets.delta.ranges import EVERYTHING, Range, parse_range
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.mirroring.planning import TablePlan, plan_key, plan_table
 from mirror_assets.mirroring.rebuild import may_rebuild
 from mirror_assets.mirroring.source import FeedOff
 from mirror_assets.mirroring.stage import slice_key
+from mirror_assets.source.breaks import BreakKind
+from mirror_assets.source.errors import ColumnUnfit, RangeRefused, StartRefused
+from mirror_assets.source.ranges import EVERYTHING, Range, parse_range
 from mirror_assets.storage import LocalStore
-from mirror_assets_tests.delta.handmade import (
+from mirror_assets_tests.landing.staging import cover
+from mirror_assets_tests.mirroring.paper import COLUMNS, FEED, TABLE, Paper
+from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     column,
     commit_file,
@@ -28,8 +30,6 @@ from mirror_assets_tests.delta.handmade import (
     metadata_action,
     schema_string,
 )
-from mirror_assets_tests.landing.staging import cover
-from mirror_assets_tests.mirroring.paper import COLUMNS, FEED, TABLE, Paper
 
 _DAY = 86_400.0
 _SCHEMA = schema_string(column("id"), column("name", "string"))

@@ -14,7 +14,6 @@ from mirror_assets.assets.names import RANGE_END, RANGE_START
 from mirror_assets.cli.show import status
 from mirror_assets.config import load_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.format import Column
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import publish
@@ -27,9 +26,10 @@ from mirror_assets.mirroring.queue import stage_keys
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.resources.catalog import resources
+from mirror_assets.source.log import SourceLog
 from mirror_assets.storage import LocalStore
-from mirror_assets_tests.delta.handmade import commit_file
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, stage_chunk
+from mirror_assets_tests.source.handmade import commit_file
 
 KEY = SliceKey(1, 0, 2)
 _FEED = {"delta.enableChangeDataFeed": "true"}

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.plan import PlannedSlice
-from mirror_assets.delta.state import SourceState
 from mirror_assets.landing.format import Column, SliceRecord
 from mirror_assets.landing.parts import write_record
 from mirror_assets.landing.state import Footing
 from mirror_assets.mirroring.queue import stage_keys, staged_ahead
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.source.state import SourceState
 from mirror_assets_tests.lab import key
 from mirror_assets_tests.landing.staging import hex_id, new_record
 from mirror_assets_tests.mirroring.paper import Paper

@@ -9,7 +9,6 @@ from typing import NoReturn
 
 import pytest
 
-from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.landing.format import SliceRecord, StagedPart, Verdict
 from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.parts import add_verdicts, inspect_part, staged_slices, write_record
@@ -23,6 +22,7 @@ from mirror_assets.mirroring.resume import resume_or_stage
 from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.source.planner import PlannedSlice
 from mirror_assets_tests.lab import Lab, key
 from mirror_assets_tests.landing.staging import hex_id, new_record, part_bytes, receipt_for
 from mirror_assets_tests.mirroring.paper import TABLE, Paper

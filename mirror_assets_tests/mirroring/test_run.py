@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from mirror_assets.audit.finding import Finding
-from mirror_assets.delta.errors import LogGap, SourceNotDelta
 from mirror_assets.delta.spark_errors import DuplicateKey
 from mirror_assets.errors import SettingError
 from mirror_assets.landing.errors import ManifestCorrupt
@@ -21,6 +20,7 @@ from mirror_assets.mirroring.rebuild import MirrorWait, rebuild_table
 from mirror_assets.mirroring.source import FeedOff
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.source.errors import LogGap, SourceNotDelta
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mirror_assets.direct_lake.framing.history import History
 from mirror_assets.direct_lake.framing.values import FileLifetime
-from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Vector
+from mirror_assets.source.values import LiveFile, LoggedCommit, Vector
 
 
 def file_lifetimes(history: History) -> tuple[FileLifetime, ...]:

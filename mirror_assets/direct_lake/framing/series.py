@@ -8,7 +8,7 @@ from dataclasses import replace
 from mirror_assets.direct_lake.framing.effect import effect_of
 from mirror_assets.direct_lake.framing.history import History
 from mirror_assets.direct_lake.framing.values import FileSum, FramingEffect, FramingPoint, sum_of
-from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Snapshot
+from mirror_assets.source.values import LiveFile, LoggedCommit, Snapshot
 
 
 def framing_series(history: History, versions: Sequence[int]) -> tuple[FramingPoint, ...]:

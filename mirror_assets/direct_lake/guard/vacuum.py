@@ -18,8 +18,8 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mirror_assets.delta.retention import Retention
-from mirror_assets.direct_lake.table.values import LiveFile, Snapshot, StoredFile, Tombstone
+from mirror_assets.source.retention import Retention
+from mirror_assets.source.values import LiveFile, Snapshot, StoredFile, Tombstone
 
 
 def effective_retention(snapshot: Snapshot, retain_hours: float | None = None) -> float:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from mirror_assets.delta.actions import Metadata, Protocol
 from mirror_assets.direct_lake.framing.history import History
-from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Snapshot, Tombstone, Vector
+from mirror_assets.source.actions import Metadata, Protocol
+from mirror_assets.source.values import LiveFile, LoggedCommit, Snapshot, Tombstone, Vector
 
 _DAY = 86_400_000
 Files = Mapping[str, LiveFile]
