@@ -8,7 +8,7 @@ from mirror_assets.audit.retention import Horizon, Then
 from mirror_assets.config import Changes, OnBreak
 from mirror_assets.mirroring.uncovered import Uncovered
 from mirror_assets.mirroring.work import TableWork
-from mirror_assets.source.actions import CommitFile, FileAction
+from mirror_assets.source.actions import Actions, LoggedFile
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.ranges import CommitTimes
 from mirror_assets.source.retention import Retention
@@ -18,7 +18,7 @@ from mirror_assets.source.state import SourceState
 # The files of one commit are as old as each other, so VACUUM removes them together: a few of them tell.
 _LOOKED_FOR = 8
 
-Needed = Callable[[CommitFile], Sequence[FileAction]]
+Needed = Callable[[Actions], Sequence[LoggedFile]]
 """The files that a commit's changes are read from, whatever later commits do."""
 
 
@@ -63,12 +63,12 @@ def horizon_at(
     )
 
 
-def _removed(commit: CommitFile) -> tuple[FileAction, ...]:
-    return commit.removed
+def _removed(commit: Actions) -> tuple[LoggedFile, ...]:
+    return commit.data_removed
 
 
-def _added(commit: CommitFile) -> tuple[FileAction, ...]:
-    return commit.added
+def _added(commit: Actions) -> tuple[LoggedFile, ...]:
+    return commit.data_added
 
 
 _NEEDED = {Changes.FEED: feed_files, Changes.ROW_TRACKING: _removed, Changes.APPEND_ONLY: _added}

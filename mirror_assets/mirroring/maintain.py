@@ -31,8 +31,8 @@ from mirror_assets.mirroring.errors import VacuumRefused
 from mirror_assets.mirroring.readers import source_guard
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.source.losses import DataFileMissing, FileUnfound, SourceRead, proved
+from mirror_assets.source.replay import Snapshot
 from mirror_assets.source.table_log import TableLog
-from mirror_assets.source.values import Snapshot
 
 # VACUUM runs a while after the guard has looked, on a machine whose clock may be ahead of ours.
 _MARGIN_SECONDS = 3_600

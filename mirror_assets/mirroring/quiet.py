@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import CONTROL_FILE_LIMIT
-from mirror_assets.source.files import TipMark
+from mirror_assets.source.listing import TipMark
 from mirror_assets.source.log import SourceLog
 from mirror_assets.storage import PathMissing, Store
 

@@ -1,84 +1,94 @@
-"""One commit file of the Delta log as values (Delta's protocol, "Actions")."""
+"""The actions of a Delta log as values (Delta's protocol, "Actions")."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypedDict
+from functools import cached_property
 
-from mirror_assets.source.schema import canonical
-
-# Both writers put it first, so the column statistics behind it need no parsing.
-_RECORDS_FIRST = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d+)')
 _IN_COMMIT_SINCE = "delta.inCommitTimestampEnablementVersion"
-# Delta Live Tables make a table before they know its columns, and leave the schema out; so does Spark, of an empty one.
-_NO_COLUMNS = '{"type":"struct","fields":[]}'
-
-
-class _Vector(TypedDict, total=False):
-    cardinality: int
-
-
-class _File(TypedDict, total=False):
-    path: str
-    size: int | None
-    dataChange: bool
-    stats: str | None
-    deletionVector: _Vector | None
-
-
-class RawCommitInfo(TypedDict, total=False):
-    """A commitInfo action as JSON has it."""
-
-    timestamp: int
-    inCommitTimestamp: int
-    operation: str
-    operationMetrics: dict[str, object] | None
-    tags: dict[str, str] | None
-
-
-class RawMetadata(TypedDict, total=False):
-    """A metaData action as JSON has it."""
-
-    id: str
-    schemaString: str | None
-    configuration: dict[str, str] | None
-    partitionColumns: list[str] | None
-
-
-class RawProtocol(TypedDict, total=False):
-    """A protocol action as JSON has it."""
-
-    minReaderVersion: int
-    minWriterVersion: int
-    readerFeatures: list[str] | None
-    writerFeatures: list[str] | None
-
-
-class _Line(TypedDict, total=False):
-    add: _File
-    remove: _File
-    cdc: _File
-    commitInfo: RawCommitInfo
-    metaData: RawMetadata
-    protocol: RawProtocol
 
 
 @dataclass(frozen=True)
-class FileAction:
-    """A file that a commit adds or removes, or that holds its changes; `deleted` rows are hidden by a vector."""
+class Vector:
+    """A deletion vector as the log names it; two have the same `id` if and only if they are the same vector.
+
+    `path` is the file that holds it, in the table's folder or an absolute URI; None for a vector that the log itself
+    holds. `rows` is the number of rows that it hides.
+    """
+
+    id: str
+    path: str | None
+    bytes: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class LiveFile:
+    """An add action. `path` is decoded: in the table's folder, or an absolute URI (shallow clones).
+
+    `rows` are those stored in the file by its statistics, hidden ones included; None without statistics. `partition`
+    is by the columns' logical names in a snapshot, by their physical ones in a single commit. `as_listed`: whether
+    Spark's VACUUM knows the file by the path that the log has. `data_change` belongs to the commit that added the file,
+    so it is no part of equality.
+    """
 
     path: str
     bytes: int
-    records: int | None
-    deleted: int
+    rows: int | None
+    modified_ms: int
+    partition: Mapping[str, str | None]
+    vector: Vector | None
+    tags: Mapping[str, str]
+    as_listed: bool = True
+    data_change: bool = field(default=True, compare=False)
+
+    @property
+    def hidden_rows(self) -> int:
+        """The number of stored rows that the deletion vector hides."""
+        return self.vector.rows if self.vector else 0
+
+
+@dataclass(frozen=True)
+class Tombstone:
+    """A remove action: a file that is no longer live, or no longer with this vector; fields as in LiveFile.
+
+    `bytes` and `rows` are None where the writer left them out.
+    """
+
+    path: str
+    vector: Vector | None
+    deleted_ms: int
+    bytes: int | None
+    rows: int | None
+    as_listed: bool = True
+    data_change: bool = field(default=True, compare=False)
+
+    @property
+    def hidden_rows(self) -> int:
+        """The number of stored rows that the deletion vector hides."""
+        return self.vector.rows if self.vector else 0
+
+
+@dataclass(frozen=True)
+class ChangeFile:
+    """A cdc action: a file of the change data feed; `path` as in LiveFile. The log has no statistics of it."""
+
+    path: str
+    bytes: int
+
+    @property
+    def hidden_rows(self) -> int:
+        """Zero: a change file has no deletion vector."""
+        return 0
+
+
+LoggedFile = LiveFile | Tombstone | ChangeFile
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """A table's metadata as a metaData action, or a snapshot, has it; `schema_string` in canonical order."""
+    """A table's metadata as a metaData action, or a snapshot, has it; `schema_string` has its keys in one order."""
 
     table_id: str
     schema_string: str
@@ -97,9 +107,9 @@ class Metadata:
 
     @property
     def in_commit_since(self) -> int | None:
-        """The version from which on commits hold their own time, which counts more than their files'; None: none does.
+        """The first version whose in-commit timestamp counts, or None where file times count for all versions.
 
-        Whatever commits before that hold counts no more.
+        In-commit timestamps of older commits do not count, even if they have some.
         """
         is_on = self._is_on("delta.enableInCommitTimestamps")
         return int(self.configuration.get(_IN_COMMIT_SINCE, 0)) if is_on else None
@@ -110,7 +120,7 @@ class Metadata:
 
 @dataclass(frozen=True)
 class Protocol:
-    """What a reader and a writer of the table must know; `reader_features` are those that a reader must, too."""
+    """The protocol versions and table features that the table needs; `reader_features` are those readers need, too."""
 
     reader: int
     writer: int
@@ -119,123 +129,69 @@ class Protocol:
 
 
 @dataclass(frozen=True)
-class CommitFile:
-    """What one commit file says. Files whose action says `dataChange: false` are left out: they yield no changes.
+class CommitInfo:
+    """A commitInfo action; `metrics` are the whole-numbered ones.
 
-    But `renumbered` are those of them whose writer doesn't say that it has kept the ids of their rows. `moves_files`:
-    it adds or removes any at all.
+    `timestamp_ms` is the in-commit timestamp, else the writer's clock; None without either. `keeps_row_ids`: the writer
+    says that rewritten rows kept their row ids.
     """
 
-    version: int
-    timestamp_ms: int | None = None
     operation: str = ""
     metrics: Mapping[str, int] = field(default_factory=dict)
-    added: tuple[FileAction, ...] = ()
-    removed: tuple[FileAction, ...] = ()
-    change_files: tuple[FileAction, ...] = ()
-    renumbered: tuple[FileAction, ...] = ()
-    moves_files: bool = False
+    timestamp_ms: int | None = None
+    in_commit_ms: int | None = None
+    keeps_row_ids: bool = False
+
+
+@dataclass(frozen=True)
+class Actions:
+    """The actions in one file of the log: a commit, compacted commits, or a part of a checkpoint.
+
+    Partition values are by physical names. `sidecars` are the paths of files with the rest of a checkpoint.
+    """
+
+    added: tuple[LiveFile, ...] = ()
+    removed: tuple[Tombstone, ...] = ()
+    change_files: tuple[ChangeFile, ...] = ()
+    info: CommitInfo = field(default_factory=CommitInfo)
     metadata: Metadata | None = None
     protocol: Protocol | None = None
+    sidecars: tuple[str, ...] = ()
 
+    @property
+    def operation(self) -> str:
+        """Delta's name of the operation."""
+        return self.info.operation
 
-def parse_commit(version: int, data: bytes) -> CommitFile:
-    """What the commit file holds. Raises ValueError, KeyError or TypeError when it is not what Delta writes."""
-    lines = [_line(text) for text in data.split(b"\n") if text.strip()]
-    info = next((line["commitInfo"] for line in lines if "commitInfo" in line), RawCommitInfo())
-    metadata = [read_metadata(line["metaData"]) for line in lines if "metaData" in line]
-    protocol = [read_protocol(line["protocol"]) for line in lines if "protocol" in line]
-    added = [line["add"] for line in lines if "add" in line]
-    return CommitFile(
-        version=version,
-        timestamp_ms=_timestamp(info),
-        operation=info.get("operation", ""),
-        metrics=dict(whole_metrics(info)),
-        added=tuple(_file(add) for add in added if add["dataChange"]),
-        removed=tuple(_file(line["remove"]) for line in lines if "remove" in line and line["remove"]["dataChange"]),
-        change_files=tuple(_file(line["cdc"]) for line in lines if "cdc" in line),
-        renumbered=() if _keeps_ids(info) else tuple(_file(add) for add in added if not add["dataChange"]),
-        moves_files=any("add" in line or "remove" in line for line in lines),
-        metadata=metadata[-1] if metadata else None,
-        protocol=protocol[-1] if protocol else None,
-    )
+    @property
+    def metrics(self) -> Mapping[str, int]:
+        """The operation's whole-numbered metrics."""
+        return self.info.metrics
 
+    @cached_property
+    def data_added(self) -> tuple[LiveFile, ...]:
+        """The added files that change data; OPTIMIZE, for instance, only rewrites rows."""
+        return tuple(file for file in self.added if file.data_change)
 
-def commit_time(data: bytes) -> int | None:
-    """The commit's time in ms, without parsing its other actions; None when it has no commitInfo with one."""
-    return _timestamp(_info(data))
+    @cached_property
+    def data_removed(self) -> tuple[Tombstone, ...]:
+        """The removed files that change data."""
+        return tuple(file for file in self.removed if file.data_change)
 
+    @cached_property
+    def revectored(self) -> tuple[tuple[Tombstone, LiveFile], ...]:
+        """The files that a commit removes and adds again with another deletion vector, as (removed, added)."""
+        removed = {file.path: file for file in self.data_removed}
+        return tuple((removed[file.path], file) for file in self.data_added if file.path in removed)
 
-def in_commit_time(data: bytes) -> int | None:
-    """The commit's in-commit timestamp, or None."""
-    return _info(data).get("inCommitTimestamp")
+    @property
+    def whole_files(self) -> tuple[LiveFile | Tombstone, ...]:
+        """The files of which the change data feed yields every live row: all that change data but `revectored`."""
+        both = {added.path for _, added in self.revectored}
+        files: tuple[LiveFile | Tombstone, ...] = (*self.data_added, *self.data_removed)
+        return tuple(file for file in files if file.path not in both) if both else files
 
-
-def _info(data: bytes) -> RawCommitInfo:
-    for text in data.split(b"\n"):
-        if b'"commitInfo"' in text and "commitInfo" in (line := _line(text)):
-            return line["commitInfo"]
-    return RawCommitInfo()
-
-
-def _line(text: bytes) -> _Line:
-    line: _Line = json.loads(text)
-    if not isinstance(line, dict):
-        raise TypeError(f"not an action: {text[:80]!r}")
-    return line
-
-
-def _timestamp(info: RawCommitInfo) -> int | None:
-    return info.get("inCommitTimestamp", info.get("timestamp"))
-
-
-def _keeps_ids(info: RawCommitInfo) -> bool:
-    return (info.get("tags") or {}).get("delta.rowTracking.preserved") == "true"
-
-
-def whole_metrics(info: RawCommitInfo) -> Iterator[tuple[str, int]]:
-    """The whole numbers among the metrics: Spark writes them as strings, delta-rs as numbers."""
-    for name, value in (info.get("operationMetrics") or {}).items():
-        if isinstance(value, int):
-            yield name, value
-        elif isinstance(value, str) and value.isdecimal():
-            yield name, int(value)
-
-
-def _file(action: _File) -> FileAction:
-    vector = action.get("deletionVector")
-    return FileAction(
-        path=action["path"],
-        bytes=action.get("size") or 0,
-        records=stored_rows(action.get("stats")),
-        deleted=vector.get("cardinality", 0) if vector else 0,
-    )
-
-
-def stored_rows(stats: str | None) -> int | None:
-    """Rows in a file by its statistics, those that a vector hides included; None when they don't say."""
-    if not stats:
-        return None
-    first = _RECORDS_FIRST.match(stats)
-    if first:
-        return int(first[1])
-    records: int | None = json.loads(stats).get("numRecords")
-    return records
-
-
-def read_metadata(action: RawMetadata) -> Metadata:
-    """The action as a value; one without a schema has no columns. Raises KeyError, or SchemaUnreadable."""
-    return Metadata(
-        table_id=action["id"],
-        schema_string=canonical(action.get("schemaString") or _NO_COLUMNS),
-        configuration=action.get("configuration") or {},
-        partition_columns=tuple(action.get("partitionColumns") or ()),
-    )
-
-
-def read_protocol(action: RawProtocol) -> Protocol:
-    """The action as a value. Raises KeyError."""
-    reading, writing = action.get("readerFeatures") or [], action.get("writerFeatures") or []
-    return Protocol(
-        action["minReaderVersion"], action["minWriterVersion"], frozenset([*reading, *writing]), frozenset(reading)
-    )
+    @property
+    def renumbered(self) -> tuple[LiveFile, ...]:
+        """Files whose rows were only rewritten, by a writer that does not say that they kept their row ids."""
+        return () if self.info.keeps_row_ids else tuple(file for file in self.added if not file.data_change)

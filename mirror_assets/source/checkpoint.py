@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,12 +10,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import NativeFile
 
-from mirror_assets.source.actions import Metadata, Protocol, read_metadata, read_protocol, stored_rows
+from mirror_assets.source.actions import Actions, LiveFile, Metadata, Protocol, Tombstone, Vector
 from mirror_assets.source.files import SourceFiles
+from mirror_assets.source.parsing import (
+    parse_actions,
+    partition_values,
+    read_metadata,
+    read_protocol,
+    read_vector,
+    stored_rows,
+)
 from mirror_assets.source.paths import TablePaths, as_listed
-from mirror_assets.source.table_actions import Actions, merged, parse_actions, partition_values
-from mirror_assets.source.values import LiveFile, Tombstone, Vector
-from mirror_assets.source.vectors import read_vector
 
 _SIDECARS = "_delta_log/_sidecars"
 _PARSED_ROWS = "add.stats_parsed.numRecords"
@@ -46,11 +51,23 @@ def read_checkpoint(files: SourceFiles, paths: TablePaths, parts: Sequence[str],
         with files.open(path) as file:
             if path.endswith(".json"):
                 return parse_actions(file.read(), paths)
-            return merged(_batches(file, paths))
+            return _merged(_batches(file, paths))
 
-    top = merged(each(read, parts))
+    top = _merged(each(read, parts))
     sidecars = [f"{_SIDECARS}/{paths.decoded(path).rpartition('/')[2]}" for path in top.sidecars]
-    return merged([top, *each(read, sidecars)])
+    return _merged([top, *each(read, sidecars)])
+
+
+def _merged(parts: Iterable[Actions]) -> Actions:
+    """Unite a checkpoint's parts, of which one has the metadata and the protocol."""
+    all_parts = tuple(parts)
+    return Actions(
+        added=tuple(file for part in all_parts for file in part.added),
+        removed=tuple(file for part in all_parts for file in part.removed),
+        metadata=next((part.metadata for part in all_parts if part.metadata), None),
+        protocol=next((part.protocol for part in all_parts if part.protocol), None),
+        sidecars=tuple(path for part in all_parts for path in part.sidecars),
+    )
 
 
 def _batches(file: NativeFile, paths: TablePaths) -> Iterator[Actions]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mirror_assets.source.actions import CommitFile, FileAction, Metadata, Protocol
+from mirror_assets.source.actions import Actions, Metadata, Protocol
 from mirror_assets.source.row_counts import (
     FooterRows,
     ReadRows,
@@ -13,8 +13,6 @@ from mirror_assets.source.row_counts import (
     changed_rows,
     count_rows,
     may_mix,
-    paired,
-    unpaired,
     yields_nothing,
 )
 
@@ -55,29 +53,30 @@ class Commit:
     protocol: Protocol | None = None
 
 
-def describe(file: CommitFile, modified_ms: int, footer_rows: FooterRows) -> Commit:
-    """The commit that the file holds; `modified_ms` stands in where it has no time of its own, as in Spark."""
-    changes = bool(file.change_files or file.added or file.removed) and not yields_nothing(file)
-    rows = count_rows(file, footer_rows)
+def describe(version: int, actions: Actions, modified_ms: int, footer_rows: FooterRows) -> Commit:
+    """Return what the commit did; `modified_ms` is its time where it has none of its own, as in Spark."""
+    files, time_ms = (*actions.data_added, *actions.data_removed), actions.info.timestamp_ms
+    changes = bool(actions.change_files or files) and not yields_nothing(actions)
+    rows = count_rows(actions, footer_rows)
     return Commit(
-        version=file.version,
-        timestamp_ms=modified_ms if file.timestamp_ms is None else file.timestamp_ms,
-        operation=file.operation,
+        version=version,
+        timestamp_ms=modified_ms if time_ms is None else time_ms,
+        operation=actions.operation,
         changes_data=changes,
         rows=rows.rows,
         rows_exact=rows.exact,
-        told=_told(file, rows),
-        changed_rows=rows.rows if file.change_files else changed_rows(file, rows),
-        bytes=_bytes(file) if changes else 0,
-        has_cdc=bool(file.change_files),
-        deletion_vectors=changes and not file.change_files and bool(paired(file)),
-        rewrites=changes and bool(file.removed or file.change_files),
-        mixes=changes and may_mix(file),
-        renumbered=bool(file.renumbered),
-        renumbered_rows=2 * _known_rows(file.renumbered),
-        only_feed=bool(file.change_files) and not file.moves_files,
-        metadata=file.metadata,
-        protocol=file.protocol,
+        told=_known_kinds(actions, rows),
+        changed_rows=rows.rows if actions.change_files else changed_rows(actions, rows),
+        bytes=_bytes(actions) if changes else 0,
+        has_cdc=bool(actions.change_files),
+        deletion_vectors=changes and not actions.change_files and bool(actions.revectored),
+        rewrites=changes and bool(actions.data_removed or actions.change_files),
+        mixes=changes and may_mix(actions),
+        renumbered=bool(actions.renumbered),
+        renumbered_rows=2 * sum((file.rows or 0) - file.hidden_rows for file in actions.renumbered),
+        only_feed=bool(actions.change_files) and not (actions.added or actions.removed),
+        metadata=actions.metadata,
+        protocol=actions.protocol,
     )
 
 
@@ -96,18 +95,14 @@ def vector_versions(commits: Iterable[Commit]) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _told(file: CommitFile, rows: RowCount) -> ReadRows | None:
-    """What the feed yields of a commit that only adds files, or only removes some; others tell too little."""
-    if file.change_files or not rows.exact or (file.added and file.removed):
+def _known_kinds(actions: Actions, rows: RowCount) -> ReadRows | None:
+    """Return the rows by kind where the commit only adds files or only removes some; None where the log can't tell."""
+    if actions.change_files or not rows.exact or (actions.data_added and actions.data_removed):
         return None
-    return ReadRows(delete=rows.rows) if file.removed else ReadRows(insert=rows.rows)
+    return ReadRows(delete=rows.rows) if actions.data_removed else ReadRows(insert=rows.rows)
 
 
-def _known_rows(files: tuple[FileAction, ...]) -> int:
-    return sum((action.records or 0) - action.deleted for action in files)
-
-
-def _bytes(file: CommitFile) -> int:
-    if file.change_files:
-        return sum(action.bytes for action in file.change_files)
-    return sum(action.bytes for action in (*unpaired(file), *(added for _, added in paired(file))))
+def _bytes(actions: Actions) -> int:
+    if actions.change_files:
+        return sum(file.bytes for file in actions.change_files)
+    return sum(file.bytes or 0 for file in (*actions.whole_files, *(added for _, added in actions.revectored)))

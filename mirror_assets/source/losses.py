@@ -10,12 +10,12 @@ from itertools import chain
 from urllib.parse import unquote
 
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, StopError
+from mirror_assets.source.actions import LiveFile, Tombstone
 from mirror_assets.source.errors import LogGap, SourceUnreadable
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.paths import TablePaths, is_absolute
 from mirror_assets.source.retention import Retention
 from mirror_assets.source.table_log import TableLog
-from mirror_assets.source.values import LiveFile, Tombstone
 
 _KEEP = "keep delta.deletedFileRetentionDuration longer than the lag."
 

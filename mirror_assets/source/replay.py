@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from mirror_assets.source.actions import Metadata, Protocol
+from mirror_assets.source.actions import Actions, LiveFile, Metadata, Protocol, Tombstone
 from mirror_assets.source.errors import CatalogManaged, SourceUnreadable, SourceUnsupported
 from mirror_assets.source.schema import parse_schema
-from mirror_assets.source.table_actions import Actions
-from mirror_assets.source.values import LiveFile, Snapshot, Tombstone
 
 _READER_VERSION = 3
 _PREVIEW = "-preview"
@@ -44,6 +42,22 @@ def require_readable(uri: str, protocol: Protocol) -> None:
 
 _Key = tuple[str, str]
 _Action = TypeVar("_Action", LiveFile, Tombstone)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A table at one version, files and tombstones in order of their paths.
+
+    `tombstones` are those in the checkpoint that it was read from, and those made since.
+    """
+
+    uri: str
+    version: int
+    timestamp_ms: int
+    metadata: Metadata
+    protocol: Protocol
+    files: tuple[LiveFile, ...]
+    tombstones: tuple[Tombstone, ...]
 
 
 class Replay:

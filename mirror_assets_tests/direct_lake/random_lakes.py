@@ -9,7 +9,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from mirror_assets.source.vectors import _Z85
+from mirror_assets.source.parsing import _Z85
 from mirror_assets_tests.source.handmade import Action, column, commit_file, info, schema_string, write_commit
 
 # Moments of a history, in ms: files are written and removed at one of them, and VACUUMs retain from one on.

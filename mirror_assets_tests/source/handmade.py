@@ -44,7 +44,7 @@ def file_action(
     if records is not None:
         action["stats"] = json.dumps({"numRecords": records, "minValues": {"numRecords": 3}})
     if deleted:
-        action["deletionVector"] = {"storageType": "u", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": deleted}
+        action["deletionVector"] = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": deleted}
     return {kind: action}
 
 

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from mirror_assets.source.actions import CommitFile, commit_time, parse_commit
+from mirror_assets.source.actions import Actions
+from mirror_assets.source.parsing import parse_actions, parse_info
+from mirror_assets.source.paths import TablePaths
 from mirror_assets.source.schema import Schema, parse_schema
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
@@ -16,9 +18,15 @@ from mirror_assets_tests.source.handmade import (
     schema_string,
 )
 
+_HERE = TablePaths.of("/lake/t")
 
-def _parse(*actions: Action) -> CommitFile:
-    return parse_commit(3, _bytes(*actions))
+
+def _parse(*actions: Action) -> Actions:
+    return parse_actions(_bytes(*actions), _HERE)
+
+
+def _time(data: bytes) -> int | None:
+    return parse_info(data).timestamp_ms
 
 
 def _bytes(*actions: Action) -> bytes:
@@ -32,16 +40,16 @@ def test_files_by_kind_with_their_rows() -> None:
         file_action("remove", "r", records=None),
         file_action("cdc", "c", data=False),
     )
-    assert [(a.path, a.bytes, a.records, a.deleted) for a in file.added] == [("a", 5, 4, 1)]
-    assert [(a.path, a.records) for a in file.removed] == [("r", None)]
+    assert [(a.path, a.bytes, a.rows, a.hidden_rows) for a in file.added] == [("a", 5, 4, 1)]
+    assert [(a.path, a.rows) for a in file.removed] == [("r", None)]
     assert [a.path for a in file.change_files] == ["c"]
-    assert (file.version, file.operation) == (3, "UPDATE")
+    assert file.operation == "UPDATE"
     assert dict(file.metrics) == {"numUpdatedRows": 7, "num_updated_rows": 7}
 
 
 def test_files_that_change_no_data_are_left_out() -> None:
     file = _parse(info("OPTIMIZE"), file_action("add", data=False), file_action("remove", "b", data=False))
-    assert (file.added, file.removed) == ((), ())
+    assert (file.data_added, file.data_removed) == ((), ())
 
 
 def test_rewritten_rows_have_new_ids_unless_the_writer_says_that_it_kept_them() -> None:
@@ -63,7 +71,7 @@ def test_rewritten_rows_have_new_ids_unless_the_writer_says_that_it_kept_them() 
 )
 def test_the_number_of_records_is_not_taken_from_a_column_of_that_name(stats: str | None, records: int | None) -> None:
     file = _parse({"add": {"path": "a", "size": 1, "dataChange": True, "stats": stats}})
-    assert file.added[0].records == records
+    assert file.added[0].rows == records
 
 
 def test_metadata_and_protocol() -> None:
@@ -80,9 +88,9 @@ def test_metadata_and_protocol() -> None:
 
 def test_the_commits_own_time_wins_over_the_writers() -> None:
     both: Action = {"commitInfo": {"timestamp": 1, "inCommitTimestamp": 2, "operation": "WRITE"}}
-    assert (_parse(both).timestamp_ms, commit_time(_bytes(file_action("add", "commitInfo"), both))) == (2, 2)
-    assert (_parse(info(timestamp=1)).timestamp_ms, commit_time(_bytes(info(timestamp=1)))) == (1, 1)
-    assert (_parse(PROTOCOL).timestamp_ms, commit_time(_bytes(PROTOCOL))) == (None, None)
+    assert (_parse(both).info.timestamp_ms, _time(_bytes(file_action("add", "commitInfo"), both))) == (2, 2)
+    assert (_parse(info(timestamp=1)).info.timestamp_ms, _time(_bytes(info(timestamp=1)))) == (1, 1)
+    assert (_parse(PROTOCOL).info.timestamp_ms, _time(_bytes(PROTOCOL))) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +98,7 @@ def test_the_commits_own_time_wins_over_the_writers() -> None:
 )
 def test_what_delta_does_not_write_is_refused(data: bytes) -> None:
     with pytest.raises((ValueError, KeyError, TypeError)):
-        parse_commit(0, data)
+        parse_actions(data, _HERE)
 
 
 def test_metadata_without_a_schema_has_no_columns() -> None:

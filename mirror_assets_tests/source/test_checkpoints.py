@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirror_assets.source.errors import LogGap, SourceUnreadable
+from mirror_assets.source.replay import Snapshot
 from mirror_assets.source.table_log import TableLog
-from mirror_assets.source.values import Snapshot
 from mirror_assets_tests.direct_lake.random_lakes import histories
 from mirror_assets_tests.source.handmade import commit_file
 from mirror_assets_tests.source.rewritten import classic, compacted, in_parts, with_parsed_statistics, with_sidecars

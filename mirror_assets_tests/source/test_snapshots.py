@@ -13,8 +13,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.direct_lake.time_travel.resolve import committed_by
 from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnreadable
+from mirror_assets.source.replay import Snapshot
 from mirror_assets.source.table_log import TableLog
-from mirror_assets.source.values import Snapshot
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,
@@ -187,5 +187,5 @@ def test_what_is_no_table_or_garbage_is_said(tmp_path: Path) -> None:
         TableLog(str(tmp_path)).newest()
     path = _history(tmp_path / "t")
     commit_file(path, 6).write_text(json.dumps([1]))
-    with pytest.raises(SourceUnreadable, match=r"00006\.json is not what Delta writes"):
+    with pytest.raises(SourceUnreadable, match="commit 6 is not what Delta writes"):
         TableLog(str(path)).snapshot(6)

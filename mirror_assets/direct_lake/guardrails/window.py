@@ -6,9 +6,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from mirror_assets.source.actions import LiveFile, Tombstone
 from mirror_assets.source.errors import LogGap
-from mirror_assets.source.table_log import TableLog, files_by_path
-from mirror_assets.source.values import LiveFile, LoggedCommit, Tombstone
+from mirror_assets.source.table_log import LoggedCommit, TableLog, files_by_path
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from mirror_assets.source.actions import Metadata, Protocol
+from mirror_assets.source.actions import LiveFile, Metadata, Protocol, Vector
+from mirror_assets.source.replay import Snapshot
 from mirror_assets.source.schema import canonical
-from mirror_assets.source.values import LiveFile, Snapshot, Vector
 from mirror_assets_tests.source.handmade import column, schema_string
 
 MB = 10**6
