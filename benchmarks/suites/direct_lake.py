@@ -22,7 +22,7 @@ from mirror_assets.direct_lake.footers.cache import FooterCache
 from mirror_assets.direct_lake.footers.reader import FooterReader
 from mirror_assets.direct_lake.report.look import TableLook
 from mirror_assets.direct_lake.report.report import table_report
-from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.source.table_log import TableLog
 
 _FILES_A_COMMIT, _ROWS_A_FILE, _NUMBERS = 10, 2_000, 8
 _PLAIN, _FIRST, _AGAIN = "footers by pyarrow", "first report", "report again, cached"

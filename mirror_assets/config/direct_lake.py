@@ -8,10 +8,10 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from mirror_assets.config.values import Bytes, LocalFile, Percent, Text
-from mirror_assets.delta.points import parse_point
 from mirror_assets.direct_lake.guardrails.modes import Mode
 from mirror_assets.direct_lake.guardrails.skus import SKUS
 from mirror_assets.direct_lake.maintenance.sizes import FileSizes
+from mirror_assets.source.ranges import parse_point
 
 _DEFAULT_FILE_BYTES = 1 << 30
 

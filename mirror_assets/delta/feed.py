@@ -18,7 +18,6 @@ from pyspark.sql import Observation, SparkSession
 
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.commit_rows import CommitRows, look_at_commits, row_counts
-from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.delta.pairing import (
     DUPLICATES,
     MISPLACED,
@@ -28,12 +27,13 @@ from mirror_assets.delta.pairing import (
     runs_of,
     unpaired_rows,
 )
-from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.delta.reader import ChangeFeed
 from mirror_assets.delta.repeats import repeated_key_samples
 from mirror_assets.delta.spark_errors import DuplicateKey, RowsMisplaced, spark_errors
 from mirror_assets.delta.versions import has_own_reader
 from mirror_assets.delta.write import write_parts
+from mirror_assets.source.batching import CommitSpread
+from mirror_assets.source.row_counts import ReadRows
 
 # A run of one part keeps one core busy; more jobs at once than this only wait for each other.
 _RUNS_AT_ONCE = 4

@@ -12,10 +12,10 @@ from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
 from mirror_assets.delta.columns import LandedColumn, described, quoted, unused_prefix, values_where
-from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_VERSION, is_new_row
-from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.source.batching import CommitSpread
+from mirror_assets.source.row_counts import ReadRows
 
 DUPLICATES, MISPLACED = "duplicates", "misplaced"
 _MARKERS = {"insert": Marker.INSERT, "update_postimage": Marker.UPDATE, "delete": Marker.DELETE}

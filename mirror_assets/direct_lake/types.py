@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from mirror_assets.delta.schema import Field
 from mirror_assets.direct_lake.footers.columns import ParquetColumn
 from mirror_assets.direct_lake.footers.mapping import ColumnNames
 from mirror_assets.direct_lake.sql import quoted, table_at
+from mirror_assets.source.schema import Field
 
 # Unicode characters; a character takes at least a byte.
 MOST_CHARACTERS = 32_764

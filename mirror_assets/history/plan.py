@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from mirror_assets.delta.commits import Commit, vector_versions
-from mirror_assets.delta.cut import cut_commits
-from mirror_assets.delta.errors import LogGap
-from mirror_assets.delta.state import SourceState
 from mirror_assets.history.errors import HistoryAhead, HistoryFeedOff, HistoryGap
 from mirror_assets.history.readable import readable_from
 from mirror_assets.history.record import Kept
 from mirror_assets.history.work import HistoryContext
+from mirror_assets.source.batching import cut_commits
+from mirror_assets.source.commits import Commit, vector_versions
+from mirror_assets.source.errors import LogGap
+from mirror_assets.source.state import SourceState
 
 _NOT_IN_LOG = "they are not in the Delta log any more"
 _OFF = "the change data feed was off"

@@ -14,7 +14,6 @@ from mirror_assets.audit.reconciled import check_reconciled
 from mirror_assets.audit.retention import ReadDeadline, Then, check_retention
 from mirror_assets.composition import history_context, no_spark
 from mirror_assets.config import Config, RetentionLimits, TableSettings
-from mirror_assets.delta.rows import feed_files
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.work import HistoryContext
 from mirror_assets.landing.names import SliceKey, TableName
@@ -35,6 +34,7 @@ from mirror_assets.pipeline.next_action import NOT_HELD, check_not_held
 from mirror_assets.pipeline.pending import deadline_at, feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.stage_range import staged_ahead
 from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.source.row_counts import feed_files
 
 
 @contextmanager

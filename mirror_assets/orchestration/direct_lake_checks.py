@@ -12,7 +12,6 @@ from mirror_assets.audit.direct_lake.layout import LAYOUT, check_layout
 from mirror_assets.audit.direct_lake.types import TYPES, check_types
 from mirror_assets.audit.finding import CheckResult
 from mirror_assets.config import Config, FramesOf, TableSettings
-from mirror_assets.delta.errors import SourceNotDelta
 from mirror_assets.direct_lake.footers.cache import FooterCache
 from mirror_assets.direct_lake.footers.reader import FooterReader
 from mirror_assets.direct_lake.guard.plan import VacuumPlan
@@ -26,12 +25,13 @@ from mirror_assets.direct_lake.report.pictures import (
     guardrail_pictures,
     layout_pictures,
 )
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.orchestration.asset_checks import check_result, checking
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
 from mirror_assets.orchestration.pictures import shown
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, mirror_of, project
 from mirror_assets.pipeline.retention_consumers import mirror_guard, source_guard
+from mirror_assets.source.errors import SourceNotDelta
+from mirror_assets.source.table_log import TableLog
 
 _DESCRIPTIONS = {
     FRAMES_SAFE: "VACUUM takes nothing that a frame, or the mirror, needs.",

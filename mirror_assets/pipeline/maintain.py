@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.losses import DataFileMissing, FileUnfound
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.direct_lake.footers.errors import LiveFileMissing
 from mirror_assets.direct_lake.footers.mapping import ColumnNames
@@ -28,12 +27,12 @@ from mirror_assets.direct_lake.maintenance.values import (
     StepKind,
     Worth,
 )
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table.losses import SourceRead, proved
-from mirror_assets.direct_lake.table.values import Snapshot
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import vacuum_refused
 from mirror_assets.pipeline.retention_consumers import source_guard
+from mirror_assets.source.losses import DataFileMissing, FileUnfound, SourceRead, proved
+from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.table_log import TableLog
 
 # VACUUM runs a while after the guard has looked, on a machine whose clock may be ahead of ours.
 _MARGIN_SECONDS = 3_600

@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from mirror_assets.audit.lag import Lag
 from mirror_assets.audit.retention import ReadDeadline, Then
 from mirror_assets.config import Changes, OnBreak, Start
-from mirror_assets.delta.actions import CommitFile, FileAction
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.points import first_version
-from mirror_assets.delta.retention import Retention
-from mirror_assets.delta.rows import feed_files
-from mirror_assets.delta.state import SourceState
-from mirror_assets.delta.times import CommitTimes
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.rebuild import first_epoch
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.start import begins_with_snapshot
+from mirror_assets.source.actions import Actions, LoggedFile
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.ranges import CommitTimes, first_version
+from mirror_assets.source.retention import Retention
+from mirror_assets.source.row_counts import feed_files
+from mirror_assets.source.state import SourceState
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def table_lag(pending: PendingCommits, now: float) -> Lag:
 # The files of one commit have the same age and VACUUM removes them together: a sample is enough.
 _LOOKED_FOR = 8
 
-Needed = Callable[[CommitFile], Sequence[FileAction]]
+Needed = Callable[[Actions], Sequence[LoggedFile]]
 """Returns the files that a commit's changes are read from."""
 
 
@@ -134,12 +133,12 @@ def deadline_at(
     )
 
 
-def _removed(commit: CommitFile) -> tuple[FileAction, ...]:
-    return commit.removed
+def _removed(commit: Actions) -> tuple[LoggedFile, ...]:
+    return commit.data_removed
 
 
-def _added(commit: CommitFile) -> tuple[FileAction, ...]:
-    return commit.added
+def _added(commit: Actions) -> tuple[LoggedFile, ...]:
+    return commit.data_added
 
 
 _NEEDED = {Changes.FEED: feed_files, Changes.ROW_TRACKING: _removed, Changes.APPEND_ONLY: _added}

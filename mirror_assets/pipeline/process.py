@@ -7,8 +7,6 @@ import uuid
 from dataclasses import dataclass
 
 from mirror_assets.audit.finding import CheckResult
-from mirror_assets.delta.plan import PlannedSlice
-from mirror_assets.delta.state import SourceState
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import SliceRecord, is_next
 from mirror_assets.landing.publish import Published
@@ -18,6 +16,8 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import TablePlan, chunk_of, slice_key
 from mirror_assets.pipeline.publish import publish_next
 from mirror_assets.pipeline.stage import stage_slice
+from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.source.state import SourceState
 
 
 @dataclass(frozen=True)

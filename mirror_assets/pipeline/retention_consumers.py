@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mirror_assets.config import Changes, Config, DirectLakeSettings, FramesOf, TableSettings
-from mirror_assets.delta.points import TimePoint, VersionPoint
 from mirror_assets.direct_lake.guard.errors import FramesUnreadable
 from mirror_assets.direct_lake.guard.frames import Frame, exported_frames, frame_at
 from mirror_assets.direct_lake.guard.needs import MIRROR, Mirror, Reads
 from mirror_assets.direct_lake.guard.plan import VacuumPlan, plan_vacuum
 from mirror_assets.direct_lake.report.asked import Readers
 from mirror_assets.direct_lake.report.report import vacuum_of
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.time_travel.resolve import committed_by
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.landing.format import Manifest
+from mirror_assets.source.ranges import TimePoint, VersionPoint
+from mirror_assets.source.table_log import TableLog
 
 _READS = {
     Changes.FEED: Reads.FEED,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.delta.breaks import BreakKind
-from mirror_assets.delta.commits import Commit
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.plan import CommitSpread, Limits, PlanRequest, plan_slices
-from mirror_assets_tests.delta.handmade import (
+from mirror_assets.source.breaks import BreakKind
+from mirror_assets.source.commits import Commit
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.planner import CommitSpread, Limits, PlanRequest, plan_slices
+from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,
     change,

@@ -7,8 +7,8 @@ from pathlib import Path
 from mirror_assets.direct_lake.footers.footers import Footers
 from mirror_assets.direct_lake.footers.reader import FooterReader
 from mirror_assets.direct_lake.layout.report import LayoutReport, layout_report
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table.values import Snapshot
+from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.table_log import TableLog
 
 
 def seen(path: Path) -> tuple[Snapshot, Footers]:

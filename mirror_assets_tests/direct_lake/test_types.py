@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.delta.actions import Metadata
 from mirror_assets.direct_lake.footers.columns import parquet_columns
 from mirror_assets.direct_lake.footers.errors import ColumnUnknown
 from mirror_assets.direct_lake.footers.mapping import ColumnNames
 from mirror_assets.direct_lake.footers.reader import FooterReader
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.types import MOST_CHARACTERS, Rule, TypeLint, Weight
-from mirror_assets_tests.delta.handmade import Action, column, schema_string
+from mirror_assets.source.actions import Metadata
+from mirror_assets.source.table_log import TableLog
+from mirror_assets_tests.source.handmade import Action, column, schema_string
 
 
 def _schema(*columns: Action) -> ColumnNames:

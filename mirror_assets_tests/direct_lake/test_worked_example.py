@@ -22,16 +22,16 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.delta.points import TimePoint, VersionPoint, parse_time
 from mirror_assets.direct_lake.framing.effect import framing_effect
 from mirror_assets.direct_lake.framing.history import History, read_history
 from mirror_assets.direct_lake.framing.lifetimes import file_lifetimes
 from mirror_assets.direct_lake.framing.series import framing_series
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.time_travel.resolve import version_at
 from mirror_assets.direct_lake.time_travel.shorthand import parse_shorthand, shorthand
 from mirror_assets.direct_lake.time_travel.statement import select_as_of
-from mirror_assets_tests.delta.handmade import commit_file
+from mirror_assets.source.ranges import TimePoint, VersionPoint, parse_time
+from mirror_assets.source.table_log import TableLog
+from mirror_assets_tests.source.handmade import commit_file
 
 Stock = dict[str, int]
 

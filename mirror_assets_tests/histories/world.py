@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.errors import RowsChanged
 from mirror_assets.delta.pairing import runs_of
 from mirror_assets.errors import MirrorError, RebuildError, RetryError, StopError, UnknownOutcome
 from mirror_assets.monitoring import TableState
@@ -23,6 +22,7 @@ from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.rebuild import rebuild_table
 from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.pipeline.stage import stage_attempt
+from mirror_assets.source.errors import RowsChanged
 from mirror_assets_tests import figures
 from mirror_assets_tests.histories.equal import require_equal
 from mirror_assets_tests.histories.faulty import Fault, FaultyStore, Killed

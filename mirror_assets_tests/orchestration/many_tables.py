@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 from mirror_assets.composition import open_mirror, open_zone
 from mirror_assets.config import Config, load_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP
 from mirror_assets.orchestration.report import TableReport
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.source.log import SourceLog
 
 MODES = ("none", "name", "id")
 _ROWS = "SELECT CAST(id AS INT), CAST(id % 3 AS SMALLINT), concat('n', id) FROM range({rows})"

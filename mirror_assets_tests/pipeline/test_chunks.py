@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.audit.landed import file_continuity
-from mirror_assets.delta.chunks import FileChunk
 from mirror_assets.delta.versions import read_files, read_version
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey
@@ -28,6 +27,7 @@ from mirror_assets.pipeline.rebuild import rebuild_table
 from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.source.batching import FileChunk
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 _CHUNKS = "slices: {max_rows: 5}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from mirror_assets.audit.finding import CheckResult
-from mirror_assets.delta.errors import LogGap, SourceNotDelta
 from mirror_assets.delta.spark_errors import DuplicateKey
 from mirror_assets.errors import ErrorCode, RetryError, SettingError
 from mirror_assets.landing.errors import ManifestCorrupt
@@ -21,6 +20,7 @@ from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.rebuild import MirrorWait, rebuild_table
 from mirror_assets.pipeline.source_check import FeedOff
 from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets.source.errors import LogGap, SourceNotDelta
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.lab import TABLE, Lab, key
 

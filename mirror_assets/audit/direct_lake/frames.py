@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from datetime import datetime, timezone
 
 from mirror_assets.audit.finding import CheckResult
-from mirror_assets.delta.actions import Metadata
 from mirror_assets.direct_lake.guard.needs import Need
 from mirror_assets.direct_lake.guard.plan import NeededFile, VacuumPlan
+from mirror_assets.source.actions import Metadata
 
 FRAMES_SAFE = "frames_safe"
 _SHOWN = 3

@@ -21,11 +21,11 @@ from mirror_assets.direct_lake.report.asked import Readers
 from mirror_assets.direct_lake.report.cache import cache_folder
 from mirror_assets.direct_lake.report.look import TableLook
 from mirror_assets.direct_lake.sql import quoted
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.retention_consumers import frames_of, source_readers
+from mirror_assets.source.table_log import TableLog
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mirror_assets.delta.actions import Metadata
-from mirror_assets.delta.schema import Field, Schema, parse_schema
 from mirror_assets.direct_lake.footers.errors import ColumnUnknown
+from mirror_assets.source.actions import Metadata
+from mirror_assets.source.schema import Field, Schema, parse_schema
 
 # Columns that Delta itself puts into files of tables with row tracking, by the properties that name them.
 _OWN = (

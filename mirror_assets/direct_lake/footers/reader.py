@@ -10,9 +10,6 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from mirror_assets.delta.errors import SourceUnavailable, SourceUnreadable
-from mirror_assets.delta.presence import FileState
-from mirror_assets.delta.storage_errors import translated
 from mirror_assets.direct_lake.footers.cache import FooterCache
 from mirror_assets.direct_lake.footers.errors import FooterUnreadable, LiveFileMissing
 from mirror_assets.direct_lake.footers.facts import FOOTER_SCHEMA, Footer, as_table
@@ -20,6 +17,9 @@ from mirror_assets.direct_lake.footers.footers import Footers
 from mirror_assets.direct_lake.footers.parse import parse_footer
 from mirror_assets.direct_lake.footers.tail import read_tail
 from mirror_assets.errors import MirrorError
+from mirror_assets.source.errors import SourceUnavailable, SourceUnreadable
+from mirror_assets.source.files import FileState
+from mirror_assets.source.storage_errors import translated
 
 # Reading a footer remotely is waiting for it: 1,000 files at 40 ms each take 1.3 s with this many threads.
 _THREADS = 32

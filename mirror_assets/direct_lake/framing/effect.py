@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from mirror_assets.direct_lake.framing.values import FileSum, FramingEffect, sum_of
-from mirror_assets.direct_lake.table.values import LiveFile, Snapshot
+from mirror_assets.source.actions import LiveFile
+from mirror_assets.source.replay import Snapshot
 
 FileChange = tuple[LiveFile | None, LiveFile | None]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timezone, tzinfo
 
 from mirror_assets.direct_lake.framing.values import Maintenance, Mark
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table.values import LoggedCommit, Snapshot
 from mirror_assets.direct_lake.time_travel.resolve import committed_by
+from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.table_log import LoggedCommit, TableLog
 
 # Of a VACUUM's two commits the second says that it is done; Spark and delta-rs write the same words.
 _MARKED = {

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from mirror_assets.direct_lake.framing.history import History
 from mirror_assets.direct_lake.framing.values import FileLifetime
-from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Vector
+from mirror_assets.source.actions import LiveFile, Vector
+from mirror_assets.source.table_log import LoggedCommit
 
 
 def file_lifetimes(history: History) -> tuple[FileLifetime, ...]:

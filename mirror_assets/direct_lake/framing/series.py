@@ -8,7 +8,9 @@ from dataclasses import replace
 from mirror_assets.direct_lake.framing.effect import effect_of
 from mirror_assets.direct_lake.framing.history import History
 from mirror_assets.direct_lake.framing.values import FileSum, FramingEffect, FramingPoint, sum_of
-from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Snapshot
+from mirror_assets.source.actions import LiveFile
+from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.table_log import LoggedCommit
 
 
 def framing_series(history: History, versions: Sequence[int]) -> tuple[FramingPoint, ...]:

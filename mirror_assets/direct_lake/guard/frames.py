@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mirror_assets.delta.points import TimePoint, parse_point
 from mirror_assets.direct_lake.guard.errors import FrameRefused, FramesUnreadable
 from mirror_assets.direct_lake.guard.exports import Row, read_answer
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.time_travel.resolve import committed_by
+from mirror_assets.source.ranges import TimePoint, parse_point
+from mirror_assets.source.table_log import TableLog
 
 _TABLE = ("ID", "TableName", "CurrentVersion")
 _FILE = ("DeltaTableMetadataStorageID", "Location")

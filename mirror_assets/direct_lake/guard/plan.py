@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mirror_assets.delta.actions import Metadata
-from mirror_assets.delta.retention import Retention
 from mirror_assets.direct_lake.guard.errors import FrameRefused
 from mirror_assets.direct_lake.guard.frames import Frame
 from mirror_assets.direct_lake.guard.needs import MIRROR, Mirror, Need, Needs, needs_of, paths_of
 from mirror_assets.direct_lake.guard.readable import oldest_readable
 from mirror_assets.direct_lake.guard.vacuum import Expiring, effective_retention, expiring_files
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table.paths import is_absolute
-from mirror_assets.direct_lake.table.values import Snapshot, StoredFile
+from mirror_assets.source.actions import Metadata
+from mirror_assets.source.files import StoredFile
+from mirror_assets.source.paths import is_absolute
+from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.retention import Retention
+from mirror_assets.source.table_log import TableLog
 
 # The statement holds for a day at least: nobody runs it the moment that it is printed.
 _MARGIN_SECONDS = 86_400

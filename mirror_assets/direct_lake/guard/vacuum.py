@@ -18,8 +18,10 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mirror_assets.delta.retention import Retention
-from mirror_assets.direct_lake.table.values import LiveFile, Snapshot, StoredFile, Tombstone
+from mirror_assets.source.actions import LiveFile, Tombstone
+from mirror_assets.source.files import StoredFile
+from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.retention import Retention
 
 
 def effective_retention(snapshot: Snapshot, retain_hours: float | None = None) -> float:

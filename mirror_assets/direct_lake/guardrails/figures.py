@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from mirror_assets.direct_lake.footers.footers import Footers
 from mirror_assets.direct_lake.guardrails.growth import Growth
-from mirror_assets.direct_lake.table.values import LiveFile, Snapshot
+from mirror_assets.source.actions import LiveFile
+from mirror_assets.source.replay import Snapshot
 
 
 @dataclass(frozen=True)

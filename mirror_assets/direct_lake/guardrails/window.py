@@ -6,10 +6,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mirror_assets.delta.errors import LogGap
-from mirror_assets.direct_lake.table.known import files_by_path
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Tombstone
+from mirror_assets.source.actions import LiveFile, Tombstone
+from mirror_assets.source.errors import LogGap
+from mirror_assets.source.table_log import LoggedCommit, TableLog, files_by_path
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from mirror_assets.direct_lake.footers.mapping import ColumnNames
 from mirror_assets.direct_lake.layout.columns import ColumnLayout, column_layouts, percent
 from mirror_assets.direct_lake.layout.histogram import FILE_BINS, MB, ROW_GROUP_BINS, Bin, Histogram, Spread
 from mirror_assets.direct_lake.layout.partitions import Partitions, partitions
-from mirror_assets.direct_lake.table.values import LiveFile, Snapshot
+from mirror_assets.source.actions import LiveFile
+from mirror_assets.source.replay import Snapshot
 
 # Below it a file is small (reference `direct-lake` §4).
 SMALL_FILE_BYTES = 25 * MB

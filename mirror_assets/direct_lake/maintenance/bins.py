@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mirror_assets.direct_lake.maintenance.sizes import FileSizes
-from mirror_assets.direct_lake.table.values import LiveFile
+from mirror_assets.source.actions import LiveFile
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from mirror_assets.direct_lake.maintenance.bins import Bin
 from mirror_assets.direct_lake.maintenance.sizes import FileSizes
-from mirror_assets.direct_lake.table.values import LiveFile
+from mirror_assets.source.actions import LiveFile
 
 _CUBE = "ZCUBE_ID"
 _GIB = 2**30

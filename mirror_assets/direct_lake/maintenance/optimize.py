@@ -10,7 +10,7 @@ from mirror_assets.direct_lake.maintenance.cubes import clustering_bins
 from mirror_assets.direct_lake.maintenance.rewrites import Rewrite, by_partition
 from mirror_assets.direct_lake.maintenance.table import PlannedTable
 from mirror_assets.direct_lake.maintenance.values import Dialect, LeftOut, MaintenanceInput, Step, StepKind, Worth
-from mirror_assets.direct_lake.table.values import LiveFile
+from mirror_assets.source.actions import LiveFile
 
 
 def plan_optimize(table: PlannedTable, wanted: MaintenanceInput) -> tuple[PlannedTable, Step | LeftOut]:

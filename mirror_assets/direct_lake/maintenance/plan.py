@@ -23,7 +23,7 @@ from mirror_assets.direct_lake.maintenance.values import (
     StepKind,
     Unpublished,
 )
-from mirror_assets.direct_lake.table.values import Snapshot
+from mirror_assets.source.replay import Snapshot
 
 _REWRITING = (StepKind.OPTIMIZE, StepKind.REORG)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mirror_assets.delta.actions import Metadata
-from mirror_assets.delta.schema import parse_schema
 from mirror_assets.direct_lake.sql import literal, quoted
+from mirror_assets.source.actions import Metadata
+from mirror_assets.source.schema import parse_schema
 
 PartitionKey = tuple[str | None, ...]
 """Values of the partition columns, in the order of the metadata."""

@@ -9,7 +9,7 @@ from mirror_assets.direct_lake.maintenance.cubes import clustering_bins
 from mirror_assets.direct_lake.maintenance.rewrites import Rewrite, by_partition
 from mirror_assets.direct_lake.maintenance.table import PlannedTable
 from mirror_assets.direct_lake.maintenance.values import LeftOut, MaintenanceInput, Step, StepKind
-from mirror_assets.direct_lake.table.values import LiveFile
+from mirror_assets.source.actions import LiveFile
 
 
 def plan_reorg(table: PlannedTable, wanted: MaintenanceInput) -> tuple[PlannedTable, Step | LeftOut]:

@@ -6,11 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mirror_assets.delta.actions import Metadata
 from mirror_assets.direct_lake.maintenance.bins import Bin, shown_rows
 from mirror_assets.direct_lake.maintenance.predicate import PartitionKey
 from mirror_assets.direct_lake.maintenance.values import Effect
-from mirror_assets.direct_lake.table.values import LiveFile
+from mirror_assets.source.actions import LiveFile, Metadata
 
 
 @dataclass(frozen=True)

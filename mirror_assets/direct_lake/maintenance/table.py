@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mirror_assets.delta.actions import Metadata
 from mirror_assets.direct_lake.maintenance.predicate import partition_predicate
 from mirror_assets.direct_lake.maintenance.rewrites import Rewrite, carried_out, effect_of
 from mirror_assets.direct_lake.maintenance.values import Dialect, Effect, LeftOut, MaintenanceInput, StepKind
 from mirror_assets.direct_lake.sql import table_at
-from mirror_assets.direct_lake.table.values import LiveFile, Snapshot
+from mirror_assets.source.actions import LiveFile, Metadata
+from mirror_assets.source.replay import Snapshot
 
 # Delta refuses OPTIMIZE and VACUUM of tables whose catalog commits, which is where they are maintained.
 _MANAGED = frozenset({"catalogManaged", "catalogOwned-preview"})

@@ -6,7 +6,7 @@ from mirror_assets.direct_lake.guard.vacuum import effective_retention
 from mirror_assets.direct_lake.maintenance.table import PlannedTable
 from mirror_assets.direct_lake.maintenance.values import LeftOut, SafeRetention, Step, StepKind
 from mirror_assets.direct_lake.spans import hours, hours_at_least
-from mirror_assets.direct_lake.table.values import Snapshot
+from mirror_assets.source.replay import Snapshot
 
 _FILES = "delta.deletedFileRetentionDuration"
 # Models framed before the plan runs need the files that it rewrites, until they are framed anew.

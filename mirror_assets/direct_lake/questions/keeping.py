@@ -13,7 +13,8 @@ from mirror_assets.direct_lake.footers.mapping import ColumnNames
 from mirror_assets.direct_lake.questions.answer import Answer, Figure
 from mirror_assets.direct_lake.questions.errors import NotADate
 from mirror_assets.direct_lake.questions.months import days_of, months_before
-from mirror_assets.direct_lake.table.values import LiveFile, Snapshot
+from mirror_assets.source.actions import LiveFile
+from mirror_assets.source.replay import Snapshot
 
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 _EPOCH = date(1970, 1, 1)

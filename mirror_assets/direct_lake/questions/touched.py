@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from mirror_assets.direct_lake.questions.answer import Answer, Figure
-from mirror_assets.direct_lake.table.known import files_by_path
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit
+from mirror_assets.source.actions import LiveFile
+from mirror_assets.source.table_log import LoggedCommit, TableLog, files_by_path
 
 Partition = tuple[tuple[str, str | None], ...]
 """A partition's values by the names of columns, in order of the names: writers have them in any order."""

@@ -15,8 +15,7 @@ from mirror_assets.direct_lake.questions.keeping import rows_kept
 from mirror_assets.direct_lake.questions.loading import loading
 from mirror_assets.direct_lake.questions.touched import partition_of, partitions_touched
 from mirror_assets.direct_lake.report.asked import Questions
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table.values import LoggedCommit
+from mirror_assets.source.table_log import LoggedCommit, TableLog
 
 # The newest commits tell how a table is loaded; a report with all of them would be read by nobody.
 _COMMITS = 10

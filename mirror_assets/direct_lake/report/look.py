@@ -17,8 +17,8 @@ from mirror_assets.direct_lake.guardrails.window import recent_window
 from mirror_assets.direct_lake.layout.dropped import dropped_bytes
 from mirror_assets.direct_lake.layout.report import LayoutReport, layout_report
 from mirror_assets.direct_lake.report.fitting import Fitting, Guardrails
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.types import TypeFinding, TypeLint
+from mirror_assets.source.table_log import TableLog
 
 _DAY_MS = 86_400_000
 # How far back growth and framing are looked at, unless another time is asked for.

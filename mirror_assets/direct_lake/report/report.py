@@ -23,8 +23,8 @@ from mirror_assets.direct_lake.report.asked import Asked, Readers
 from mirror_assets.direct_lake.report.fitting import Guardrails
 from mirror_assets.direct_lake.report.look import TableLook
 from mirror_assets.direct_lake.report.writing import settings_for_writers
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.types import TypeFinding
+from mirror_assets.source.table_log import TableLog
 
 
 @dataclass(frozen=True)

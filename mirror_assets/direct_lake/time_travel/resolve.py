@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from mirror_assets.delta.errors import LogGap
-from mirror_assets.delta.points import Point, TimePoint, VersionPoint
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.time_travel.errors import PointBeyond
+from mirror_assets.source.errors import LogGap
+from mirror_assets.source.ranges import Point, TimePoint, VersionPoint
+from mirror_assets.source.table_log import TableLog
 
 _SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
 

@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 
-from mirror_assets.delta.points import Point, TimePoint, VersionPoint
 from mirror_assets.direct_lake.time_travel.errors import PointRefused
+from mirror_assets.source.ranges import Point, TimePoint, VersionPoint
 
 _VERSION = re.compile(r"(?P<path>.*)@[vV](?P<version>\d+)", re.DOTALL)
 _TIME = re.compile(r"(?P<path>.*)@(?P<time>\d{17})", re.DOTALL)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from mirror_assets.delta.points import Point, VersionPoint
 from mirror_assets.direct_lake.sql import text
+from mirror_assets.source.ranges import Point, VersionPoint
 
 
 def as_of(point: Point) -> str:

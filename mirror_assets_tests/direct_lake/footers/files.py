@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mirror_assets.delta.files import SourceFiles
 from mirror_assets.direct_lake.footers.cache import FooterCache
 from mirror_assets.direct_lake.footers.footers import Footers
 from mirror_assets.direct_lake.footers.reader import FooterReader
+from mirror_assets.source.files import SourceFiles
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mirror_assets.delta.files import SourceFiles
-from mirror_assets.delta.presence import FileState, look_for
 from mirror_assets.direct_lake.footers.cache import FooterCache
 from mirror_assets.direct_lake.footers.errors import CacheUnusable, FooterUnreadable, LiveFileMissing
 from mirror_assets.direct_lake.footers.footers import Footers
 from mirror_assets.direct_lake.footers.reader import FooterReader
 from mirror_assets.errors import ErrorCode, SettingError, StopError
+from mirror_assets.source.files import FileState, SourceFiles, look_for
 from mirror_assets_tests.direct_lake.footers.files import Named, named, reader, write
 
 

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.delta.errors import LogGap
 from mirror_assets.direct_lake.framing.effect import framing_effect
 from mirror_assets.direct_lake.framing.history import read_history, recent_history
 from mirror_assets.direct_lake.framing.series import framing_series
 from mirror_assets.direct_lake.framing.values import Maintenance
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets_tests.delta.handmade import commit_file
+from mirror_assets.source.errors import LogGap
+from mirror_assets.source.table_log import TableLog
+from mirror_assets_tests.source.handmade import commit_file
 
 
 @pytest.fixture

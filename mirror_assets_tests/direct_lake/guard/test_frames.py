@@ -15,8 +15,8 @@ from mirror_assets.direct_lake.guard.errors import FrameRefused, FramesUnreadabl
 from mirror_assets.direct_lake.guard.frames import Frame, exported_frames, frame_at
 from mirror_assets.direct_lake.guard.needs import Mirror, Need
 from mirror_assets.direct_lake.guard.plan import plan_vacuum
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets_tests.delta.handmade import commit_file
+from mirror_assets.source.table_log import TableLog
+from mirror_assets_tests.source.handmade import commit_file
 
 Rows = list[dict[str, object]]
 

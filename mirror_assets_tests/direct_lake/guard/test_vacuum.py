@@ -18,11 +18,11 @@ from pyspark.sql import SparkSession
 from mirror_assets.direct_lake.guard.frames import Frame
 from mirror_assets.direct_lake.guard.needs import Mirror, Need, Reads
 from mirror_assets.direct_lake.guard.plan import VacuumPlan, plan_vacuum
-from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.source.table_log import TableLog
 from mirror_assets_tests import figures
-from mirror_assets_tests.delta.handmade import commit_file
 from mirror_assets_tests.direct_lake.guard.vacuums import Lake, small_tables
 from mirror_assets_tests.direct_lake.random_lakes import histories, moments
+from mirror_assets_tests.source.handmade import commit_file
 
 _WEEK_MS = 7 * 86_400_000
 _DAY_MS = 86_400_000

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_assets.delta.errors import PropertyUnreadable
 from mirror_assets.direct_lake.maintenance.errors import FabricNameRefused
 from mirror_assets.direct_lake.maintenance.plan import maintenance_plan
 from mirror_assets.direct_lake.maintenance.text import script
@@ -22,6 +21,7 @@ from mirror_assets.direct_lake.maintenance.values import (
     Worth,
 )
 from mirror_assets.errors import ErrorCode
+from mirror_assets.source.errors import PropertyUnreadable
 from mirror_assets_tests.direct_lake.maintenance.tables import MB, file, snapshot, some
 
 _MONTH = {"month": "string"}

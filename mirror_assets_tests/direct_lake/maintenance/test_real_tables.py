@@ -15,7 +15,6 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.points import TimePoint, VersionPoint
 from mirror_assets.direct_lake.framing.effect import framing_effect
 from mirror_assets.direct_lake.framing.values import FramingEffect
 from mirror_assets.direct_lake.guard.frames import Frame
@@ -35,9 +34,10 @@ from mirror_assets.direct_lake.maintenance.values import (
 )
 from mirror_assets.direct_lake.maintenance.writers import writer_settings
 from mirror_assets.direct_lake.sql import table_at
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table.values import Snapshot
 from mirror_assets.direct_lake.time_travel.statement import as_of
+from mirror_assets.source.ranges import TimePoint, VersionPoint
+from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.table_log import TableLog
 
 # How many files each commit's partition gets: one per commit in which it has rows. The larger, the more rows in it.
 _COMMITS = {"it's \\ a": 10, "b": 3, None: 8, "d": 1}

@@ -12,7 +12,7 @@ from mirror_assets.direct_lake.guard.plan import plan_vacuum
 from mirror_assets.direct_lake.maintenance.plan import maintenance_plan
 from mirror_assets.direct_lake.maintenance.retention import safe_retention
 from mirror_assets.direct_lake.maintenance.values import MaintenanceInput, StepKind
-from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.source.table_log import TableLog
 
 _DAY = 86_400
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.direct_lake.questions.touched import Partition, Touched, partition_of, partitions_touched
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets_tests.delta.handmade import (
+from mirror_assets.source.table_log import TableLog
+from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,
     column,

@@ -24,9 +24,9 @@ from mirror_assets.direct_lake.report.asked import Asked, Keeping, Questions, Re
 from mirror_assets.direct_lake.report.cache import cache_folder
 from mirror_assets.direct_lake.report.look import TableLook
 from mirror_assets.direct_lake.report.report import TableReport, table_report
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.types import Rule
-from mirror_assets_tests.delta.handmade import commit_file
+from mirror_assets.source.table_log import TableLog
+from mirror_assets_tests.source.handmade import commit_file
 
 _WEEK = 7 * 86_400
 _NOW = datetime(2026, 3, 10, tzinfo=timezone.utc).timestamp()

@@ -12,12 +12,12 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.delta.points import TimePoint, VersionPoint
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.time_travel.errors import PointBeyond
 from mirror_assets.direct_lake.time_travel.resolve import VersionTime, committed_by, version_at, version_times
 from mirror_assets.errors import ErrorCode
-from mirror_assets_tests.delta.handmade import (
+from mirror_assets.source.ranges import TimePoint, VersionPoint
+from mirror_assets.source.table_log import TableLog
+from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,
     column,

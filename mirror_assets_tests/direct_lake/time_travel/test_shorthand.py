@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.delta.points import Point, TimePoint, VersionPoint
 from mirror_assets.direct_lake.time_travel.errors import PointRefused
 from mirror_assets.direct_lake.time_travel.shorthand import PathAt, parse_shorthand, shorthand
 from mirror_assets.errors import ErrorCode
+from mirror_assets.source.ranges import Point, TimePoint, VersionPoint
 
 _SEED = round(datetime(2024, 4, 28, 9, 15, tzinfo=timezone.utc).timestamp() * 1000)
 _POINTS = st.builds(VersionPoint, st.integers(0, 10**18)) | st.builds(TimePoint, st.integers(0, 4_102_444_799_999))

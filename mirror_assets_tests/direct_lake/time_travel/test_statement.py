@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mirror_assets.delta.points import TimePoint, VersionPoint
 from mirror_assets.direct_lake.sql import table_at
 from mirror_assets.direct_lake.time_travel.statement import as_of, select_as_of
+from mirror_assets.source.ranges import TimePoint, VersionPoint
 
 
 def test_a_version_and_a_time_are_deltas_clauses() -> None:
