@@ -37,7 +37,7 @@ from mirror_assets.orchestration.resources import resources
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.source.log import SourceLog
-from mirror_assets.source.state import SourceState
+from mirror_assets.source.source_state import SourceState
 from mirror_assets.storage import LocalStore, Store
 
 TABLE = TableName("bench", "aged")

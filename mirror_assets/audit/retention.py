@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from enum import Enum
 
 from mirror_assets.audit.finding import CheckResult
-from mirror_assets.source.retention import Clock, Retention
+from mirror_assets.source.table_properties import Clock, Retention
 
 _HOUR = 3600
 

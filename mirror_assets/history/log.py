@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from mirror_assets.history.errors import HistoryUnknown, NoHistory
 from mirror_assets.history.record import APPLICATION, Kept, read_record
-from mirror_assets.source.files import SourceFiles
+from mirror_assets.source.source_files import SourceFiles
 from mirror_assets.source.storage_errors import translated
 
 

@@ -8,7 +8,7 @@ from mirror_assets.source.commits import Commit
 from mirror_assets.source.errors import LogGap
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.row_counts import feed_files
-from mirror_assets.source.state import SourceState
+from mirror_assets.source.source_state import SourceState
 
 _THREADS = 16
 

@@ -42,7 +42,7 @@ from mirror_assets.pipeline.plan import slice_key
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.source.planner import PlannedSlice
-from mirror_assets.source.state import SourceState, source_columns
+from mirror_assets.source.source_state import SourceState, source_columns
 
 DATA_VERSION_TAG = "dagster/data_version"
 

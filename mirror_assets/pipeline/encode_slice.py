@@ -81,7 +81,7 @@ def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[Lande
         last=planned.last,
         keys=tuple(table.keys),
         columns=columns,
-        spreads=planned.spreads,
+        assignments=planned.assignments,
         target_rows=table.files.target_rows,
         vector_versions=planned.vector_versions,
     )

@@ -6,8 +6,8 @@ from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryErro
 from mirror_assets.landing.format import Loading
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.redaction import redacted
+from mirror_assets.source.breaks import Break, BreakKind
 from mirror_assets.source.errors import RowsChanged
-from mirror_assets.source.planner import Break, BreakKind
 
 
 def mirror_slow(what: str, seconds: float) -> RetryError:

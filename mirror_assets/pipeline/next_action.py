@@ -23,8 +23,8 @@ from mirror_assets.pipeline.coordination import holder, pause_left, unresolved_f
 from mirror_assets.pipeline.errors import TableHeld, stop_error
 from mirror_assets.pipeline.plan import TablePlan, plan_table, slice_key
 from mirror_assets.pipeline.rebuild import may_rebuild
-from mirror_assets.source.listing import TipMark
 from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log_listing import TipMark
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.storage import PathMissing, Store
 

@@ -16,9 +16,9 @@ from mirror_assets.pipeline.start import begins_with_snapshot
 from mirror_assets.source.actions import Actions, LoggedFile
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.ranges import CommitTimes, first_version
-from mirror_assets.source.retention import Retention
 from mirror_assets.source.row_counts import feed_files
-from mirror_assets.source.state import SourceState
+from mirror_assets.source.source_state import SourceState
+from mirror_assets.source.table_properties import Retention
 
 
 @dataclass(frozen=True)

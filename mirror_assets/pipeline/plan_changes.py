@@ -9,12 +9,14 @@ from mirror_assets.config import Changes, OnDropColumn, TableSettings
 from mirror_assets.landing.format import Manifest, SliceKind, SliceRecord
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import table_columns
+from mirror_assets.source.batching import Limits
+from mirror_assets.source.breaks import Break, BreakKind
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.errors import LogGap, SourceUnavailable
 from mirror_assets.source.log import SourceLog
-from mirror_assets.source.planner import Break, BreakKind, Limits, Plan, PlanRequest, plan_slices
+from mirror_assets.source.planner import Plan, PlanRequest, plan_slices
 from mirror_assets.source.schema import parse_schema
-from mirror_assets.source.state import SourceState
+from mirror_assets.source.source_state import SourceState
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from mirror_assets.pipeline.plan import TablePlan, chunk_of, slice_key
 from mirror_assets.pipeline.publish import publish_next
 from mirror_assets.pipeline.stage import stage_slice
 from mirror_assets.source.planner import PlannedSlice
-from mirror_assets.source.state import SourceState
+from mirror_assets.source.source_state import SourceState
 
 
 @dataclass(frozen=True)

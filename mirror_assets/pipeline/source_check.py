@@ -11,9 +11,9 @@ from mirror_assets.landing.format import Column
 from mirror_assets.markers import ROW_ID
 from mirror_assets.source.actions import Protocol
 from mirror_assets.source.errors import ColumnUnfit
-from mirror_assets.source.feed_property import how_to_enable
 from mirror_assets.source.schema import Schema, landing_type
-from mirror_assets.source.state import SourceState, source_columns
+from mirror_assets.source.source_state import SourceState, source_columns
+from mirror_assets.source.table_properties import how_to_enable
 
 _ROW_ID = LandedColumn(ROW_ID, "bigint", nullable=False, is_row_id=True)
 

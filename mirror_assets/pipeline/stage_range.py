@@ -26,7 +26,7 @@ from mirror_assets.pipeline.publish import require_loading
 from mirror_assets.pipeline.stage import stage_slice
 from mirror_assets.pipeline.start import begins_with_snapshot
 from mirror_assets.source.planner import PlannedSlice
-from mirror_assets.source.state import SourceState
+from mirror_assets.source.source_state import SourceState
 
 
 def stage_range(context: TableContext, keys: Sequence[SliceKey]) -> Iterator[SliceRecord | None]:

@@ -10,7 +10,7 @@ from mirror_assets.pipeline.source_check import check_source
 from mirror_assets.source.errors import LogGap, StartRefused
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import CommitTimes, Point, VersionPoint, first_version
-from mirror_assets.source.state import SourceState
+from mirror_assets.source.source_state import SourceState
 
 FIRST_EPOCH = 1
 
@@ -84,7 +84,7 @@ def start_slice(begins: Beginning, epoch: int) -> PlannedSlice:
         last_commit_ms=begins.source.timestamp_ms,
         schema_string=begins.source.schema_string,
         table_id=begins.source.table_id,
-        spreads=(),
+        assignments=(),
         parts=1,
         is_start=True,
     )

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.row_counts import BYTES_PER_ROW, ReadRows
-from mirror_assets.source.state import SourceState
+from mirror_assets.source.source_state import SourceState
 
 # A commit with this share of the rows of a part is worth one of its own, if that saves pairing its rows.
 _ENOUGH = 8
@@ -30,21 +30,21 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class CommitSpread:
+class PartAssignment:
     """Where a commit's rows go: parts `first_part` to `first_part + parts - 1`.
 
     `unpaired`: the parts are its own, and its rows land without being paired, if what the log says of it is true.
-    `told` is what the log alone tells of such a commit's rows, or None.
+    `known_counts` is what the log alone tells of such a commit's rows, or None.
     """
 
     version: int
     first_part: int
     parts: int
     unpaired: bool = False
-    told: ReadRows | None = None
+    known_counts: ReadRows | None = None
 
 
-def cut_commits(
+def batch_commits(
     commits: Iterable[Commit], limits: Limits, last_versions: frozenset[int]
 ) -> tuple[tuple[Commit, ...], ...]:
     """The commits in groups, in order: each as long as the limits allow, none going on behind one of `last_versions`.
@@ -68,12 +68,12 @@ def cut_commits(
     return tuple(tuple(group) for group in groups)
 
 
-def spread_commits(commits: Sequence[Commit], target_rows: int) -> tuple[CommitSpread, ...]:
+def assign_parts(commits: Sequence[Commit], target_rows: int) -> tuple[PartAssignment, ...]:
     """Parts for every commit that changes data: small ones share a part, a large one has some to itself.
 
     Parts in order hold commits in order; a part holds about `target_rows` at most (docs/encoding.md).
     """
-    spreads: list[CommitSpread] = []
+    assignments: list[PartAssignment] = []
     part = filled = 0
     started = False
     for commit in commits:
@@ -84,12 +84,14 @@ def spread_commits(commits: Sequence[Commit], target_rows: int) -> tuple[CommitS
         if started and (alone or filled + commit.rows > target_rows):
             part, filled, started = part + 1, 0, False
         parts = parts_for(commit.rows, target_rows)
-        spreads.append(CommitSpread(commit.version, part, parts, unpaired, commit.told if unpaired else None))
+        assignments.append(
+            PartAssignment(commit.version, part, parts, unpaired, commit.known_counts if unpaired else None)
+        )
         if alone:
             part += parts
         else:
             filled, started = filled + commit.rows, True
-    return tuple(spreads)
+    return tuple(assignments)
 
 
 def parts_for(rows: int, target_rows: int) -> int:
@@ -135,7 +137,7 @@ def is_small(state: SourceState, limits: Limits) -> bool:
     return state.likely_rows <= limits.max_rows and state.bytes <= limits.max_bytes
 
 
-def cut_files(files: Sequence[DataFile], limits: Limits, chunks: int = 0, landed: int = 0) -> tuple[FileChunk, ...]:
+def chunk_files(files: Sequence[DataFile], limits: Limits, chunks: int = 0, landed: int = 0) -> tuple[FileChunk, ...]:
     """The chunks of `files`, in their order, behind so many that hold the first `landed` of them.
 
     Each is as long as the limits allow; a file beyond a limit is a chunk of its own. A cut depends only on what comes

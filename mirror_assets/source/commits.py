@@ -24,13 +24,16 @@ _MARKED_ROWS = 2_000_000
 class Commit:
     """One commit of a source.
 
-    `rows` is what the change feed yields for it, `rows_exact` whether that is known or estimated, `told` which rows
-    these are if the log knows. `bytes` is what must be read for it; `changed_rows` are the old and new rows of what it
-    changed. `deletion_vectors`: rows come from comparing two vectors of one file. `rewrites`: rows that were there
-    before are changed, removed or at least moved to other files. `mixes`: it may remove a row and add another of the
-    same key. `renumbered`: where rows have ids, some were only rewritten, but got new ones; `renumbered_rows` are
-    these, once under the old ids and once under the new. `only_feed`: it has change files, and changes no file of the
-    table. `metadata` and `protocol` are what the commit sets, or None.
+    rows            rows that the change data feed yields for it; estimated unless `rows_exact`
+    known_counts    these rows by kind, or None where the log can't tell
+    changed_rows    old and new rows of what it changed, without rows that were only copied to another file
+    bytes           bytes to read for it
+    deletion_vectors  its rows come from comparing two deletion vectors of one file
+    rewrites        it changes or removes rows that were there before, or at least moves them to other files
+    mixes           it may delete a row and insert another with the same key
+    renumbered      it gives new row ids to rows that it only rewrites: `renumbered_rows`, old and new ones counted
+    only_feed       it has change files, and adds or removes no file of the table
+    metadata, protocol  what it sets, or None
     """
 
     version: int
@@ -39,7 +42,7 @@ class Commit:
     changes_data: bool
     rows: int = 0
     rows_exact: bool = True
-    told: ReadRows | None = None
+    known_counts: ReadRows | None = None
     changed_rows: int = 0
     bytes: int = 0
     has_cdc: bool = False
@@ -65,7 +68,7 @@ def describe(version: int, actions: Actions, modified_ms: int, footer_rows: Foot
         changes_data=changes,
         rows=rows.rows,
         rows_exact=rows.exact,
-        told=_known_kinds(actions, rows),
+        known_counts=_known_kinds(actions, rows),
         changed_rows=rows.rows if actions.change_files else changed_rows(actions, rows),
         bytes=_bytes(actions) if changes else 0,
         has_cdc=bool(actions.change_files),

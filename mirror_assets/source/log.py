@@ -16,11 +16,11 @@ from mirror_assets.source.actions import Actions, LoggedFile, Metadata, Protocol
 from mirror_assets.source.batching import DataFile
 from mirror_assets.source.commits import Commit, describe
 from mirror_assets.source.errors import LogGap, SourceNotDelta
-from mirror_assets.source.listing import TipMark
+from mirror_assets.source.log_listing import TipMark
+from mirror_assets.source.log_reader import LogReader
 from mirror_assets.source.ranges import CommitTimes, increasing
-from mirror_assets.source.reader import LogReader
 from mirror_assets.source.schema import canonical
-from mirror_assets.source.state import SourceState
+from mirror_assets.source.source_state import SourceState
 from mirror_assets.source.storage_errors import translated
 
 # Files of a log that stores list in one page.

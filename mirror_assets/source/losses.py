@@ -13,9 +13,9 @@ from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryErro
 from mirror_assets.source.actions import LiveFile, Tombstone
 from mirror_assets.source.errors import LogGap, SourceUnreadable
 from mirror_assets.source.log import SourceLog
-from mirror_assets.source.paths import TablePaths, is_absolute
-from mirror_assets.source.retention import Retention
+from mirror_assets.source.log_paths import TablePaths, is_absolute
 from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.table_properties import Retention
 
 _KEEP = "keep delta.deletedFileRetentionDuration longer than the lag."
 

@@ -18,7 +18,7 @@ from mirror_assets.source.actions import (
     Tombstone,
     Vector,
 )
-from mirror_assets.source.paths import TablePaths, as_listed
+from mirror_assets.source.log_paths import TablePaths, as_listed
 from mirror_assets.source.schema import canonical
 
 # Spark and delta-rs write it first, so the column statistics behind it need no parsing.

@@ -9,24 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from mirror_assets.source.batching import CommitSpread, FileChunk, Limits, cut_commits, parts_for, spread_commits
+from mirror_assets.source.batching import FileChunk, Limits, PartAssignment, assign_parts, batch_commits, parts_for
 from mirror_assets.source.breaks import Break, BreakKind, Needs, dropped_columns, find_break, is_beside, row_break
 from mirror_assets.source.commits import Commit, vector_versions
 from mirror_assets.source.schema import Schema, canonical, parse_schema
-from mirror_assets.source.state import SourceState
-
-__all__ = [
-    "Break",
-    "BreakKind",
-    "CommitSpread",
-    "Limits",
-    "Plan",
-    "PlanRequest",
-    "PlannedSlice",
-    "plan_slices",
-    "snapshot_slice",
-]
-
+from mirror_assets.source.source_state import SourceState
 
 _BRING_BACK = ("RESTORE", "CLONE")
 
@@ -70,10 +57,10 @@ class PlanRequest:
 class PlannedSlice:
     """One slice: commits `first` to `last` of one schema, and where their rows go.
 
-    `spreads` has an entry for every commit that changes data; `parts` is 0 when none does. `vector_versions` are the
-    commits whose deletion vectors are compared together; `restores`: one of them is a RESTORE, which brings old rows
+    `assignments` has an entry for every commit that changes data; `parts` is 0 when none does. `vector_versions` are
+    the commits whose deletion vectors are compared together; `restores`: one commit is a RESTORE, which brings old rows
     back. A snapshot slice has `first` 0 and the whole table, or one `chunk` of it; then rows, bytes and parts are the
-    chunk's. A start slice has `first` 0 and nothing, because what it covers is not to land.
+    chunk's. A start slice has `first` 0 and no rows, because the versions that it covers are not to land.
     """
 
     epoch: int
@@ -86,7 +73,7 @@ class PlannedSlice:
     last_commit_ms: int
     schema_string: str
     table_id: str
-    spreads: tuple[CommitSpread, ...]
+    assignments: tuple[PartAssignment, ...]
     parts: int
     rows_exact: bool = True
     vector_versions: tuple[int, ...] = ()
@@ -130,7 +117,7 @@ def plan_slices(request: PlanRequest) -> Plan:
     if request.table_id not in (request.tip_table_id, request.covered_table_id):
         return Plan((), _another_table(request, request.covered + 1))
     walk = _walk(request)
-    groups = cut_commits(walk.commits, request.limits, request.boundaries | walk.cuts)
+    groups = batch_commits(walk.commits, request.limits, request.boundaries | walk.cuts)
     return Plan(tuple(_slice(request, group, walk.schemas[group[-1].version]) for group in groups), walk.stop)
 
 
@@ -149,7 +136,7 @@ def snapshot_slice(state: SourceState, epoch: int, target_rows: int, chunk: File
         last_commit_ms=state.timestamp_ms,
         schema_string=state.schema_string,
         table_id=state.table_id,
-        spreads=(CommitSpread(state.version, 0, parts),),
+        assignments=(PartAssignment(state.version, 0, parts),),
         parts=parts,
         rows_exact=state.rows is not None and (chunk is None or state.rows == state.stored_rows),
         chunk=chunk,
@@ -191,18 +178,18 @@ def _needs(request: PlanRequest) -> Needs:
     )
 
 
-def _spreads(request: PlanRequest, commits: Sequence[Commit]) -> tuple[CommitSpread, ...]:
+def _spreads(request: PlanRequest, commits: Sequence[Commit]) -> tuple[PartAssignment, ...]:
     """Where rows go. Appended rows and net changes need no order, so all commits share as few parts as hold them."""
     if not (request.append_only or request.net):
-        return spread_commits(commits, request.target_rows)
+        return assign_parts(commits, request.target_rows)
     rows = sum(commit.rows for commit in commits)
     changing = any(commit.changes_data for commit in commits)
     parts = parts_for(rows, request.target_rows)
-    return (CommitSpread(commits[-1].version, 0, parts),) if changing else ()
+    return (PartAssignment(commits[-1].version, 0, parts),) if changing else ()
 
 
 def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) -> PlannedSlice:
-    spreads = _spreads(request, commits)
+    assignments = _spreads(request, commits)
     return PlannedSlice(
         epoch=request.epoch,
         first=commits[0].version,
@@ -214,8 +201,8 @@ def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) 
         last_commit_ms=commits[-1].timestamp_ms,
         schema_string=schema_string,
         table_id=request.table_id,
-        spreads=spreads,
-        parts=max((spread.first_part + spread.parts for spread in spreads), default=0),
+        assignments=assignments,
+        parts=max((assignment.first_part + assignment.parts for assignment in assignments), default=0),
         rows_exact=all(commit.rows_exact for commit in commits),
         vector_versions=vector_versions(commits),
         restores=any(commit.operation in _BRING_BACK for commit in commits),

@@ -8,12 +8,12 @@ from functools import cached_property
 
 from mirror_assets.source.actions import Actions, LiveFile, Metadata, Tombstone
 from mirror_assets.source.errors import LogGap, SourceNotDelta
-from mirror_assets.source.files import SourceFiles, StoredFile
-from mirror_assets.source.listing import Checkpoint, LogListing, Step
-from mirror_assets.source.paths import is_hidden
+from mirror_assets.source.log_listing import Checkpoint, LogListing, Step
+from mirror_assets.source.log_paths import is_hidden
+from mirror_assets.source.log_reader import LogReader
 from mirror_assets.source.ranges import increasing
-from mirror_assets.source.reader import LogReader
 from mirror_assets.source.replay import Replay, Snapshot, with_logical_names
+from mirror_assets.source.source_files import SourceFiles, StoredFile
 
 _LOG = "_delta_log"
 

@@ -9,7 +9,7 @@ import pytest
 from mirror_assets.audit.retention import ReadDeadline, Then, check_retention
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.errors import PropertyUnreadable
-from mirror_assets.source.retention import Retention
+from mirror_assets.source.table_properties import Retention
 
 _DAY, _HOUR = 86_400, 3_600
 _LOG, _FILES = "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"

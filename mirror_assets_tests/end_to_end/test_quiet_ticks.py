@@ -16,7 +16,7 @@ from mirror_assets.landing.steps import Steps, drive
 from mirror_assets.orchestration import sensors
 from mirror_assets.orchestration.jobs import REBUILD
 from mirror_assets.source.log import SourceLog
-from mirror_assets.source.state import SourceState
+from mirror_assets.source.source_state import SourceState
 from mirror_assets_tests.end_to_end.ticks import Location
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.onelake import LoopbackOneLake, Operation

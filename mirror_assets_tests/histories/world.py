@@ -211,8 +211,8 @@ class World:
     def _mirror(self, context: TableContext) -> None:
         for mirrored in mirror_table(context, self._lab.wait, lambda _: None):
             self._count("slices")
-            runs = (run for run in runs_of(mirrored.planned.spreads) if not run.unpaired and self.way is Way.FEED)
-            self._count("paired runs of many parts", sum(len(run.spreads) > 1 and run.parts > 2 for run in runs))
+            runs = (run for run in runs_of(mirrored.planned.assignments) if not run.unpaired and self.way is Way.FEED)
+            self._count("paired runs of many parts", sum(len(run.assignments) > 1 and run.parts > 2 for run in runs))
             if self._polls and self._covered is not None:
                 self.compare()
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mirror_assets.history.readable import _switched_on
 from mirror_assets.source.actions import Metadata, Protocol
 from mirror_assets.source.commits import Commit
-from mirror_assets.source.state import SourceState
+from mirror_assets.source.source_state import SourceState
 
 
 def _metadata(*, on: bool) -> Metadata:

@@ -23,8 +23,8 @@ from mirror_assets.pipeline.encode_slice import encode_slice
 from mirror_assets.pipeline.errors import ColumnsChanged, SnapshotLost, SourceBroke
 from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.source.errors import LogGap
-from mirror_assets.source.files import SourceFiles
 from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired
+from mirror_assets.source.source_files import SourceFiles
 from mirror_assets_tests.lab import TABLE, Lab
 
 _ENCODE = "mirror_assets.pipeline.stage.encode_slice"

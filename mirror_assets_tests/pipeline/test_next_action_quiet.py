@@ -19,8 +19,8 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.next_action import QuietMark, is_quiet
 from mirror_assets.source import log as source_log
 from mirror_assets.source.errors import SourceUnavailable
-from mirror_assets.source.files import commit_path
 from mirror_assets.source.log import SourceLog
+from mirror_assets.source.source_files import commit_path
 from mirror_assets.storage import Store
 from mirror_assets_tests.onelake import LoopbackOneLake, Operation
 from mirror_assets_tests.onelake.stores import loopback_store

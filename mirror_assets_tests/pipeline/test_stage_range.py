@@ -14,7 +14,7 @@ from mirror_assets.pipeline.plan import slice_key
 from mirror_assets.pipeline.stage_range import stage_range, staged_ahead
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.planner import PlannedSlice
-from mirror_assets.source.state import SourceState
+from mirror_assets.source.source_state import SourceState
 from mirror_assets_tests.lab import key
 from mirror_assets_tests.landing.staging import hex_id, new_record
 from mirror_assets_tests.pipeline.paper import Paper

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from mirror_assets.source.actions import Actions
+from mirror_assets.source.log_paths import TablePaths
 from mirror_assets.source.parsing import parse_actions, parse_info
-from mirror_assets.source.paths import TablePaths
 from mirror_assets.source.schema import Schema, parse_schema
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,

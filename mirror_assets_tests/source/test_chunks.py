@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.source.batching import DataFile, Limits, cut_files, is_small
+from mirror_assets.source.batching import DataFile, Limits, chunk_files, is_small
 from mirror_assets.source.errors import LogGap
 from mirror_assets.source.log import SourceLog
 from mirror_assets_tests.source.handmade import commit_file
@@ -22,7 +22,7 @@ _LIMITS = st.builds(Limits, st.just(1), st.integers(1, 80), st.integers(1, 900))
 
 @given(_FILES, _LIMITS)
 def test_every_file_is_in_one_chunk_that_is_as_long_as_it_may_be(files: list[DataFile], limits: Limits) -> None:
-    chunks = cut_files(files, limits)
+    chunks = chunk_files(files, limits)
     assert [index for chunk in chunks for index in range(chunk.first, chunk.end)] == list(range(len(files)))
     assert [(chunk.number, chunk.of) for chunk in chunks] == [(n, len(chunks)) for n in range(1, len(chunks) + 1)]
     for chunk in chunks:
@@ -37,10 +37,10 @@ def test_every_file_is_in_one_chunk_that_is_as_long_as_it_may_be(files: list[Dat
 
 @given(_FILES, _LIMITS, st.data())
 def test_who_goes_on_behind_any_chunk_cuts_the_same(files: list[DataFile], limits: Limits, data: st.DataObject) -> None:
-    chunks = cut_files(files, limits)
+    chunks = chunk_files(files, limits)
     landed = data.draw(st.integers(0, len(chunks) - 1))
     end = chunks[landed - 1].end if landed else 0
-    assert cut_files(files, limits, chunks=landed, landed=end) == chunks[landed:]
+    assert chunk_files(files, limits, chunks=landed, landed=end) == chunks[landed:]
 
 
 @pytest.fixture

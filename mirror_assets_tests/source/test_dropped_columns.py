@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_assets.source.batching import Limits
 from mirror_assets.source.breaks import BreakKind
 from mirror_assets.source.commits import Commit
-from mirror_assets.source.planner import Limits, Plan, PlanRequest, plan_slices
+from mirror_assets.source.planner import Plan, PlanRequest, plan_slices
 from mirror_assets_tests.source.handmade import Action, change, column, feed_metadata, schema_string
 
 _ID, _A, _B = (column(name, mapped=(number, f"p{number}")) for number, name in enumerate(("id", "a", "b")))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.source.retention import interval_of_days, parse_interval
+from mirror_assets.source.table_properties import interval_of_days, parse_interval
 
 _DAY = 86_400.0
 

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from mirror_assets.errors import ErrorCode
 from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnreadable, SourceUnsupported
 from mirror_assets.source.log import SourceLog
-from mirror_assets.source.state import source_columns
+from mirror_assets.source.source_state import source_columns
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,

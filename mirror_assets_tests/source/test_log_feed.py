@@ -11,9 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from mirror_assets.source.batching import Limits
+from mirror_assets.source.breaks import BreakKind
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.log import SourceLog
-from mirror_assets.source.planner import BreakKind, Limits, Plan, PlanRequest, plan_slices
+from mirror_assets.source.planner import Plan, PlanRequest, plan_slices
 
 _INSERT = "INSERT INTO {t} SELECT id, 1, CAST(id % 2 AS INT) FROM range(0, 40, 1, 1)"
 _DELETE = "DELETE FROM {t} WHERE id IN (3, 4)"

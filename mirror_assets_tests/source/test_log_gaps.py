@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow.fs import FileInfo, FileType
 
-from mirror_assets.source.listing import LogListing
+from mirror_assets.source.log_listing import LogListing
 
 _VERSIONS = st.sets(st.integers(0, 12))
 

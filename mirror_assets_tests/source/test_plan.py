@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.source.actions import Protocol
+from mirror_assets.source.batching import Limits, PartAssignment
+from mirror_assets.source.breaks import BreakKind
 from mirror_assets.source.commits import Commit
-from mirror_assets.source.planner import BreakKind, CommitSpread, Limits, Plan, PlanRequest, plan_slices, snapshot_slice
+from mirror_assets.source.planner import Plan, PlanRequest, plan_slices, snapshot_slice
 from mirror_assets.source.schema import parse_schema
-from mirror_assets.source.state import SourceState
+from mirror_assets.source.source_state import SourceState
 from mirror_assets_tests.source.handmade import change, column, feed_metadata, schema_string
 
 _V0 = schema_string(column("id"))
@@ -54,13 +56,13 @@ def test_a_slice_says_what_it_holds() -> None:
     assert (planned.rows, planned.bytes, planned.rows_exact) == (70, 205, False)
     assert (planned.first_commit_ms, planned.last_commit_ms) == (1005, 1007)
     assert (planned.schema, planned.table_id) == (parse_schema(_V0), "table-1")
-    assert planned.spreads == (CommitSpread(5, 0, 1, unpaired=True), CommitSpread(7, 1, 3, unpaired=True))
+    assert planned.assignments == (PartAssignment(5, 0, 1, unpaired=True), PartAssignment(7, 1, 3, unpaired=True))
     assert (planned.parts, planned.vector_versions) == (4, (7,))
 
 
 def test_commits_without_changes_make_a_slice_without_parts() -> None:
     (planned,) = plan_slices(_request([change(5, rows=0), change(6, rows=0)])).slices
-    assert (planned.first, planned.last, planned.parts, planned.spreads) == (5, 6, 0, ())
+    assert (planned.first, planned.last, planned.parts, planned.assignments) == (5, 6, 0, ())
 
 
 def test_a_slice_has_one_schema() -> None:
@@ -143,7 +145,7 @@ def test_a_snapshot_slice_has_the_whole_table(rows: int | None, stored: int | No
     planned = snapshot_slice(state, 3, 25)
     assert (planned.epoch, planned.first, planned.last, planned.is_snapshot) == (3, 0, 9, True)
     assert (planned.rows, planned.rows_exact, planned.bytes, planned.parts) == (likely, rows is not None, 10_000, parts)
-    assert planned.spreads == (CommitSpread(9, 0, parts),)
+    assert planned.assignments == (PartAssignment(9, 0, parts),)
     assert (planned.first_commit_ms, planned.last_commit_ms, planned.table_id) == (123, 123, "table-1")
 
 
@@ -208,15 +210,15 @@ def test_parts_hold_commits_in_order_and_are_bounded(request: PlanRequest) -> No
     rows = {commit.version: commit.rows for commit in request.commits}
     for planned in plan_slices(request).slices:
         changing = [version for version in range(planned.first, planned.last + 1) if rows[version]]
-        assert [spread.version for spread in planned.spreads] == changing
+        assert [assignment.version for assignment in planned.assignments] == changing
         end, filled = 0, 0
-        for spread in planned.spreads:
-            shares = spread.first_part == end - 1 and spread.parts == 1
-            assert shares or spread.first_part == end
-            filled = (filled if shares else 0) + rows[spread.version]
-            assert filled <= spread.parts * request.target_rows
-            assert spread.parts == 1 or rows[spread.version] > (spread.parts - 1) * request.target_rows
-            end = spread.first_part + spread.parts
+        for assignment in planned.assignments:
+            shares = assignment.first_part == end - 1 and assignment.parts == 1
+            assert shares or assignment.first_part == end
+            filled = (filled if shares else 0) + rows[assignment.version]
+            assert filled <= assignment.parts * request.target_rows
+            assert assignment.parts == 1 or rows[assignment.version] > (assignment.parts - 1) * request.target_rows
+            end = assignment.first_part + assignment.parts
         assert planned.parts == end
 
 

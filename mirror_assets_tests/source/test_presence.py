@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.source.files import FileState, SourceFiles, look_for
+from mirror_assets.source.source_files import FileState, SourceFiles, look_for
 
 _NOBODY = 65534
 

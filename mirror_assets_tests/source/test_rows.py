@@ -154,8 +154,8 @@ def test_a_commit_without_a_time_has_its_files() -> None:
 
 def test_what_the_log_alone_tells_of_the_kinds_of_rows() -> None:
     one, other = _file("a", records=3), _file("b", records=4)
-    assert describe(0, _actions(added=(one, other)), 0, _gone).told == ReadRows(insert=7)
-    assert describe(0, _actions(removed=(one,)), 0, _gone).told == ReadRows(delete=3)
-    assert describe(0, _actions(added=(one,), removed=(other,)), 0, _gone).told is None
-    assert describe(0, _actions(added=(one,), change_files=(other,)), 0, _gone).told is None
-    assert describe(0, _actions(added=(_file("c", size=9),)), 0, _gone).told is None
+    assert describe(0, _actions(added=(one, other)), 0, _gone).known_counts == ReadRows(insert=7)
+    assert describe(0, _actions(removed=(one,)), 0, _gone).known_counts == ReadRows(delete=3)
+    assert describe(0, _actions(added=(one,), removed=(other,)), 0, _gone).known_counts is None
+    assert describe(0, _actions(added=(one,), change_files=(other,)), 0, _gone).known_counts is None
+    assert describe(0, _actions(added=(_file("c", size=9),)), 0, _gone).known_counts is None

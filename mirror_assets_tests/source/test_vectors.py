@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.source.actions import Metadata, Vector
+from mirror_assets.source.log_paths import TablePaths, as_listed, is_absolute, is_hidden
 from mirror_assets.source.parsing import RawVector, read_vector, z85_decoded
-from mirror_assets.source.paths import TablePaths, as_listed, is_absolute, is_hidden
 from mirror_assets_tests.direct_lake.random_lakes import z85_encoded
 
 _HERE = TablePaths.of("/lake/a table")

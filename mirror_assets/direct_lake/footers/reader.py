@@ -18,7 +18,7 @@ from mirror_assets.direct_lake.footers.parse import parse_footer
 from mirror_assets.direct_lake.footers.tail import read_tail
 from mirror_assets.errors import MirrorError
 from mirror_assets.source.errors import SourceUnavailable, SourceUnreadable
-from mirror_assets.source.files import FileState
+from mirror_assets.source.source_files import FileState
 from mirror_assets.source.storage_errors import translated
 
 # Reading a footer remotely is waiting for it: 1,000 files at 40 ms each take 1.3 s with this many threads.

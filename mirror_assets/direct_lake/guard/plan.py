@@ -11,11 +11,11 @@ from mirror_assets.direct_lake.guard.needs import MIRROR, Mirror, Need, Needs, n
 from mirror_assets.direct_lake.guard.readable import oldest_readable
 from mirror_assets.direct_lake.guard.vacuum import Expiring, effective_retention, expiring_files
 from mirror_assets.source.actions import Metadata
-from mirror_assets.source.files import StoredFile
-from mirror_assets.source.paths import is_absolute
+from mirror_assets.source.log_paths import is_absolute
 from mirror_assets.source.replay import Snapshot
-from mirror_assets.source.retention import Retention
+from mirror_assets.source.source_files import StoredFile
 from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.table_properties import Retention
 
 # The statement holds for a day at least: nobody runs it the moment that it is printed.
 _MARGIN_SECONDS = 86_400

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Set
 
 from mirror_assets.direct_lake.guard.needs import paths_of
 from mirror_assets.source.actions import LiveFile, Tombstone
-from mirror_assets.source.paths import is_absolute
+from mirror_assets.source.log_paths import is_absolute
 from mirror_assets.source.table_log import TableLog
 
 # Commits of a remote log are read side by side, so many at a time.

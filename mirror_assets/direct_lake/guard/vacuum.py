@@ -19,9 +19,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mirror_assets.source.actions import LiveFile, Tombstone
-from mirror_assets.source.files import StoredFile
 from mirror_assets.source.replay import Snapshot
-from mirror_assets.source.retention import Retention
+from mirror_assets.source.source_files import StoredFile
+from mirror_assets.source.table_properties import Retention
 
 
 def effective_retention(snapshot: Snapshot, retain_hours: float | None = None) -> float:

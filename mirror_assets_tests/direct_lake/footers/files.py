@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from mirror_assets.direct_lake.footers.cache import FooterCache
 from mirror_assets.direct_lake.footers.footers import Footers
 from mirror_assets.direct_lake.footers.reader import FooterReader
-from mirror_assets.source.files import SourceFiles
+from mirror_assets.source.source_files import SourceFiles
 
 
 @dataclass(frozen=True)

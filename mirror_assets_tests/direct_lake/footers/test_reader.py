@@ -16,7 +16,7 @@ from mirror_assets.direct_lake.footers.errors import CacheUnusable, FooterUnread
 from mirror_assets.direct_lake.footers.footers import Footers
 from mirror_assets.direct_lake.footers.reader import FooterReader
 from mirror_assets.errors import ErrorCode, SettingError, StopError
-from mirror_assets.source.files import FileState, SourceFiles, look_for
+from mirror_assets.source.source_files import FileState, SourceFiles, look_for
 from mirror_assets_tests.direct_lake.footers.files import Named, named, reader, write
 
 

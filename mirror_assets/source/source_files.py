@@ -18,8 +18,8 @@ from pyarrow import NativeFile
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, PyFileSystem, SubTreeFileSystem
 
 from mirror_assets.source.actions import LoggedFile
-from mirror_assets.source.listing import LogListing, TipMark, written_ms
-from mirror_assets.source.paths import is_absolute
+from mirror_assets.source.log_listing import LogListing, TipMark, written_ms
+from mirror_assets.source.log_paths import is_absolute
 from mirror_assets.source.storage_errors import translated
 
 

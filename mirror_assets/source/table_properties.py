@@ -1,11 +1,11 @@
-"""Durations as Delta's table properties spell them: `interval 30 days`."""
+"""What a table's properties promise of its history, and the statements that change them."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from mirror_assets.source.actions import Metadata
+from mirror_assets.source.actions import Metadata, Protocol
 from mirror_assets.source.errors import PropertyUnreadable
 
 _SECONDS = {
@@ -110,3 +110,28 @@ def _clock(uri: str, metadata: Metadata, name: str) -> Clock:
         return Clock(name, parse_interval(text))
     except ValueError as error:
         raise PropertyUnreadable(uri, name, str(error)) from error
+
+
+_FEATURE = "changeDataFeed"
+# From writer version 4 on, writers know the feed; from 7 on, a table lists what its writers must know.
+_KNOWS_FEED, _LISTS_FEATURES = 4, 7
+
+
+def how_to_enable(uri: str, protocol: Protocol) -> str:
+    """The statement that switches the feed on, and what it does to the table's protocol."""
+    return (
+        f"run `ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)`, then run again. "
+        f"{_consequence(protocol)}"
+    )
+
+
+def _consequence(protocol: Protocol) -> str:
+    if _FEATURE in protocol.features or _KNOWS_FEED <= protocol.writer < _LISTS_FEATURES:
+        return f"The table's writer version {protocol.writer} stays as it is: its writers know the feed."
+    raised = (
+        "" if protocol.writer >= _LISTS_FEATURES else f" from writer version {protocol.writer} to {_LISTS_FEATURES}"
+    )
+    return (
+        f"It raises the table's protocol{raised}, with the table feature {_FEATURE}: writers that don't know it can't "
+        "write the table afterwards; readers are not affected."
+    )

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pyarrow import NativeFile
 
 from mirror_assets.source.actions import Actions, LiveFile, Metadata, Protocol, Tombstone, Vector
-from mirror_assets.source.files import SourceFiles
+from mirror_assets.source.log_paths import TablePaths, as_listed
 from mirror_assets.source.parsing import (
     parse_actions,
     partition_values,
@@ -20,7 +20,7 @@ from mirror_assets.source.parsing import (
     read_vector,
     stored_rows,
 )
-from mirror_assets.source.paths import TablePaths, as_listed
+from mirror_assets.source.source_files import SourceFiles
 
 _SIDECARS = "_delta_log/_sidecars"
 _PARSED_ROWS = "add.stats_parsed.numRecords"

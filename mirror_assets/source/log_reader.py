@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.source.actions import Actions, CommitInfo
-from mirror_assets.source.checkpoint import read_checkpoint
 from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnavailable, SourceUnreadable
-from mirror_assets.source.files import SourceFiles, commit_path
-from mirror_assets.source.listing import Checkpoint, Span
+from mirror_assets.source.log_checkpoint import read_checkpoint
+from mirror_assets.source.log_listing import Checkpoint, Span
+from mirror_assets.source.log_paths import TablePaths
 from mirror_assets.source.parsing import parse_actions, parse_info
-from mirror_assets.source.paths import TablePaths
 from mirror_assets.source.replay import require_reconciled
+from mirror_assets.source.source_files import SourceFiles, commit_path
 
 # Files of a log are small: reading them remotely is waiting for them.
 _THREADS = 16
