@@ -17,8 +17,6 @@ from benchmarks.suites.planning import Log
 from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.state import SourceState
 from mirror_assets.landing.format import (
     ChangeCounts,
     Column,
@@ -38,6 +36,8 @@ from mirror_assets.orchestration.asset_names import slices_of
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.source_state import SourceState
 from mirror_assets.storage import LocalStore, Store
 
 TABLE = TableName("bench", "aged")

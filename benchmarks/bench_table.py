@@ -10,9 +10,6 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.composition import open_zone
 from mirror_assets.config import Config, load_config
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.points import VersionPoint
-from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
@@ -23,6 +20,8 @@ from mirror_assets.pipeline.process import process_slice
 from mirror_assets.pipeline.rebuild import MirrorWait
 from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.pipeline.stage import stage_attempt
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.ranges import EVERYTHING, Range, VersionPoint
 
 _TABLE = TableName("bench", "orders")
 _CONFIG = """\

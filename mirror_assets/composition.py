@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.config import Config, FabricWorkspace, History, LandingZoneConfig, Staging, TableSettings
 from mirror_assets.config.variables import fill_settings, has_reference
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.session import HADOOP, open_session, spark_settings
 from mirror_assets.fabric.client import FabricClient
 from mirror_assets.fabric.mirror import FabricMirror
@@ -28,6 +27,7 @@ from mirror_assets.monitoring import Mirror
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan_changes import limits_of
 from mirror_assets.replicator import LocalReplicator
+from mirror_assets.source.log import SourceLog
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.credentials import CredentialKind, credential_of
 from mirror_assets.storage.errors import RootUnusable

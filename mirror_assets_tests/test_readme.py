@@ -25,12 +25,12 @@ from mirror_assets.config import CONFIG_VARIABLE, Config, ConfigInvalid, TableCo
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.sizes import parse_size
 from mirror_assets.definitions import build_definitions
-from mirror_assets.delta.breaks import BreakKind
-from mirror_assets.delta.errors import ColumnUnfit
-from mirror_assets.delta.schema import Field, landing_type
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import Manifest, Receipt
 from mirror_assets.orchestration.schedules import SENSORS_VARIABLE
+from mirror_assets.source.breaks import BreakKind
+from mirror_assets.source.errors import ColumnUnfit
+from mirror_assets.source.schema import Field, landing_type
 
 _ROOT = Path(__file__).parents[1]
 _README, _DOCS = _ROOT / "README.md", _ROOT / "docs"

@@ -19,9 +19,9 @@ from benchmarks.bench import Bench
 from benchmarks.contest import interleaved
 from benchmarks.result import Case, Goal, Outcome
 from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table_report import table_report
 from mirror_assets.direct_lake.table_snapshot import TableSnapshot
+from mirror_assets.source.table_log import TableLog
 
 _FILES_A_COMMIT, _ROWS_A_FILE, _NUMBERS = 10, 2_000, 8
 _PLAIN, _FIRST, _AGAIN = "footers by pyarrow", "first report", "report again, cached"

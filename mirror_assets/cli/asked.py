@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
-from mirror_assets.delta.points import parse_point
-from mirror_assets.delta.ranges import Range, parse_range
+from mirror_assets.source.ranges import Range, parse_point, parse_range
 
 
 @dataclass(frozen=True)

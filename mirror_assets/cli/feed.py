@@ -10,14 +10,13 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_records
 from mirror_assets.composition import open_spark
 from mirror_assets.config import load_config
-from mirror_assets.delta.commits import Commit
-from mirror_assets.delta.errors import RangeRefused
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.points import VersionPoint
-from mirror_assets.delta.ranges import Range, resolve
 from mirror_assets.delta.reader import feed_rows
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.pipeline.source_check import FeedOff
+from mirror_assets.source.commits import Commit
+from mirror_assets.source.errors import RangeRefused
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.ranges import Range, VersionPoint, resolve
 
 _BREAK = "give a range on one side of it."
 

@@ -12,9 +12,6 @@ from mirror_assets.cli.exit import Exit, exit_code_of
 from mirror_assets.cli.output import note, show_json, show_records
 from mirror_assets.composition import open_local_staging, open_mirror, open_spark, open_zone
 from mirror_assets.config import Config, TableSettings, load_config
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.plan import PlannedSlice
-from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.landing.names import TableName
@@ -25,6 +22,9 @@ from mirror_assets.pipeline.drop import find_orphans
 from mirror_assets.pipeline.errors import stop_error
 from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.plan import plan_table, slice_key
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.source.ranges import EVERYTHING, Range
 from mirror_assets.storage import Store
 from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation, shown
 

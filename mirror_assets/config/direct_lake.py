@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from mirror_assets.config.values import Bytes, LocalFile, Percent, Text
-from mirror_assets.delta.points import parse_point
 from mirror_assets.direct_lake.guardrails.skus import SKUS, Mode
 from mirror_assets.direct_lake.maintenance.bins import FileSizes
+from mirror_assets.source.ranges import parse_point
 
 _DEFAULT_FILE_BYTES = 1 << 30
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer
 
-from mirror_assets.delta.points import TimePoint, VersionPoint, parse_time
+from mirror_assets.source.ranges import TimePoint, VersionPoint, parse_time
 
 _EXPECTED = "expected 'snapshot', 'latest', {version: N} or {timestamp: yyyy-MM-dd HH:mm:ss}"
 

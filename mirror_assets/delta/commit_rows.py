@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from mirror_assets.delta.columns import quoted
 from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_VERSION
-from mirror_assets.delta.read_rows import ReadRows
+from mirror_assets.source.row_counts import ReadRows
 
 _LOW_HALF = (1 << 32) - 1
 _LOW, _HIGH = "low", "high"

@@ -18,7 +18,6 @@ from pyspark.sql import Observation, SparkSession
 
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.commit_rows import CommitRows, look_at_commits, row_counts
-from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.delta.pairing import (
     DUPLICATES,
     MISPLACED,
@@ -28,12 +27,13 @@ from mirror_assets.delta.pairing import (
     runs_of,
     unpaired_rows,
 )
-from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.delta.reader import ChangeFeed
 from mirror_assets.delta.repeats import repeated_key_samples
 from mirror_assets.delta.spark_errors import DuplicateKey, RowsMisplaced, spark_errors
 from mirror_assets.delta.versions import has_own_reader
 from mirror_assets.delta.write import write_parts
+from mirror_assets.source.batching import PartAssignment
+from mirror_assets.source.row_counts import ReadRows
 
 # A run of one part keeps one core busy; more jobs at once than this only wait for each other.
 _RUNS_AT_ONCE = 4
@@ -52,13 +52,13 @@ class FeedSlice:
     last: int
     keys: tuple[str, ...]
     columns: tuple[LandedColumn, ...]
-    spreads: tuple[CommitSpread, ...]
+    assignments: tuple[PartAssignment, ...]
     target_rows: int
     vector_versions: tuple[int, ...] = ()
 
     def groups(self, spark: SparkSession) -> tuple[EncodeGroup, ...]:
         """The commits as they are encoded together. Delta's public reader gives them all at once: so as one run."""
-        return runs_of(self.spreads) if has_own_reader(spark) else (EncodeGroup(self.spreads),)
+        return runs_of(self.assignments) if has_own_reader(spark) else (EncodeGroup(self.assignments),)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def encoded_runs(spark: SparkSession, slice_: FeedSlice, footer: Mapping[str, st
     """The slice's runs, in order."""
     feed = ChangeFeed(spark, slice_.uri, slice_.last, slice_.vector_versions)
     groups = slice_.groups(spark)
-    told = _told(feed, slice_, [group.spreads[0] for group in groups if group.unpaired])
+    told = _told(feed, slice_, [group.assignments[0] for group in groups if group.unpaired])
     return [EncodedRun(feed, slice_, group, told.get(group.first), footer) for group in groups]
 
 
@@ -153,10 +153,12 @@ def _write(groups: Sequence[EncodedRun], folder: str, compression: str) -> None:
             pool.shutdown(cancel_futures=True)
 
 
-def _told(feed: ChangeFeed, slice_: FeedSlice, spreads: Sequence[CommitSpread]) -> dict[int, CommitRows]:
+def _told(feed: ChangeFeed, slice_: FeedSlice, assignments: Sequence[PartAssignment]) -> dict[int, CommitRows]:
     """What unpaired commits hold: by the log where it knows; the others are looked at together."""
-    told = {spread.version: CommitRows(spread.told) for spread in spreads if spread.told}
-    unknown = [spread.version for spread in spreads if not spread.told]
+    told = {
+        assignment.version: CommitRows(assignment.known_counts) for assignment in assignments if assignment.known_counts
+    }
+    unknown = [assignment.version for assignment in assignments if not assignment.known_counts]
     if unknown:
         changes = feed.rows(unknown[0], unknown[-1])
         told |= dict.fromkeys(unknown, CommitRows(ReadRows())) | look_at_commits(changes, unknown, slice_.keys)

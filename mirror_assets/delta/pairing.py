@@ -12,10 +12,10 @@ from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
 from mirror_assets.delta.columns import LandedColumn, described, quoted, unused_prefix, values_where
-from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_VERSION, is_new_row
-from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.source.batching import PartAssignment
+from mirror_assets.source.row_counts import ReadRows
 
 DUPLICATES, MISPLACED = "duplicates", "misplaced"
 _MARKERS = {"insert": Marker.INSERT, "update_postimage": Marker.UPDATE, "delete": Marker.DELETE}
@@ -27,50 +27,52 @@ _LOW_HALF = (1 << 32) - 1
 class EncodeGroup:
     """Consecutive commits of a slice that are encoded together: a single one without pairing, or others with it."""
 
-    spreads: tuple[CommitSpread, ...]
+    assignments: tuple[PartAssignment, ...]
     unpaired: bool = False
 
     @property
     def first(self) -> int:
         """The first commit that changes data."""
-        return self.spreads[0].version
+        return self.assignments[0].version
 
     @property
     def last(self) -> int:
         """The last one."""
-        return self.spreads[-1].version
+        return self.assignments[-1].version
 
     @property
     def first_part(self) -> int:
         """Its first part."""
-        return self.spreads[0].first_part
+        return self.assignments[0].first_part
 
     @property
     def parts(self) -> int:
         """How many parts it has."""
-        return max(spread.first_part + spread.parts for spread in self.spreads) - self.first_part
+        return max(assignment.first_part + assignment.parts for assignment in self.assignments) - self.first_part
 
     def commits_of(self, index: int) -> tuple[int, int]:
         """The first and the last commit whose rows Spark partition `index` writes.
 
         With pairing, a partition is a part of the plan. Without, there is one commit, and partitions are the scan's.
         """
-        if len(self.spreads) == 1:
+        if len(self.assignments) == 1:
             return self.first, self.first
         part = self.first_part + index
         held = [
-            spread.version for spread in self.spreads if spread.first_part <= part < spread.first_part + spread.parts
+            assignment.version
+            for assignment in self.assignments
+            if assignment.first_part <= part < assignment.first_part + assignment.parts
         ]
         return held[0], held[-1]
 
 
-def runs_of(spreads: Sequence[CommitSpread]) -> tuple[EncodeGroup, ...]:
+def runs_of(assignments: Sequence[PartAssignment]) -> tuple[EncodeGroup, ...]:
     """The commits in runs, in order."""
-    groups: list[list[CommitSpread]] = []
-    for spread in spreads:
-        if not groups or spread.unpaired or groups[-1][0].unpaired:
+    groups: list[list[PartAssignment]] = []
+    for assignment in assignments:
+        if not groups or assignment.unpaired or groups[-1][0].unpaired:
             groups.append([])
-        groups[-1].append(spread)
+        groups[-1].append(assignment)
     return tuple(EncodeGroup(tuple(group), group[0].unpaired) for group in groups)
 
 
@@ -178,16 +180,20 @@ def _order(hash_: Column) -> Column:
 
 def _part(group: EncodeGroup, hash_: Column) -> Column:
     """The part of a row within the run, from the plan alone: no counting pass, no range sampling."""
-    first_part = _by_version(group, [spread.first_part - group.first_part for spread in group.spreads])
-    parts = _by_version(group, [spread.parts for spread in group.spreads])
-    return first_part if all(spread.parts == 1 for spread in group.spreads) else first_part + F.pmod(hash_, parts)
+    first_part = _by_version(group, [assignment.first_part - group.first_part for assignment in group.assignments])
+    parts = _by_version(group, [assignment.parts for assignment in group.assignments])
+    return (
+        first_part
+        if all(assignment.parts == 1 for assignment in group.assignments)
+        else first_part + F.pmod(hash_, parts)
+    )
 
 
 def _by_version(group: EncodeGroup, values: Sequence[int]) -> Column:
     """The value that belongs to a row's commit, looked up in a constant array."""
     table = [0] * (group.last - group.first + 1)
-    for spread, value in zip(group.spreads, values, strict=True):
-        table[spread.version - group.first] = value
+    for assignment, value in zip(group.assignments, values, strict=True):
+        table[assignment.version - group.first] = value
     index = (F.col(COMMIT_VERSION) - group.first + 1).cast("int")
     return F.element_at(F.lit(table), index) if len(set(values)) > 1 else F.lit(values[0])
 

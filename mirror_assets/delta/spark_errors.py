@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from mirror_assets.delta.losses import FeedRefused, FileUnfound, HistoryRefused, SparkFailed, SparkInterrupted
 from mirror_assets.delta.spark_facts import SparkFacts, spark_facts
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
 from mirror_assets.redaction import redacted_error
+from mirror_assets.source.losses import FeedRefused, FileUnfound, HistoryRefused, SparkFailed, SparkInterrupted
 
 _NO_FEED = "DELTA_MISSING_CHANGE_DATA"
 _EXPIRED = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"

@@ -13,11 +13,11 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.chunks import FileChunk
-from mirror_assets.delta.errors import SourceUnreadable
 from mirror_assets.delta.jvm import Jvm, java_items
 from mirror_assets.delta.spark_errors import SessionUnfit
 from mirror_assets.delta.vectors import Vectors
+from mirror_assets.source.batching import FileChunk
+from mirror_assets.source.errors import SourceUnreadable
 
 _PROVED_VERSIONS = frozenset({"4.4.0"})
 _VECTOR = ("storageType", "pathOrInlineDv", "offset")

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from operator import add, sub
 
 from mirror_assets.direct_lake.log_history import History, Mark
-from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Snapshot
+from mirror_assets.source.actions import LiveFile
+from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.table_log import LoggedCommit
 
 _Change = tuple[LiveFile | None, LiveFile | None]
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from enum import Enum
 
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Snapshot, Vector
+from mirror_assets.source.actions import LiveFile, Vector
+from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.table_log import LoggedCommit, TableLog
 
 _SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
 

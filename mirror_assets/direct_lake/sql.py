@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mirror_assets.delta.actions import Metadata
-from mirror_assets.delta.schema import parse_schema
+from mirror_assets.source.actions import Metadata
+from mirror_assets.source.schema import parse_schema
 
 _BARE = frozenset({"tinyint", "smallint", "int", "bigint", "boolean"})
 _TYPED = {"date": "DATE", "timestamp": "TIMESTAMP", "timestamp_ntz": "TIMESTAMP_NTZ"}

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from mirror_assets.direct_lake.footers.facts import Coding, FileFacts, Footers
 from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames, ParquetColumn, parquet_columns
-from mirror_assets.direct_lake.table.values import LiveFile, Snapshot
+from mirror_assets.source.actions import LiveFile
+from mirror_assets.source.replay import Snapshot
 
 MB, GB = 10**6, 10**9
 # Rows per row group: 1 to 16 million is what Microsoft advises, larger does no harm (reference `direct-lake` §4).

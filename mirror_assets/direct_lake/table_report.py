@@ -16,14 +16,13 @@ from mirror_assets.direct_lake.maintenance.maintenance_plan import maintenance_p
 from mirror_assets.direct_lake.maintenance.plan_values import MaintenanceInput, MaintenancePlan, SafeRetention
 from mirror_assets.direct_lake.maintenance.writer_settings import WriterSetting, settings_for_writers
 from mirror_assets.direct_lake.row_questions import partition_of, partitions_touched, rows_kept
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table.values import LoggedCommit
 from mirror_assets.direct_lake.table_layout import LayoutReport
 from mirror_assets.direct_lake.table_snapshot import TableSnapshot
 from mirror_assets.direct_lake.type_rules import TypeIssue
 from mirror_assets.direct_lake.vacuum.model_frames import Frame
 from mirror_assets.direct_lake.vacuum.requirements import RetentionConsumers
 from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan, vacuum_of
+from mirror_assets.source.table_log import LoggedCommit, TableLog
 
 # The smallest capacity: what fits into it fits into all.
 _SMALLEST = SKUS[0]

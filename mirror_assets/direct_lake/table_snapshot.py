@@ -13,9 +13,9 @@ from mirror_assets.direct_lake.guardrails.capacity_fit import Fitting, Guardrail
 from mirror_assets.direct_lake.guardrails.figures import measure, predicted_mirror
 from mirror_assets.direct_lake.guardrails.growth import growth, recent_window
 from mirror_assets.direct_lake.log_history import History, recent_history
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table_layout import LayoutReport, dropped_bytes, layout_report
 from mirror_assets.direct_lake.type_rules import TypeIssue, TypeLint
+from mirror_assets.source.table_log import TableLog
 
 _DAY_MS = 86_400_000
 _RECENT_DAYS = 7.0

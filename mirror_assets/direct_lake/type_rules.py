@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from mirror_assets.delta.schema import Field
 from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames, ParquetColumn
 from mirror_assets.direct_lake.sql import quoted, table_at
+from mirror_assets.source.schema import Field
 
 # Unicode characters; a character takes at least a byte.
 MOST_CHARACTERS = 32_764

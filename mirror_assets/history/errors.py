@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mirror_assets.delta.actions import Protocol
-from mirror_assets.delta.feed_property import how_to_enable
 from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError
+from mirror_assets.source.actions import Protocol
+from mirror_assets.source.table_properties import how_to_enable
 
 
 class HistoryFeedOff(SettingError):

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
 
-from mirror_assets.delta.losses import DataFileMissing, FeedMissing, HistoryExpired
 from mirror_assets.delta.reader import read_changes
 from mirror_assets.delta.spark_errors import spark_errors
-from mirror_assets.direct_lake.table.losses import SourceRead, proved
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.append import append_nothing, append_rows, next_slice
 from mirror_assets.history.errors import HistoryMoved, HistoryUnknown, StreamBegunAgain
@@ -17,6 +15,7 @@ from mirror_assets.history.plan import HistoryPlan, HistorySlice, lost_behind, p
 from mirror_assets.history.record import Kept
 from mirror_assets.history.stream import stream_slices
 from mirror_assets.history.work import HistoryContext
+from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired, SourceRead, proved
 
 
 def keep_history(context: HistoryContext, report: Callable[[str], None], skip_to: int | None = None) -> Iterator[Kept]:

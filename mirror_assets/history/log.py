@@ -7,10 +7,10 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from mirror_assets.delta.files import SourceFiles
-from mirror_assets.delta.storage_errors import translated
 from mirror_assets.history.errors import HistoryUnknown, NoHistory
 from mirror_assets.history.record import APPLICATION, Kept, read_record
+from mirror_assets.source.source_files import SourceFiles
+from mirror_assets.source.storage_errors import translated
 
 
 class HistoryLog:
@@ -55,7 +55,7 @@ class HistoryLog:
         return SourceFiles(self.uri, {})
 
     def _versions(self) -> list[int]:
-        return list(self._files.commit_files()) if self.path.exists() else []
+        return list(self._files.log().written) if self.path.exists() else []
 
     def _search(self, versions: list[int], at_most: int | None = None) -> Kept | None:
         """The newest slice, or the newest of at most this generation, looked for from the newest commit down."""

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from mirror_assets.delta.commits import Commit, vector_versions
-from mirror_assets.delta.cut import cut_commits
-from mirror_assets.delta.errors import LogGap
-from mirror_assets.delta.state import SourceState
 from mirror_assets.history.errors import HistoryAhead, HistoryFeedOff, HistoryGap
 from mirror_assets.history.readable import readable_from
 from mirror_assets.history.record import Kept
 from mirror_assets.history.work import HistoryContext
+from mirror_assets.source.batching import batch_commits
+from mirror_assets.source.commits import Commit, vector_versions
+from mirror_assets.source.errors import LogGap
+from mirror_assets.source.source_state import SourceState
 
 _NOT_IN_LOG = "they are not in the Delta log any more"
 _OFF = "the change data feed was off"
@@ -65,7 +65,7 @@ def plan_history(context: HistoryContext, newest: Kept | None, skip_to: int | No
         for before, after in pairwise(stretches)
         if (before.table_id, before.schema_string) != (after.table_id, after.schema_string)
     )
-    groups = cut_commits((stretch.commit for stretch in stretches), context.limits, cuts)
+    groups = batch_commits((stretch.commit for stretch in stretches), context.limits, cuts)
     return HistoryPlan(tip.version, tuple(_slices(groups, stretches)), stop)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from mirror_assets.delta.commits import Commit
-from mirror_assets.delta.errors import LogGap
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.rows import feed_files
-from mirror_assets.delta.state import SourceState
+from mirror_assets.source.commits import Commit
+from mirror_assets.source.errors import LogGap
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.row_counts import feed_files
+from mirror_assets.source.source_state import SourceState
 
 _THREADS = 16
 

@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from mirror_assets.delta.feed_columns import COMMIT_VERSION
-from mirror_assets.delta.losses import SparkFailed
 from mirror_assets.delta.spark_errors import spark_error
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.append import append_nothing, append_rows, next_slice
@@ -19,6 +18,7 @@ from mirror_assets.history.errors import StreamBegunAgain, StreamNeedsClassicSes
 from mirror_assets.history.plan import HistorySlice
 from mirror_assets.history.record import Kept
 from mirror_assets.history.work import HistoryContext
+from mirror_assets.source.losses import SparkFailed
 
 # Else a commit of many files would come in several batches, and a batch is kept as whole commits.
 _ALL_FILES = 2**31 - 1

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.cut import Limits
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.history.checkpoint import Checkpoints
 from mirror_assets.history.log import HistoryLog
+from mirror_assets.source.batching import Limits
+from mirror_assets.source.log import SourceLog
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import dagster as dg
 
 from mirror_assets.composition import history_context, no_spark
 from mirror_assets.config import Config, RetentionLimits, TableSettings
-from mirror_assets.delta.rows import feed_files
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.work import HistoryContext
 from mirror_assets.landing.names import SliceKey, TableName
@@ -28,6 +27,7 @@ from mirror_assets.pipeline.coordination import note_failure
 from mirror_assets.pipeline.next_action import NOT_HELD, check_not_held
 from mirror_assets.pipeline.pending import deadline_at, feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.stage_range import staged_ahead
+from mirror_assets.source.row_counts import feed_files
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.landed import full_continuity, incremental_continuity, metadata_unchanged
 from mirror_assets.verify.reconciliation import ReconcileState, check_reconciled

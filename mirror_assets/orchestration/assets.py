@@ -7,8 +7,6 @@ from pydantic import Field
 
 from mirror_assets.composition import history_context
 from mirror_assets.config import Config, TableSettings
-from mirror_assets.delta.plan import PlannedSlice
-from mirror_assets.delta.state import SourceState, source_columns
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.keep import keep_history
 from mirror_assets.history.record import Kept
@@ -43,6 +41,8 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import slice_key
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.stage_range import stage_range
+from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.source.source_state import SourceState, source_columns
 
 DATA_VERSION_TAG = "dagster/data_version"
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import dagster as dg
 
 from mirror_assets.config import Config, FramesOf, TableSettings
-from mirror_assets.delta.errors import SourceNotDelta
 from mirror_assets.direct_lake.errors import PlotsMissing
 from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader
 from mirror_assets.direct_lake.guardrails.capacity_fit import Fitting
@@ -20,13 +19,14 @@ from mirror_assets.direct_lake.plots.pictures import (
     guardrail_pictures,
     layout_pictures,
 )
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table_snapshot import TableSnapshot
 from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan
 from mirror_assets.orchestration.asset_checks import check_result, checking
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, mirror_of, project
 from mirror_assets.pipeline.retention_consumers import mirror_guard, source_guard
+from mirror_assets.source.errors import SourceNotDelta
+from mirror_assets.source.table_log import TableLog
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.direct_lake_rules import (
     FRAMES_SAFE,

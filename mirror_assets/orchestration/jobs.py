@@ -8,7 +8,6 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from pydantic import Field
 
 from mirror_assets.config import Config, TableSettings
-from mirror_assets.delta.ranges import parse_range
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
@@ -23,6 +22,7 @@ from mirror_assets.orchestration.run_reports import RebuildReport, TableReport, 
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.coordination import leased, note_failure
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait, rebuild_table
+from mirror_assets.source.ranges import parse_range
 
 MIRROR_ALL = "mirror_all"
 REPLICATE = "replicate"

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 import dagster as dg
 
 from mirror_assets.config import Config, TableSettings
-from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.publish import Published
@@ -25,6 +24,7 @@ from mirror_assets.pipeline.errors import TableBusy, unexpected
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait
 from mirror_assets.pipeline.run import mirror_table
+from mirror_assets.source.ranges import EVERYTHING, Range
 
 _TABLES_AT_ONCE = 4
 

@@ -9,14 +9,14 @@ from typing import Final
 
 import pyarrow as pa
 
-from mirror_assets.delta.commits import Commit, vector_versions
-from mirror_assets.delta.losses import FileUnfound, SparkFailed
-from mirror_assets.delta.schema import parse_schema
 from mirror_assets.landing.format import SliceKind, SliceRecord, Verdict
 from mirror_assets.landing.parts import add_verdicts, fetch_parts
 from mirror_assets.pipeline.context import TableContext, not_overtaken, reading, source_read
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.source_check import landed_columns
+from mirror_assets.source.commits import Commit, vector_versions
+from mirror_assets.source.losses import FileUnfound, SparkFailed
+from mirror_assets.source.schema import parse_schema
 from mirror_assets.storage import PathMissing
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.order import row_order

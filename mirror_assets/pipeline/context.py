@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from mirror_assets.config import Changes, Config, TableSettings
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.losses import DataFileMissing
-from mirror_assets.direct_lake.table.losses import SourceRead, proved
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import Manifest, SliceKind
@@ -19,6 +16,8 @@ from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.errors import SnapshotLost
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.losses import DataFileMissing, SourceRead, proved
 from mirror_assets.storage import LocalStore, Store
 
 

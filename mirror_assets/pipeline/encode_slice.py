@@ -11,8 +11,6 @@ from mirror_assets.delta.empty import encode_no_rows
 from mirror_assets.delta.feed import FeedSlice, encode_changes
 from mirror_assets.delta.net import NetSlice, encode_net
 from mirror_assets.delta.pairing import EncodeGroup
-from mirror_assets.delta.plan import PlannedSlice
-from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.delta.reader import read_changes
 from mirror_assets.delta.row_tracking import TrackedNames, TrackedRange, read_tracked
 from mirror_assets.delta.snapshot import SnapshotSlice, encode_snapshot
@@ -20,6 +18,8 @@ from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.landing.format import ChangeCounts, Receipt, SliceKind
 from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.source.row_counts import ReadRows
 
 
 def slice_kind(table: TableSettings, planned: PlannedSlice, *, is_first: bool) -> SliceKind:
@@ -81,7 +81,7 @@ def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[Lande
         last=planned.last,
         keys=tuple(table.keys),
         columns=columns,
-        spreads=planned.spreads,
+        assignments=planned.assignments,
         target_rows=table.files.target_rows,
         vector_versions=planned.vector_versions,
     )

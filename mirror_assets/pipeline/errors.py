@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mirror_assets.delta.errors import RowsChanged
-from mirror_assets.delta.plan import Break, BreakKind
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
 from mirror_assets.landing.format import Loading
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.redaction import redacted
+from mirror_assets.source.breaks import Break, BreakKind
+from mirror_assets.source.errors import RowsChanged
 
 
 def mirror_slow(what: str, seconds: float) -> RetryError:

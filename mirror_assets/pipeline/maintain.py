@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.losses import DataFileMissing, FileUnfound
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.direct_lake.errors import direct_lake_error
 from mirror_assets.direct_lake.footers.footer_reader import FooterReader
@@ -26,14 +25,14 @@ from mirror_assets.direct_lake.maintenance.plan_values import (
     StepKind,
     Worth,
 )
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table.losses import SourceRead, proved
-from mirror_assets.direct_lake.table.values import Snapshot
 from mirror_assets.direct_lake.table_layout import dropped_bytes
 from mirror_assets.errors import ErrorCode
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import vacuum_refused
 from mirror_assets.pipeline.retention_consumers import source_guard
+from mirror_assets.source.losses import DataFileMissing, FileUnfound, SourceRead, proved
+from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.table_log import TableLog
 
 # VACUUM runs a while after the guard has looked, on a machine whose clock may be ahead of ours.
 _MARGIN_SECONDS = 3_600

@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mirror_assets.delta.files import TipMark
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.errors import RebuildError
 from mirror_assets.landing.failures import FailureRecord
 from mirror_assets.landing.format import Manifest
@@ -25,6 +22,9 @@ from mirror_assets.pipeline.coordination import holder, pause_left, unresolved_f
 from mirror_assets.pipeline.errors import TableHeld, stop_error
 from mirror_assets.pipeline.plan import TablePlan, plan_table, slice_key
 from mirror_assets.pipeline.rebuild import may_rebuild
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log_listing import TipMark
+from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.storage import PathMissing, Store
 from mirror_assets.verify.check_result import CheckResult
 

@@ -6,18 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mirror_assets.config import Changes, OnBreak, Start
-from mirror_assets.delta.actions import CommitFile, FileAction
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.points import first_version
-from mirror_assets.delta.retention import Retention
-from mirror_assets.delta.rows import feed_files
-from mirror_assets.delta.state import SourceState
-from mirror_assets.delta.times import CommitTimes
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.rebuild import first_epoch
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.start import begins_with_snapshot
+from mirror_assets.source.actions import Actions, LoggedFile
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.ranges import CommitTimes, first_version
+from mirror_assets.source.row_counts import feed_files
+from mirror_assets.source.source_state import SourceState
+from mirror_assets.source.table_properties import Retention
 from mirror_assets.verify.timeliness import Consequence, Lag, ReadDeadline
 
 
@@ -90,7 +89,7 @@ def table_lag(pending: PendingCommits, now: float) -> Lag:
 # The files of one commit have the same age and VACUUM removes them together: a sample is enough.
 _LOOKED_FOR = 8
 
-Needed = Callable[[CommitFile], Sequence[FileAction]]
+Needed = Callable[[Actions], Sequence[LoggedFile]]
 """Returns the files that a commit's changes are read from."""
 
 
@@ -133,11 +132,11 @@ def deadline_at(
     )
 
 
-def _removed(commit: CommitFile) -> tuple[FileAction, ...]:
+def _removed(commit: Actions) -> tuple[LoggedFile, ...]:
     return commit.removed
 
 
-def _added(commit: CommitFile) -> tuple[FileAction, ...]:
+def _added(commit: Actions) -> tuple[LoggedFile, ...]:
     return commit.added
 
 

@@ -6,11 +6,6 @@ import uuid
 from dataclasses import dataclass, replace
 
 from mirror_assets.config import Changes
-from mirror_assets.delta.chunks import cut_files, is_small
-from mirror_assets.delta.errors import LogGap, RangeRefused
-from mirror_assets.delta.plan import Break, PlannedSlice, snapshot_slice
-from mirror_assets.delta.ranges import EVERYTHING, Bounds, Range, resolve
-from mirror_assets.delta.state import SourceState
 from mirror_assets.landing.format import Chunk, Loading, Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import first_epoch
@@ -21,6 +16,12 @@ from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, slice_unfit
 from mirror_assets.pipeline.plan_changes import NO_LIMITS, BaseState, limits_of, plan_changes
 from mirror_assets.pipeline.source_check import check_columns, check_source, recorded_columns, table_columns
 from mirror_assets.pipeline.start import Beginning, beginning, beginning_behind, begins_with_snapshot, start_slice
+from mirror_assets.source.batching import chunk_files, is_small
+from mirror_assets.source.breaks import Break
+from mirror_assets.source.errors import LogGap, RangeRefused
+from mirror_assets.source.planner import PlannedSlice, snapshot_slice
+from mirror_assets.source.ranges import EVERYTHING, Bounds, Range, resolve
+from mirror_assets.source.source_state import SourceState
 
 _LATER = "give a later --to."
 
@@ -168,7 +169,7 @@ def _chunks(
 ) -> tuple[PlannedSlice, ...]:
     """Return the chunks of the table as of the state's version, behind those that have landed."""
     landed = (loading.chunk.number, loading.chunk.end) if loading else (0, 0)
-    chunks = cut_files(context.log.files(state.version), limits_of(context.table), *landed)
+    chunks = chunk_files(context.log.files(state.version), limits_of(context.table), *landed)
     return tuple(snapshot_slice(state, epoch, context.table.files.target_rows, chunk) for chunk in chunks)
 
 

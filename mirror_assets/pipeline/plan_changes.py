@@ -6,15 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from mirror_assets.config import Changes, OnDropColumn, TableSettings
-from mirror_assets.delta.commits import Commit
-from mirror_assets.delta.errors import LogGap, SourceUnavailable
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.plan import Break, BreakKind, Limits, Plan, PlanRequest, plan_slices
-from mirror_assets.delta.schema import parse_schema
-from mirror_assets.delta.state import SourceState
 from mirror_assets.landing.format import Manifest, SliceKind, SliceRecord
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import table_columns
+from mirror_assets.source.batching import Limits
+from mirror_assets.source.breaks import Break, BreakKind
+from mirror_assets.source.commits import Commit
+from mirror_assets.source.errors import LogGap, SourceUnavailable
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.planner import Plan, PlanRequest, plan_slices
+from mirror_assets.source.schema import parse_schema
+from mirror_assets.source.source_state import SourceState
 
 
 @dataclass(frozen=True)

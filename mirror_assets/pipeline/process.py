@@ -6,8 +6,6 @@ import time
 import uuid
 from dataclasses import dataclass
 
-from mirror_assets.delta.plan import PlannedSlice
-from mirror_assets.delta.state import SourceState
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import SliceRecord, is_next
 from mirror_assets.landing.publish import Published
@@ -17,6 +15,8 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import TablePlan, chunk_of, slice_key
 from mirror_assets.pipeline.publish import publish_next
 from mirror_assets.pipeline.stage import stage_slice
+from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.source.source_state import SourceState
 from mirror_assets.verify.check_result import CheckResult
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mirror_assets.config import OnBreak, Start
-from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.errors import MirrorError, RetryError
 from mirror_assets.landing.errors import (
     ManifestCorrupt,
@@ -40,6 +39,7 @@ from mirror_assets.pipeline.plan import plan_rest, plan_snapshot, slice_key
 from mirror_assets.pipeline.process import process_slice, stage_passed
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.source_check import check_source
+from mirror_assets.source.ranges import EVERYTHING, Range
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mirror_assets.config import Changes, Config, DirectLakeSettings, FramesOf, TableSettings
-from mirror_assets.delta.points import TimePoint, VersionPoint
 from mirror_assets.direct_lake.errors import FramesUnreadable
 from mirror_assets.direct_lake.log_history import committed_by
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.vacuum.model_frames import Frame, exported_frames, frame_at
 from mirror_assets.direct_lake.vacuum.requirements import MIRROR, ChangeSource, Mirror, RetentionConsumers
 from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan, plan_vacuum, vacuum_of
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.landing.format import Manifest
+from mirror_assets.source.ranges import TimePoint, VersionPoint
+from mirror_assets.source.table_log import TableLog
 
 _READS = {
     Changes.FEED: ChangeSource.FEED,

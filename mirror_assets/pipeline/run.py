@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 
-from mirror_assets.delta.losses import SparkInterrupted
-from mirror_assets.delta.plan import PlannedSlice
-from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.errors import RebuildError
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.publish import Published
@@ -22,6 +19,9 @@ from mirror_assets.pipeline.errors import stop_error
 from mirror_assets.pipeline.plan import plan_table, slice_key
 from mirror_assets.pipeline.process import ProcessedSlice, process_slice
 from mirror_assets.pipeline.rebuild import MirrorWait, may_rebuild, rebuild_table
+from mirror_assets.source.losses import SparkInterrupted
+from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.source.ranges import EVERYTHING, Range
 
 # A slice that Spark's own faults have interrupted is tried again this often in a run.
 _RETRIES = 2

@@ -12,7 +12,6 @@ from importlib.metadata import version
 
 from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.pairing import EncodeGroup
-from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.spark_errors import RowIdsUnfit
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import ChangeCounts, Receipt, SliceKind, SliceRecord, StagedPart
@@ -33,6 +32,7 @@ from mirror_assets.pipeline.context import TableContext, not_overtaken, reading,
 from mirror_assets.pipeline.encode_slice import encode_slice, slice_kind
 from mirror_assets.pipeline.plan import chunk_of, slice_key
 from mirror_assets.pipeline.source_check import recorded_columns, table_columns
+from mirror_assets.source.planner import PlannedSlice
 
 
 def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:

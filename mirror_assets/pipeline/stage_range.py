@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-from mirror_assets.delta.plan import PlannedSlice
-from mirror_assets.delta.state import SourceState
 from mirror_assets.landing.errors import SliceMissing
 from mirror_assets.landing.format import Manifest, SliceRecord
 from mirror_assets.landing.names import SliceKey
@@ -27,6 +25,8 @@ from mirror_assets.pipeline.process import process_slice
 from mirror_assets.pipeline.publish import require_loading
 from mirror_assets.pipeline.stage import stage_slice
 from mirror_assets.pipeline.start import begins_with_snapshot
+from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.source.source_state import SourceState
 
 
 def stage_range(context: TableContext, keys: Sequence[SliceKey]) -> Iterator[SliceRecord | None]:

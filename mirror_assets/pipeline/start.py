@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mirror_assets.config import Changes, Start
-from mirror_assets.delta.errors import LogGap, StartRefused
-from mirror_assets.delta.plan import PlannedSlice
-from mirror_assets.delta.points import Point, VersionPoint, first_version
-from mirror_assets.delta.state import SourceState
-from mirror_assets.delta.times import CommitTimes
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import check_source
+from mirror_assets.source.errors import LogGap, StartRefused
+from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.source.ranges import CommitTimes, Point, VersionPoint, first_version
+from mirror_assets.source.source_state import SourceState
 
 FIRST_EPOCH = 1
 
@@ -85,7 +84,7 @@ def start_slice(begins: Beginning, epoch: int) -> PlannedSlice:
         last_commit_ms=begins.source.timestamp_ms,
         schema_string=begins.source.schema_string,
         table_id=begins.source.table_id,
-        spreads=(),
+        assignments=(),
         parts=1,
         is_start=True,
     )

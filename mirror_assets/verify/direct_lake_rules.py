@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
-from mirror_assets.delta.actions import Metadata
 from mirror_assets.direct_lake.advice import Topic, advice
 from mirror_assets.direct_lake.guardrails.capacity_fit import Fitting, SkuFit, Verdict
 from mirror_assets.direct_lake.guardrails.figures import TableFigures
@@ -15,6 +14,7 @@ from mirror_assets.direct_lake.table_layout import LayoutReport, percent
 from mirror_assets.direct_lake.type_rules import TypeIssue, Weight
 from mirror_assets.direct_lake.vacuum.requirements import Requirement
 from mirror_assets.direct_lake.vacuum.vacuum_plan import NeededFile, VacuumPlan
+from mirror_assets.source.actions import Metadata
 from mirror_assets.verify.check_result import CheckResult
 
 FRAMES_SAFE, GUARDRAILS, LAYOUT, TYPES = "frames_safe", "guardrails", "layout", "types"

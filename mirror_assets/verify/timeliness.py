@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
 
-from mirror_assets.delta.retention import Clock, Retention
+from mirror_assets.source.table_properties import Clock, Retention
 from mirror_assets.verify.check_result import CheckResult
 
 _HOUR = 3600

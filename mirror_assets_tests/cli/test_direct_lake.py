@@ -18,8 +18,8 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.main import main
 from mirror_assets.landing.names import TableName
 from mirror_assets.storage import LocalStore
-from mirror_assets_tests.delta.handmade import commit_file
 from mirror_assets_tests.landing.staging import cover
+from mirror_assets_tests.source.handmade import commit_file
 
 _FEED = {"delta.enableChangeDataFeed": "true"}
 _DAY = 86_400

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.delta.breaks import BreakKind
-from mirror_assets.delta.commits import Commit
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.plan import CommitSpread, Limits, PlanRequest, plan_slices
-from mirror_assets_tests.delta.handmade import (
+from mirror_assets.source.batching import Limits, PartAssignment
+from mirror_assets.source.breaks import BreakKind
+from mirror_assets.source.commits import Commit
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.planner import PlanRequest, plan_slices
+from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,
     change,
@@ -51,12 +52,12 @@ def _rewrite(version: int, operation: str = "DELETE") -> Commit:
 def test_all_commits_of_a_slice_share_as_few_parts_as_hold_their_rows() -> None:
     commits = [change(1, rows=60), change(2, rows=0), change(3, rows=60), change(4, rows=70)]
     (slice_,) = plan_slices(_request(*commits)).slices
-    assert (slice_.rows, slice_.parts, slice_.spreads) == (190, 2, (CommitSpread(4, 0, 2),))
+    assert (slice_.rows, slice_.parts, slice_.assignments) == (190, 2, (PartAssignment(4, 0, 2),))
 
 
 def test_commits_that_add_nothing_make_no_part() -> None:
     (slice_,) = plan_slices(_request(change(1, rows=0), change(2, rows=0))).slices
-    assert (slice_.rows, slice_.parts, slice_.spreads) == (0, 0, ())
+    assert (slice_.rows, slice_.parts, slice_.assignments) == (0, 0, ())
 
 
 def test_the_plan_stops_before_a_commit_that_changes_rows() -> None:

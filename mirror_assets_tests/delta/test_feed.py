@@ -12,13 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.delta.columns import LandedColumn
-from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.delta.feed import FeedSlice, encode_changes, encoded_runs
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.losses import FileUnfound
 from mirror_assets.delta.reader import read_changes
 from mirror_assets.delta.spark_errors import DuplicateKey
 from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.source.batching import PartAssignment
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.losses import FileUnfound
 from mirror_assets_tests.delta.histories import random_history
 
 _COLUMNS = (
@@ -46,8 +46,10 @@ def _empty(spark: SparkSession, folder: Path) -> str:
 
 def _slice(uri: str, first: int, last: int, parts_each: int, columns: tuple[LandedColumn, ...] = _COLUMNS) -> FeedSlice:
     versions = range(first, last + 1)
-    spreads = tuple(CommitSpread(version, index * parts_each, parts_each) for index, version in enumerate(versions))
-    return FeedSlice("t", uri, first, last, ("id",), columns, spreads, target_rows=1000)
+    assignments = tuple(
+        PartAssignment(version, index * parts_each, parts_each) for index, version in enumerate(versions)
+    )
+    return FeedSlice("t", uri, first, last, ("id",), columns, assignments, target_rows=1000)
 
 
 def _landed(folder: Path) -> Iterator[dict[str, object]]:
@@ -74,9 +76,10 @@ def _source(spark: SparkSession, uri: str, version: int) -> dict[object, dict[st
 def _in_runs(slice_: FeedSlice, *, mixed: bool) -> FeedSlice:
     """The same slice with every commit unpaired that can be; `mixed`: those that can't be, too."""
     commits = SourceLog(slice_.uri).commits(slice_.first, slice_.last)
-    pairs = zip(slice_.spreads, commits, strict=True)
+    pairs = zip(slice_.assignments, commits, strict=True)
     return replace(
-        slice_, spreads=tuple(replace(spread, unpaired=mixed or not commit.mixes) for spread, commit in pairs)
+        slice_,
+        assignments=tuple(replace(assignment, unpaired=mixed or not commit.mixes) for assignment, commit in pairs),
     )
 
 
@@ -162,7 +165,7 @@ def test_what_must_be_paired_is_paired(spark: SparkSession, tmp_path: Path, stat
     spark.sql(f"INSERT INTO delta.`{uri}` SELECT id, 0, 'a', 1 FROM range(1, 10, 1, 1)")
     spark.sql(statement.format(t=f"delta.`{uri}`"))
     slice_ = _slice(uri, 2, 2, 1)
-    slice_of_one = replace(slice_, spreads=(replace(slice_.spreads[0], unpaired=True),))
+    slice_of_one = replace(slice_, assignments=(replace(slice_.assignments[0], unpaired=True),))
     encoded = encode_changes(spark, slice_of_one, str(tmp_path / "out"), "zstd", {})
     rows = _source(spark, uri, 1)
     _replay(rows, tmp_path / "out")
@@ -179,10 +182,11 @@ def test_each_run_has_files_of_its_own(spark: SparkSession, tmp_path: Path) -> N
     spark.sql(f"INSERT INTO delta.`{uri}` VALUES (20, 0, 'c', 1)")
     slice_ = _in_runs(_slice(uri, 1, 3, 1), mixed=False)
     for paired in (None, 1):
-        spreads = tuple(
-            replace(spread, unpaired=index != paired, told=None) for index, spread in enumerate(slice_.spreads)
+        assignments = tuple(
+            replace(assignment, unpaired=index != paired, known_counts=None)
+            for index, assignment in enumerate(slice_.assignments)
         )
         folder = tmp_path / f"out-{paired}"
-        encoded = encode_changes(spark, replace(slice_, spreads=spreads), str(folder), "zstd", {})
+        encoded = encode_changes(spark, replace(slice_, assignments=assignments), str(folder), "zstd", {})
         assert [pq.read_metadata(file).num_rows for file in sorted(folder.rglob("*.parquet"))] == [9, 3, 1]
         assert [group.commits_of(0) for group in encoded.groups] == [(1, 1), (2, 2), (3, 3)]

@@ -15,13 +15,13 @@ from pyspark.sql import functions as F
 
 from mirror_assets.delta import feed, pairing
 from mirror_assets.delta.columns import LandedColumn
-from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.delta.feed import FeedSlice, encode_changes
 from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_VERSION
 from mirror_assets.delta.pairing import EncodeGroup
-from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.delta.spark_errors import RowsMisplaced
 from mirror_assets.landing.names import part_place
+from mirror_assets.source.batching import PartAssignment
+from mirror_assets.source.row_counts import ReadRows
 
 _COLUMNS = (LandedColumn("id", "bigint"), LandedColumn("version", "bigint"))
 _TARGET = 50
@@ -48,9 +48,9 @@ def _given(spark: SparkSession, patch: pytest.MonkeyPatch, rows: Sequence[int]) 
     patch.setattr(feed, "ChangeFeed", lambda *_: _Feed(frame))
 
 
-def _encoded(spark: SparkSession, spreads: Sequence[CommitSpread], folder: Path) -> tuple[EncodeGroup, ...]:
-    last = spreads[-1].version
-    slice_ = FeedSlice("t", "nowhere", 1, last, ("id",), _COLUMNS, tuple(spreads), _TARGET)
+def _encoded(spark: SparkSession, assignments: Sequence[PartAssignment], folder: Path) -> tuple[EncodeGroup, ...]:
+    last = assignments[-1].version
+    slice_ = FeedSlice("t", "nowhere", 1, last, ("id",), _COLUMNS, tuple(assignments), _TARGET)
     return encode_changes(spark, slice_, str(folder), "zstd", {}).groups
 
 
@@ -85,15 +85,17 @@ _SHAPES: dict[str, Callable[[int], int]] = {
 
 def _try(spark: SparkSession, patch: pytest.MonkeyPatch, folder: Path, parts: int, shape: str, *, mixed: bool) -> None:
     rows = [_SHAPES[shape](part) for part in range(parts)]
-    spreads = [CommitSpread(part + 1, part, 1) for part in range(parts)]
+    assignments = [PartAssignment(part + 1, part, 1) for part in range(parts)]
     if shape == "one commit over all":
-        rows, spreads = [sum(rows), 3], [CommitSpread(1, 0, parts), CommitSpread(2, parts, 1)]
+        rows, assignments = [sum(rows), 3], [PartAssignment(1, 0, parts), PartAssignment(2, parts, 1)]
     if mixed:  # every third commit lands unpaired, in a run of its own
         told = (ReadRows(insert=count) for count in rows)
-        pairs = zip(spreads, told, strict=True)
-        spreads = [replace(s, unpaired=s.version % 3 == 0, told=t if s.version % 3 == 0 else None) for s, t in pairs]
+        pairs = zip(assignments, told, strict=True)
+        assignments = [
+            replace(s, unpaired=s.version % 3 == 0, known_counts=t if s.version % 3 == 0 else None) for s, t in pairs
+        ]
     _given(spark, patch, rows)
-    _require_in_order(_encoded(spark, spreads, folder), folder, rows)
+    _require_in_order(_encoded(spark, assignments, folder), folder, rows)
 
 
 @pytest.mark.parametrize("parts", range(1, 41))
@@ -119,7 +121,7 @@ def test_rows_in_another_file_than_planned_stop_the_slice(
 ) -> None:
     paired = pairing.paired_rows
     _given(adaptive_spark, monkeypatch, [5, 5, 5])
-    spreads = [CommitSpread(part + 1, part, 1) for part in range(3)]
+    assignments = [PartAssignment(part + 1, part, 1) for part in range(3)]
 
     def moved(changes: DataFrame, group: EncodeGroup, *rest: Any) -> DataFrame:  # noqa: ANN401 as it is called
         """As the encoder once had it: Spark groups three partitions into three by where their rows lie."""
@@ -127,14 +129,14 @@ def test_rows_in_another_file_than_planned_stop_the_slice(
 
     monkeypatch.setattr(feed, "paired_rows", moved)
     with pytest.raises(RowsMisplaced, match="into other files than planned"):
-        _encoded(adaptive_spark, spreads, tmp_path / "out")
+        _encoded(adaptive_spark, assignments, tmp_path / "out")
 
 
 def test_unpaired_rows_are_cut_by_rows(
     adaptive_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _given(adaptive_spark, monkeypatch, [300, 300])
-    spreads = [CommitSpread(n + 1, 6 * n, 6, unpaired=True, told=ReadRows(insert=300)) for n in range(2)]
-    groups = _encoded(adaptive_spark, spreads, tmp_path / "out")
+    assignments = [PartAssignment(n + 1, 6 * n, 6, unpaired=True, known_counts=ReadRows(insert=300)) for n in range(2)]
+    groups = _encoded(adaptive_spark, assignments, tmp_path / "out")
     assert max(len(versions) for _, versions in _files(tmp_path / "out")) == _TARGET
     _require_in_order(groups, tmp_path / "out", [300, 300])

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.table.vectors import _Z85
-from mirror_assets_tests.delta.handmade import Action, column, commit_file, info, schema_string, write_commit
+from mirror_assets.source.parsing import _Z85
+from mirror_assets_tests.source.handmade import Action, column, commit_file, info, schema_string, write_commit
 
 # Moments of a history, in ms: files are written and removed at one of them, and VACUUMs retain from one on.
 START_MS, STEP_MS, STEPS = 1_700_000_000_000, 60_000, 6

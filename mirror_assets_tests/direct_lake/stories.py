@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from mirror_assets.delta.actions import Metadata, Protocol
 from mirror_assets.direct_lake.log_history import History
-from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Snapshot, Tombstone, Vector
+from mirror_assets.source.actions import LiveFile, Metadata, Protocol, Tombstone, Vector
+from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.table_log import LoggedCommit
 
 _DAY = 86_400_000
 Files = Mapping[str, LiveFile]

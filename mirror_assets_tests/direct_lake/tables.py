@@ -6,9 +6,9 @@ from pathlib import Path
 
 from mirror_assets.direct_lake.footers.facts import Footers
 from mirror_assets.direct_lake.footers.footer_reader import FooterReader
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table.values import Snapshot
 from mirror_assets.direct_lake.table_layout import LayoutReport, layout_report
+from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.table_log import TableLog
 
 
 def seen(path: Path) -> tuple[Snapshot, Footers]:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from mirror_assets.direct_lake.framing import FileSum, FramingEffect, framing_effect, framing_series, sum_of
 from mirror_assets.direct_lake.log_history import Maintenance
-from mirror_assets.direct_lake.table.values import LiveFile, Snapshot
+from mirror_assets.source.actions import LiveFile
+from mirror_assets.source.replay import Snapshot
 from mirror_assets_tests.direct_lake.stories import Story, live_file, snapshot, stories, vector
 
 _ONE, _TWO, _THREE = live_file("1", 10, 100), live_file("2", 30, 300), live_file("3", 60, 600)

@@ -12,7 +12,6 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.delta.errors import LogGap
 from mirror_assets.direct_lake.framing import framing_effect, framing_series
 from mirror_assets.direct_lake.log_history import (
     FileLifetime,
@@ -22,8 +21,10 @@ from mirror_assets.direct_lake.log_history import (
     read_history,
     recent_history,
 )
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets_tests.delta.handmade import (
+from mirror_assets.source.errors import LogGap
+from mirror_assets.source.table_log import TableLog
+from mirror_assets_tests.direct_lake.stories import Story, live_file, stories, vector
+from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,
     column,
@@ -32,7 +33,6 @@ from mirror_assets_tests.delta.handmade import (
     schema_string,
     write_commit,
 )
-from mirror_assets_tests.direct_lake.stories import Story, live_file, stories, vector
 
 
 @pytest.fixture

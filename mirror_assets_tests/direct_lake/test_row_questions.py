@@ -22,9 +22,10 @@ from mirror_assets.direct_lake.row_questions import (
     partitions_touched,
     rows_kept,
 )
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets_tests.delta.handmade import (
+from mirror_assets.source.table_log import TableLog
+from mirror_assets_tests.direct_lake.tables import seen
+from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,
     column,
@@ -35,7 +36,6 @@ from mirror_assets_tests.delta.handmade import (
     schema_string,
     write_commit,
 )
-from mirror_assets_tests.direct_lake.tables import seen
 
 _TODAY = date(2024, 6, 30)
 

@@ -16,14 +16,14 @@ from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterR
 from mirror_assets.direct_lake.guardrails.capacity_fit import Verdict
 from mirror_assets.direct_lake.guardrails.skus import Limit, sku_of
 from mirror_assets.direct_lake.maintenance.plan_values import MaintenanceInput, StepKind, Unpublished
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table_report import DirectLakeReport, Keeping, Questions, ReportOptions, table_report
 from mirror_assets.direct_lake.table_snapshot import TableSnapshot
 from mirror_assets.direct_lake.type_rules import Rule
 from mirror_assets.direct_lake.vacuum.model_frames import Frame
 from mirror_assets.direct_lake.vacuum.requirements import Mirror, Requirement, RetentionConsumers
 from mirror_assets.errors import SettingError, StopError
-from mirror_assets_tests.delta.handmade import commit_file
+from mirror_assets.source.table_log import TableLog
+from mirror_assets_tests.source.handmade import commit_file
 
 _WEEK = 7 * 86_400
 _NOW = datetime(2026, 3, 10, tzinfo=timezone.utc).timestamp()

@@ -22,11 +22,11 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.delta.points import parse_time
 from mirror_assets.direct_lake.framing import framing_effect, framing_series
 from mirror_assets.direct_lake.log_history import History, committed_by, file_lifetimes, read_history
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets_tests.delta.handmade import commit_file
+from mirror_assets.source.ranges import parse_time
+from mirror_assets.source.table_log import TableLog
+from mirror_assets_tests.source.handmade import commit_file
 
 Stock = dict[str, int]
 

@@ -10,7 +10,6 @@ import dagster as dg
 import pytest
 
 from mirror_assets.definitions import build_definitions
-from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.failures import read_failure
@@ -24,6 +23,7 @@ from mirror_assets.orchestration.resources import resources
 from mirror_assets.pipeline import stage
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SourceBroke
+from mirror_assets.source.planner import PlannedSlice
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 _FEED, _ZONE = asset_key(Kind.CHANGE_FEED, TABLE), asset_key(Kind.LANDING_ZONE, TABLE)

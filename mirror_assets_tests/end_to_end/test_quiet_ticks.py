@@ -8,8 +8,6 @@ import dagster as dg
 import pytest
 
 from mirror_assets.config import Staging
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.state import SourceState
 from mirror_assets.landing import publish
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
@@ -17,6 +15,8 @@ from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import Steps, drive
 from mirror_assets.orchestration import sensors
 from mirror_assets.orchestration.jobs import REBUILD
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.source_state import SourceState
 from mirror_assets_tests.end_to_end.ticks import Location
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.onelake import LoopbackOneLake, Operation

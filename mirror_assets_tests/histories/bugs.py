@@ -119,8 +119,8 @@ BUGS = (
             pairing,
             _PAIRED,
             (
-                "[spread.first_part - run.first_part for",
-                "[run.parts - spread.first_part + run.first_part - spread.parts for",
+                "[assignment.first_part - group.first_part for",
+                "[group.parts - assignment.first_part + group.first_part - assignment.parts for",
             ),
         ),
     ),

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.errors import RowsChanged
 from mirror_assets.delta.pairing import runs_of
 from mirror_assets.errors import MirrorError, RebuildError, RetryError, StopError, UnknownOutcome
 from mirror_assets.monitoring import TableState
@@ -23,6 +22,7 @@ from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.rebuild import rebuild_table
 from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.pipeline.stage import stage_attempt
+from mirror_assets.source.errors import RowsChanged
 from mirror_assets_tests import figures
 from mirror_assets_tests.histories.equal import require_equal
 from mirror_assets_tests.histories.faulty import Fault, FaultyStore, Killed
@@ -211,8 +211,8 @@ class World:
     def _mirror(self, context: TableContext) -> None:
         for mirrored in mirror_table(context, self._lab.wait, lambda _: None):
             self._count("slices")
-            runs = (run for run in runs_of(mirrored.planned.spreads) if not run.unpaired and self.way is Way.FEED)
-            self._count("paired runs of many parts", sum(len(run.spreads) > 1 and run.parts > 2 for run in runs))
+            runs = (run for run in runs_of(mirrored.planned.assignments) if not run.unpaired and self.way is Way.FEED)
+            self._count("paired runs of many parts", sum(len(run.assignments) > 1 and run.parts > 2 for run in runs))
             if self._polls and self._covered is not None:
                 self.compare()
 

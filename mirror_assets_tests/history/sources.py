@@ -11,13 +11,13 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
-from mirror_assets.delta.cut import Limits
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.history.checkpoint import Checkpoints
 from mirror_assets.history.keep import keep_history
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.history.record import Kept
 from mirror_assets.history.work import HistoryContext
+from mirror_assets.source.batching import Limits
+from mirror_assets.source.log import SourceLog
 
 TABLE = "shop.orders"
 

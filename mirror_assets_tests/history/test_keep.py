@@ -12,7 +12,6 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.errors import SourceUnavailable
 from mirror_assets.delta.reader import read_changes, read_changes_public
 from mirror_assets.history import stream
 from mirror_assets.history.append import append_rows, next_slice
@@ -22,6 +21,7 @@ from mirror_assets.history.keep import keep_history
 from mirror_assets.history.plan import HistoryPlan, plan_history
 from mirror_assets.history.record import Kept
 from mirror_assets.history.work import HistoryContext
+from mirror_assets.source.errors import SourceUnavailable
 from mirror_assets_tests.history.sources import Place, keep, kept_rows, ranges
 
 _PROPERTIES = (

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mirror_assets.history.errors import HistoryUnknown, NoHistory
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.history.record import APPLICATION, Kept, read_record
-from mirror_assets_tests.delta.handmade import commit_file
+from mirror_assets_tests.source.handmade import commit_file
 
 
 def commit(kept: Kept) -> bytes:

@@ -11,12 +11,12 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.history.errors import HistoryAhead, HistoryFeedOff, HistoryGap
 from mirror_assets.history.plan import HistoryPlan, HistorySlice, plan_history
 from mirror_assets.history.record import Kept
-from mirror_assets_tests.delta.handmade import commit_file
+from mirror_assets.source.log import SourceLog
 from mirror_assets_tests.history.sources import Place
+from mirror_assets_tests.source.handmade import commit_file
 
 OFF = {"delta__enableChangeDataFeed": "false"}
 ON = {"delta__enableChangeDataFeed": "true"}

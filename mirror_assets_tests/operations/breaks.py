@@ -9,9 +9,11 @@ import pyarrow as pa
 from delta.tables import DeltaTable
 from deltalake import write_deltalake
 
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.plan import Break, BreakKind, Limits, PlanRequest, plan_slices
-from mirror_assets.delta.state import SourceState
+from mirror_assets.source.batching import Limits
+from mirror_assets.source.breaks import Break, BreakKind
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.planner import PlanRequest, plan_slices
+from mirror_assets.source.source_state import SourceState
 from mirror_assets_tests.operations.features import FEED
 from mirror_assets_tests.operations.operation import Do, sql
 from mirror_assets_tests.operations.source import COLUMNS, Source, arrow, values

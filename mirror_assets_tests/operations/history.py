@@ -83,8 +83,8 @@ def landed_by_version(slices: Sequence[ProcessedSlice]) -> dict[int, MarkerCount
 
 def _of_slice(mirrored: ProcessedSlice) -> Iterator[tuple[int, MarkerCounts]]:
     """A slice of net changes, or a snapshot, counts as its last commit."""
-    spreads, parts = mirrored.planned.spreads, mirrored.record.parts
+    assignments, parts = mirrored.planned.assignments, mirrored.record.parts
     assert all(part.first_version == part.last_version for part in parts), "commits share a part"
-    for spread in spreads:
-        written = [part.markers for part in parts if part.version in (spread.version, None)]
-        yield spread.version, sum(written, MarkerCounts())
+    for assignment in assignments:
+        written = [part.markers for part in parts if part.version in (assignment.version, None)]
+        yield assignment.version, sum(written, MarkerCounts())

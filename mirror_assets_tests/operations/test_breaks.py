@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.format import MarkerCounts
+from mirror_assets.source.log import SourceLog
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.operations.breaks import BY_RUST, BY_SPARK, Breaking, break_behind, create
 from mirror_assets_tests.operations.features import RUST

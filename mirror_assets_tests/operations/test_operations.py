@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.breaks import Needs, row_break
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.format import MarkerCounts
+from mirror_assets.source.breaks import Needs, row_break
+from mirror_assets.source.log import SourceLog
 from mirror_assets_tests.operations import by_rust
 from mirror_assets_tests.operations.catalogue import CHAPTERS, FEW, ON_PARTITIONS, Chapter
 from mirror_assets_tests.operations.features import (

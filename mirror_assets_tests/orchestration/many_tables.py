@@ -14,11 +14,11 @@ from pyspark.sql import SparkSession
 from mirror_assets.composition import open_mirror, open_zone
 from mirror_assets.config import Config, load_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP
 from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.source.log import SourceLog
 from mirror_assets.verify.reconciliation import ReconcileState
 
 MODES = ("none", "name", "id")

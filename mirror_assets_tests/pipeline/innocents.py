@@ -14,9 +14,6 @@ from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from mirror_assets.delta.errors import LogGap
-from mirror_assets.delta.files import SourceFiles
-from mirror_assets.delta.losses import DataFileMissing, FeedMissing, HistoryExpired
 from mirror_assets.delta.spark_errors import RowIdsUnfit, spark_errors
 from mirror_assets.errors import RebuildError
 from mirror_assets.landing.drop import begin_drop, end_drop, remove_table
@@ -25,6 +22,9 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.encode_slice import encode_slice
 from mirror_assets.pipeline.errors import ColumnsChanged, SnapshotLost, SourceBroke
 from mirror_assets.pipeline.run import mirror_table
+from mirror_assets.source.errors import LogGap
+from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired
+from mirror_assets.source.source_files import SourceFiles
 from mirror_assets_tests.lab import TABLE, Lab
 
 _ENCODE = "mirror_assets.pipeline.stage.encode_slice"
@@ -198,7 +198,7 @@ def _library_sees_a_hole(lab: Lab, patch: pytest.MonkeyPatch) -> None:
             'Expected contiguous commit files, but found gap: ParsedLogPath { location: "2.json", version: 2 } 4'
         )
 
-    patch.setattr("mirror_assets.delta.log.DeltaTable", fail)
+    patch.setattr("mirror_assets.source.log.DeltaTable", fail)
 
 
 def _dangling_commit(lab: Lab, _: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def _unread_chunk(lab: Lab, patch: pytest.MonkeyPatch) -> None:
 def _stale_listing(lab: Lab, patch: pytest.MonkeyPatch) -> None:
     """The log lists no newer version than one before what has landed."""
     older = DeltaTable(lab.uri, version=4)
-    patch.setattr("mirror_assets.delta.log.DeltaTable", lambda *_, **__: older)
+    patch.setattr("mirror_assets.source.log.DeltaTable", lambda *_, **__: older)
 
 
 def _same_again(lab: Lab, _: pytest.MonkeyPatch) -> None:

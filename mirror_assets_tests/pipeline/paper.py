@@ -9,12 +9,13 @@ from typing import NoReturn
 
 from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.format import Column
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.source.log import SourceLog
 from mirror_assets.storage import LocalStore
-from mirror_assets_tests.delta.handmade import (
+from mirror_assets_tests.landing.staging import cover
+from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,
     column,
@@ -25,7 +26,6 @@ from mirror_assets_tests.delta.handmade import (
     schema_string,
     write_commit,
 )
-from mirror_assets_tests.landing.staging import cover
 
 TABLE = TableName("shop", "orders")
 FEED = {"delta.enableChangeDataFeed": "true"}

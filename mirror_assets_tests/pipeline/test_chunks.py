@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.chunks import FileChunk
 from mirror_assets.delta.versions import read_files, read_version
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey
@@ -26,6 +25,7 @@ from mirror_assets.pipeline.publish import publish_next, publish_slice
 from mirror_assets.pipeline.rebuild import rebuild_table
 from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.pipeline.stage_range import stage_range
+from mirror_assets.source.batching import FileChunk
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, key

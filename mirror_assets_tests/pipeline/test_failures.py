@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.delta.losses import DataFileMissing, FeedMissing, HistoryExpired
 from mirror_assets.delta.spark_errors import RowIdsUnfit
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import EpochEnded, LostRace
@@ -16,6 +15,7 @@ from mirror_assets.landing.format import Chunk, Loading
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.coordination import note_failure, pause_left, unresolved_failure
 from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, TableBusy
+from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired
 from mirror_assets.storage.errors import StoreFull
 from mirror_assets_tests.lab import TABLE, Lab, key
 from mirror_assets_tests.storage.memory import MemoryStore

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.delta import log as source_log
-from mirror_assets.delta.errors import SourceUnavailable
-from mirror_assets.delta.files import commit_path
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.next_action import QuietMark, is_quiet
+from mirror_assets.source import log as source_log
+from mirror_assets.source.errors import SourceUnavailable
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.source_files import commit_path
 from mirror_assets.storage import Store
 from mirror_assets_tests.onelake import LoopbackOneLake, Operation
 from mirror_assets_tests.onelake.stores import loopback_store

@@ -10,18 +10,18 @@ import pytest
 from deltalake import DeltaTable
 
 from mirror_assets.config import OnBreak
-from mirror_assets.delta.errors import LogGap, StartRefused
 from mirror_assets.landing.format import Chunk
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.drop import drop_table
 from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.rebuild import MirrorWait
+from mirror_assets.source.errors import LogGap, StartRefused
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets.verify.timeliness import Consequence, Lag, ReadDeadline, check_retention
-from mirror_assets_tests.delta.handmade import commit_file
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
+from mirror_assets_tests.source.handmade import commit_file
 
 _DAY = 86_400.0
 _NOW = 100 * _DAY

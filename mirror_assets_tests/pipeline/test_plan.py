@@ -11,15 +11,17 @@ from deltalake.schema import PrimitiveType
 
 from mirror_assets.config import ConfigInvalid
 from mirror_assets.config.load import parse_config
-from mirror_assets.delta.breaks import BreakKind
-from mirror_assets.delta.errors import ColumnUnfit, RangeRefused, StartRefused
-from mirror_assets.delta.ranges import EVERYTHING, Range, parse_range
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.pipeline.plan import TablePlan, plan_key, plan_table, slice_key
 from mirror_assets.pipeline.rebuild import may_rebuild
 from mirror_assets.pipeline.source_check import FeedOff
+from mirror_assets.source.breaks import BreakKind
+from mirror_assets.source.errors import ColumnUnfit, RangeRefused, StartRefused
+from mirror_assets.source.ranges import EVERYTHING, Range, parse_range
 from mirror_assets.storage import LocalStore
-from mirror_assets_tests.delta.handmade import (
+from mirror_assets_tests.landing.staging import cover
+from mirror_assets_tests.pipeline.paper import COLUMNS, FEED, TABLE, Paper
+from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     column,
     commit_file,
@@ -27,8 +29,6 @@ from mirror_assets_tests.delta.handmade import (
     metadata_action,
     schema_string,
 )
-from mirror_assets_tests.landing.staging import cover
-from mirror_assets_tests.pipeline.paper import COLUMNS, FEED, TABLE, Paper
 
 _DAY = 86_400.0
 _SCHEMA = schema_string(column("id"), column("name", "string"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mirror_assets.config import OnDropColumn, TableSettings
-from mirror_assets.delta.breaks import BreakKind
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.plan_changes import BaseState, Chosen, chosen_columns
-from mirror_assets_tests.delta.handmade import column, schema_string
+from mirror_assets.source.breaks import BreakKind
+from mirror_assets_tests.source.handmade import column, schema_string
 
 _SOURCE = schema_string(*(column(name) for name in ("id", "a", "b")))
 

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 from mirror_assets.cli.show import status
 from mirror_assets.config import load_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.landing.format import Column
 from mirror_assets.landing.names import SliceKey
@@ -27,10 +26,11 @@ from mirror_assets.pipeline.plan import plan_table, slice_key
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.source_check import landed_columns, recorded_columns
 from mirror_assets.pipeline.stage_range import stage_range
+from mirror_assets.source.log import SourceLog
 from mirror_assets.storage import LocalStore
-from mirror_assets_tests.delta.handmade import commit_file
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage_chunk
+from mirror_assets_tests.source.handmade import commit_file
 
 KEY = SliceKey(1, 0, 2)
 _FEED = {"delta.enableChangeDataFeed": "true"}

@@ -9,7 +9,6 @@ from typing import NoReturn
 
 import pytest
 
-from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.landing.format import SliceRecord, StagedPart, Verdict
 from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.parts import add_verdicts, inspect_part, staged_slices, write_record
@@ -20,6 +19,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table, slice_key
 from mirror_assets.pipeline.stage import plan_digest, stage_slice
 from mirror_assets.pipeline.stage_range import stage_range
+from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab, key
 from mirror_assets_tests.landing.staging import hex_id, new_record, part_bytes, receipt_for

@@ -12,13 +12,13 @@ from deltalake import DeltaTable
 
 from mirror_assets.config import Config, FramesOf, TableSettings
 from mirror_assets.direct_lake.errors import FramesUnreadable
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan
 from mirror_assets.errors import SettingError
 from mirror_assets.history.record import APPLICATION, Kept
 from mirror_assets.pipeline.retention_consumers import named_frames, source_guard
-from mirror_assets_tests.delta.handmade import Action, commit_file, write_commit
+from mirror_assets.source.table_log import TableLog
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
+from mirror_assets_tests.source.handmade import Action, commit_file, write_commit
 
 _DAY = 86_400.0
 

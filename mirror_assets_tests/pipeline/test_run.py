@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.delta.errors import LogGap, SourceNotDelta
 from mirror_assets.delta.spark_errors import DuplicateKey
 from mirror_assets.errors import ErrorCode, RetryError, SettingError
 from mirror_assets.landing.errors import ManifestCorrupt
@@ -19,6 +18,7 @@ from mirror_assets.pipeline.errors import ChecksFailed, SourceBroke
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.rebuild import MirrorWait, rebuild_table
 from mirror_assets.pipeline.source_check import FeedOff
+from mirror_assets.source.errors import LogGap, SourceNotDelta
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.errors import raises

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.delta.actions import Protocol
 from mirror_assets.pipeline.source_check import FeedOff
+from mirror_assets.source.actions import Protocol
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.delta.log import SourceLog
-from mirror_assets.delta.plan import PlannedSlice
-from mirror_assets.delta.state import SourceState
 from mirror_assets.landing.format import Column, SliceRecord
 from mirror_assets.landing.parts import write_record
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import slice_key
 from mirror_assets.pipeline.stage_range import stage_range, staged_ahead
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.source.source_state import SourceState
 from mirror_assets_tests.lab import key
 from mirror_assets_tests.landing.staging import hex_id, new_record
 from mirror_assets_tests.pipeline.paper import Paper

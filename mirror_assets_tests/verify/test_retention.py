@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_assets.delta.actions import Metadata
-from mirror_assets.delta.errors import PropertyUnreadable
-from mirror_assets.delta.retention import Retention
+from mirror_assets.source.actions import Metadata
+from mirror_assets.source.errors import PropertyUnreadable
+from mirror_assets.source.table_properties import Retention
 from mirror_assets.verify.timeliness import Consequence, ReadDeadline, check_retention
 
 _DAY, _HOUR = 86_400, 3_600

@@ -15,13 +15,13 @@ from mirror_assets.direct_lake.guardrails.skus import Mode, Sku, sku_of
 from mirror_assets.direct_lake.maintenance.bins import FileSizes, sizes_for
 from mirror_assets.direct_lake.maintenance.plan_values import Dialect, MaintenanceInput, Unpublished, Worth
 from mirror_assets.direct_lake.sql import quoted
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table_snapshot import TableSnapshot
 from mirror_assets.direct_lake.vacuum.requirements import Mirror, RetentionConsumers
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.retention_consumers import frames_of, source_readers
+from mirror_assets.source.table_log import TableLog
 
 
 @dataclass(frozen=True)

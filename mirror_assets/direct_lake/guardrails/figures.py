@@ -8,7 +8,7 @@ from math import ceil
 from mirror_assets.direct_lake.footers.facts import Footers
 from mirror_assets.direct_lake.guardrails.growth import Growth
 from mirror_assets.direct_lake.guardrails.skus import GB
-from mirror_assets.direct_lake.table.values import Snapshot
+from mirror_assets.source.replay import Snapshot
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from statistics import linear_regression
 
-from mirror_assets.delta.errors import LogGap
-from mirror_assets.direct_lake.table.known import files_by_path
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Tombstone
+from mirror_assets.source.actions import LiveFile, Tombstone
+from mirror_assets.source.errors import LogGap
+from mirror_assets.source.table_log import LoggedCommit, TableLog, files_by_path
 
 _DAY_MS = 86_400_000
 # In less, a burst of commits would pass for a trend.

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mirror_assets.direct_lake.table.values import LiveFile
+from mirror_assets.source.actions import LiveFile
 
 _GIB, _TIB = 2**30, 2**40
 _SMALLEST, _LARGEST = 128 * 2**20, _GIB

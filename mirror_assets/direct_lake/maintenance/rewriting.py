@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mirror_assets.delta.actions import Metadata
 from mirror_assets.direct_lake.maintenance.bins import Bin, clustering_bins, compaction_bins, purge_bins, shown_rows
 from mirror_assets.direct_lake.maintenance.plan_values import (
     Dialect,
@@ -18,7 +17,8 @@ from mirror_assets.direct_lake.maintenance.plan_values import (
     Worth,
 )
 from mirror_assets.direct_lake.sql import PartitionKey, partition_predicate, table_at
-from mirror_assets.direct_lake.table.values import LiveFile, Snapshot
+from mirror_assets.source.actions import LiveFile, Metadata
+from mirror_assets.source.replay import Snapshot
 
 # Delta refuses OPTIMIZE and VACUUM of tables whose catalog commits, which is where they are maintained.
 _MANAGED = frozenset({"catalogManaged", "catalogOwned-preview"})

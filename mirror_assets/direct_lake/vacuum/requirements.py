@@ -9,11 +9,11 @@ from enum import Enum
 from itertools import pairwise
 from urllib.parse import unquote
 
-from mirror_assets.delta.rows import yields_nothing
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table.paths import is_absolute
-from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Tombstone
 from mirror_assets.direct_lake.vacuum.model_frames import Frame
+from mirror_assets.source.actions import LiveFile, Tombstone
+from mirror_assets.source.log_paths import is_absolute
+from mirror_assets.source.row_counts import yields_nothing
+from mirror_assets.source.table_log import LoggedCommit, TableLog
 
 MIRROR = "mirror"
 """The reader that begins anew when its files are gone, unlike a model, which goes on with those that it has framed."""

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mirror_assets.delta.files import SourceFiles
 from mirror_assets.direct_lake.footers.facts import Footers
 from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader
+from mirror_assets.source.source_files import SourceFiles
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.delta.actions import Metadata
 from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets_tests.delta.handmade import Action, column, schema_string
+from mirror_assets.source.actions import Metadata
+from mirror_assets_tests.source.handmade import Action, column, schema_string
 
 
 def _names(*columns: Action, **configuration: str) -> ColumnNames:

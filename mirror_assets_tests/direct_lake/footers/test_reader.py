@@ -11,11 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mirror_assets.delta.files import SourceFiles
-from mirror_assets.delta.presence import FileState, look_for
 from mirror_assets.direct_lake.footers.facts import Footers
 from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader
 from mirror_assets.errors import ErrorCode, SettingError, StopError
+from mirror_assets.source.source_files import FileState, SourceFiles, look_for
 from mirror_assets_tests.direct_lake.footers.files import Named, named, reader, write
 
 

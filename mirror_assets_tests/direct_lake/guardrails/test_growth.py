@@ -15,8 +15,8 @@ from mirror_assets.direct_lake.footers.facts import Footer, Footers, as_table
 from mirror_assets.direct_lake.footers.footer_reader import FooterReader
 from mirror_assets.direct_lake.guardrails.figures import measure
 from mirror_assets.direct_lake.guardrails.growth import Growth, Step, Window, growth, recent_window
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets_tests.delta.handmade import (
+from mirror_assets.source.table_log import TableLog
+from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     column,
     commit_file,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from mirror_assets.delta.actions import Metadata, Protocol
-from mirror_assets.delta.schema import canonical
-from mirror_assets.direct_lake.table.values import LiveFile, Snapshot, Vector
-from mirror_assets_tests.delta.handmade import column, schema_string
+from mirror_assets.source.actions import LiveFile, Metadata, Protocol, Vector
+from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.schema import canonical
+from mirror_assets_tests.source.handmade import column, schema_string
 
 MB = 10**6
 

@@ -13,7 +13,7 @@ from mirror_assets.direct_lake.maintenance.bins import (
     purge_bins,
     sizes_for,
 )
-from mirror_assets.direct_lake.table.values import LiveFile
+from mirror_assets.source.actions import LiveFile
 from mirror_assets_tests.direct_lake.maintenance.tables import file
 
 _SIZES = FileSizes(min_bytes=50, max_bytes=100)

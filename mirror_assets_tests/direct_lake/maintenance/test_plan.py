@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_assets.delta.errors import PropertyUnreadable
 from mirror_assets.direct_lake.maintenance.maintenance_plan import maintenance_plan
 from mirror_assets.direct_lake.maintenance.plan_values import (
     Dialect,
@@ -21,6 +20,7 @@ from mirror_assets.direct_lake.maintenance.plan_values import (
     script,
 )
 from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.source.errors import PropertyUnreadable
 from mirror_assets_tests.direct_lake.maintenance.tables import MB, file, snapshot, some
 
 _MONTH = {"month": "string"}

@@ -30,10 +30,10 @@ from mirror_assets.direct_lake.maintenance.plan_values import (
 )
 from mirror_assets.direct_lake.maintenance.writer_settings import spark_settings
 from mirror_assets.direct_lake.sql import partition_predicate, table_at
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table.values import Snapshot
 from mirror_assets.direct_lake.vacuum.model_frames import Frame
 from mirror_assets.direct_lake.vacuum.vacuum_plan import plan_vacuum
+from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.table_log import TableLog
 
 # How many files each commit's partition gets: one per commit in which it has rows. The larger, the more rows in it.
 _COMMITS = {"it's \\ a": 10, "b": 3, None: 8, "d": 1}

@@ -9,9 +9,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.direct_lake.maintenance.maintenance_plan import maintenance_plan
 from mirror_assets.direct_lake.maintenance.plan_values import MaintenanceInput, SafeRetention, StepKind
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.vacuum.model_frames import Frame
 from mirror_assets.direct_lake.vacuum.vacuum_plan import plan_vacuum
+from mirror_assets.source.table_log import TableLog
 
 _DAY = 86_400
 

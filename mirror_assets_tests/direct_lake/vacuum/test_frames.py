@@ -12,12 +12,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.direct_lake.errors import FramesUnreadable
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.vacuum.model_frames import Frame, exported_frames, frame_at
 from mirror_assets.direct_lake.vacuum.requirements import Mirror, Requirement
 from mirror_assets.direct_lake.vacuum.vacuum_plan import plan_vacuum
 from mirror_assets.errors import SettingError
-from mirror_assets_tests.delta.handmade import commit_file
+from mirror_assets.source.table_log import TableLog
+from mirror_assets_tests.source.handmade import commit_file
 
 Rows = list[dict[str, object]]
 

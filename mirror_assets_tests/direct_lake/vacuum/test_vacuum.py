@@ -15,14 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.vacuum.model_frames import Frame
 from mirror_assets.direct_lake.vacuum.requirements import ChangeSource, Mirror, Requirement
 from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan, plan_vacuum
+from mirror_assets.source.table_log import TableLog
 from mirror_assets_tests import figures
-from mirror_assets_tests.delta.handmade import commit_file
 from mirror_assets_tests.direct_lake.random_lakes import histories, moments
 from mirror_assets_tests.direct_lake.vacuum.vacuums import Lake, small_tables
+from mirror_assets_tests.source.handmade import commit_file
 
 _WEEK_MS = 7 * 86_400_000
 _DAY_MS = 86_400_000

@@ -1,1 +1,0 @@
-"""A Delta table's files at any version that its log still tells of, removed ones included."""

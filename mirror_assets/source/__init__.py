@@ -1,0 +1,1 @@
+"""The source tables: their Delta logs, read without Spark, and the plan that follows from a log."""

@@ -1,0 +1,197 @@
+"""The actions of a Delta log as values (Delta's protocol, "Actions")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+_IN_COMMIT_SINCE = "delta.inCommitTimestampEnablementVersion"
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A deletion vector as the log names it; two have the same `id` if and only if they are the same vector.
+
+    `path` is the file that holds it, in the table's folder or an absolute URI; None for a vector that the log itself
+    holds. `rows` is the number of rows that it hides.
+    """
+
+    id: str
+    path: str | None
+    bytes: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class LiveFile:
+    """An add action. `path` is decoded: in the table's folder, or an absolute URI (shallow clones).
+
+    `rows` are those stored in the file by its statistics, hidden ones included; None without statistics. `partition`
+    is by the columns' logical names in a snapshot, by their physical ones in a single commit. `as_listed`: whether
+    Spark's VACUUM knows the file by the path that the log has. `data_change` belongs to the commit that added the file,
+    so it is no part of equality.
+    """
+
+    path: str
+    bytes: int
+    rows: int | None
+    modified_ms: int
+    partition: Mapping[str, str | None]
+    vector: Vector | None
+    tags: Mapping[str, str]
+    as_listed: bool = True
+    data_change: bool = field(default=True, compare=False)
+
+    @property
+    def hidden_rows(self) -> int:
+        """The number of stored rows that the deletion vector hides."""
+        return self.vector.rows if self.vector else 0
+
+
+@dataclass(frozen=True)
+class Tombstone:
+    """A remove action: a file that is no longer live, or no longer with this vector; fields as in LiveFile.
+
+    `bytes` and `rows` are None where the writer left them out.
+    """
+
+    path: str
+    vector: Vector | None
+    deleted_ms: int
+    bytes: int | None
+    rows: int | None
+    as_listed: bool = True
+    data_change: bool = field(default=True, compare=False)
+
+    @property
+    def hidden_rows(self) -> int:
+        """The number of stored rows that the deletion vector hides."""
+        return self.vector.rows if self.vector else 0
+
+
+@dataclass(frozen=True)
+class ChangeFile:
+    """A cdc action: a file of the change data feed; `path` as in LiveFile. The log has no statistics of it."""
+
+    path: str
+    bytes: int
+
+    @property
+    def hidden_rows(self) -> int:
+        """Zero: a change file has no deletion vector."""
+        return 0
+
+
+LoggedFile = LiveFile | Tombstone | ChangeFile
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """A table's metadata as a metaData action, or a snapshot, has it; `schema_string` has its keys in one order."""
+
+    table_id: str
+    schema_string: str
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    partition_columns: tuple[str, ...] = ()
+
+    @property
+    def feed_enabled(self) -> bool:
+        """Whether the table records its change data feed."""
+        return self._is_on("delta.enableChangeDataFeed")
+
+    @property
+    def row_tracking(self) -> bool:
+        """Whether rows keep their ids."""
+        return self._is_on("delta.enableRowTracking")
+
+    @property
+    def in_commit_since(self) -> int | None:
+        """The first version whose in-commit timestamp counts, or None where file times count for all versions.
+
+        In-commit timestamps of older commits do not count, even if they have some.
+        """
+        is_on = self._is_on("delta.enableInCommitTimestamps")
+        return int(self.configuration.get(_IN_COMMIT_SINCE, 0)) if is_on else None
+
+    def _is_on(self, name: str) -> bool:
+        return self.configuration.get(name, "false").lower() == "true"
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """The protocol versions and table features that the table needs; `reader_features` are those readers need, too."""
+
+    reader: int
+    writer: int
+    features: frozenset[str] = frozenset()
+    reader_features: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class CommitInfo:
+    """A commitInfo action; `metrics` are the whole-numbered ones.
+
+    `timestamp_ms` is the in-commit timestamp, else the writer's clock; None without either. `keeps_row_ids`: the writer
+    says that rewritten rows kept their row ids.
+    """
+
+    operation: str = ""
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    timestamp_ms: int | None = None
+    in_commit_ms: int | None = None
+    keeps_row_ids: bool = False
+
+
+@dataclass(frozen=True)
+class Actions:
+    """The actions in one file of the log: a commit, compacted commits, or a part of a checkpoint.
+
+    Partition values are by physical names. `sidecars` are the paths of files with the rest of a checkpoint.
+    """
+
+    added: tuple[LiveFile, ...] = ()
+    removed: tuple[Tombstone, ...] = ()
+    change_files: tuple[ChangeFile, ...] = ()
+    info: CommitInfo = field(default_factory=CommitInfo)
+    metadata: Metadata | None = None
+    protocol: Protocol | None = None
+    sidecars: tuple[str, ...] = ()
+
+    @property
+    def operation(self) -> str:
+        """Delta's name of the operation."""
+        return self.info.operation
+
+    @property
+    def metrics(self) -> Mapping[str, int]:
+        """The operation's whole-numbered metrics."""
+        return self.info.metrics
+
+    @cached_property
+    def data_added(self) -> tuple[LiveFile, ...]:
+        """The added files that change data; OPTIMIZE, for instance, only rewrites rows."""
+        return tuple(file for file in self.added if file.data_change)
+
+    @cached_property
+    def data_removed(self) -> tuple[Tombstone, ...]:
+        """The removed files that change data."""
+        return tuple(file for file in self.removed if file.data_change)
+
+    @cached_property
+    def revectored(self) -> tuple[tuple[Tombstone, LiveFile], ...]:
+        """The files that a commit removes and adds again with another deletion vector, as (removed, added)."""
+        removed = {file.path: file for file in self.data_removed}
+        return tuple((removed[file.path], file) for file in self.data_added if file.path in removed)
+
+    @property
+    def whole_files(self) -> tuple[LiveFile | Tombstone, ...]:
+        """The files of which the change data feed yields every live row: all that change data but `revectored`."""
+        both = {added.path for _, added in self.revectored}
+        files: tuple[LiveFile | Tombstone, ...] = (*self.data_added, *self.data_removed)
+        return tuple(file for file in files if file.path not in both) if both else files
+
+    @property
+    def renumbered(self) -> tuple[LiveFile, ...]:
+        """Files whose rows were only rewritten, by a writer that does not say that they kept their row ids."""
+        return () if self.info.keeps_row_ids else tuple(file for file in self.added if not file.data_change)

@@ -1,0 +1,166 @@
+"""Cutting commits into slices, and a slice's rows into parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
+
+from mirror_assets.source.commits import Commit
+from mirror_assets.source.row_counts import BYTES_PER_ROW, ReadRows
+from mirror_assets.source.source_state import SourceState
+
+# A commit with this share of the rows of a part is worth one of its own, if that saves pairing its rows.
+_ENOUGH = 8
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a slice may hold at most; a single commit beyond a limit is a slice of its own."""
+
+    max_commits: int
+    max_rows: int
+    max_bytes: int
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a limit that would let nothing through."""
+        for limit in fields(self):
+            if getattr(self, limit.name) < 1:
+                raise ValueError(f"{limit.name} must be at least 1")
+
+
+@dataclass(frozen=True)
+class PartAssignment:
+    """Where a commit's rows go: parts `first_part` to `first_part + parts - 1`.
+
+    `unpaired`: the parts are its own, and its rows land without being paired, if what the log says of it is true.
+    `known_counts` is what the log alone tells of such a commit's rows, or None.
+    """
+
+    version: int
+    first_part: int
+    parts: int
+    unpaired: bool = False
+    known_counts: ReadRows | None = None
+
+
+def batch_commits(
+    commits: Iterable[Commit], limits: Limits, last_versions: frozenset[int]
+) -> tuple[tuple[Commit, ...], ...]:
+    """The commits in groups, in order: each as long as the limits allow, none going on behind one of `last_versions`.
+
+    A cut depends only on what comes after the cut before it, so planning from any cut on gives the same groups.
+    """
+    groups: list[list[Commit]] = []
+    rows = size = 0
+    for commit in commits:
+        group = groups[-1] if groups else []
+        fits = (
+            len(group) < limits.max_commits
+            and rows + commit.rows <= limits.max_rows
+            and size + commit.bytes <= limits.max_bytes
+        )
+        if not group or not fits or group[-1].version in last_versions:
+            groups.append([])
+            rows = size = 0
+        groups[-1].append(commit)
+        rows, size = rows + commit.rows, size + commit.bytes
+    return tuple(tuple(group) for group in groups)
+
+
+def assign_parts(commits: Sequence[Commit], target_rows: int) -> tuple[PartAssignment, ...]:
+    """Parts for every commit that changes data: small ones share a part, a large one has some to itself.
+
+    Parts in order hold commits in order; a part holds about `target_rows` at most (docs/encoding.md).
+    """
+    assignments: list[PartAssignment] = []
+    part = filled = 0
+    started = False
+    for commit in commits:
+        if not commit.changes_data:
+            continue
+        unpaired = not commit.mixes and commit.rows > target_rows // _ENOUGH
+        alone = unpaired or commit.rows > target_rows
+        if started and (alone or filled + commit.rows > target_rows):
+            part, filled, started = part + 1, 0, False
+        parts = parts_for(commit.rows, target_rows)
+        assignments.append(
+            PartAssignment(commit.version, part, parts, unpaired, commit.known_counts if unpaired else None)
+        )
+        if alone:
+            part += parts
+        else:
+            filled, started = filled + commit.rows, True
+    return tuple(assignments)
+
+
+def parts_for(rows: int, target_rows: int) -> int:
+    """How many parts the rows need, at least one. Raises ValueError for a target below 1."""
+    if target_rows < 1:
+        raise ValueError("target_rows must be at least 1")
+    return max(1, -(-rows // target_rows))
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A live file of a version; `rows` is None without statistics, and counts rows that deletion vectors hide."""
+
+    path: str
+    bytes: int
+    rows: int | None
+
+    @property
+    def likely_rows(self) -> int:
+        """The best guess at the number of rows."""
+        return self.bytes // BYTES_PER_ROW if self.rows is None else self.rows
+
+
+@dataclass(frozen=True)
+class FileChunk:
+    """The `number`-th of `of` chunks: files `first` to `end` - 1 of a version with `files`, in order of their paths."""
+
+    number: int
+    of: int
+    first: int
+    end: int
+    files: int
+    rows: int
+    bytes: int
+
+    def __str__(self) -> str:
+        """`3 of 7`."""
+        return f"{self.number} of {self.of}"
+
+
+def is_small(state: SourceState, limits: Limits) -> bool:
+    """Whether the whole table is loaded at once."""
+    return state.likely_rows <= limits.max_rows and state.bytes <= limits.max_bytes
+
+
+def chunk_files(files: Sequence[DataFile], limits: Limits, chunks: int = 0, landed: int = 0) -> tuple[FileChunk, ...]:
+    """The chunks of `files`, in their order, behind so many that hold the first `landed` of them.
+
+    Each is as long as the limits allow; a file beyond a limit is a chunk of its own. A cut depends only on what comes
+    after the cut before it, so whoever goes on behind any chunk cuts the same ones.
+    """
+    ends: list[int] = []
+    rows = size = 0
+    for index, file in enumerate(files[landed:], landed):
+        fits = rows + file.likely_rows <= limits.max_rows and size + file.bytes <= limits.max_bytes
+        if index > landed and not fits:
+            ends.append(index)
+            rows = size = 0
+        rows, size = rows + file.likely_rows, size + file.bytes
+    bounds = [landed, *ends, len(files)]
+    return tuple(
+        FileChunk(
+            number=chunks + index + 1,
+            of=chunks + len(bounds) - 1,
+            first=first,
+            end=end,
+            files=len(files),
+            rows=sum(file.likely_rows for file in files[first:end]),
+            bytes=sum(file.bytes for file in files[first:end]),
+        )
+        for index, (first, end) in enumerate(pairwise(bounds))
+    )

@@ -1,0 +1,111 @@
+"""One commit as the plan needs it: what it changes, how much there is to read, what it says of the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mirror_assets.source.actions import Actions, Metadata, Protocol
+from mirror_assets.source.row_counts import (
+    FooterRows,
+    ReadRows,
+    RowCount,
+    changed_rows,
+    count_rows,
+    may_mix,
+    yields_nothing,
+)
+
+# Row indices of that many rows are held in memory, beside the slice's plan.
+_MARKED_ROWS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit of a source.
+
+    rows            rows that the change data feed yields for it; estimated unless `rows_exact`
+    known_counts    these rows by kind, or None where the log can't tell
+    changed_rows    old and new rows of what it changed, without rows that were only copied to another file
+    bytes           bytes to read for it
+    deletion_vectors  its rows come from comparing two deletion vectors of one file
+    rewrites        it changes or removes rows that were there before, or at least moves them to other files
+    mixes           it may delete a row and insert another with the same key
+    renumbered      it gives new row ids to rows that it only rewrites: `renumbered_rows`, old and new ones counted
+    only_feed       it has change files, and adds or removes no file of the table
+    metadata, protocol  what it sets, or None
+    """
+
+    version: int
+    timestamp_ms: int
+    operation: str
+    changes_data: bool
+    rows: int = 0
+    rows_exact: bool = True
+    known_counts: ReadRows | None = None
+    changed_rows: int = 0
+    bytes: int = 0
+    has_cdc: bool = False
+    deletion_vectors: bool = False
+    rewrites: bool = False
+    mixes: bool = False
+    renumbered: bool = False
+    renumbered_rows: int = 0
+    only_feed: bool = False
+    metadata: Metadata | None = None
+    protocol: Protocol | None = None
+
+
+def describe(version: int, actions: Actions, modified_ms: int, footer_rows: FooterRows) -> Commit:
+    """Return what the commit did; `modified_ms` is its time where it has none of its own, as in Spark."""
+    files, time_ms = (*actions.data_added, *actions.data_removed), actions.info.timestamp_ms
+    changes = bool(actions.change_files or files) and not yields_nothing(actions)
+    rows = count_rows(actions, footer_rows)
+    return Commit(
+        version=version,
+        timestamp_ms=modified_ms if time_ms is None else time_ms,
+        operation=actions.operation,
+        changes_data=changes,
+        rows=rows.rows,
+        rows_exact=rows.exact,
+        known_counts=_known_kinds(actions, rows),
+        changed_rows=rows.rows if actions.change_files else changed_rows(actions, rows),
+        bytes=_bytes(actions) if changes else 0,
+        has_cdc=bool(actions.change_files),
+        deletion_vectors=changes and not actions.change_files and bool(actions.revectored),
+        rewrites=changes and bool(actions.data_removed or actions.change_files),
+        mixes=changes and may_mix(actions),
+        renumbered=bool(actions.renumbered),
+        renumbered_rows=2 * sum((file.rows or 0) - file.hidden_rows for file in actions.renumbered),
+        only_feed=bool(actions.change_files) and not (actions.added or actions.removed),
+        metadata=actions.metadata,
+        protocol=actions.protocol,
+    )
+
+
+def vector_versions(commits: Iterable[Commit]) -> tuple[int, ...]:
+    """The commits whose deletion vectors are best compared together: each file is then read once for all of them.
+
+    Those with the most rows are left out where there are too many in all: for them a scan of their own is worth it.
+    """
+    found: list[int] = []
+    rows = 0
+    for commit in sorted((commit for commit in commits if commit.deletion_vectors), key=lambda commit: commit.rows):
+        rows += commit.rows
+        if rows > _MARKED_ROWS:
+            break
+        found.append(commit.version)
+    return tuple(sorted(found))
+
+
+def _known_kinds(actions: Actions, rows: RowCount) -> ReadRows | None:
+    """Return the rows by kind where the commit only adds files or only removes some; None where the log can't tell."""
+    if actions.change_files or not rows.exact or (actions.data_added and actions.data_removed):
+        return None
+    return ReadRows(delete=rows.rows) if actions.data_removed else ReadRows(insert=rows.rows)
+
+
+def _bytes(actions: Actions) -> int:
+    if actions.change_files:
+        return sum(file.bytes for file in actions.change_files)
+    return sum(file.bytes or 0 for file in (*actions.whole_files, *(added for _, added in actions.revectored)))

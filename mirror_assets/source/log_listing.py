@@ -1,0 +1,188 @@
+"""What a log's folder has, and which files lead to a version: a checkpoint, compacted commits, commits."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from pyarrow.fs import FileInfo
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+_COMPACTED = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[0-9a-fA-F-]{36})?\.(?:parquet|json)")
+# Also one that is not complete, or can't be read.
+_ANY_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..+")
+# From here on a checkpoint is read rather than so many commits behind the version at hand.
+_NEAR = 100
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A complete checkpoint, which holds a whole version; `parts` are the paths of its files."""
+
+    version: int
+    parts: tuple[str, ...]
+    modified_ms: int
+
+
+@dataclass(frozen=True)
+class Span:
+    """The commits [first, last] in one file: one in a commit file, several in a compacted one."""
+
+    first: int
+    last: int
+    path: str
+    modified_ms: int
+
+
+Step = Checkpoint | Span
+
+
+@dataclass(frozen=True)
+class TipMark:
+    """The newest commit file of a log as it was found: its version, bytes and time of writing.
+
+    `log_files` is how many files the log had then.
+    """
+
+    version: int
+    bytes: int
+    modified_ms: int
+    log_files: int
+
+
+@dataclass(frozen=True)
+class LogListing:
+    """The files in a log's folder, in any order. Those below its subfolders are not in it, as in Delta."""
+
+    files: Sequence[FileInfo]
+
+    @property
+    def newest(self) -> int | None:
+        """The newest version that the log has a commit or a checkpoint of; None when there is no log."""
+        return max([*self._commit_files, *self._checkpoints], default=None)
+
+    @cached_property
+    def written(self) -> dict[int, int]:
+        """The versions whose commit file is there, ascending, and when each was written, in ms since 1970."""
+        return {version: written_ms(file) for version, file in self._commit_files.items()}
+
+    @cached_property
+    def commits(self) -> dict[int, Span]:
+        """The commit files by version, ascending."""
+        return {
+            version: Span(version, version, file.path, self.written[version])
+            for version, file in self._commit_files.items()
+        }
+
+    def unbroken(self) -> dict[int, int]:
+        """Return those of `written` from which every commit up to the newest is there."""
+        holes = [after for before, after in pairwise(self.written) if after != before + 1]
+        return {version: time for version, time in self.written.items() if not holes or version >= holes[-1]}
+
+    def tip_mark(self, version: int) -> TipMark | None:
+        """Return the mark of the version's commit file; None when it is gone, or any newer one is there."""
+        tip = self._commit_files.get(version)
+        if tip is None or next(reversed(self._commit_files)) > version:
+            return None
+        return TipMark(version, tip.size or 0, written_ms(tip), len(self.files))
+
+    @cached_property
+    def arrivals(self) -> dict[int, Step]:
+        """The versions that can be put together, ascending, and the last step to each."""
+        return self._reached({-1})
+
+    def steps(self, version: int, have: int | None = None) -> list[Step] | None:
+        """Return the steps to the version: from version `have` if near, else from a checkpoint or from the start.
+
+        None when the version can't be put together.
+        """
+        if have is not None and version - have <= _NEAR:
+            near = _walk(version, have, self._reached({have}, have + 1, version))
+            if near is not None:
+                return near
+        return _walk(version, -1, self.arrivals)
+
+    def gap(self, version: int) -> int:
+        """Return the newest commit up to the version that is missing, whatever checkpoints there are."""
+        return next(missing for missing in range(version, -2, -1) if missing not in self._commit_files)
+
+    def gap_behind_checkpoint(self, version: int) -> int | None:
+        """Return the newest commit without which the version can't be put together; None if none is missing.
+
+        A checkpoint that is not complete, or can't be read, counts as there: then the checkpoint is lost, not a commit.
+        A version is put together from the newest checkpoint up to it, or from the beginning, and every commit since
+        (Delta's protocol, "Delta Log Entries" and "Checkpoints").
+        """
+        found = (_ANY_CHECKPOINT.fullmatch(file.base_name) for file in self.files)
+        since = max((at for match in found if match and (at := int(match[1])) <= version), default=-1)
+        return next((commit for commit in range(version, since, -1) if commit not in self._commit_files), None)
+
+    @cached_property
+    def _commit_files(self) -> dict[int, FileInfo]:
+        found = ((_COMMIT.fullmatch(file.base_name), file) for file in self.files)
+        return dict(sorted((int(match[1]), file) for match, file in found if match))
+
+    @cached_property
+    def _compacted(self) -> list[Span]:
+        found = ((_COMPACTED.fullmatch(file.base_name), file) for file in self.files)
+        spans = (Span(int(match[1]), int(match[2]), file.path, written_ms(file)) for match, file in found if match)
+        return sorted(spans, key=lambda span: span.path)
+
+    @cached_property
+    def _checkpoints(self) -> dict[int, Checkpoint]:
+        """The complete ones; an empty file is one that was never finished."""
+        groups: defaultdict[tuple[int, str], list[FileInfo]] = defaultdict(list)
+        wanted: dict[tuple[int, str], int] = {}
+        matches = ((_CHECKPOINT.fullmatch(file.base_name), file) for file in self.files)
+        named = [(file, match) for match, file in matches if match and file.size]
+        for file, match in sorted(named, key=lambda one: one[0].path):
+            group = (int(match[1]), match[3] or file.base_name)
+            groups[group].append(file)
+            wanted[group] = int(match[3] or 1)
+        return {
+            group[0]: Checkpoint(group[0], tuple(file.path for file in found), max(map(written_ms, found)))
+            for group, found in groups.items()
+            if len(found) == wanted[group]
+        }
+
+    @cached_property
+    def _ending(self) -> dict[int, list[Span]]:
+        """Spans by their last version, the longest first."""
+        ending: defaultdict[int, list[Span]] = defaultdict(list)
+        for span in sorted([*self._compacted, *self.commits.values()], key=lambda span: span.first):
+            ending[span.last].append(span)
+        return ending
+
+    def _reached(self, beginning: set[int], first: int = 0, last: int | None = None) -> dict[int, Step]:
+        reached: dict[int, Step] = {}
+        checkpoints = self._checkpoints if last is None else {}
+        versions = sorted({*self._ending, *checkpoints}) if last is None else range(first, last + 1)
+        for version in versions:
+            spans = (s for s in self._ending.get(version, ()) if s.first - 1 in reached or s.first - 1 in beginning)
+            step = checkpoints.get(version) or next(spans, None)
+            if step is not None:
+                reached[version] = step
+        return reached
+
+
+def written_ms(file: FileInfo) -> int:
+    """Return when the file was written, in ms since 1970."""
+    return int((file.mtime_ns or 0) // 1_000_000)
+
+
+def _walk(version: int, beginning: int, arrivals: dict[int, Step]) -> list[Step] | None:
+    path: list[Step] = []
+    while version > beginning:
+        step = arrivals.get(version)
+        if step is None:
+            return None
+        path.append(step)
+        if isinstance(step, Checkpoint):
+            break
+        version = step.first - 1
+    return path[::-1]

@@ -1,0 +1,218 @@
+"""What a source has lost: what Spark says of it, which proves nothing, and what its log and its store have proved."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from urllib.parse import unquote
+
+from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, StopError
+from mirror_assets.source.actions import LiveFile, Tombstone
+from mirror_assets.source.errors import LogGap, SourceUnreadable
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log_paths import TablePaths, is_absolute
+from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.table_properties import Retention
+
+_KEEP = "keep delta.deletedFileRetentionDuration longer than the lag."
+
+
+class DataFileMissing(RebuildError):
+    """A file that the log names for what is to be read is not in the store, by VACUUM or by hand."""
+
+    code = ErrorCode.DATA_FILE_MISSING
+    only_reading_tells = True
+
+    def __init__(self, table: str, uri: str, file: str, version: int) -> None:
+        self.table, self.uri, self.file, self.version = table, uri, file, version
+        super().__init__(
+            f"{table}: {file}, which version {version} of {uri} is read from, is gone.",
+            f"run `mirror-assets rebuild {table}`; {_KEEP}",
+        )
+
+
+class FeedMissing(RebuildError):
+    """By its log, the source did not record its change data feed at a commit that is to be read."""
+
+    code = ErrorCode.FEED_DISABLED
+    only_reading_tells = True
+
+    def __init__(self, table: str, uri: str, version: int) -> None:
+        self.table, self.uri, self.version = table, uri, version
+        super().__init__(
+            f"{table}: the change data feed of {uri} was off at version {version}, which has not landed.",
+            f"run `mirror-assets rebuild {table}`; keep delta.enableChangeDataFeed on.",
+        )
+
+
+class HistoryExpired(RebuildError):
+    """Delta does not read a version any more that is older than the table keeps deleted files."""
+
+    code = ErrorCode.HISTORY_EXPIRED
+    only_reading_tells = True
+
+    def __init__(self, table: str, uri: str, version: int, age_hours: float) -> None:
+        self.table, self.uri, self.version, self.age_hours = table, uri, version, age_hours
+        super().__init__(
+            f"{table}: Delta refuses to read version {version} of {uri}: it is {age_hours:,.1f} hours old, older than "
+            "its delta.deletedFileRetentionDuration.",
+            f"run `mirror-assets rebuild {table}`; {_KEEP}",
+        )
+
+
+class SparkInterrupted(RetryError):
+    """Spark lost something of its own, or a connection; the source is as it was."""
+
+    code = ErrorCode.SPARK_INTERRUPTED
+
+    def __init__(self, place: str, why: str) -> None:
+        self.place, self.why = place, why
+        super().__init__(
+            f"{place}: Spark was interrupted: {why}.",
+            "run again; if it stays so, see that nothing empties Spark's folders (spark.local.dir) while it works.",
+        )
+
+
+class FileUnfound(SparkInterrupted):
+    """Spark did not find a file: perhaps one of the source, perhaps one of its own.
+
+    `told` is what says so, and names the file.
+    """
+
+    def __init__(self, place: str, told: str) -> None:
+        self.told = told
+        super().__init__(place, told)
+
+
+class SparkFailed(StopError):
+    """Spark failed for another reason."""
+
+    code = ErrorCode.SPARK_FAILED
+
+    def __init__(self, place: str, why: str) -> None:
+        self.place, self.why = place, why
+        super().__init__(
+            f"{place}: Spark failed: {why}.", "mend what it names, or read Spark's own messages; then run again."
+        )
+
+
+class FeedRefused(SparkFailed):
+    """Delta says that the change data feed was off."""
+
+
+class HistoryRefused(SparkFailed):
+    """Delta says that a version is too old to be read."""
+
+
+_HOUR = 3600.0
+_AUTHORITY = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
+# What may stand before and behind a path in a message.
+_BEFORE, _BEHIND = r"(?:^|[\s'\"`:/])", r"(?=$|[\s'\"`)?,:;]|\.(?:\s|$))"
+
+
+@dataclass(frozen=True)
+class SourceRead:
+    """What of a source is read: the commits `first` to `last`, or else whole versions of it."""
+
+    first: int
+    last: int
+    versions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class NamedFile:
+    """A file, and the version or commit for which the log names it; the path is as in `LiveFile`."""
+
+    path: str
+    version: int
+
+
+def proved(table: str, source: SourceLog, read: SourceRead, error: MirrorError) -> MirrorError:
+    """The loss that the error speaks of, if log and store prove it; else what they say, or the error itself.
+
+    A loss is DataFileMissing, FeedMissing or HistoryExpired; SourceUnreadable, a file that is there but can't be read.
+    Raises what the log raises, such as SourceNotDelta for a folder that is not mounted any more, but never LogGap: what
+    can't be told proves nothing.
+    """
+    if not isinstance(error, FileUnfound | SparkFailed):
+        return error
+    try:
+        return _loss(table, source, read, error) or error
+    except LogGap:
+        return error
+
+
+def named_file(log: TableLog, read: SourceRead, told: str) -> NamedFile | None:
+    """The file of what is read that the message names, or None. Raises what the log raises."""
+    message = f"{told}\n{unquote(told)}"
+    return next((named for named in _named(log, read) if _is_in(log.uri, named.path, message)), None)
+
+
+def _loss(table: str, source: SourceLog, read: SourceRead, error: FileUnfound | SparkFailed) -> MirrorError | None:
+    source.has_commit(read.last)  # a source that is not there at all is told as that
+    if isinstance(error, FileUnfound):
+        return _file_loss(table, source, read, error)
+    if isinstance(error, FeedRefused):
+        return _feed_loss(table, source, read)
+    return _history_loss(table, source, read) if isinstance(error, HistoryRefused) else None
+
+
+def _file_loss(table: str, source: SourceLog, read: SourceRead, error: FileUnfound) -> MirrorError | None:
+    log = TableLog(source.uri, source.storage_options)
+    named = named_file(log, read, error.told)
+    if named is None:
+        return None
+    state = log.files.state_of(named.path)
+    if state.is_gone:
+        return DataFileMissing(table, source.uri, named.path, named.version)
+    if state.hindrance is not None:
+        return SourceUnreadable(source.uri, f"{named.path}, a file of version {named.version}: {state.hindrance}")
+    return None
+
+
+def _feed_loss(table: str, source: SourceLog, read: SourceRead) -> MirrorError | None:
+    commits = source.commits(read.first, read.last)
+    off = [commit.version for commit in commits if commit.metadata and not commit.metadata.feed_enabled]
+    if not off and not source.state(read.first).feed_enabled:
+        off = [read.first]
+    return FeedMissing(table, source.uri, off[0]) if off else None
+
+
+def _history_loss(table: str, source: SourceLog, read: SourceRead) -> MirrorError | None:
+    tip = source.state()
+    times = source.times(tip)
+    if read.first < times.first:
+        return None
+    age = time.time() - times.at(read.first) / 1000
+    if age <= Retention.of(source.uri, tip.metadata).files.seconds:
+        return None
+    return HistoryExpired(table, source.uri, read.first, age / _HOUR)
+
+
+def _named(log: TableLog, read: SourceRead) -> Iterator[NamedFile]:
+    """The files that the log names for what is read, and those of their deletion vectors."""
+    for version in read.versions:
+        for file in log.snapshot(version).files:
+            yield from _with_vector(file, version)
+    if read.versions:
+        return
+    for commit in log.commits(read.first, read.last):
+        yield from (NamedFile(path, commit.version) for path in commit.change_files)
+        yield from chain.from_iterable(_with_vector(file, commit.version) for file in commit.added)
+        yield from chain.from_iterable(_with_vector(file, commit.version) for file in commit.removed)
+
+
+def _with_vector(file: LiveFile | Tombstone, version: int) -> Iterator[NamedFile]:
+    yield NamedFile(file.path, version)
+    if file.vector is not None and file.vector.path is not None:
+        yield NamedFile(file.vector.path, version)
+
+
+def _is_in(uri: str, path: str, message: str) -> bool:
+    """Whether the message names the file: by its place in the table's folder, however the folder's store is spelled."""
+    place = path if is_absolute(path) else TablePaths.of(uri).root + path
+    below = _AUTHORITY.sub("", place).lstrip("/")
+    return re.search(_BEFORE + re.escape(below) + _BEHIND, message) is not None

@@ -1,0 +1,221 @@
+"""The plan: which commits are mirrored together, in how many parts, where mirroring must stop (docs/decisions/0002).
+
+A pure function of the log and the settings: the same input gives the same plan, so a retry writes the same files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from mirror_assets.source.batching import FileChunk, Limits, PartAssignment, assign_parts, batch_commits, parts_for
+from mirror_assets.source.breaks import Break, BreakKind, Needs, dropped_columns, find_break, is_beside, row_break
+from mirror_assets.source.commits import Commit, vector_versions
+from mirror_assets.source.schema import Schema, canonical, parse_schema
+from mirror_assets.source.source_state import SourceState
+
+_BRING_BACK = ("RESTORE", "CLONE")
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What a plan is made of.
+
+    `commits` are those of [covered + 1, tip]; `schema_string` and `table_id` are the source's at `covered`, as landed;
+    `tip_table_id` is its id now. Where both ids differ, commits are planned only if `covered_table_id`, what the log
+    says of `covered` now, is the landed one: else they may be another table's from the first on.
+    `boundaries` are last versions of slices that are registered already; cutting there again keeps their keys.
+    `columns` are those that are mirrored (None: all): what happens to others is no break. `feed` and `row_tracking` say
+    which property of the source the mirror rests on; `append_only`, that rows are only ever added to it. `net`: a slice
+    has one change per key, wherever its commits are. `dropped` are columns that the mirror has kept; with
+    `keep_dropped` it keeps those that are dropped now, too.
+    """
+
+    covered: int
+    epoch: int
+    tip: int
+    tip_table_id: str
+    commits: tuple[Commit, ...]
+    schema_string: str
+    table_id: str
+    keys: tuple[str, ...]
+    limits: Limits
+    target_rows: int
+    boundaries: frozenset[int] = frozenset()
+    columns: tuple[str, ...] | None = None
+    feed: bool = True
+    row_tracking: bool = False
+    net: bool = False
+    append_only: bool = False
+    dropped: frozenset[str] = frozenset()
+    keep_dropped: bool = False
+    covered_table_id: str | None = None
+
+
+@dataclass(frozen=True)
+class PlannedSlice:
+    """One slice: commits `first` to `last` of one schema, and where their rows go.
+
+    `assignments` has an entry for every commit that changes data; `parts` is 0 when none does. `vector_versions` are
+    the commits whose deletion vectors are compared together; `restores`: one commit is a RESTORE, which brings old rows
+    back. A snapshot slice has `first` 0 and the whole table, or one `chunk` of it; then rows, bytes and parts are the
+    chunk's. A start slice has `first` 0 and no rows, because the versions that it covers are not to land.
+    """
+
+    epoch: int
+    first: int
+    last: int
+    is_snapshot: bool
+    rows: int
+    bytes: int
+    first_commit_ms: int
+    last_commit_ms: int
+    schema_string: str
+    table_id: str
+    assignments: tuple[PartAssignment, ...]
+    parts: int
+    rows_exact: bool = True
+    vector_versions: tuple[int, ...] = ()
+    restores: bool = False
+    chunk: FileChunk | None = None
+    is_start: bool = False
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The source's schema at `last`."""
+        return parse_schema(self.schema_string)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Pending slices in order; `stop` is the break behind them, or None when they reach the tip."""
+
+    slices: tuple[PlannedSlice, ...]
+    stop: Break | None = None
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """The commits up to the break, the schema at each, and the versions before which the schema changes."""
+
+    commits: tuple[Commit, ...]
+    schemas: Mapping[int, str]
+    cuts: frozenset[int]
+    stop: Break | None
+
+
+def plan_slices(request: PlanRequest) -> Plan:
+    """The slices of [covered + 1, tip], or up to the break.
+
+    Raises ValueError when `commits` are not exactly these versions, and SchemaUnreadable.
+    """
+    if request.tip < request.covered:
+        return Plan((), _went_back(request))
+    if [commit.version for commit in request.commits] != list(range(request.covered + 1, request.tip + 1)):
+        raise ValueError(f"commits are not those of {request.covered + 1} to {request.tip}")
+    if request.table_id not in (request.tip_table_id, request.covered_table_id):
+        return Plan((), _another_table(request, request.covered + 1))
+    walk = _walk(request)
+    groups = batch_commits(walk.commits, request.limits, request.boundaries | walk.cuts)
+    return Plan(tuple(_slice(request, group, walk.schemas[group[-1].version]) for group in groups), walk.stop)
+
+
+def snapshot_slice(state: SourceState, epoch: int, target_rows: int, chunk: FileChunk | None = None) -> PlannedSlice:
+    """The slice that carries the whole table as of the state's version, or one chunk of it."""
+    rows = chunk.rows if chunk else state.likely_rows
+    parts = parts_for(rows, target_rows)
+    return PlannedSlice(
+        epoch=epoch,
+        first=0,
+        last=state.version,
+        is_snapshot=True,
+        rows=rows,
+        bytes=chunk.bytes if chunk else state.bytes,
+        first_commit_ms=state.timestamp_ms,
+        last_commit_ms=state.timestamp_ms,
+        schema_string=state.schema_string,
+        table_id=state.table_id,
+        assignments=(PartAssignment(state.version, 0, parts),),
+        parts=parts,
+        rows_exact=state.rows is not None and (chunk is None or state.rows == state.stored_rows),
+        chunk=chunk,
+    )
+
+
+def _walk(request: PlanRequest) -> _Walk:
+    needs = _needs(request)
+    text = canonical(request.schema_string)
+    schema = parse_schema(text)
+    schemas: dict[int, str] = {}
+    cuts: set[int] = set()
+    for index, commit in enumerate(request.commits):
+        after = parse_schema(commit.metadata.schema_string) if commit.metadata else schema
+        if commit.metadata is None:
+            stop = row_break(commit, needs)
+        else:
+            stop = find_break(schema, commit, commit.metadata, after, needs)
+            text = commit.metadata.schema_string
+        if stop is not None:
+            return _Walk(request.commits[:index], schemas, frozenset(cuts), stop)
+        if not is_beside(schema, after, needs):
+            cuts.add(commit.version - 1)
+            needs = replace(needs, dropped=needs.dropped | dropped_columns(schema, after, needs))
+        schema, schemas[commit.version] = after, text
+    return _Walk(request.commits, schemas, frozenset(cuts), None)
+
+
+def _needs(request: PlanRequest) -> Needs:
+    return Needs(
+        table_id=request.table_id,
+        keys=request.keys,
+        columns=request.columns,
+        feed=request.feed,
+        row_tracking=request.row_tracking,
+        append_only=request.append_only,
+        dropped=request.dropped,
+        keep_dropped=request.keep_dropped,
+    )
+
+
+def _spreads(request: PlanRequest, commits: Sequence[Commit]) -> tuple[PartAssignment, ...]:
+    """Where rows go. Appended rows and net changes need no order, so all commits share as few parts as hold them."""
+    if not (request.append_only or request.net):
+        return assign_parts(commits, request.target_rows)
+    rows = sum(commit.rows for commit in commits)
+    changing = any(commit.changes_data for commit in commits)
+    parts = parts_for(rows, request.target_rows)
+    return (PartAssignment(commits[-1].version, 0, parts),) if changing else ()
+
+
+def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) -> PlannedSlice:
+    assignments = _spreads(request, commits)
+    return PlannedSlice(
+        epoch=request.epoch,
+        first=commits[0].version,
+        last=commits[-1].version,
+        is_snapshot=False,
+        rows=sum(commit.rows for commit in commits),
+        bytes=sum(commit.bytes for commit in commits),
+        first_commit_ms=commits[0].timestamp_ms,
+        last_commit_ms=commits[-1].timestamp_ms,
+        schema_string=schema_string,
+        table_id=request.table_id,
+        assignments=assignments,
+        parts=max((assignment.first_part + assignment.parts for assignment in assignments), default=0),
+        rows_exact=all(commit.rows_exact for commit in commits),
+        vector_versions=vector_versions(commits),
+        restores=any(commit.operation in _BRING_BACK for commit in commits),
+    )
+
+
+def _went_back(request: PlanRequest) -> Break:
+    if request.tip_table_id != request.table_id:
+        return _another_table(request, request.tip)
+    message = f"the source ends at version {request.tip}, but version {request.covered} of it has landed"
+    return Break(request.tip, BreakKind.TABLE_REPLACED, message)
+
+
+def _another_table(request: PlanRequest, version: int) -> Break:
+    message = f"the source is another table now (id {request.tip_table_id}; landed was {request.table_id})"
+    return Break(version, BreakKind.TABLE_REPLACED, message)

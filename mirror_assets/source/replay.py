@@ -1,0 +1,146 @@
+"""What a table may need of its reader (Delta's protocol, "Valid Feature Names in Table Features")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from mirror_assets.source.actions import Actions, LiveFile, Metadata, Protocol, Tombstone
+from mirror_assets.source.errors import CatalogManaged, SourceUnreadable, SourceUnsupported
+from mirror_assets.source.schema import parse_schema
+
+_READER_VERSION = 3
+_PREVIEW = "-preview"
+# Those that the replay of the log, and the look at footers, know how to read.
+_KNOWN = frozenset(
+    {
+        "columnMapping",
+        "deletionVectors",
+        "timestampNtz",
+        "typeWidening",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantShredding",
+        "variantType",
+    }
+)
+_CATALOG = frozenset({"catalogManaged", "catalogOwned"})
+
+
+def require_readable(uri: str, protocol: Protocol) -> None:
+    """Raises CatalogManaged, and SourceUnsupported for a reader version or a reader feature that is not known here."""
+    features = {feature.removesuffix(_PREVIEW): feature for feature in sorted(protocol.reader_features)}
+    if features.keys() & _CATALOG:
+        raise CatalogManaged(uri)
+    if protocol.reader > _READER_VERSION:
+        raise SourceUnsupported(uri, f"reader version {protocol.reader} of Delta's protocol")
+    for name, feature in features.items():
+        if name not in _KNOWN:
+            raise SourceUnsupported(uri, f"the table feature `{feature}`")
+
+
+_Key = tuple[str, str]
+_Action = TypeVar("_Action", LiveFile, Tombstone)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A table at one version, files and tombstones in order of their paths.
+
+    `tombstones` are those in the checkpoint that it was read from, and those made since.
+    """
+
+    uri: str
+    version: int
+    timestamp_ms: int
+    metadata: Metadata
+    protocol: Protocol
+    files: tuple[LiveFile, ...]
+    tombstones: tuple[Tombstone, ...]
+
+
+class Replay:
+    """The state of a table, moved on by the actions of one version after the other."""
+
+    def __init__(self, uri: str) -> None:
+        """The state before the first version."""
+        self._uri = uri
+        self._files: dict[_Key, LiveFile] = {}
+        self._tombstones: dict[_Key, Tombstone] = {}
+        self._metadata: Metadata | None = None
+        self._protocol: Protocol | None = None
+
+    def apply(self, actions: Actions) -> None:
+        """Move on by a commit, several compacted ones, or a checkpoint."""
+        for tombstone in actions.removed:
+            key = _key(tombstone)
+            self._files.pop(key, None)
+            self._tombstones[key] = tombstone
+        for file in actions.added:
+            key = _key(file)
+            self._tombstones.pop(key, None)
+            self._files[key] = file
+        self._metadata = actions.metadata or self._metadata
+        self._protocol = actions.protocol or self._protocol
+
+    @property
+    def metadata(self) -> Metadata:
+        """The metadata at hand. Raises SourceUnreadable when none came."""
+        if self._metadata is None:
+            raise SourceUnreadable(self._uri, "its log has no metaData action")
+        return self._metadata
+
+    def snapshot(self, version: int, timestamp_ms: int) -> Snapshot:
+        """The state as a value.
+
+        Raises SourceUnreadable when no metadata or protocol came, CatalogManaged and SourceUnsupported.
+        """
+        if self._protocol is None:
+            raise SourceUnreadable(self._uri, "its log has no protocol action")
+        require_readable(self._uri, self._protocol)
+        return Snapshot(
+            uri=self._uri,
+            version=version,
+            timestamp_ms=timestamp_ms,
+            metadata=self.metadata,
+            protocol=self._protocol,
+            files=tuple(with_logical_names(_sorted(self._files), self.metadata)),
+            tombstones=tuple(_sorted(self._tombstones)),
+        )
+
+
+def require_reconciled(actions: Actions) -> None:
+    """Raises ValueError for compacted commits that have a file both added and removed: in which order, nobody knows."""
+    both = {_key(file) for file in actions.added} & {_key(file) for file in actions.removed}
+    if both:
+        raise ValueError(f"{min(both)[0]} is both added and removed")
+
+
+def with_logical_names(files: Iterable[LiveFile], metadata: Metadata) -> Iterator[LiveFile]:
+    """The files with partition values by the names that columns have in the metadata."""
+    names = _logical_names(metadata)
+    for file in files:
+        if names and file.partition:
+            yield replace(file, partition={names.get(name, name): value for name, value in file.partition.items()})
+        else:
+            yield file
+
+
+def _logical_names(metadata: Metadata) -> Mapping[str, str]:
+    """Partition columns by their physical names; empty where both are the same."""
+    mode = metadata.configuration.get("delta.columnMapping.mode", "none").lower()
+    if mode == "none" or not metadata.partition_columns:
+        return {}
+    fields = parse_schema(metadata.schema_string).fields
+    columns = [field for field in fields if field.name in metadata.partition_columns]
+    return {field.physical_name or field.name: field.name for field in columns}
+
+
+def _sorted(actions: dict[_Key, _Action]) -> list[_Action]:
+    """In order of their paths: replays from different checkpoints give the same."""
+    return [actions[key] for key in sorted(actions)]
+
+
+def _key(file: LiveFile | Tombstone) -> _Key:
+    return file.path, file.vector.id if file.vector else ""

@@ -1,0 +1,174 @@
+"""How many rows the change data feed yields for a commit: from its log entry, else from Parquet footers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Protocol
+
+from mirror_assets.source.actions import Actions, LoggedFile
+
+# Files of one commit whose footers are read at most; the rows of more are extrapolated by bytes.
+FOOTERS_PER_COMMIT = 32
+# A guess for files of which nothing but their size is known.
+BYTES_PER_ROW = 100
+
+FooterRows = Callable[[LoggedFile], "int | None"]
+"""Reads the number of rows from a file's footer; None where that can't be read."""
+
+# Rows in change files per operation, for Spark's and delta-rs's names (reference `delta` §1: an update is two rows).
+_CHANGE_METRICS: dict[str, tuple[dict[str, int], ...]] = {
+    "DELETE": ({"numDeletedRows": 1}, {"num_deleted_rows": 1}),
+    "UPDATE": ({"numUpdatedRows": 2}, {"num_updated_rows": 2}),
+    "MERGE": (
+        {"numTargetRowsInserted": 1, "numTargetRowsUpdated": 2, "numTargetRowsDeleted": 1},
+        {"num_target_rows_inserted": 1, "num_target_rows_updated": 2, "num_target_rows_deleted": 1},
+    ),
+    "WRITE": ({"numOutputRows": 1, "numCopiedRows": -1, "numDeletedRows": 1},),
+}
+_APPEND_METRICS: tuple[dict[str, int], ...] = ({"numOutputRows": 1}, {"num_added_rows": 1})
+_APPENDS = ("WRITE", "STREAMING UPDATE")
+
+
+@dataclass(frozen=True)
+class ReadRows:
+    """Numbers of rows of a change data feed, by `_change_type`."""
+
+    insert: int = 0
+    update_preimage: int = 0
+    update_postimage: int = 0
+    delete: int = 0
+
+    @classmethod
+    def of(cls, counted: Mapping[str, int]) -> ReadRows:
+        """Return the numbers that were counted under these names."""
+        return cls(**{kind.name: int(counted[kind.name]) for kind in fields(cls)})
+
+    @property
+    def changes(self) -> int:
+        """The number of changes, if no insert and delete are one update."""
+        return self.insert + self.update_postimage + self.delete
+
+    def __add__(self, other: ReadRows) -> ReadRows:
+        """Add both, kind by kind."""
+        return ReadRows(*(getattr(self, kind.name) + getattr(other, kind.name) for kind in fields(self)))
+
+
+@dataclass(frozen=True)
+class RowCount:
+    """A number of rows, and whether it is known (`exact`) or estimated."""
+
+    rows: int
+    exact: bool = True
+
+    def __add__(self, other: RowCount) -> RowCount:
+        """Add both; the sum is known if both are."""
+        return RowCount(self.rows + other.rows, self.exact and other.exact)
+
+
+class Described(Protocol):
+    """What tells whether a commit has changes: its commitInfo, and whether it has change files."""
+
+    @property
+    def operation(self) -> str:
+        """Delta's name of the operation."""
+
+    @property
+    def metrics(self) -> Mapping[str, int]:
+        """The operation's whole-numbered metrics."""
+
+    @property
+    def change_files(self) -> Sequence[object]:
+        """Files of its change data feed."""
+
+
+def count_rows(commit: Actions, footer_rows: FooterRows) -> RowCount:
+    """Count the rows that the feed yields for the commit; change files alone count if there are any (`delta` §1)."""
+    if yields_nothing(commit):
+        return RowCount(0)
+    if commit.change_files:
+        counted = _by_metrics(_CHANGE_METRICS.get(commit.operation, ()), commit)
+        return counted or sampled_rows(commit.change_files, footer_rows)
+    return _in_data_files(commit, footer_rows)
+
+
+def yields_nothing(commit: Described) -> bool:
+    """Whether a MERGE only rewrote files: Delta's feed skips such a commit, though its actions say dataChange."""
+    counts = [commit.metrics.get(name) for name in _CHANGE_METRICS["MERGE"][0]]
+    return commit.operation == "MERGE" and not commit.change_files and counts == [0, 0, 0]
+
+
+def changed_rows(commit: Actions, read: RowCount) -> int:
+    """Count the old and new rows of what the commit changed, by its metrics.
+
+    Without metrics, that is all rows `read`, which includes rows that were only copied to another file.
+    """
+    rewrites = ("DELETE", "UPDATE", "MERGE")
+    counted = _by_metrics(_CHANGE_METRICS[commit.operation], commit) if commit.operation in rewrites else None
+    return (counted or read).rows
+
+
+def may_mix(commit: Actions) -> bool:
+    """Whether the commit may delete a row and insert another with the same key, as far as its log entry tells."""
+    if commit.operation == "MERGE" and commit.change_files:
+        counted = next((names for names in _CHANGE_METRICS["MERGE"] if names.keys() <= commit.metrics.keys()), None)
+        if counted is None:
+            return True
+        inserted, _, deleted = (commit.metrics[name] for name in counted)
+        return inserted > 0 and deleted > 0
+    if commit.change_files:
+        return commit.operation not in ("UPDATE", "DELETE")
+    paths = {file.path for file in commit.data_removed}
+    return commit.operation == "RESTORE" or (bool(paths) and any(file.path not in paths for file in commit.data_added))
+
+
+def feed_files(commit: Actions) -> tuple[LoggedFile, ...]:
+    """Return the files that the feed of the commit is read from."""
+    if yields_nothing(commit):
+        return ()
+    return commit.change_files or (*commit.data_added, *commit.data_removed)
+
+
+def sampled_rows(files: Sequence[LoggedFile], footer_rows: FooterRows) -> RowCount:
+    """Count the live rows of the files by all their footers, or by a sample spread evenly and the bytes of the rest."""
+    ordered = sorted(files, key=lambda file: file.path)
+    step = max(1, -(-len(ordered) // FOOTERS_PER_COMMIT))
+    known = [(file, rows) for file in ordered[::step] if (rows := footer_rows(file)) is not None]
+    rows = sum(rows - file.hidden_rows for file, rows in known)
+    if len(known) == len(ordered):
+        return RowCount(rows)
+    sample, whole = sum(file.bytes or 0 for file, _ in known), sum(file.bytes or 0 for file in ordered)
+    return RowCount(rows * whole // sample if sample else whole // BYTES_PER_ROW, exact=False)
+
+
+def _by_metrics(formulas: Sequence[dict[str, int]], commit: Actions) -> RowCount | None:
+    """Apply the first formula, a weight per metric, whose metrics the commit has all."""
+    for formula in formulas:
+        if formula.keys() <= commit.metrics.keys():
+            return RowCount(sum(weight * commit.metrics[name] for name, weight in formula.items()))
+    return None
+
+
+def _in_data_files(commit: Actions, footer_rows: FooterRows) -> RowCount:
+    files = commit.whole_files
+    silent = [file for file in files if file.rows is None]
+    rest = RowCount(sum(file.rows - file.hidden_rows for file in files if file.rows is not None))
+    counted = _of_silent_files(commit, silent)
+    return (counted or rest + sampled_rows(silent, footer_rows)) + _between_vectors(commit)
+
+
+def _of_silent_files(commit: Actions, silent: Sequence[LoggedFile]) -> RowCount | None:
+    """Count by metrics where statistics are missing, in a commit that only adds or only removes files."""
+    if not silent or commit.revectored:
+        return None
+    if commit.operation == "DELETE" and not commit.data_added:
+        return _by_metrics(_CHANGE_METRICS["DELETE"], commit)
+    if commit.operation in _APPENDS and not commit.data_removed:
+        return _by_metrics(_APPEND_METRICS, commit)
+    return None
+
+
+def _between_vectors(commit: Actions) -> RowCount:
+    """Count the rows between two deletion vectors of one file; after a RESTORE neither need hold the other."""
+    rows = sum(abs(added.hidden_rows - removed.hidden_rows) for removed, added in commit.revectored)
+    return RowCount(rows, exact=not commit.revectored or commit.operation != "RESTORE")

@@ -1,0 +1,98 @@
+"""The errors of deltalake and of its storage, as ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from mirror_assets.errors import MirrorError
+from mirror_assets.source.errors import (
+    AddressOfDatabricks,
+    CatalogManaged,
+    LogGap,
+    NoColumns,
+    SourceNotDelta,
+    SourceUnavailable,
+    SourceUnreadable,
+    SourceUnsupported,
+)
+
+_COLOUR = re.compile(r"\x1b\[\d*m")
+_BACKTRACE = re.compile(r"\n\s*0: .*", re.DOTALL)
+# deltalake gives one OSError for everything a storage can answer; what only a person can mend is told by its words.
+_SETTING = re.compile(
+    r"lacked (valid auth|the necessary)|loading credentials|\b40[134] |Config error|Permission denied", re.IGNORECASE
+)
+
+_CREDENTIALS = "loading credentials"
+# How Rust writes an error of the operating system.
+_SYSTEM = re.compile(r'(?:Error: )?Os \{ code: \d+, kind: \w+, message: "([^"]*)" \}')
+
+# The library names both sides of a hole in the log; the first side's version is the last before it.
+_GAP = re.compile(r"Expected contiguous commit files, but found gap: .*?version: (\d+)")
+# What a table needs is told by words, too: the library has one error for all.
+_FEATURE = re.compile(r"Feature '(.+?)' is not supported")
+_READER = re.compile(r"Unsupported minimum reader version (\d+)")
+_TYPE = re.compile(r"Unsupported Delta table type: '(.+?)'")
+_CATALOG = re.compile(r"catalog-managed|Feature 'catalogOwned'", re.IGNORECASE)
+_NO_COLUMNS = re.compile(r"with empty schema|unmasked nulls.*\bschemaString\b")
+_DATABRICKS = re.compile(r"dbfs:", re.IGNORECASE)
+
+
+@contextmanager
+def translated(uri: str) -> Iterator[None]:
+    """Raise for what deltalake raises what SourceLog says it does.
+
+    A missing file (FileNotFoundError) passes through: what it means depends on the file.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except TableNotFoundError as error:
+        raise _not_found(uri, _words(error)) from error
+    except DeltaError as error:
+        raise _of_table(uri, _words(error)) from error
+    except OSError as error:
+        words = _words(error)
+        if _CREDENTIALS in words:
+            words = f"no credentials were found for it ({words})"
+        raise (SourceUnreadable if _SETTING.search(words) else SourceUnavailable)(uri, words) from error
+
+
+def _of_table(uri: str, words: str) -> MirrorError:
+    if _DATABRICKS.match(uri):
+        return AddressOfDatabricks(uri)
+    if gap := _GAP.search(words):
+        return LogGap(uri, int(gap[1]) + 1)
+    if _CATALOG.search(words):
+        return CatalogManaged(uri)
+    if _NO_COLUMNS.search(words):
+        return NoColumns(uri)
+    need = _need(words)
+    return SourceUnreadable(uri, words) if need is None else SourceUnsupported(uri, need)
+
+
+def _need(words: str) -> str | None:
+    """What of a reader the table needs that the library does not have, or None."""
+    if feature := _FEATURE.search(words):
+        return f"the table feature `{feature[1]}`"
+    if reader := _READER.search(words):
+        return f"reader version {reader[1]} of Delta's protocol"
+    if column_type := _TYPE.search(words):
+        return f"a column of type `{column_type[1]}`"
+    return words if "Unsupported" in words else None
+
+
+def _not_found(uri: str, words: str) -> MirrorError:
+    return SourceNotDelta(uri) if "No files in log segment" in words else SourceUnreadable(uri, words)
+
+
+def _words(error: Exception) -> str:
+    """The message in one line, without colours, arrows and stack frames."""
+    plain = _BACKTRACE.sub("", _COLOUR.sub("", str(error))).replace("↳", "")
+    plain = _SYSTEM.sub(r"(\1)", plain)
+    return " ".join(plain.split()).rstrip(".!")

@@ -1,0 +1,137 @@
+"""What a table's properties promise of its history, and the statements that change them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mirror_assets.source.actions import Metadata, Protocol
+from mirror_assets.source.errors import PropertyUnreadable
+
+_SECONDS = {
+    "week": 604_800.0,
+    "day": 86_400.0,
+    "hour": 3_600.0,
+    "minute": 60.0,
+    "second": 1.0,
+    "millisecond": 1e-3,
+    "microsecond": 1e-6,
+}
+_PAIR = re.compile(r"([+-]?)'?(\d+(?:\.\d+)?)'?\s+([a-z]+?)s?(?:\s+|$)")
+
+
+def parse_interval(text: str) -> float:
+    """The seconds of an interval; the word `interval` may be left out, as in Delta.
+
+    Raises ValueError for what Delta refuses, too: another text, months and years, and less than nothing.
+    """
+    rest = text.strip().lower().removeprefix("interval ").strip()
+    seconds = 0.0
+    while match := _PAIR.match(rest):
+        sign, number, unit = match.groups()
+        if unit not in _SECONDS:
+            break
+        seconds += float(f"{sign}{number}") * _SECONDS[unit]
+        rest = rest[match.end() :]
+        if not rest:
+            break
+    if rest or not text.strip() or seconds < 0:
+        raise ValueError(f"{text!r} is no interval like 'interval 30 days'")
+    return seconds
+
+
+def interval_of_days(seconds: float) -> str:
+    """At least this long, in whole days."""
+    days = max(1, -int(-seconds // _SECONDS["day"]))
+    return f"interval {days} days"
+
+
+_LOG, _FILES = "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"
+_HOUR = 3600
+_CLEANUP = "delta.enableExpiredLogCleanup"
+_DEFAULTS = {_LOG: "interval 30 days", _FILES: "interval 1 week"}
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A table property, and for how many seconds after a commit it keeps the commit readable."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How long the table at `uri` keeps its log entries and the files that VACUUM would take.
+
+    Log entries behind a checkpoint may be cleaned up after the one, if `cleans_log`, and files deleted by VACUUM after
+    the other, when Delta from 4.1 on refuses the commit in its public reader, too.
+    """
+
+    uri: str
+    log: Clock
+    files: Clock
+    cleans_log: bool
+
+    @classmethod
+    def of(cls, uri: str, metadata: Metadata) -> Retention:
+        """That of a table with this metadata. Raises PropertyUnreadable."""
+        cleans_log = metadata.configuration.get(_CLEANUP, "true").lower() == "true"
+        return cls(uri, _clock(uri, metadata, _LOG), _clock(uri, metadata, _FILES), cleans_log)
+
+    @property
+    def first(self) -> Clock:
+        """The clock that runs out first."""
+        clocks = (self.log, self.files) if self.cleans_log else (self.files,)
+        return min(clocks, key=lambda clock: clock.seconds)
+
+    def prolonged(self, age: float) -> str:
+        """The statement after which what is `age` seconds old has as long to go as new things have now.
+
+        At least, everything is kept for twice as long as now.
+        """
+        return self.keeping(self.first.seconds + max(age, self.first.seconds, _HOUR))
+
+    def keeping(self, seconds: float) -> str:
+        """The statement after which neither VACUUM nor the log's cleanup takes what is younger than this.
+
+        It names every property that is shorter now, for Spark refuses to keep files for longer than log entries, even
+        where the log is never cleaned (reference `direct-lake` §3.3).
+        """
+        interval = interval_of_days(seconds)
+        shorter = (clock.name for clock in (self.log, self.files) if clock.seconds < seconds)
+        properties = ", ".join(f"{name} = '{interval}'" for name in shorter)
+        return f"ALTER TABLE delta.`{self.uri}` SET TBLPROPERTIES ({properties})"
+
+
+def _clock(uri: str, metadata: Metadata, name: str) -> Clock:
+    text = metadata.configuration.get(name, _DEFAULTS[name])
+    try:
+        return Clock(name, parse_interval(text))
+    except ValueError as error:
+        raise PropertyUnreadable(uri, name, str(error)) from error
+
+
+_FEATURE = "changeDataFeed"
+# From writer version 4 on, writers know the feed; from 7 on, a table lists what its writers must know.
+_KNOWS_FEED, _LISTS_FEATURES = 4, 7
+
+
+def how_to_enable(uri: str, protocol: Protocol) -> str:
+    """The statement that switches the feed on, and what it does to the table's protocol."""
+    return (
+        f"run `ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)`, then run again. "
+        f"{_consequence(protocol)}"
+    )
+
+
+def _consequence(protocol: Protocol) -> str:
+    if _FEATURE in protocol.features or _KNOWS_FEED <= protocol.writer < _LISTS_FEATURES:
+        return f"The table's writer version {protocol.writer} stays as it is: its writers know the feed."
+    raised = (
+        "" if protocol.writer >= _LISTS_FEATURES else f" from writer version {protocol.writer} to {_LISTS_FEATURES}"
+    )
+    return (
+        f"It raises the table's protocol{raised}, with the table feature {_FEATURE}: writers that don't know it can't "
+        "write the table afterwards; readers are not affected."
+    )

@@ -1,0 +1,149 @@
+"""Versions are the same from whatever files the log has of them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mirror_assets.source.errors import LogGap, SourceUnreadable
+from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.table_log import TableLog
+from mirror_assets_tests.direct_lake.random_lakes import histories
+from mirror_assets_tests.source.handmade import commit_file
+from mirror_assets_tests.source.rewritten import classic, compacted, in_parts, with_parsed_statistics, with_sidecars
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Nine versions of a partitioned table, a checkpoint of version 5."""
+    for number in range(9):
+        rows = pa.table({"id": range(number, number + 3), "p": [number % 2] * 3})
+        write_deltalake(tmp_path, rows, mode="overwrite" if number % 4 == 3 else "append", partition_by=["p"])
+        if number == 5:
+            DeltaTable(tmp_path).create_checkpoint()
+    return tmp_path
+
+
+def _without_commits(table: Path, versions: range) -> TableLog:
+    for version in versions:
+        commit_file(table, version).unlink()
+    return TableLog(str(table))
+
+
+_FORMS: dict[str, Callable[[Path], object]] = {
+    "classic": lambda table: classic(table, 5),
+    "in parts": lambda table: in_parts(table, 5),
+    "v2, JSON": lambda table: with_sidecars(table, 5, "json"),
+    "v2, Parquet": lambda table: with_sidecars(table, 5, "parquet"),
+    "parsed statistics": lambda table: with_parsed_statistics(table, 5),
+}
+
+
+@pytest.mark.parametrize("form", _FORMS)
+def test_every_form_of_a_checkpoint_says_the_same(table: Path, form: str) -> None:
+    whole = list(TableLog(str(table)).snapshots(range(5, 9)))
+    _FORMS[form](table)
+    log = _without_commits(table, range(6))
+    assert log.versions() == (5, 6, 7, 8)
+    for snapshot, other in zip(log.snapshots(range(5, 9)), whole, strict=True):
+        assert (snapshot.files, snapshot.metadata, snapshot.protocol) == (other.files, other.metadata, other.protocol)
+        assert [(t.path, t.deleted_ms) for t in snapshot.tombstones] == [
+            (t.path, t.deleted_ms) for t in other.tombstones
+        ]
+    assert log.snapshot(5).timestamp_ms == log.time_ms(5)
+
+
+def test_a_checkpoint_that_lacks_a_part_is_none(table: Path) -> None:
+    in_parts(table, 5)[1].unlink()
+    assert TableLog(str(table)).versions() == tuple(range(9))
+    assert _without_commits(table, range(6)).versions() == ()
+    with pytest.raises(LogGap):
+        TableLog(str(table)).snapshot()
+
+
+def test_an_empty_checkpoint_is_none(table: Path) -> None:
+    classic(table, 5).write_bytes(b"")
+    assert _without_commits(table, range(6)).versions() == ()
+
+
+def test_a_sidecar_that_is_gone_is_a_gap(table: Path) -> None:
+    with_sidecars(table, 5, "json")[1].unlink()
+    with pytest.raises(LogGap) as caught:
+        _without_commits(table, range(6)).snapshot(6)
+    assert caught.value.version == 5
+
+
+def test_sidecars_may_be_named_by_absolute_paths(table: Path) -> None:
+    """They lie in one folder whatever their paths say (Delta's protocol, "Sidecar Files")."""
+    whole = TableLog(str(table)).snapshot(5)
+    sidecar, _ = with_sidecars(table, 5, "json")
+    (top,) = (table / "_delta_log").glob("*.checkpoint.*.json")
+    top.write_text(top.read_text().replace(f'"{sidecar.name}"', f'"{sidecar.as_uri()}"'))
+    assert _without_commits(table, range(6)).snapshot(5).files == whole.files
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 3), (2, 4), (6, 8)])
+def test_compacted_commits_lead_on_but_not_into_them(table: Path, first: int, last: int) -> None:
+    whole = {snapshot.version: snapshot for snapshot in TableLog(str(table)).snapshots(range(9))}
+    compacted(table, first, last)
+    log = TableLog(str(table))
+    assert log.versions() == tuple(version for version in range(9) if not first <= version < last or version == 5)
+    for snapshot in log.snapshots(log.versions()):
+        assert snapshot.files == whole[snapshot.version].files
+    with pytest.raises(LogGap) as caught:
+        log.snapshot(first)
+    assert caught.value.version == first
+
+
+def test_compacted_commits_that_were_only_put_together_are_refused(table: Path) -> None:
+    """A file that comes and goes within them is in there twice, and nothing says what came first."""
+    names = [commit_file(table, version) for version in (7, 6)]
+    both = table / "_delta_log" / f"{6:020d}.{7:020d}.compacted.json"
+    both.write_text("\n".join(name.read_text() for name in names))
+    with pytest.raises(SourceUnreadable, match=r"compacted\.json is not what Delta writes .*both added and removed"):
+        TableLog(str(table)).snapshot(7)
+
+
+def test_near_versions_are_reached_without_reading_a_checkpoint(table: Path) -> None:
+    log = TableLog(str(table))
+    classic(table, 5).write_bytes(b"broken")
+    assert [snapshot.version for snapshot in log.snapshots(range(9))] == list(range(9))
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_random_histories_are_replayed(data: st.DataObject) -> None:
+    """With deletion vectors of every kind, files that come back, and commits that are compacted or checkpointed."""
+    with tempfile.TemporaryDirectory() as folder:
+        lake = data.draw(histories(Path(folder).resolve() / "table", inline=True))
+        newest = len(lake.states) - 1
+        checkpoint = data.draw(st.none() | st.integers(0, newest))
+        if checkpoint is not None:
+            DeltaTable(lake.root, version=checkpoint).create_checkpoint()
+            _drawn_form(data, lake.root, checkpoint)
+        if data.draw(st.booleans()):
+            compacted(lake.root, *sorted(data.draw(st.tuples(st.integers(0, newest), st.integers(0, newest)))))
+        log = TableLog(str(lake.root))
+        assert log.versions()[-1] == newest
+        wanted = data.draw(st.sets(st.sampled_from(log.versions()), min_size=1))
+        for snapshot in log.snapshots(wanted):
+            assert _live(snapshot) == lake.states[snapshot.version]
+
+
+def _drawn_form(data: st.DataObject, table: Path, version: int) -> None:
+    form = data.draw(st.sampled_from(["classic", "parts", "json", "parquet"]))
+    if form == "parts":
+        in_parts(table, version)
+    elif form != "classic":
+        with_sidecars(table, version, form)
+
+
+def _live(snapshot: Snapshot) -> set[tuple[str, str | None]]:
+    return {(file.path, file.vector.id if file.vector else None) for file in snapshot.files}

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mirror_assets.source.batching import Limits, PartAssignment, assign_parts, batch_commits, parts_for
+from mirror_assets.source.commits import Commit
+from mirror_assets_tests.source.handmade import change
+
+_WIDE = Limits(1000, 1000, 1000)
+
+
+def _versions(commits: list[Commit], limits: Limits, *last: int) -> list[list[int]]:
+    return [[commit.version for commit in group] for group in batch_commits(commits, limits, frozenset(last))]
+
+
+def test_nothing_to_cut() -> None:
+    assert _versions([], _WIDE) == []
+
+
+@pytest.mark.parametrize("limits", [Limits(2, 1000, 1000), Limits(1000, 20, 1000), Limits(1000, 1000, 200)])
+def test_each_limit_cuts(limits: Limits) -> None:
+    assert _versions([change(version) for version in range(5)], limits) == [[0, 1], [2, 3], [4]]
+
+
+def test_a_commit_beyond_a_limit_is_alone() -> None:
+    commits = [change(0), change(1, rows=50), change(2)]
+    assert _versions(commits, Limits(1000, 20, 1000)) == [[0], [1], [2]]
+
+
+def test_a_boundary_cuts_even_where_no_limit_does() -> None:
+    assert _versions([change(version) for version in range(5)], _WIDE, 1, 9) == [[0, 1], [2, 3, 4]]
+
+
+@pytest.mark.parametrize("limits", [(0, 1, 1), (1, 0, 1), (1, 1, 0)])
+def test_a_limit_of_nothing_is_refused(limits: tuple[int, int, int]) -> None:
+    with pytest.raises(ValueError, match="must be at least 1"):
+        Limits(*limits)
+
+
+def test_small_commits_share_a_part_and_large_ones_have_their_own() -> None:
+    rows = [4, 6, 1, 25, 5, 0, 5, 10, 11, 12]
+    mixing = [replace(change(version, rows=n), mixes=True) for version, n in enumerate(rows)]
+    assignments = assign_parts(mixing, 10)
+    assert assignments == (
+        PartAssignment(0, 0, 1),
+        PartAssignment(1, 0, 1),
+        PartAssignment(2, 1, 1),
+        PartAssignment(3, 2, 3),
+        PartAssignment(4, 5, 1),
+        PartAssignment(6, 5, 1),
+        PartAssignment(7, 6, 1),
+        PartAssignment(8, 7, 2),
+        PartAssignment(9, 9, 2),
+    )
+
+
+def test_a_commit_that_needs_no_pairing_has_parts_to_itself_from_an_eighth_of_one_on() -> None:
+    commits = [change(version, rows=n) for version, n in enumerate([1, 3, 1, 1, 2, 33])]
+    assert assign_parts(commits, 16) == (
+        PartAssignment(0, 0, 1),
+        PartAssignment(1, 1, 1, unpaired=True),
+        PartAssignment(2, 2, 1),
+        PartAssignment(3, 2, 1),
+        PartAssignment(4, 2, 1),
+        PartAssignment(5, 3, 3, unpaired=True),
+    )
+
+
+def test_a_commit_whose_rows_are_guessed_as_none_still_has_a_part() -> None:
+    assert assign_parts([Commit(3, 0, "RESTORE", changes_data=True)], 10) == (PartAssignment(3, 0, 1),)
+
+
+@pytest.mark.parametrize(("rows", "parts"), [(0, 1), (1, 1), (10, 1), (11, 2), (20, 2), (21, 3)])
+def test_parts_for_rows(rows: int, parts: int) -> None:
+    assert parts_for(rows, 10) == parts
+
+
+def test_a_part_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="target_rows"):
+        parts_for(1, 0)
