@@ -24,7 +24,7 @@ from mirror_assets.automation.switch import SENSORS_VARIABLE
 from mirror_assets.cli import main
 from mirror_assets.config import CONFIG_VARIABLE, Config, ConfigInvalid, TableConfig, load_config
 from mirror_assets.config.load import parse_config
-from mirror_assets.config.sizes import parse_size
+from mirror_assets.config.setting_values import parse_size
 from mirror_assets.definitions import build_definitions
 from mirror_assets.delta.breaks import BreakKind
 from mirror_assets.delta.errors import ColumnUnfit

@@ -7,13 +7,10 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import Self
 
-from mirror_assets.config.direct_lake import DirectLakeSettings, MaintenanceSettings
+from mirror_assets.config.document import Origin
 from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
-from mirror_assets.config.fabric import FabricConfig
-from mirror_assets.config.onelake import OneLakeConfig
-from mirror_assets.config.origin import Origin
-from mirror_assets.config.start import HowToStart, Start
-from mirror_assets.config.values import (
+from mirror_assets.config.places import FabricConfig, OneLakeConfig
+from mirror_assets.config.setting_values import (
     Bytes,
     Changes,
     Columns,
@@ -32,6 +29,7 @@ from mirror_assets.config.values import (
     TableSource,
     Text,
 )
+from mirror_assets.config.table_settings import DirectLakeSettings, HowToStart, MaintenanceSettings, Start
 from mirror_assets.landing.names import TableName
 from mirror_assets.markers import ROW_ID
 

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
-from mirror_assets.config.direct_lake import FramesOf
-from mirror_assets.config.document import Document, Steps
-from mirror_assets.config.origin import Origin
-from mirror_assets.config.values import Changes, History, is_uri, local_source
+from mirror_assets.config.document import Document, Origin, Steps
+from mirror_assets.config.setting_values import Changes, History, is_uri, local_source
+from mirror_assets.config.table_settings import FramesOf
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.config.sizes import parse_size, size_text
+from mirror_assets.config.setting_values import parse_size, size_text
 
 
 @given(st.integers(min_value=0, max_value=1 << 70))

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mirror_assets.config.errors import Problem
-from mirror_assets.config.messages import did_you_mean
+from mirror_assets.config.load import did_you_mean
 from mirror_assets.config.model import TableSettings
-from mirror_assets.config.values import Changes
+from mirror_assets.config.setting_values import Changes
 from mirror_assets.markers import ROW_ID, ROW_MARKER
 
 _UNFIT_KEYS = {
