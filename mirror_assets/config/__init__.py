@@ -2,25 +2,33 @@
 
 from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, Problem, TableUnknown
 from mirror_assets.config.load import CONFIG_VARIABLE, DEFAULT_FILE, config_file, load_config, load_workspace
-from mirror_assets.config.model import (
-    Config,
-    FileSettings,
+from mirror_assets.config.model import Config, SparkConfig
+from mirror_assets.config.places import (
+    FabricConfig,
+    FabricWorkspace,
     HistoryConfig,
-    LagLimits,
     LandingZoneConfig,
     MirrorConfig,
+    OneLakeConfig,
     PartnerConfig,
+    Staging,
+)
+from mirror_assets.config.setting_values import Changes, Compression, History, OnBreak, OnDropColumn
+from mirror_assets.config.source_fit import SourceColumn, missing_columns, source_problems
+from mirror_assets.config.table_settings import (
+    DirectLakeMode,
+    DirectLakeSettings,
+    FileSettings,
+    FramesOf,
+    LagLimits,
+    MaintenanceSettings,
     RetentionLimits,
     SliceLimits,
-    SparkConfig,
+    Start,
     TableConfig,
     TableDefaults,
     TableSettings,
 )
-from mirror_assets.config.places import FabricConfig, FabricWorkspace, OneLakeConfig, Staging
-from mirror_assets.config.setting_values import Changes, Compression, History, OnBreak, OnDropColumn
-from mirror_assets.config.source_fit import SourceColumn, missing_columns, source_problems
-from mirror_assets.config.table_settings import DirectLakeMode, DirectLakeSettings, FramesOf, MaintenanceSettings, Start
 
 __all__ = [
     "CONFIG_VARIABLE",
