@@ -11,7 +11,6 @@ from mirror_assets.assets.history import history_asset
 from mirror_assets.assets.landing_zone import landing_zone_asset
 from mirror_assets.assets.mirror import mirror_asset
 from mirror_assets.assets.source import source_asset
-from mirror_assets.automation.console import PLAIN, plain_logger
 from mirror_assets.automation.jobs import build_jobs
 from mirror_assets.automation.schedules import job_schedules
 from mirror_assets.automation.sensors import replicator_sensor, slices_sensor
@@ -64,7 +63,6 @@ def build_definitions(config: Config) -> dg.Definitions:
         schedules=job_schedules(by_name),
         jobs=jobs,
         resources=resources(config),
-        loggers={PLAIN: plain_logger},
         # Steps of one run share the Spark session of its process (docs/decisions/0004).
         executor=dg.in_process_executor,
     )

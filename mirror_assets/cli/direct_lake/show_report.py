@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mirror_assets.cli.direct_lake.framing import show_framing
-from mirror_assets.cli.direct_lake.guardrails import show_guardrails
-from mirror_assets.cli.direct_lake.vacuum import show_vacuum
-from mirror_assets.cli.direct_lake.words import known, moment, number
+from mirror_assets.cli.direct_lake.show_parts import known, moment, number, show_framing, show_guardrails, show_vacuum
 from mirror_assets.cli.output import show_line, show_records, show_text
 from mirror_assets.direct_lake.guardrails.modes import Mode
 from mirror_assets.direct_lake.guardrails.skus import Sku

@@ -1,4 +1,4 @@
-"""`mirror-assets drop`: deletes a table from the landing zone, after asking. No Dagster job does it."""
+"""Commands on the landing zone itself: doctor and drop. No Dagster job does either."""
 
 from __future__ import annotations
 
@@ -7,27 +7,39 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirror_assets.automation.waiting import mirror_wait
+from mirror_assets.cli.context import open_mirror, open_watched_zone, open_zone
 from mirror_assets.cli.exit import Exit
-from mirror_assets.cli.output import note, show_json
+from mirror_assets.cli.output import note, show, show_json
 from mirror_assets.config import load_config
 from mirror_assets.landing.drop import is_dropped
-from mirror_assets.landing.names import TableName
+from mirror_assets.landing.names import SCRATCH, TableName
 from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.drop import drop_table, require_table
-from mirror_assets.mirroring.mirrors import open_mirror
-from mirror_assets.mirroring.zone import open_zone
+from mirror_assets.storage.doctor import Diagnosis, examine
 
 
 @dataclass(frozen=True)
 class DropLine:
-    """A drop as the command line shows it; `dropped` is false where there was nothing to drop."""
+    """A drop; `dropped` is false where there was nothing to drop."""
 
     table: str
     dropped: bool
 
 
+def doctor(path: Path | None, *, as_json: bool) -> Exit:
+    """Probe the real landing zone, in a scratch folder, for what publishing needs; it fails when a probe does."""
+    store, witness = open_watched_zone(load_config(path).landing_zone)
+    note(f"Probing {store.root}")
+    found = list(examine(store, SCRATCH, witness.heard))
+    if witness.versions:
+        found.append(Diagnosis("which x-ms-version does it answer with?", passed=True, saw=", ".join(witness.versions)))
+    rows = [("pass" if one.passed else "FAIL", one.question, one.saw) for one in found]
+    show("Landing zone", ("", "question", "answers"), rows, found, as_json=as_json)
+    return Exit.FINE if all(one.passed for one in found) else Exit.FAILED
+
+
 def drop(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
-    """Drop the table, from where an earlier drop was interrupted; it asks first, unless that was answered before."""
+    """Drop the table, or finish an interrupted drop. Asks first, unless `yes`."""
     config, table = load_config(path), TableName.parse(name)
     store = open_zone(config.landing_zone)
     require_table(config, store, table)
@@ -47,10 +59,10 @@ def drop(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
 
 
 def _ask(table: TableName, zone: str) -> Exit | None:
-    """The exit code of a drop that is not wanted, or None."""
-    what = f"{table}: its landing files and all that is staged for it are deleted from {zone}; then the mirror drops it"
+    """Return None if the user typed the table's name, or else the exit code."""
+    what = f"{table}: its landing files and staged parts are deleted from {zone}, and then the mirror drops the table"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        note(f"error: {what}. Next: nobody can be asked here, so add --yes if you mean it.")
+        note(f"error: {what}. Next: there is no terminal to ask at; add --yes to confirm.")
         return Exit.BAD_SETTING
     note(f"{what}.\nType the table's name to go on:")
     if sys.stdin.readline().strip() == str(table):
