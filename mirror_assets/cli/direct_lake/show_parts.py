@@ -1,4 +1,4 @@
-"""Prints the parts that reports share: guardrails, plans of VACUUM, framing."""
+"""Prints for people: guardrails, a plan of VACUUM, and what models load when they are framed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from mirror_assets.direct_lake.spans import hours, hours_at_least
 
 _USE_COLUMNS = ("of", "limit", "used", "allowed", "% free", "days left", "verdict")
 _FIT_COLUMNS = ("capacity", "verdict", "tightest limit", "used", "allowed", "days left", "mirror, predicted")
+_EFFECT = ("framed at", "after", "rows kept", "with another deletion vector", "to load", "% to load", "bytes to load")
+# Most files that are printed; --json has all.
+_MOST_FILES = 20
 
 
 def show_guardrails(found: Guardrails, sku: Sku | None, mode: Mode) -> None:
-    """Each limit of the capacity, with what happens over it; without one, all capacities."""
+    """Print each limit of the capacity and what happens when it is exceeded; without a capacity, print all capacities."""
     if sku is None:
         _show_all(found)
     else:
@@ -42,7 +45,7 @@ def _show_one(found: Guardrails, sku: Sku, mode: Mode) -> None:
 
 
 def _use_row(of: str, use: Use) -> tuple[str, ...]:
-    """Without the table's name, which may be a long address; a model is taken to have no other table."""
+    """Return the row of one limit; a model is assumed to have no other table."""
     return (
         of if use.table else f"{of}, as a model",
         use.limit.value,
@@ -79,12 +82,8 @@ def _say_smallest(what: str, fitting: Fitting) -> None:
     show_line(f"{said[0].upper()}{said[1:]}.")
 
 
-# So many files are shown; --json has all of them.
-_SHOWN = 20
-
-
 def show_vacuum(plan: VacuumPlan, name: str) -> None:
-    """What would go, who needs it, and what keeps it."""
+    """Print the files that VACUUM would delete, who needs them, and the statement that keeps them."""
     show_records(f"VACUUM of {name} at version {plan.version}", ("", "found"), list(_facts(plan)))
     _show_files("Would be deleted, and are needed", plan.threatened)
     _show_files("Are needed, and gone already", plan.lost)
@@ -124,21 +123,18 @@ def _version(version: int | None) -> str:
 def _show_files(title: str, files: Sequence[NeededFile]) -> None:
     if not files:
         return
-    rows = [(file.path, _needed_by(file.needed_by)) for file in files[:_SHOWN]]
+    rows = [(file.path, _needed_by(file.needed_by)) for file in files[:_MOST_FILES]]
     show_records(title, ("file", "needed by"), rows)
-    if len(files) > _SHOWN:
-        show_line(f"… and {len(files) - _SHOWN:,} more; --json has all.")
+    if len(files) > _MOST_FILES:
+        show_line(f"… and {len(files) - _MOST_FILES:,} more; --json has all.")
 
 
 def _needed_by(needs: Iterable[Need]) -> str:
     return ", ".join(map(str, needs))
 
 
-_EFFECT = ("framed at", "after", "rows kept", "with another deletion vector", "to load", "% to load", "bytes to load")
-
-
 def show_framing(points: Sequence[FramingPoint], reframing: Sequence[FramingEffect]) -> None:
-    """The last days, and the frames that were asked about."""
+    """Print what a model loads: framed after each of the last days, and reframed from the frames that were given."""
     if points:
         rows = [(*_effect(point.effect), moment(point.timestamp_ms / 1000), _marks(point)) for point in points]
         show_records("Framed once a day", (*_EFFECT, "committed", "maintenance"), rows)
@@ -164,15 +160,15 @@ def _marks(point: FramingPoint) -> str:
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """With commas; empty when it is not known."""
+    """Return the number with thousands separators, or an empty text for None."""
     return "" if value is None else f"{value:,.{digits}f}"
 
 
 def known(value: int | None) -> str:
-    """With commas, or that it is not known."""
+    """Return the number with thousands separators, or `not known` for None."""
     return "not known" if value is None else f"{value:,}"
 
 
 def moment(seconds: float) -> str:
-    """A time since 1970, in UTC."""
+    """Return a time, in seconds since 1970, as UTC."""
     return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,4 +1,4 @@
-"""A report for people, as tables."""
+"""Prints a report for people, as tables."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mirror_assets.direct_lake.layout.report import LayoutReport
 from mirror_assets.direct_lake.maintenance.text import script
 from mirror_assets.direct_lake.report.report import TableReport
 
-# The largest ones; --json has all.
+# Most columns that are printed, the largest first; --json has all.
 _COLUMNS = 30
 
 
 def show_report(report: TableReport, sku: Sku | None, mode: Mode) -> None:
-    """All parts of it, from what the table is to what to do."""
+    """Print all parts of the report: what the table is, what was found, and what to do."""
     _show_table(report)
     show_guardrails(report.guardrails, sku, mode)
     _show_histogram("Files by bytes", report.layout.file_sizes)
