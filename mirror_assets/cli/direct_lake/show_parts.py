@@ -23,7 +23,7 @@ _MOST_FILES = 20
 
 
 def show_guardrails(found: Guardrails, sku: Sku | None, mode: Mode) -> None:
-    """Print each limit of the capacity and what happens when it is exceeded; without a capacity, print all capacities."""
+    """Print the limits of the capacity, and what happens when one is exceeded; without one, print all capacities."""
     if sku is None:
         _show_all(found)
     else:
