@@ -14,7 +14,6 @@ from unittest.mock import patch
 import dagster as dg
 
 from benchmarks.suites.planning import Log
-from mirror_assets.assets.names import slices_of
 from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
@@ -33,11 +32,12 @@ from mirror_assets.landing.format import (
 )
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, attempt_id
 from mirror_assets.landing.publish import publish
-from mirror_assets.landing.state import Footing, next_footing, read_manifest
+from mirror_assets.landing.state import CommitPosition, next_position, read_manifest
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.judge import BLOCKING_CHECKS
-from mirror_assets.mirroring.work import TableWork
-from mirror_assets.resources.catalog import resources
+from mirror_assets.orchestration.asset_names import slices_of
+from mirror_assets.orchestration.resources import resources
+from mirror_assets.pipeline.check import BLOCKING_CHECKS
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.storage import LocalStore, Store
 
 TABLE = TableName("bench", "aged")
@@ -65,7 +65,7 @@ class AgedTable:
         made = cls(root, log, SourceLog(log.uri).state(), generations)
         with patch.object(os, "fsync", lambda _: None):
             for number in range(1, generations + 1):
-                record = made.stage(made.disk, made.footing(made.disk))
+                record = made.stage(made.disk, made.position(made.disk))
                 drive(publish(TABLE, record, BLOCKING_CHECKS), made.disk)
                 made.disk.delete(TABLE.landing_file(number - 1))
         return made
@@ -80,24 +80,24 @@ class AgedTable:
         text = f"landing_zone: {{{zone}}}\ntables:\n  {TABLE}: {{source: {self.log.uri}, keys: [id]}}\n"
         return parse_config(text.encode(), self.root / "mirror.yaml", os.environ)
 
-    def work(self, store: Store) -> TableWork:
+    def context(self, store: Store) -> TableContext:
         """The table's work on a landing zone."""
         config = self.config()
-        return TableWork(config, config.table(TABLE), SourceLog(self.log.uri), store, _no_spark)
+        return TableContext(config, config.table(TABLE), SourceLog(self.log.uri), store, _no_spark)
 
-    def footing(self, store: Store) -> Footing:
+    def position(self, store: Store) -> CommitPosition:
         """What the next slice is staged as."""
-        standing = drive(read_manifest(TABLE), store)
-        return next_footing(standing.manifest if standing else None, life=1, incarnation="0" * 32)
+        current = drive(read_manifest(TABLE), store)
+        return next_position(current.manifest if current else None, epoch=1, incarnation="0" * 32)
 
-    def stage(self, store: Store, footing: Footing) -> SliceRecord:
+    def stage(self, store: Store, position: CommitPosition) -> SliceRecord:
         """The next commit's slice, staged and passed by all checks."""
         attempt = attempt_id(time.time_ns() // 1_000_000, os.urandom(10))
-        folder, name = AttemptFolder(TABLE, footing.generation, attempt), "part-00000.parquet"
+        folder, name = AttemptFolder(TABLE, position.generation, attempt), "part-00000.parquet"
         etag, rows = store.create(folder.part(name), _PART), MarkerCounts(inserts=1)
         digest = hashlib.sha256(_PART).hexdigest()
         part = StagedPart(name=name, etag=etag, bytes=len(_PART), sha256=digest, markers=rows)
-        record = self._record(footing, attempt, part)
+        record = self._record(position, attempt, part)
         store.create(folder.record, encode(record))
         return record
 
@@ -123,17 +123,17 @@ class AgedTable:
         instance.add_dynamic_partitions(name or "", keys)
         return instance
 
-    def _record(self, footing: Footing, attempt: str, part: StagedPart) -> SliceRecord:
-        first = footing.covered + 1
+    def _record(self, position: CommitPosition, attempt: str, part: StagedPart) -> SliceRecord:
+        first = position.covered + 1
         return SliceRecord(
             table=str(TABLE),
             slice=str(SliceKey(1, first, first)),
             kind=SliceKind.CHANGES if first else SliceKind.SNAPSHOT,
-            life=footing.life,
-            generation=footing.generation,
+            epoch=position.epoch,
+            generation=position.generation,
             attempt=attempt,
-            incarnation=footing.incarnation,
-            first_number=footing.first_number,
+            incarnation=position.incarnation,
+            first_number=position.first_number,
             source_table_id=self.source.table_id,
             source_schema=self.source.schema_string,
             keys=("id",),
@@ -148,9 +148,9 @@ class AgedTable:
 
 def manifest_of(store: Store) -> Manifest:
     """The table's manifest."""
-    standing = drive(read_manifest(TABLE), store)
-    assert standing is not None  # noqa: S101 it has landed
-    return standing.manifest
+    current = drive(read_manifest(TABLE), store)
+    assert current is not None  # noqa: S101 it has landed
+    return current.manifest
 
 
 def _no_spark() -> NoReturn:

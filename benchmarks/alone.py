@@ -51,12 +51,12 @@ def _dump(spark: SparkSession, uri: str, version: str, folder: str) -> None:
     read_changes_public(spark, uri, int(version), int(version)).write.parquet(folder)
 
 
-def main(work: str, *arguments: str) -> None:
+def main(context: str, *arguments: str) -> None:
     """Do the work, and print what it cost as JSON."""
     began = time.perf_counter()
     spark = open_session(spark_settings())
     started = time.perf_counter() - began
-    done = {"land": _land, "dump": _dump}[work]
+    done = {"land": _land, "dump": _dump}[context]
     cost = Meter(spark).measured(lambda: done(spark, *arguments))
     print(json.dumps(asdict(Alone(started, cost))))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from mirror_assets.composition import open_zone
 from mirror_assets.config import Config, load_config
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.points import VersionPoint
@@ -16,12 +17,12 @@ from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.planning import plan_snapshot, plan_table
-from mirror_assets.mirroring.rebuild import MirrorWait
-from mirror_assets.mirroring.run import mirror_slice, mirror_table
-from mirror_assets.mirroring.stage import stage_slice
-from mirror_assets.mirroring.work import TableWork
-from mirror_assets.mirroring.zone import open_zone
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.plan import plan_snapshot, plan_table
+from mirror_assets.pipeline.process import process_slice
+from mirror_assets.pipeline.rebuild import MirrorWait
+from mirror_assets.pipeline.run import mirror_table
+from mirror_assets.pipeline.stage import stage_attempt
 
 _TABLE = TableName("bench", "orders")
 _CONFIG = """\
@@ -44,31 +45,32 @@ class BenchTable:
     uri: str
     settings: str
 
-    def work(self) -> TableWork:
+    def context(self) -> TableContext:
         """The table's work."""
         config = self._config()
         store = open_zone(config.landing_zone)
-        return TableWork(config, config.table(_TABLE), SourceLog(self.uri), store, lambda: self.spark)
+        return TableContext(config, config.table(_TABLE), SourceLog(self.uri), store, lambda: self.spark)
 
     def land(self, last: int | None = None) -> int:
         """Land what is pending, all or up to a version, with every check that blocks; the rows that landed."""
-        asked = EVERYTHING if last is None else Range(last=VersionPoint(last))
-        slices = mirror_table(self.work(), _NO_WAIT, lambda _: None, asked)
+        requested = EVERYTHING if last is None else Range(last=VersionPoint(last))
+        slices = mirror_table(self.context(), _NO_WAIT, lambda _: None, requested)
         return sum(mirrored.record.markers.total for mirrored in slices)
 
     def begin(self, version: int) -> None:
         """Land a first load of that version."""
-        work = self.work()
-        mirror_slice(work, work.log.state(version), plan_snapshot(work, life=1, version=version)[0][0])
+        context = self.context()
+        plan = plan_snapshot(context, epoch=1, version=version)
+        process_slice(context, plan, plan.slices[0])
 
     def stage(self) -> SliceRecord:
         """Encode and stage the one slice that is pending; nothing looks at it."""
-        return _staged(self.work())
+        return _staged(self.context())
 
     def publish_unchecked(self) -> None:
         """The same, and publish it."""
-        work = self.work()
-        drive(publish(work.name, _staged(work), checks=()), work.store)
+        context = self.context()
+        drive(publish(context.name, _staged(context), checks=()), context.store)
 
     def copied(self, root: Path) -> BenchTable:
         """The same table as far as it has landed, in another folder."""
@@ -82,7 +84,7 @@ class BenchTable:
         return load_config(path)
 
 
-def _staged(work: TableWork) -> SliceRecord:
-    plan = plan_table(work)
+def _staged(context: TableContext) -> SliceRecord:
+    plan = plan_table(context)
     (planned,) = plan.slices
-    return stage_slice(work, planned, plan.footing)
+    return stage_attempt(context, planned, plan.position)

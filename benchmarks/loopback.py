@@ -73,8 +73,8 @@ def remote() -> Iterator[Remote]:
 def _serve(pipe: Connection) -> None:
     with tempfile.TemporaryDirectory() as folder, LoopbackOneLake(Path(folder)) as server:
         pipe.send((server.url, server.ca, server.principal))
-        while (asked := pipe.recv()) != "end":
-            if asked == "item":
+        while (requested := pipe.recv()) != "end":
+            if requested == "item":
                 pipe.send(server.new_item().url)
             else:
                 pipe.send(server.log.counts())

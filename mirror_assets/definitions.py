@@ -6,22 +6,26 @@ import warnings
 
 import dagster as dg
 
-from mirror_assets.assets.change_feed import change_feed_asset
-from mirror_assets.assets.history import history_asset
-from mirror_assets.assets.landing_zone import landing_zone_asset
-from mirror_assets.assets.mirror import mirror_asset
-from mirror_assets.assets.source import source_asset
-from mirror_assets.automation.jobs import build_jobs
-from mirror_assets.automation.schedules import job_schedules
-from mirror_assets.automation.sensors import replicator_sensor, slices_sensor
-from mirror_assets.checks.direct_lake import mirror_lake_checks, source_lake_checks
-from mirror_assets.checks.history import history_checks
-from mirror_assets.checks.landed import landed_checks
-from mirror_assets.checks.mirror import mirror_checks
-from mirror_assets.checks.source import source_checks
-from mirror_assets.checks.staged import staged_checks
 from mirror_assets.config import Config, load_config
-from mirror_assets.resources.catalog import resources
+from mirror_assets.orchestration.asset_checks import (
+    history_checks,
+    landed_checks,
+    mirror_checks,
+    source_checks,
+    staged_checks,
+)
+from mirror_assets.orchestration.assets import (
+    change_feed_asset,
+    history_asset,
+    landing_zone_asset,
+    mirror_asset,
+    source_asset,
+)
+from mirror_assets.orchestration.direct_lake_checks import mirror_lake_checks, source_lake_checks
+from mirror_assets.orchestration.jobs import build_jobs
+from mirror_assets.orchestration.resources import resources
+from mirror_assets.orchestration.schedules import job_schedules
+from mirror_assets.orchestration.sensors import replicator_sensor, slices_sensor
 
 # Single-run backfills have been beta for years, and Dagster would say so once for each table.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)

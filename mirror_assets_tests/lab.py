@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from mirror_assets.composition import Project
 from mirror_assets.config import Config, load_config
-from mirror_assets.delta.log import SourceLog
 from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.mirroring.rebuild import MirrorWait
-from mirror_assets.mirroring.run import MirroredSlice, mirror_table
-from mirror_assets.mirroring.work import TableWork
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.rebuild import MirrorWait
+from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
 
@@ -58,9 +59,10 @@ class Lab:
         return LocalReplicator(self.store, self.root / "mirror")
 
     @property
-    def work(self) -> TableWork:
-        """The table's work."""
-        return TableWork(self.config, self.config.table(TABLE), SourceLog(self.uri), self.store, lambda: self.spark)
+    def context(self) -> TableContext:
+        """The table's context."""
+        project = replace(Project.of(self.config), session=lambda _: self.spark)
+        return project.table(self.config.table(TABLE))
 
     @property
     def files(self) -> list[str]:
@@ -98,9 +100,9 @@ class Lab:
             "UPDATE {t} SET id = 500 WHERE id = 5",
         )
 
-    def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[MirroredSlice]:
+    def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[ProcessedSlice]:
         """Mirror until nothing is left."""
-        return list(mirror_table(self.work, self.wait, report))
+        return list(mirror_table(self.context, self.wait, report))
 
     @property
     def wait(self) -> MirrorWait:
@@ -123,6 +125,6 @@ def wait_on(replicator: LocalReplicator) -> MirrorWait:
     return MirrorWait(dropped, returned, pause_seconds=0.01, limit_seconds=5)
 
 
-def key(first: int, last: int, life: int = 1) -> SliceKey:
+def key(first: int, last: int, epoch: int = 1) -> SliceKey:
     """A slice's key."""
-    return SliceKey(life, first, last)
+    return SliceKey(epoch, first, last)

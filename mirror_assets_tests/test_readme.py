@@ -20,7 +20,6 @@ from pydantic import BaseModel
 from pyspark.sql import SparkSession
 
 import mirror_assets
-from mirror_assets.automation.switch import SENSORS_VARIABLE
 from mirror_assets.cli import main
 from mirror_assets.config import CONFIG_VARIABLE, Config, ConfigInvalid, TableConfig, load_config
 from mirror_assets.config.load import parse_config
@@ -31,6 +30,7 @@ from mirror_assets.delta.errors import ColumnUnfit
 from mirror_assets.delta.schema import Field, landing_type
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import Manifest, Receipt
+from mirror_assets.orchestration.schedules import SENSORS_VARIABLE
 
 _ROOT = Path(__file__).parents[1]
 _README, _DOCS = _ROOT / "README.md", _ROOT / "docs"
@@ -115,7 +115,7 @@ def test_the_commands_do_what_they_say(folder: Path, capsys: pytest.CaptureFixtu
     landed = [Manifest.model_validate_json(path.read_bytes()).slice for path in history]
     assert _partition_range() == [landed[0], landed[-1]]
     assert len(landed) == 2
-    # The one command that the README only names; it would begin a second life before the slices of the first are shown.
+    # The one command that the README only names; it would begin a second epoch before the slices of the first are shown.
     assert main(["rebuild", "sales.orders"]) == 0
 
 

@@ -20,7 +20,7 @@ from benchmarks.bench import Bench
 from benchmarks.result import Goal, Outcome
 from mirror_assets.audit.landed_since import continuity_of_all, continuity_since
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.mirroring.land import land_slice
+from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets_tests.onelake import LoopbackItem, LoopbackOneLake
 from mirror_assets_tests.onelake.stores import loopback_store
@@ -34,18 +34,18 @@ _COMMITS_AHEAD = 2 * _ROUNDS + _STAGED_AHEAD + 1
 class Figure:
     """What one piece of work cost: requests to OneLake, and seconds on disk."""
 
-    work: str
+    context: str
     requests: float
     seconds: float
 
     def __str__(self) -> str:
-        return f"{self.work:34} {self.requests:7,.0f} requests {self.seconds * 1000:10,.1f} ms"
+        return f"{self.context:34} {self.requests:7,.0f} requests {self.seconds * 1000:10,.1f} ms"
 
 
 class Measure(Protocol):
     """The median of what `work` costs; `before` comes before each round and is not counted."""
 
-    def __call__(self, work: Callable[[], object], before: Callable[[], object], rounds: int = _ROUNDS) -> float:
+    def __call__(self, context: Callable[[], object], before: Callable[[], object], rounds: int = _ROUNDS) -> float:
         """Measure it."""
         ...
 
@@ -57,7 +57,7 @@ def run(bench: Bench) -> Outcome:
     young, old = (found[age] for age in ages)
     notes = [line for age in ages for line in (f"{age:,} generations:", *(f"  {figure}" for figure in found[age]))]
     goals = [
-        Goal(f"{after.work}: requests, old of young", after.requests / before.requests, 1.1)
+        Goal(f"{after.context}: requests, old of young", after.requests / before.requests, 1.1)
         for before, after in zip(young, old, strict=True)
     ]
     return Outcome("age", notes=notes, goals=goals)
@@ -70,9 +70,9 @@ def _measured(folder: Path, age: int) -> list[Figure]:
         item = server.new_item()
         _copy(table.disk, item)
         zone = f'onelake: {{url: "{item.url}", credential: client_secret, ca_bundle: "{server.ca}"}}'
-        asked = _Works(table, loopback_store(server, item), zone, partial(_requests, server)).run()
+        requested = _Works(table, loopback_store(server, item), zone, partial(_requests, server)).run()
     took = _Works(table, table.disk, "path: ./landing", _seconds).run()
-    return [Figure(work, asked[work], took[work]) for work in asked]
+    return [Figure(context, requested[context], took[context]) for context in requested]
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,10 @@ class _Works:
 
     def _staged(self, count: int) -> list[SliceKey]:
         """So many slices, staged one ahead of the other."""
-        footing, keys = self.table.footing(self.store), []
+        position, keys = self.table.position(self.store), []
         for _ in range(count):
-            record = self.table.stage(self.store, footing)
-            footing = footing.behind(record)
+            record = self.table.stage(self.store, position)
+            position = position.behind(record)
             keys.append(record.key)
         return keys
 
@@ -131,9 +131,9 @@ class _Works:
         slices[:] = self._staged(count)
 
     def _land(self, slices: Sequence[SliceKey]) -> None:
-        work = self.table.work(self.store)
+        context = self.table.context(self.store)
         for key in slices:
-            assert land_slice(work, key).entries  # noqa: S101 it lands
+            assert publish_slice(context, key).entries  # noqa: S101 it lands
 
 
 def _copy(disk: LocalStore, item: LoopbackItem) -> None:
@@ -144,22 +144,22 @@ def _copy(disk: LocalStore, item: LoopbackItem) -> None:
 
 
 def _requests(
-    server: LoopbackOneLake, work: Callable[[], object], before: Callable[[], object], rounds: int = _ROUNDS
+    server: LoopbackOneLake, context: Callable[[], object], before: Callable[[], object], rounds: int = _ROUNDS
 ) -> float:
     """How many requests it takes: the same in each round, so that one tells."""
     del rounds
     before()
     server.log.reset()
-    work()
+    context()
     return sum(server.log.counts().values())
 
 
-def _seconds(work: Callable[[], object], before: Callable[[], object], rounds: int = _ROUNDS) -> float:
+def _seconds(context: Callable[[], object], before: Callable[[], object], rounds: int = _ROUNDS) -> float:
     taken = []
     for _ in range(rounds):
         before()
         began = time.perf_counter()
-        work()
+        context()
         taken.append(time.perf_counter() - began)
     return median(taken)
 

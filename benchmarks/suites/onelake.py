@@ -37,7 +37,7 @@ _PLAIN = "plain upload"
 class _Staged:
     """Parts of a slice on this machine."""
 
-    exchange: LocalStore
+    local_staging: LocalStore
     folder: AttemptFolder
     parts: tuple[StagedPart, ...]
 
@@ -70,16 +70,18 @@ def _requests(name: str, server: Remote, ways: Mapping[str, Callable[[int], None
     for way, land in ways.items():
         server.requests()
         land(0)
-        asked = server.requests()
-        kinds = ", ".join(f"{number} {kind.value}" for kind, number in sorted(asked.items(), key=lambda one: -one[1]))
-        yield f"  {name}, {way}: {sum(asked.values()) / files:.2f} requests a file ({kinds})"
+        requested = server.requests()
+        kinds = ", ".join(
+            f"{number} {kind.value}" for kind, number in sorted(requested.items(), key=lambda one: -one[1])
+        )
+        yield f"  {name}, {way}: {sum(requested.values()) / files:.2f} requests a file ({kinds})"
 
 
 def _plain(server: Remote, staged: _Staged) -> None:
     """What a script does: the SDK's upload_data, one file after another, to names that nobody protects."""
     clients = server.clients(server.new_item())
     for part in staged.parts:
-        with staged.exchange.open(staged.folder.part(part.name)) as file:
+        with staged.local_staging.open(staged.folder.part(part.name)) as file:
             clients.file(f"{_TABLE.folder}/{part.name}").upload_data(file, length=part.bytes, overwrite=True)
 
 
@@ -92,7 +94,7 @@ def _as_microsoft(server: Remote, staged: _Staged) -> None:
     folder = clients.folder(_TABLE.folder)
     folder.create_directory()
     for part in staged.parts:
-        with staged.exchange.open(staged.folder.part(part.name)) as file:
+        with staged.local_staging.open(staged.folder.part(part.name)) as file:
             data = file.read()
         folder.exists()
         names = [path.name.rpartition("/")[2] for path in clients.files.get_paths(folder.path_name, recursive=False)]
@@ -106,7 +108,7 @@ def _as_microsoft(server: Remote, staged: _Staged) -> None:
 
 def _publish(server: Remote, staged: _Staged) -> None:
     store = OneLakeStore(server.clients(server.new_item()))
-    record = _record(staged.folder, upload_parts(staged.exchange, store, staged.folder, staged.parts))
+    record = _record(staged.folder, upload_parts(staged.local_staging, store, staged.folder, staged.parts))
     write_record(store, record)
     published = drive(publish(_TABLE, record, [_CHECK]), store)
     assert len(published.entries) == len(staged.parts)  # noqa: S101 a figure of nothing would mislead
@@ -114,13 +116,13 @@ def _publish(server: Remote, staged: _Staged) -> None:
 
 def _parts(place: Path, count: int, size: int) -> _Staged:
     """Files of random bytes on this machine, as a slice's parts."""
-    exchange, folder = LocalStore(place), AttemptFolder(_TABLE, 1, attempt_id(0, os.urandom(10)))
+    local_staging, folder = LocalStore(place), AttemptFolder(_TABLE, 1, attempt_id(0, os.urandom(10)))
     parts = []
     for index in range(count):
         name = f"part-{index:05d}.parquet"
-        etag = exchange.create(folder.part(name), os.urandom(size))
+        etag = local_staging.create(folder.part(name), os.urandom(size))
         parts.append(StagedPart(name=name, etag=etag, bytes=size, sha256=None, markers=MarkerCounts(inserts=1)))
-    return _Staged(exchange, folder, tuple(parts))
+    return _Staged(local_staging, folder, tuple(parts))
 
 
 def _record(folder: AttemptFolder, parts: tuple[StagedPart, ...]) -> SliceRecord:
@@ -128,7 +130,7 @@ def _record(folder: AttemptFolder, parts: tuple[StagedPart, ...]) -> SliceRecord
         table=str(_TABLE),
         slice=str(SliceKey(1, 0, 0)),
         kind=SliceKind.SNAPSHOT,
-        life=1,
+        epoch=1,
         generation=folder.generation,
         attempt=folder.attempt,
         incarnation=uuid.uuid4().hex,
@@ -147,7 +149,7 @@ def _record(folder: AttemptFolder, parts: tuple[StagedPart, ...]) -> SliceRecord
 
 def _memory(server: Remote, staged: _Staged) -> tuple[float, float]:
     """Peak memory before and after a publication, in MiB; the first asks for a token and loads what is loaded late."""
-    _publish(server, _parts(Path(staged.exchange.root) / "small", 1, 1))
+    _publish(server, _parts(Path(staged.local_staging.root) / "small", 1, 1))
     before = peak(os.getpid())
     _publish(server, staged)
     return before / _MIB, peak(os.getpid()) / _MIB

@@ -12,7 +12,7 @@ from benchmarks.bench import Bench
 from benchmarks.bench_table import BenchTable
 from benchmarks.contest import interleaved
 from benchmarks.result import Case, Goal, Outcome
-from mirror_assets.mirroring.planning import plan_table
+from mirror_assets.pipeline.plan import plan_table
 
 _TIME_MS = 1_700_000_000_000
 _PROPERTIES = {"delta.enableChangeDataFeed": "true", "delta.checkpointInterval": "1000000"}
@@ -48,7 +48,7 @@ def run(bench: Bench) -> Outcome:
     """Measure plans behind a short history and a long one."""
     short, long = bench.size((100, 1_000), (100, 10_000))
     few, many = _tables(bench, short), _tables(bench, long)
-    ways = {name: lambda _, table=table: plan_table(table.work()) for name, table in (few | many).items()}
+    ways = {name: lambda _, table=table: plan_table(table.context()) for name, table in (few | many).items()}
     (whole, newest), (whole_long, newest_long) = tuple(few), tuple(many)
     case = Case("plan", interleaved(bench.meter, ways, bench.rounds), whole)
     return Outcome(

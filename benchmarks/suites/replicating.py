@@ -8,7 +8,7 @@ from benchmarks.bench import Bench
 from benchmarks.bench_table import BenchTable
 from benchmarks.result import Case, Goal, Outcome
 from benchmarks.source import make_source
-from mirror_assets.mirroring.zone import open_zone
+from mirror_assets.composition import open_zone
 from mirror_assets.replicator.local import LocalReplicator
 
 
@@ -20,7 +20,7 @@ def run(bench: Bench) -> Outcome:
     costs = []
     for turn in range(bench.rounds):
         zone = table.copied(bench.folder / f"zone-{turn}")
-        store = open_zone(zone.work().config.landing_zone)
+        store = open_zone(zone.context().config.landing_zone)
         replicator = LocalReplicator(store, zone.root / "mirror")
         costs.append(bench.meter.measured(replicator.poll))
         applied = sum(status.processed_rows for status in replicator.status())

@@ -19,10 +19,10 @@ from benchmarks.result import Case, Goal, Outcome
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.judge import BLOCKING_CHECKS, judge_slice
-from mirror_assets.mirroring.planning import plan_table
-from mirror_assets.mirroring.stage import stage_slice
-from mirror_assets.mirroring.work import TableWork
+from mirror_assets.pipeline.check import BLOCKING_CHECKS, run_checks
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.stage import stage_attempt
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 _ROWS, _CHANGED = 100_000, 50
@@ -58,7 +58,7 @@ def run(bench: Bench) -> Outcome:
     steps = _Steps()
     for turn in range(bench.size(5, 15)):
         change(table.uri, turn)
-        steps.land(table.work())
+        steps.land(table.context())
     case = Case("a commit of 100 feed rows", {"land": tuple(costs)}, "land")
     goal = Goal("commit to landed, warm", case.seconds("land"), 1.5, "s")
     return Outcome("small slices", [case], [goal], steps.lines())
@@ -70,14 +70,14 @@ class _Steps:
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
-    def land(self, work: TableWork) -> None:
+    def land(self, context: TableContext) -> None:
         """Land the one slice that is pending."""
-        self._timed("recover", lambda: drive(recover(work.name), work.store))
-        plan = self._timed("read the log, plan", lambda: plan_table(work))
-        record = self._timed("encode, stage", lambda: stage_slice(work, plan.slices[0], plan.footing))
-        checked, _ = self._timed("check", lambda: judge_slice(work, record))
-        self._timed("publish", lambda: drive(publish(work.name, checked, BLOCKING_CHECKS), work.store))
-        self._timed("look for more", lambda: plan_table(work))
+        self._timed("recover", lambda: drive(recover(context.name), context.store))
+        plan = self._timed("read the log, plan", lambda: plan_table(context))
+        record = self._timed("encode, stage", lambda: stage_attempt(context, plan.slices[0], plan.position))
+        checked, _ = self._timed("check", lambda: run_checks(context, record))
+        self._timed("publish", lambda: drive(publish(context.name, checked, BLOCKING_CHECKS), context.store))
+        self._timed("look for more", lambda: plan_table(context))
 
     def lines(self) -> list[str]:
         """Medians."""

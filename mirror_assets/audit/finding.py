@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """The result of one check: what is wrong, by file or key, and the figures to show with it.
 
     `note` is what there is to say although nothing is wrong. `is_warning`: what is wrong is no error yet.

@@ -18,7 +18,7 @@ _LISTINGS = 5
 
 @dataclass(frozen=True)
 class KeptHistory:
-    """The generations that are kept of the manifest's life, in order, the manifest's own among them."""
+    """The generations that are kept of the manifest's epoch, in order, the manifest's own among them."""
 
     generations: tuple[Generation, ...]
     problems: tuple[str, ...]
@@ -35,9 +35,9 @@ class _Files:
 
 
 def read_history(store: Store, table: TableName, manifest: Manifest) -> KeptHistory:
-    """Everything that is kept of the manifest's life. Raises ManifestCorrupt."""
+    """Everything that is kept of the manifest's epoch. Raises ManifestCorrupt."""
     for _ in range(_LISTINGS):
-        files = _read(store, table, manifest.life)
+        files = _read(store, table, manifest.epoch)
         if files.is_whole:
             break  # else a publisher has rolled up what was listed: look again
     rolled = [generation for _, found, _ in files.roll_ups for generation in found.generations]
@@ -55,7 +55,7 @@ def chain_problems(table: TableName, generations: Sequence[Generation]) -> Itera
     """What keeps each of the generations from following the one before: numbers, versions, chunks."""
     for before, after in pairwise(generations):
         if after.generation != before.generation + 1:
-            yield f"{table.history(before.life, before.generation + 1)} is missing"
+            yield f"{table.history(before.epoch, before.generation + 1)} is missing"
         elif after.first_number != before.next_number:
             yield f"generation {after.generation} starts at file {after.first_number}, not {before.next_number}"
         elif not is_next(after.key, after.chunk, before.loading):
@@ -64,8 +64,8 @@ def chain_problems(table: TableName, generations: Sequence[Generation]) -> Itera
             yield f"slice {after.slice} does not follow version {before.covered}"
 
 
-def _read(store: Store, table: TableName, life: int) -> _Files:
-    listed = drive(list_history(table, life), store)
+def _read(store: Store, table: TableName, epoch: int) -> _Files:
+    listed = drive(list_history(table, epoch), store)
     roll_ups, manifests, is_whole = [], [], True
     rolled = max((kept.last for kept in listed if kept.is_roll_up), default=0)
     for kept in listed:
@@ -102,4 +102,4 @@ def _end_problems(table: TableName, manifest: Manifest, files: _Files) -> Iterat
     if manifest != kept:
         yield f"{table.manifest} is not the newest generation ({newest.generation})"
     if manifest.generation != 1 and not files.begins:
-        yield f"{table.history(newest.life, 1)} is missing"
+        yield f"{table.history(newest.epoch, 1)} is missing"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.finding import CheckResult
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class Lag:
         return self.tip - self.covered
 
 
-def lag_finding(lag: Lag, limit_seconds: float | None) -> Finding:
+def check_lag(lag: Lag, limit_seconds: float | None) -> CheckResult:
     """Fails when the oldest uncovered commit is older than the limit."""
     late = limit_seconds is not None and lag.commits > 0 and lag.seconds > limit_seconds
     problem = (
         f"version {lag.covered + 1} has waited {lag.seconds:.0f} s, more than {limit_seconds:.0f} s" if late else ""
     )
     figures: dict[str, int | float | str] = {"commits_behind": lag.commits, "seconds_behind": round(lag.seconds, 3)}
-    return Finding("lag", (problem,) if problem else (), figures)
+    return CheckResult("lag", (problem,) if problem else (), figures)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.finding import CheckResult
 from mirror_assets.audit.kept_history import read_history
 from mirror_assets.audit.table_folder import TableFolder, folder_problems, is_serviced, visible_files
 from mirror_assets.landing.format import Manifest
@@ -18,48 +18,48 @@ FILE_CONTINUITY = "file_continuity"
 _CONTROL_FILE_LIMIT = 1 << 20
 
 
-def file_continuity(store: Store, table: TableName, applied: int | None) -> Finding:
+def file_continuity(store: Store, table: TableName, applied: int | None) -> CheckResult:
     """Landing files are valid names in sequence, each with the committed content, and the manifest agrees.
 
     Looks at all that is there and all that is kept. `applied` is the last number that the replicator has applied, or
     None when nobody knows: files up to it may be gone.
     """
-    standing = drive(read_manifest(table), store)
-    if standing is None:
+    current = drive(read_manifest(table), store)
+    if current is None:
         waiting = visible_files(store.list(table.folder))
         stray = [f"{info.path} has landed without a manifest" for info in waiting]
-        return Finding(FILE_CONTINUITY, tuple(stray), {"files": len(waiting)})
-    history = read_history(store, table, standing.manifest)
+        return CheckResult(FILE_CONTINUITY, tuple(stray), {"files": len(waiting)})
+    history = read_history(store, table, current.manifest)
     finished = [info for name in (PROCESSED, READY_TO_DELETE) for info in store.list(f"{table.folder}/{name}")]
     listing = store.list(table.folder)
     folder = TableFolder(
         table, history.generations, visible_files(listing), tuple(finished), serviced=is_serviced(listing)
     )
     problems = (*history.problems, *folder_problems(store, folder, applied))
-    return continuity_finding(standing.manifest, folder, problems)
+    return check_continuity(current.manifest, folder, problems)
 
 
-def continuity_finding(manifest: Manifest, folder: TableFolder, problems: Iterable[str]) -> Finding:
+def check_continuity(manifest: Manifest, folder: TableFolder, problems: Iterable[str]) -> CheckResult:
     """The finding of the check, with its figures."""
     figures: dict[str, int | float | str] = {
         "files": len(folder.waiting),
         "next_number": manifest.next_number,
         "generations": manifest.generation,
     }
-    return Finding(FILE_CONTINUITY, tuple(dict.fromkeys(problems)), figures)
+    return CheckResult(FILE_CONTINUITY, tuple(dict.fromkeys(problems)), figures)
 
 
-def metadata_unchanged(store: Store, table: TableName, keys: Sequence[str]) -> Finding:
+def metadata_unchanged(store: Store, table: TableName, keys: Sequence[str]) -> CheckResult:
     """`_metadata.json` declares the keys of mirror.yaml and of the manifest: declared keys can't change.
 
     Where none were declared, those of mirror.yaml are with the next slice that lands.
     """
-    standing = drive(read_manifest(table), store)
-    if standing is None:
-        return Finding("metadata_unchanged")
+    current = drive(read_manifest(table), store)
+    if current is None:
+        return CheckResult("metadata_unchanged")
     content = store.read(table.metadata, _CONTROL_FILE_LIMIT) if store.head(table.metadata) else None
     found = declared_keys(content.data) if content else None
-    first, problems = standing.manifest.keys, []
+    first, problems = current.manifest.keys, []
     allowed = {first} if first else {first, tuple(keys)}
     if content is None:
         problems.append(f"{table.metadata} is missing")
@@ -69,4 +69,4 @@ def metadata_unchanged(store: Store, table: TableName, keys: Sequence[str]) -> F
         problems.append(f"{table.metadata} declares {list(found)}, and {list(first)} was declared first")
     if tuple(keys) not in allowed:
         problems.append(f"mirror.yaml has keys {list(keys)}, and {list(first)} was declared first")
-    return Finding("metadata_unchanged", tuple(problems), {"keys": ", ".join(first)})
+    return CheckResult("metadata_unchanged", tuple(problems), {"keys": ", ".join(first)})

@@ -13,9 +13,9 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.finding import CheckResult
 from mirror_assets.audit.kept_history import chain_problems
-from mirror_assets.audit.landed import continuity_finding, file_continuity
+from mirror_assets.audit.landed import check_continuity, file_continuity
 from mirror_assets.audit.table_folder import TableFolder, folder_problems, is_serviced, visible_files
 from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.format import Manifest, decode, encode, load
@@ -31,13 +31,13 @@ from mirror_assets.storage.errors import RequestUnknown, StoreDenied
 _NOT_REMEMBERED = (PathExists, PathChanged, PathMissing, StoreDenied, RequestUnknown)
 
 
-def continuity_since(store: Store, table: TableName, applied: int | None) -> Finding:
+def continuity_since(store: Store, table: TableName, applied: int | None) -> CheckResult:
     """What `file_continuity` says; looks only at what is new since it last passed, if that is in order."""
-    standing = drive(read_manifest(table), store)
+    current = drive(read_manifest(table), store)
     known = _verdict(store, table)
-    if standing is None or known is None or known.verified is None:
+    if current is None or known is None or known.verified is None:
         return continuity_of_all(store, table, applied)
-    manifest, verified = standing.manifest, known.verified
+    manifest, verified = current.manifest, known.verified
     new = _new_generations(store, table, manifest, verified.generation)
     if new is None:
         return continuity_of_all(store, table, applied)
@@ -50,24 +50,24 @@ def continuity_since(store: Store, table: TableName, applied: int | None) -> Fin
         serviced=is_serviced(listing),
         verified={file.number: file.etag for file in verified.waiting},
     )
-    finding = continuity_finding(
+    result = check_continuity(
         manifest, folder, (*chain_problems(table, folder.generations), *folder_problems(store, folder, applied))
     )
-    if not finding.passed:
+    if not result.passed:
         return continuity_of_all(store, table, applied)
     _remember(store, table, folder, known)
-    return finding
+    return result
 
 
-def continuity_of_all(store: Store, table: TableName, applied: int | None) -> Finding:
+def continuity_of_all(store: Store, table: TableName, applied: int | None) -> CheckResult:
     """What `file_continuity` says of all that is there, remembered if it passes."""
-    standing = drive(read_manifest(table), store)
+    current = drive(read_manifest(table), store)
     waiting = visible_files(store.list(table.folder))
-    finding = file_continuity(store, table, applied)
-    if standing is not None and finding.passed:
-        folder = TableFolder(table, (Generation.of(standing.manifest),), waiting, (), serviced=False)
+    result = file_continuity(store, table, applied)
+    if current is not None and result.passed:
+        folder = TableFolder(table, (Generation.of(current.manifest),), waiting, (), serviced=False)
         _remember(store, table, folder, _verdict(store, table))
-    return finding
+    return result
 
 
 @dataclass(frozen=True)
@@ -94,14 +94,14 @@ def _new_generations(
 ) -> tuple[Generation, ...] | None:
     """The generations behind the verified one, up to the manifest's; None when they can't tell what is new."""
     count = manifest.generation - verified.generation
-    same_life = (manifest.life, manifest.incarnation) == (verified.life, verified.incarnation)
-    if not same_life or not 0 <= count <= KEPT:
+    same_epoch = (manifest.epoch, manifest.incarnation) == (verified.epoch, verified.incarnation)
+    if not same_epoch or not 0 <= count <= KEPT:
         return None
     newest = Generation.of(manifest)
     if count == 0:
         return () if newest.model_copy(update={"files": ()}) == verified else None
     found = [
-        load(store, Manifest, table.history(manifest.life, number))
+        load(store, Manifest, table.history(manifest.epoch, number))
         for number in range(verified.generation + 1, manifest.generation + 1)
     ]
     kept = [loaded[0] for loaded in found if loaded]

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.finding import CheckResult
 from mirror_assets.audit.key_codes import Numbers, codes_of
 from mirror_assets.audit.key_look import SAMPLES, KeyLook, keys_that_differ
 from mirror_assets.audit.keyed_rows import MARKER, PLACE, VERSION, aliases
@@ -29,14 +29,14 @@ _NTH, _FOUND_MARKER = "nth", "found_marker"
 _MORE_KEYS, _ALL_KEYS = 64, 1 << 62
 
 
-def row_order(staged: StagedSlice, look: KeyLook, reread: Reread) -> Finding:
+def row_order(staged: StagedSlice, look: KeyLook, reread: Reread) -> CheckResult:
     """Keys with several changes appear in commit order, where their markers would also allow another order.
 
     Nothing is read again when there are no such keys: the order of different keys is free. Values are read only where a
     key is updated twice: nothing else tells these rows apart. Raises what `spark_error` makes of Spark's exceptions.
     """
     if look.undecided is None or look.crossings is None:
-        return Finding("row_order", (), {"repeated_keys": look.repeated, "keys_compared": 0})
+        return CheckResult("row_order", (), {"repeated_keys": look.repeated, "keys_compared": 0})
     compared = _with_some_hashes(staged, look.undecided, reread if look.updated_twice else None)
     wrong = _wrong(staged, compared, reread, with_values=look.updated_twice)
     if not len(wrong) and _hides(staged, compared, look.crossings):
@@ -45,7 +45,7 @@ def row_order(staged: StagedSlice, look: KeyLook, reread: Reread) -> Finding:
         "repeated_keys": look.repeated,
         "keys_compared": len(_keys(staged, compared)),
     }
-    return Finding("row_order", _problems(staged, wrong), figures)
+    return CheckResult("row_order", _problems(staged, wrong), figures)
 
 
 def _looked_closer(staged: StagedSlice, known: pa.Table, reread: Reread) -> tuple[pa.Table, pa.Table]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.finding import CheckResult
 from mirror_assets.replicator.reconciliation import DifferenceSample, ReconcileState, Reconciliation
 
 _WAITS = "landing files wait for the replicator"
 
 
-def reconciled_finding(result: Reconciliation) -> Finding:
+def check_reconciled(result: Reconciliation) -> CheckResult:
     """Fails on a difference and, naming it as waiting, while the mirror is behind or not there yet."""
     figures: dict[str, int | float | str] = {"state": result.state.value, "version": result.version}
     if result.source_rows is not None and result.mirror_rows is not None:
         figures |= {"source_rows": result.source_rows, "mirror_rows": result.mirror_rows, "seconds": result.seconds}
-    return Finding("reconciled", _problems(result), figures)
+    return CheckResult("reconciled", _problems(result), figures)
 
 
 def _problems(result: Reconciliation) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
 
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.finding import CheckResult
 from mirror_assets.delta.retention import Clock, Retention
 
 _HOUR = 3600
@@ -22,7 +22,7 @@ class Then(str, Enum):
 
 
 @dataclass(frozen=True)
-class Horizon:
+class ReadDeadline:
     """The next version to cover at `now` (seconds since 1970), and the source's clocks that run since its commit.
 
     `committed` is None for a version that is not there: not made yet, or, if it `waits`, gone from the log. `lost` are
@@ -65,35 +65,37 @@ class Horizon:
         return self.retention.prolonged(0.0 if self.committed is None else self.now - self.committed)
 
 
-def retention_finding(horizon: Horizon, limit_seconds: float | None, check: str = "retention") -> Finding:
+def check_retention(deadline: ReadDeadline, limit_seconds: float | None, check: str = "retention") -> CheckResult:
     """Fails when less than the limit is left to read the next version to cover."""
-    left = horizon.seconds_left
+    left = deadline.seconds_left
     late = limit_seconds is not None and left is not None and left < limit_seconds
-    figures: dict[str, int | float | str] = {"version": horizon.version, "kept_seconds": horizon.clock.seconds}
+    figures: dict[str, int | float | str] = {"version": deadline.version, "kept_seconds": deadline.clock.seconds}
     if left is not None:
         figures["seconds_left"] = round(left, 3)
-    said = _said(horizon)
-    return Finding(check, (said,) if late else (), figures, note="" if late else said)
+    said = _said(deadline)
+    return CheckResult(check, (said,) if late else (), figures, note="" if late else said)
 
 
-def _said(horizon: Horizon) -> str:
-    version, clock = f"version {horizon.version}", f"{horizon.clock.name} is {_span(horizon.clock.seconds)}"
-    then = horizon.then.value
-    if horizon.is_gone:
-        gone = f"{horizon.lost[0]}, a file of {version}, is gone" if horizon.lost else f"{version} is gone from the log"
-        return f"{gone}: {then}; to keep commits for longer: {horizon.statement}"
-    if horizon.deadline is None:
-        return f"no commit waits; the next one can be read for {_span(horizon.clock.seconds)} ({horizon.clock.name})"
-    until = datetime.fromtimestamp(horizon.deadline, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
-    if horizon.deadline <= horizon.now:
+def _said(deadline: ReadDeadline) -> str:
+    version, clock = f"version {deadline.version}", f"{deadline.clock.name} is {_span(deadline.clock.seconds)}"
+    then = deadline.then.value
+    if deadline.is_gone:
+        gone = (
+            f"{deadline.lost[0]}, a file of {version}, is gone" if deadline.lost else f"{version} is gone from the log"
+        )
+        return f"{gone}: {then}; to keep commits for longer: {deadline.statement}"
+    if deadline.deadline is None:
+        return f"no commit waits; the next one can be read for {_span(deadline.clock.seconds)} ({deadline.clock.name})"
+    until = datetime.fromtimestamp(deadline.deadline, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    if deadline.deadline <= deadline.now:
         return (
             f"{version} may be gone since {until} ({clock}): run now, for once it is gone {then}; "
-            f"to keep it for longer: {horizon.statement}"
+            f"to keep it for longer: {deadline.statement}"
         )
-    left = _span(horizon.deadline - horizon.now)
+    left = _span(deadline.deadline - deadline.now)
     return (
         f"{version} can be read until {until}, for {left} ({clock}); then {then}; to keep it for longer: "
-        f"{horizon.statement}"
+        f"{deadline.statement}"
     )
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.finding import CheckResult
 from mirror_assets.audit.key_codes import Numbers
 from mirror_assets.audit.types import arrow_type
 from mirror_assets.landing.format import Column, SliceRecord
@@ -59,7 +59,7 @@ class StagedSlice:
             yield file
 
 
-def parts_unchanged(staged: StagedSlice) -> Finding:
+def parts_unchanged(staged: StagedSlice) -> CheckResult:
     """Every part is the file that was staged: its ETag is the recorded one, which no content needs to be read for."""
     found = found_parts(staged.store, staged.record)
     problems = []
@@ -68,13 +68,13 @@ def parts_unchanged(staged: StagedSlice) -> Finding:
             problems.append(f"{path} is missing")
         elif found[path] != part.etag:
             problems.append(f"{path} was changed after it was staged")
-    return Finding("parts_unchanged", tuple(problems), {"parts": len(staged.paths)})
+    return CheckResult("parts_unchanged", tuple(problems), {"parts": len(staged.paths)})
 
 
-def key_presence(staged: StagedSlice) -> Finding:
+def key_presence(staged: StagedSlice) -> CheckResult:
     """Key columns are there and hold no NULL: footers answer, a column is read only where they say too little."""
     problems = [problem for path in staged.paths for problem in _key_problems(staged, path)]
-    return Finding("key_presence", tuple(problems), {"parts": len(staged.paths)})
+    return CheckResult("key_presence", tuple(problems), {"parts": len(staged.paths)})
 
 
 def _key_problems(staged: StagedSlice, path: str) -> list[str]:
@@ -104,7 +104,7 @@ def _null_rows(file: pq.ParquetFile, name: str) -> str:
     return ", ".join(f"row {number}" for number in rows.to_pylist())
 
 
-def marker_values(staged: StagedSlice) -> Finding:
+def marker_values(staged: StagedSlice) -> CheckResult:
     """A changes slice has `__rowMarker__` as its last column, int32, in {0, 1, 2, 4}; one of only inserts has none."""
     problems = []
     for part, path in zip(staged.record.parts, staged.paths, strict=True):
@@ -112,7 +112,7 @@ def marker_values(staged: StagedSlice) -> Finding:
             problems += _marker_problems(staged, path, file)
         if not problems and count_markers(staged.copies, path) != part.markers:
             problems.append(f"{path} no longer has the rows by marker of its slice record")
-    return Finding("marker_values", tuple(problems), staged.record.markers.model_dump())
+    return CheckResult("marker_values", tuple(problems), staged.record.markers.model_dump())
 
 
 def _marker_problems(staged: StagedSlice, path: str, file: pq.ParquetFile) -> list[str]:
@@ -130,7 +130,7 @@ def _marker_problems(staged: StagedSlice, path: str, file: pq.ParquetFile) -> li
     return [f"{path}: {ROW_MARKER} is {markers[rows[0]].as_py()} in row {rows[0]}"] if rows else []
 
 
-def schema_compatibility(staged: StagedSlice, landed: tuple[Column, ...], dropped: tuple[str, ...] = ()) -> Finding:
+def schema_compatibility(staged: StagedSlice, landed: tuple[Column, ...], dropped: tuple[str, ...] = ()) -> CheckResult:
     """Every part has exactly the slice's columns, with their types; none has landed with another type, or was dropped.
 
     A dropped column that came back would stand beside its old values in rows that nobody has touched since.
@@ -146,7 +146,7 @@ def schema_compatibility(staged: StagedSlice, landed: tuple[Column, ...], droppe
     for path in staged.paths:
         with staged.open(path) as file:
             problems += _schema_problems(staged, path, file)
-    return Finding("schema_compatibility", tuple(problems), {"columns": len(staged.record.columns)})
+    return CheckResult("schema_compatibility", tuple(problems), {"columns": len(staged.record.columns)})
 
 
 def _schema_problems(staged: StagedSlice, path: str, file: pq.ParquetFile) -> list[str]:
@@ -166,7 +166,7 @@ def _schema_problems(staged: StagedSlice, path: str, file: pq.ParquetFile) -> li
     return problems
 
 
-def row_counts(staged: StagedSlice) -> Finding:
+def row_counts(staged: StagedSlice) -> CheckResult:
     """Every row of the feed is in a part: new rows are inserts or updates, old rows updates or deletes."""
     read, written = staged.record.read, staged.record.markers
     new, old = read.insert + read.update_postimage, read.delete + read.update_preimage
@@ -175,4 +175,4 @@ def row_counts(staged: StagedSlice) -> Finding:
         problems.append(f"{written.inserts + written.updates} rows with new values were written, {new} were read")
     if written.updates + written.deletes != old:
         problems.append(f"{written.updates + written.deletes} rows replace old ones, {old} were read")
-    return Finding("row_counts", tuple(problems), {"read": read.total, "written": written.total})
+    return CheckResult("row_counts", tuple(problems), {"read": read.total, "written": written.total})

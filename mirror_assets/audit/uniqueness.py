@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.finding import CheckResult
 from mirror_assets.audit.key_look import SAMPLES, KeyLook, Wrong
 from mirror_assets.audit.keyed_rows import MARKER, PLACE
 from mirror_assets.audit.repeats import shown_key, shown_place
@@ -27,17 +27,17 @@ _IMPOSSIBLE = {
 }
 
 
-def key_uniqueness(staged: StagedSlice, look: KeyLook) -> Finding:
+def key_uniqueness(staged: StagedSlice, look: KeyLook) -> CheckResult:
     """At most one change per key and commit, and none that can't follow the one before it.
 
     A key can't have more rows than the slice has commits with data. It can't be inserted while it is there, nor changed
     or deleted while it isn't: then the source has two rows of one key, or changes are in a wrong order.
     """
     problems = _too_many(staged, look) or _impossible(staged, look.impossible)
-    return Finding("key_uniqueness", tuple(problems), {"repeated_keys": look.repeated})
+    return CheckResult("key_uniqueness", tuple(problems), {"repeated_keys": look.repeated})
 
 
-def version_uniqueness(spark: SparkSession, uri: str, version: int, keys: Sequence[str]) -> Finding:
+def version_uniqueness(spark: SparkSession, uri: str, version: int, keys: Sequence[str]) -> CheckResult:
     """The same of all rows of a version, of which a staged chunk holds some. Raises what `spark_error` gives."""
     columns = [F.col(quoted(key)).alias(f"key{index}") for index, key in enumerate(keys)]
     with spark_errors(f"the keys of {uri}"):
@@ -47,7 +47,7 @@ def version_uniqueness(spark: SparkSession, uri: str, version: int, keys: Sequen
         f"key {', '.join(f'{key}={value!r}' for key, value in zip(keys, row, strict=False))} has {row[-1]} rows"
         for row in twice
     )
-    return Finding("key_uniqueness", problems)
+    return CheckResult("key_uniqueness", problems)
 
 
 def _too_many(staged: StagedSlice, look: KeyLook) -> list[str]:

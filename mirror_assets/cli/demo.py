@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_assets.assets.names import Kind, asset_key
-from mirror_assets.automation.jobs import ALL_CHECKS, REPLICATE
-from mirror_assets.automation.report import TableReport
-from mirror_assets.cli.context import open_spark, open_zone
 from mirror_assets.cli.execute import CheckLine, check_lines, mirror
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.jobs import execute, failures
 from mirror_assets.cli.output import note, show
+from mirror_assets.composition import open_spark, open_zone
 from mirror_assets.config import Config, load_config
 from mirror_assets.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables
 from mirror_assets.demo.config import write_config
 from mirror_assets.demo.lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.jobs import ALL_CHECKS, REPLICATE
+from mirror_assets.orchestration.report import TableReport
 
 _EQUAL = "equal to source"
 

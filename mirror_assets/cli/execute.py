@@ -8,11 +8,19 @@ from pathlib import Path
 
 import dagster as dg
 
-from mirror_assets.assets.history import KeepHistory
-from mirror_assets.assets.names import Kind, asset_key
-from mirror_assets.automation.history import HISTORY
-from mirror_assets.automation.jobs import (
+from mirror_assets.cli.exit import Exit, exit_code
+from mirror_assets.cli.jobs import StepFailed, execute, failures
+from mirror_assets.cli.options import RangeOptions
+from mirror_assets.cli.output import note, show, show_json
+from mirror_assets.composition import open_zone
+from mirror_assets.config import Config, Problem, TableSettings, load_config
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.monitoring import MonitoredTable, TableState
+from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.assets import KeepHistory
+from mirror_assets.orchestration.jobs import (
     ALL_CHECKS,
+    HISTORY,
     MIRROR_ALL,
     REBUILD,
     REBUILD_OP,
@@ -22,16 +30,8 @@ from mirror_assets.automation.jobs import (
     MirrorTables,
     RebuildTable,
 )
-from mirror_assets.automation.report import RebuildReport, TableReport
-from mirror_assets.cli.context import open_zone
-from mirror_assets.cli.exit import Exit, exit_code
-from mirror_assets.cli.jobs import StepFailed, execute, failures
-from mirror_assets.cli.options import RangeOptions
-from mirror_assets.cli.output import note, show, show_json
-from mirror_assets.config import Config, Problem, TableSettings, load_config
-from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.mirroring.orphans import find_orphans
-from mirror_assets.monitoring import MonitoredTable, TableState
+from mirror_assets.orchestration.report import RebuildReport, TableReport
+from mirror_assets.pipeline.drop import find_orphans
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,6 @@ class HistoryReport:
     family: str | None = None
 
 
-class SkipOfMany(SettingError):
-    """`--skip-to` was given for several tables."""
-
-    code = ErrorCode.RANGE_REFUSED
-
-    def __init__(self) -> None:
-        super().__init__("--skip-to names a version of one table.", "name that table, and no other, with --table.")
-
-
 def run(path: Path | None, names: Sequence[str], commits: RangeOptions, *, as_json: bool) -> Exit:
     """Mirror the tables until nothing is left; a table that fails doesn't hold up the others."""
     config = load_config(path)
@@ -91,8 +82,8 @@ def run(path: Path | None, names: Sequence[str], commits: RangeOptions, *, as_js
 
 def mirror(config: Config, names: Sequence[str] = (), commits: RangeOptions | None = None) -> list[TableReport]:
     """Run the job `mirror_all` for these tables, or all; return its report of each."""
-    asked = commits or RangeOptions()
-    ops = MirrorTables(tables=list(names), first=asked.first, last=asked.last, clip=asked.clip)
+    commits = commits or RangeOptions()
+    ops = MirrorTables(tables=list(names), first=commits.first, last=commits.last, clip=commits.clip)
     result = execute(config, MIRROR_ALL, {TABLES_OP: ops})
     reports: list[TableReport] = result.output_for_node(TABLES_OP)
     return reports
@@ -140,7 +131,7 @@ def rebuild(path: Path | None, name: str, *, as_json: bool) -> Exit:
     if as_json:
         show_json([report])
     else:
-        note(f"{report.table}: rebuilt from version {report.covered} of the source, as life {report.life}")
+        note(f"{report.table}: rebuilt from version {report.covered} of the source, as epoch {report.epoch}")
     return Exit.FINE
 
 
@@ -164,7 +155,8 @@ def history(path: Path | None, names: Sequence[str], skip_to: int | None, *, as_
     config = load_config(path)
     tables = _with_history(config, names)
     if skip_to is not None and len(names) != 1:
-        raise SkipOfMany
+        what, next_step = "--skip-to names a version of one table.", "name that table, and no other, with --table."
+        raise SettingError(what, next_step, code=ErrorCode.RANGE_REFUSED)
     keys = {table.name: asset_key(Kind.HISTORY, table.name) for table in tables}
     ops = {_step(key): KeepHistory(skip_to=skip_to) for key in keys.values()}
     result = execute(config, HISTORY, ops, list(keys.values()))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_assets.cli.context import open_fabric, open_mirror, open_zone
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show, show_json
+from mirror_assets.composition import Project, open_fabric
 from mirror_assets.config import Config, FabricConfig, Problem, load_config, load_workspace
 from mirror_assets.fabric.operate import create_database, start_mirroring
 from mirror_assets.fabric.values import DatabaseState
@@ -68,7 +68,7 @@ def status(path: Path | None, *, as_json: bool) -> Exit:
     config = load_config(path)
     place = _database(config)
     found = open_fabric(place).status(place.item)
-    tables = tuple(open_mirror(config, open_zone(config.landing_zone)).status())
+    tables = tuple(Project.of(config).mirror().status())
     line = DatabaseLine(str(place.workspace), str(place.item), found.state, found.message or "", tables)
     rows = [
         (

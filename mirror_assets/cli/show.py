@@ -7,24 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mirror_assets.cli.context import open_mirror, open_tables, open_zone
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, note_errors, show
+from mirror_assets.composition import Project
 from mirror_assets.config import load_config
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.landing.names import TableName
-from mirror_assets.mirroring.errors import stop_error
-from mirror_assets.mirroring.horizon import feed_horizon
-from mirror_assets.mirroring.lag import table_lag
-from mirror_assets.mirroring.orphans import find_orphans
-from mirror_assets.mirroring.planning import plan_table
-from mirror_assets.mirroring.stage import slice_key
-from mirror_assets.mirroring.uncovered import look
-from mirror_assets.mirroring.work import TableWork
 from mirror_assets.monitoring import MonitoredTable
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.drop import find_orphans
+from mirror_assets.pipeline.errors import stop_error
+from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table_lag
+from mirror_assets.pipeline.plan import plan_table, slice_key
 
 _Mirrored = Mapping[TableName, MonitoredTable]
 
@@ -66,11 +63,11 @@ class StatusLine:
 
 def plan(path: Path | None, names: Sequence[str], commits: Range = EVERYTHING, *, as_json: bool) -> Exit:
     """Show the pending slices, and where a break stops a table."""
-    config = load_config(path)
+    project = Project.of(load_config(path))
     lines, errors = list[SliceLine](), list[MirrorError]()
-    for table in open_tables(config, names):
+    for table in project.tables(names):
         try:
-            planned = plan_table(table, asked=commits)
+            planned = plan_table(table, requested=commits)
         except MirrorError as error:
             errors.append(error)
             continue
@@ -111,15 +108,14 @@ def _slice_line(table: TableName, planned: PlannedSlice) -> SliceLine:
 
 def status(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
     """Show what is covered, landed and applied; it fails if a source can't be read."""
-    config = load_config(path)
-    store = open_zone(config.landing_zone)
-    mirror, mirrored = open_mirror(config, store), None
+    project = Project.of(load_config(path))
+    mirror, mirrored = project.mirror(), None
     lines, errors, unreadable = list[StatusLine](), list[MirrorError](), list[MirrorError]()
     try:
         mirrored = {status.name: status for status in mirror.status()}
     except MirrorError as error:  # what has landed is shown all the same
         errors.append(error)
-    for table in open_tables(config, names):
+    for table in project.tables(names):
         try:
             line = _landed(table, mirrored)
         except MirrorError as error:
@@ -134,7 +130,7 @@ def status(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
     _show_status(lines, as_json=as_json)
     if not names:
         try:
-            for orphan in find_orphans(store, config.names):
+            for orphan in find_orphans(project.store, project.config.names):
                 note(orphan.message)
         except MirrorError as error:
             errors.append(error)
@@ -142,7 +138,7 @@ def status(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
     return Exit.FAILED if unreadable else code
 
 
-def _landed(table: TableWork, mirrored: _Mirrored | None) -> StatusLine:
+def _landed(table: TableContext, mirrored: _Mirrored | None) -> StatusLine:
     """Return what landing zone, mirror and history tell of the table; `mirrored` is None where the mirror doesn't."""
     manifest, status = table.manifest(), mirrored.get(table.name) if mirrored else None
     absent = "not mirrored yet" if mirrored is not None else "unknown"
@@ -161,7 +157,7 @@ def _landed(table: TableWork, mirrored: _Mirrored | None) -> StatusLine:
     )
 
 
-def _kept(table: TableWork) -> int | None:
+def _kept(table: TableContext) -> int | None:
     """Return the version up to which the table's history goes, or None."""
     if not table.table.keeps_history:
         return None
@@ -169,11 +165,11 @@ def _kept(table: TableWork) -> int | None:
     return newest.last if newest else None
 
 
-def _with_source(table: TableWork, line: StatusLine) -> StatusLine:
+def _with_source(table: TableContext, line: StatusLine) -> StatusLine:
     """Add what the source's log tells. Raises what reading the log raises."""
-    pending, now = look(table), time.time()
-    lag, horizon = table_lag(pending, now), feed_horizon(table, pending, now)
-    return replace(line, tip=lag.tip, lag_seconds=round(lag.seconds, 1), readable_seconds=horizon.seconds_left)
+    pending, now = pending_commits(table), time.time()
+    lag, deadline = table_lag(pending, now), feed_deadline(table, pending, now)
+    return replace(line, tip=lag.tip, lag_seconds=round(lag.seconds, 1), readable_seconds=deadline.seconds_left)
 
 
 def _unknown(table: TableName, error: MirrorError) -> StatusLine:

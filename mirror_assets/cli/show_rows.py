@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mirror_assets.audit.reconciled import shown
-from mirror_assets.cli.context import open_mirror, open_spark, open_tables, open_zone
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, note_errors, show, show_records
+from mirror_assets.composition import Project, open_spark
 from mirror_assets.config import load_config
 from mirror_assets.delta.commits import Commit
 from mirror_assets.delta.errors import RangeRefused
@@ -19,8 +19,8 @@ from mirror_assets.delta.ranges import Range, resolve
 from mirror_assets.delta.reader import feed_rows
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
-from mirror_assets.mirroring.compare import reconcile_table
-from mirror_assets.mirroring.source import FeedOff
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.source_check import FeedOff
 from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
 
 _DIFFERENT = (ReconcileState.DIFFERENT, ReconcileState.MISSING, ReconcileState.STOPPED)
@@ -28,10 +28,10 @@ _DIFFERENT = (ReconcileState.DIFFERENT, ReconcileState.MISSING, ReconcileState.S
 
 def reconcile(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
     """Compare mirror and source; it fails on a difference and where there is no mirror, not while files wait."""
-    config = load_config(path)
-    mirror = open_mirror(config, open_zone(config.landing_zone))
+    project = Project.of(load_config(path))
+    mirror = project.mirror()
     results, errors = list[Reconciliation](), list[MirrorError]()
-    for table in open_tables(config, names):
+    for table in project.tables(names):
         try:
             results.append(reconcile_table(table, mirror))
         except MirrorError as error:

@@ -6,15 +6,15 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_assets.automation.waiting import mirror_wait
-from mirror_assets.cli.context import open_mirror, open_watched_zone, open_zone
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show, show_json
+from mirror_assets.composition import Project, open_watched_zone
 from mirror_assets.config import load_config
 from mirror_assets.landing.drop import is_dropped
 from mirror_assets.landing.names import SCRATCH, TableName
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.drop import drop_table, require_table
+from mirror_assets.pipeline.drop import drop_table, require_table
+from mirror_assets.pipeline.rebuild import mirror_wait
 from mirror_assets.storage.doctor import Diagnosis, examine
 
 
@@ -40,15 +40,15 @@ def doctor(path: Path | None, *, as_json: bool) -> Exit:
 
 def drop(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     """Drop the table, or finish an interrupted drop. Asks first, unless `yes`."""
-    config, table = load_config(path), TableName.parse(name)
-    store = open_zone(config.landing_zone)
+    project, table = Project.of(load_config(path)), TableName.parse(name)
+    config, store = project.config, project.store
     require_table(config, store, table)
     there = not drive(is_dropped(table), store)
     if there and not yes:
         refused = _ask(table, store.root)
         if refused is not None:
             return refused
-    drop_table(store, table, mirror_wait(open_mirror(config, store), table), note)
+    drop_table(store, table, mirror_wait(project.mirror(), table), note)
     if as_json:
         show_json([DropLine(str(table), there)])
     else:

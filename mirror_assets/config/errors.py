@@ -64,10 +64,7 @@ class TableUnknown(SettingError):
         super().__init__(f"{file} has no table {name!r}.", f"use one of: {', '.join(known)}.")
 
 
-class VariableUnset(SettingError):
+def variable_unset(setting: str, problem: str) -> SettingError:
     """A Spark setting refers to an environment variable that this process does not have."""
-
-    code = ErrorCode.CONFIG_INVALID
-
-    def __init__(self, setting: str, problem: str) -> None:
-        super().__init__(f"spark.settings: {setting}: {problem}.", "set it in this process's environment.")
+    what, next_step = f"spark.settings: {setting}: {problem}.", "set it in this process's environment."
+    return SettingError(what, next_step, code=ErrorCode.CONFIG_INVALID)

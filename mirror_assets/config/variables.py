@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mirror_assets.config.errors import VariableUnset
+from mirror_assets.config.errors import variable_unset
 from mirror_assets.redaction import hide
 
 _REFERENCE = re.compile(r"\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
@@ -65,12 +65,12 @@ def has_reference(text: str) -> bool:
 def fill_settings(settings: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
     """Replace every reference in these Spark settings; from now on, messages show the references, not the values.
 
-    Raises VariableUnset.
+    Raises SettingError for a variable that is not set.
     """
     for name in (match[1] for text in settings.values() for match in _REFERENCE.finditer(text)):
         hide(name, environment.get(name, ""))
     filled = {name: fill(text, environment) for name, text in settings.items()}
     for name, value in filled.items():
         if value.problems:
-            raise VariableUnset(name, "; ".join(value.problems))
+            raise variable_unset(name, "; ".join(value.problems))
     return {name: value.text for name, value in filled.items()}

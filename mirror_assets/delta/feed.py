@@ -22,7 +22,7 @@ from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.delta.pairing import (
     DUPLICATES,
     MISPLACED,
-    Run,
+    EncodeGroup,
     landed_in_parts,
     paired_rows,
     runs_of,
@@ -56,9 +56,9 @@ class FeedSlice:
     target_rows: int
     vector_versions: tuple[int, ...] = ()
 
-    def runs(self, spark: SparkSession) -> tuple[Run, ...]:
+    def groups(self, spark: SparkSession) -> tuple[EncodeGroup, ...]:
         """The commits as they are encoded together. Delta's public reader gives them all at once: so as one run."""
-        return runs_of(self.spreads) if has_own_reader(spark) else (Run(self.spreads),)
+        return runs_of(self.spreads) if has_own_reader(spark) else (EncodeGroup(self.spreads),)
 
 
 @dataclass(frozen=True)
@@ -66,27 +66,32 @@ class EncodedChanges:
     """Rows read, and the runs that were written, each into the folder of its number (`run_folder`)."""
 
     read: ReadRows
-    runs: tuple[Run, ...]
+    groups: tuple[EncodeGroup, ...]
 
 
 class EncodedRun:
     """The landed rows of a run; without pairing where a look at its keys has told what it holds."""
 
     def __init__(
-        self, feed: ChangeFeed, slice_: FeedSlice, run: Run, told: CommitRows | None, footer: Mapping[str, str]
+        self,
+        feed: ChangeFeed,
+        slice_: FeedSlice,
+        group: EncodeGroup,
+        told: CommitRows | None,
+        footer: Mapping[str, str],
     ) -> None:
         """Read the run; nothing is written yet. What it reads is counted on the way, unless that is told."""
-        self.run = run
+        self.group = group
         self._slice = slice_
-        self._changes = feed.rows(run.first, run.last)
+        self._changes = feed.rows(group.first, group.last)
         self._told = None if told is None or told.needs_pairing else told.read
         self._counted, self._paired = Observation(), Observation()
         if self._told is not None:
             rows = unpaired_rows(self._changes, self._told, slice_.columns, slice_.keys, footer)
-            self.rows = rows.coalesce(run.parts)
+            self.rows = rows.coalesce(group.parts)
         else:
             counted = self._changes.observe(self._counted, *row_counts())
-            pairs = paired_rows(counted, run, slice_.columns, slice_.keys)
+            pairs = paired_rows(counted, group, slice_.columns, slice_.keys)
             self.rows = landed_in_parts(pairs, slice_.columns, footer, self._paired)
 
     def write(self, folder: str, compression: str) -> None:
@@ -99,7 +104,7 @@ class EncodedRun:
         if repeats := counts[DUPLICATES]:
             raise DuplicateKey(self._slice.table, repeats, repeated_key_samples(self._changes, self._slice.keys))
         if misplaced := counts[MISPLACED]:
-            raise RowsMisplaced(self._slice.table, misplaced, self.run.first, self.run.last)
+            raise RowsMisplaced(self._slice.table, misplaced, self.group.first, self.group.last)
 
     @property
     def read(self) -> ReadRows:
@@ -116,17 +121,17 @@ def encode_changes(
     `spark_error` makes of Spark's exceptions.
     """
     with spark_errors(f"{slice_.table}, encoding versions {slice_.first} to {slice_.last} into {folder}"):
-        runs = encoded_runs(spark, slice_, footer)
-        _write(runs, folder, compression)
-        return EncodedChanges(sum((run.read for run in runs), ReadRows()), tuple(run.run for run in runs))
+        groups = encoded_runs(spark, slice_, footer)
+        _write(groups, folder, compression)
+        return EncodedChanges(sum((group.read for group in groups), ReadRows()), tuple(group.group for group in groups))
 
 
 def encoded_runs(spark: SparkSession, slice_: FeedSlice, footer: Mapping[str, str]) -> list[EncodedRun]:
     """The slice's runs, in order."""
     feed = ChangeFeed(spark, slice_.uri, slice_.last, slice_.vector_versions)
-    runs = slice_.runs(spark)
-    told = _told(feed, slice_, [run.spreads[0] for run in runs if run.unpaired])
-    return [EncodedRun(feed, slice_, run, told.get(run.first), footer) for run in runs]
+    groups = slice_.groups(spark)
+    told = _told(feed, slice_, [group.spreads[0] for group in groups if group.unpaired])
+    return [EncodedRun(feed, slice_, group, told.get(group.first), footer) for group in groups]
 
 
 def run_folder(number: int) -> str:
@@ -134,11 +139,12 @@ def run_folder(number: int) -> str:
     return f"{number:05d}"
 
 
-def _write(runs: Sequence[EncodedRun], folder: str, compression: str) -> None:
+def _write(groups: Sequence[EncodedRun], folder: str, compression: str) -> None:
     """Write all runs, several at a time. Raises what the first of them raises that fails."""
     with ThreadPoolExecutor(_RUNS_AT_ONCE) as pool:
         written = [
-            pool.submit(run.write, f"{folder}/{run_folder(number)}", compression) for number, run in enumerate(runs)
+            pool.submit(group.write, f"{folder}/{run_folder(number)}", compression)
+            for number, group in enumerate(groups)
         ]
         try:
             for one in written:

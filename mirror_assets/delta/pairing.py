@@ -24,7 +24,7 @@ _LOW_HALF = (1 << 32) - 1
 
 
 @dataclass(frozen=True)
-class Run:
+class EncodeGroup:
     """Consecutive commits of a slice that are encoded together: a single one without pairing, or others with it."""
 
     spreads: tuple[CommitSpread, ...]
@@ -64,14 +64,14 @@ class Run:
         return held[0], held[-1]
 
 
-def runs_of(spreads: Sequence[CommitSpread]) -> tuple[Run, ...]:
+def runs_of(spreads: Sequence[CommitSpread]) -> tuple[EncodeGroup, ...]:
     """The commits in runs, in order."""
-    runs: list[list[CommitSpread]] = []
+    groups: list[list[CommitSpread]] = []
     for spread in spreads:
-        if not runs or spread.unpaired or runs[-1][0].unpaired:
-            runs.append([])
-        runs[-1].append(spread)
-    return tuple(Run(tuple(run), run[0].unpaired) for run in runs)
+        if not groups or spread.unpaired or groups[-1][0].unpaired:
+            groups.append([])
+        groups[-1].append(spread)
+    return tuple(EncodeGroup(tuple(group), group[0].unpaired) for group in groups)
 
 
 def unpaired_rows(
@@ -103,13 +103,15 @@ def _marker_of(read: ReadRows) -> Column:
     return F.coalesce(*told, F.lit(_UNKNOWN))
 
 
-def paired_rows(changes: DataFrame, run: Run, columns: Sequence[LandedColumn], keys: Sequence[str]) -> DataFrame:
+def paired_rows(
+    changes: DataFrame, group: EncodeGroup, columns: Sequence[LandedColumn], keys: Sequence[str]
+) -> DataFrame:
     """The rows of a feed, in order, one Spark partition per part, each with its part and what its pair tells."""
     ours = _Names.beside(columns)
     window = Window.partitionBy(ours.order, ours.part, *map(quoted, keys)).orderBy(ours.is_new)
     return (
-        _slim(changes, run, columns, keys, ours)
-        .repartitionById(run.parts, F.col(ours.part))
+        _slim(changes, group, columns, keys, ours)
+        .repartitionById(group.parts, F.col(ours.part))
         .withColumn(ours.previous, F.lag(ours.is_new).over(window))
         .withColumn(ours.next, F.lead(ours.is_new).over(window))
     )
@@ -153,12 +155,12 @@ class _Names:
 
 
 def _slim(
-    changes: DataFrame, run: Run, columns: Sequence[LandedColumn], keys: Sequence[str], ours: _Names
+    changes: DataFrame, group: EncodeGroup, columns: Sequence[LandedColumn], keys: Sequence[str], ours: _Names
 ) -> DataFrame:
     """What goes through the shuffle: old rows carry only their keys, for a DELETE needs no more."""
     is_new, hash_ = is_new_row(), F.hash(*(F.col(quoted(key)) for key in keys))
     return changes.select(
-        _part(run, hash_).alias(ours.part),
+        _part(group, hash_).alias(ours.part),
         _order(hash_).alias(ours.order),
         is_new.alias(ours.is_new),
         *values_where(is_new, changes, columns, keys),
@@ -174,19 +176,19 @@ def _order(hash_: Column) -> Column:
     return commit.bitwiseOR(hash_.cast("long").bitwiseAND(_LOW_HALF))
 
 
-def _part(run: Run, hash_: Column) -> Column:
+def _part(group: EncodeGroup, hash_: Column) -> Column:
     """The part of a row within the run, from the plan alone: no counting pass, no range sampling."""
-    first_part = _by_version(run, [spread.first_part - run.first_part for spread in run.spreads])
-    parts = _by_version(run, [spread.parts for spread in run.spreads])
-    return first_part if all(spread.parts == 1 for spread in run.spreads) else first_part + F.pmod(hash_, parts)
+    first_part = _by_version(group, [spread.first_part - group.first_part for spread in group.spreads])
+    parts = _by_version(group, [spread.parts for spread in group.spreads])
+    return first_part if all(spread.parts == 1 for spread in group.spreads) else first_part + F.pmod(hash_, parts)
 
 
-def _by_version(run: Run, values: Sequence[int]) -> Column:
+def _by_version(group: EncodeGroup, values: Sequence[int]) -> Column:
     """The value that belongs to a row's commit, looked up in a constant array."""
-    table = [0] * (run.last - run.first + 1)
-    for spread, value in zip(run.spreads, values, strict=True):
-        table[spread.version - run.first] = value
-    index = (F.col(COMMIT_VERSION) - run.first + 1).cast("int")
+    table = [0] * (group.last - group.first + 1)
+    for spread, value in zip(group.spreads, values, strict=True):
+        table[spread.version - group.first] = value
+    index = (F.col(COMMIT_VERSION) - group.first + 1).cast("int")
     return F.element_at(F.lit(table), index) if len(set(values)) > 1 else F.lit(values[0])
 
 

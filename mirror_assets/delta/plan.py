@@ -47,7 +47,7 @@ class PlanRequest:
     """
 
     covered: int
-    life: int
+    epoch: int
     tip: int
     tip_table_id: str
     commits: tuple[Commit, ...]
@@ -77,7 +77,7 @@ class PlannedSlice:
     chunk's. A start slice has `first` 0 and nothing, because what it covers is not to land.
     """
 
-    life: int
+    epoch: int
     first: int
     last: int
     is_snapshot: bool
@@ -135,12 +135,12 @@ def plan_slices(request: PlanRequest) -> Plan:
     return Plan(tuple(_slice(request, group, walk.schemas[group[-1].version]) for group in groups), walk.stop)
 
 
-def snapshot_slice(state: SourceState, life: int, target_rows: int, chunk: FileChunk | None = None) -> PlannedSlice:
+def snapshot_slice(state: SourceState, epoch: int, target_rows: int, chunk: FileChunk | None = None) -> PlannedSlice:
     """The slice that carries the whole table as of the state's version, or one chunk of it."""
     rows = chunk.rows if chunk else state.likely_rows
     parts = parts_for(rows, target_rows)
     return PlannedSlice(
-        life=life,
+        epoch=epoch,
         first=0,
         last=state.version,
         is_snapshot=True,
@@ -205,7 +205,7 @@ def _spreads(request: PlanRequest, commits: Sequence[Commit]) -> tuple[CommitSpr
 def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) -> PlannedSlice:
     spreads = _spreads(request, commits)
     return PlannedSlice(
-        life=request.life,
+        epoch=request.epoch,
         first=commits[0].version,
         last=commits[-1].version,
         is_snapshot=False,

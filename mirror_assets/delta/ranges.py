@@ -47,7 +47,7 @@ def parse_range(first: str | None, last: str | None, *, clip: bool) -> Range:
     return Range(parse_point(first) if first else None, parse_point(last) if last else None, clip)
 
 
-def resolve(uri: str, times: CommitTimes, asked: Range) -> Bounds:
+def resolve(uri: str, times: CommitTimes, requested: Range) -> Bounds:
     """The versions of the range in this log.
 
     Raises RangeRefused for a range that goes beyond the newest commit, ends before the log begins, or backwards; and
@@ -55,18 +55,20 @@ def resolve(uri: str, times: CommitTimes, asked: Range) -> Bounds:
     """
     if not times.written:
         raise LogGap(uri, times.last)
-    for name, point in (("from", asked.first), ("to", asked.last)):
-        if point is not None and is_beyond(point, times) and not asked.clip:
+    for name, point in (("from", requested.first), ("to", requested.last)):
+        if point is not None and is_beyond(point, times) and not requested.clip:
             raise RangeRefused(uri, f"--{name} {point} lies behind its newest commit, version {times.last}", _CLIP)
-    first = None if asked.first is None else first_version(asked.first, times)
-    if asked.first is not None and first is None:
+    first = None if requested.first is None else first_version(requested.first, times)
+    if requested.first is not None and first is None:
         first = times.last + 1  # clipped: nothing of it is there yet
-    last = times.last if asked.last is None else last_version(asked.last, times)
+    last = times.last if requested.last is None else last_version(requested.last, times)
     if last is None:
-        raise RangeRefused(uri, f"--to {asked.last} lies before its log begins, at version {times.first}", _LATER)
+        raise RangeRefused(uri, f"--to {requested.last} lies before its log begins, at version {times.first}", _LATER)
     bounds = Bounds(first, min(last, times.last))
     if first is not None and bounds.last < first <= times.last:
-        raise RangeRefused(uri, f"--from {asked.first} comes after --to {asked.last}", "give them the other way round.")
+        raise RangeRefused(
+            uri, f"--from {requested.first} comes after --to {requested.last}", "give them the other way round."
+        )
     return bounds
 
 

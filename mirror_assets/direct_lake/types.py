@@ -71,10 +71,10 @@ class TypeLint:
     rows: int | None = None
     hidden: int = 0
 
-    def findings(self) -> tuple[TypeFinding, ...]:
+    def results(self) -> tuple[TypeFinding, ...]:
         """All findings, column by column in the table's order. Raises ColumnUnknown for an unknown `one_side`."""
         self.names.require(self.one_side)
-        return tuple(finding for column in self.names.schema.fields for finding in self._of(column))
+        return tuple(result for column in self.names.schema.fields for result in self._of(column))
 
     def _of(self, column: Field) -> Iterator[TypeFinding]:
         if column.is_nested:

@@ -11,7 +11,7 @@ class FabricUnavailable(RetryError):
     code = ErrorCode.FABRIC_UNAVAILABLE
 
     def __init__(self, what: str, why: str) -> None:
-        self.asked, self.why = what, why
+        self.requested, self.why = what, why
         super().__init__(
             f"Fabric could not be asked to {what}: {why}.",
             "run again; if it stays, see in the portal whether the capacity is paused or overloaded.",
@@ -37,7 +37,7 @@ class FabricDenied(SettingError):
     code = ErrorCode.FABRIC_DENIED
 
     def __init__(self, what: str, why: str) -> None:
-        self.asked, self.why = what, why
+        self.requested, self.why = what, why
         super().__init__(
             f"Fabric refused to {what}: {why}.",
             "check mirror.fabric.credential and its environment variables. The identity needs the role Contributor in "
@@ -51,7 +51,7 @@ class FabricItemMissing(SettingError):
     code = ErrorCode.FABRIC_ITEM_MISSING
 
     def __init__(self, what: str, why: str) -> None:
-        self.asked, self.why = what, why
+        self.requested, self.why = what, why
         super().__init__(
             f"Fabric can't {what}: {why}.",
             "compare mirror.fabric.workspace and mirror.fabric.item with the address of the item's page in the portal.",
@@ -74,7 +74,7 @@ class FabricRefused(StopError):
     code = ErrorCode.FABRIC_REFUSED
 
     def __init__(self, what: str, why: str, answer: str = "") -> None:
-        self.asked, self.why, self.answer = what, why, answer
+        self.requested, self.why, self.answer = what, why, answer
         super().__init__(
             f"Fabric refused to {what}: {why}.",
             "see the item's page in the portal; if it shows nothing, report this message.",

@@ -54,5 +54,5 @@ def _id(accepted: HttpResponse, what: str) -> UUID:
 
 
 def _pause(answer: HttpResponse) -> float:
-    asked = answer.headers.get("Retry-After", "")
-    return min(float(asked), _LONGEST_PAUSE) if asked.isdecimal() else _PAUSE
+    requested = answer.headers.get("Retry-After", "")
+    return min(float(requested), _LONGEST_PAUSE) if requested.isdecimal() else _PAUSE

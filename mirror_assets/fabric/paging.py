@@ -29,11 +29,11 @@ def all_pages(ask: Callable[[str | None], ItemPaged[_T]]) -> list[_T]:
             return found
 
 
-def _next_token(address: str | None, asked: str | None) -> str | None:
+def _next_token(address: str | None, requested: str | None) -> str | None:
     """The token in the next page's address, or None behind the last page."""
     if address is None:
         return None
     tokens = parse_qs(urlsplit(address).query).get(_TOKEN, [])
-    if len(tokens) != 1 or tokens[0] == asked:
+    if len(tokens) != 1 or tokens[0] == requested:
         raise DeserializationError("the address of its next page has no new token")
     return tokens[0]

@@ -24,7 +24,7 @@ class FabricTable(MonitoredTable):
 
         Fabric numbers nothing that it has applied. It does move landing files away when it has processed them, but for
         the last, and it counts the rows that it has processed, in all operations (reference `landing-zone` §4.14, §3).
-        So: no other file waits, and the counter has reached the rows of all files of this life, the last one's too.
+        So: no other file waits, and the counter has reached the rows of all files of this epoch, the last one's too.
 
         To be confirmed on a live tenant: that the counter begins anew when a folder is made again (else a mirror may be
         compared too early: the check says so, and the next one is right), and that it counts every row of a file, also

@@ -13,7 +13,7 @@ from mirror_assets.delta.state import SourceState
 from mirror_assets.history.errors import HistoryAhead, HistoryFeedOff, HistoryGap
 from mirror_assets.history.readable import readable_from
 from mirror_assets.history.record import Kept
-from mirror_assets.history.work import HistoryWork
+from mirror_assets.history.work import HistoryContext
 
 _NOT_IN_LOG = "they are not in the Delta log any more"
 _OFF = "the change data feed was off"
@@ -49,54 +49,54 @@ class _Stretch:
     schema_string: str
 
 
-def plan_history(work: HistoryWork, newest: Kept | None, skip_to: int | None = None) -> HistoryPlan:
+def plan_history(context: HistoryContext, newest: Kept | None, skip_to: int | None = None) -> HistoryPlan:
     """What follows the newest slice; what there is of the feed where nothing is kept yet.
 
     `skip_to` goes on there, whatever lies between. Raises HistoryGap and HistoryFeedOff where nothing can be kept
     before, HistoryAhead, and what the log raises.
     """
-    tip = work.source.state()
-    first = _first(work, tip, newest, skip_to)
+    tip = context.source.state()
+    first = _first(context, tip, newest, skip_to)
     if first > tip.version:
         return HistoryPlan(tip.version)
-    stretches, stop = _walk(work, tip, first)
+    stretches, stop = _walk(context, tip, first)
     cuts = frozenset(
         before.commit.version
         for before, after in pairwise(stretches)
         if (before.table_id, before.schema_string) != (after.table_id, after.schema_string)
     )
-    groups = cut_commits((stretch.commit for stretch in stretches), work.limits, cuts)
+    groups = cut_commits((stretch.commit for stretch in stretches), context.limits, cuts)
     return HistoryPlan(tip.version, tuple(_slices(groups, stretches)), stop)
 
 
-def lost_behind(work: HistoryWork, first: int, last: int, why: str) -> HistoryGap | HistoryFeedOff:
+def lost_behind(context: HistoryContext, first: int, last: int, why: str) -> HistoryGap | HistoryFeedOff:
     """The error for commits from `first` on that can't be read any more; up to `last`, where nothing tells which."""
-    tip = work.source.state()
-    found = readable_from(work.source, first, tip)
+    tip = context.source.state()
+    found = readable_from(context.source, first, tip)
     readable = found if found > first else last + 1
     if readable > tip.version and not tip.feed_enabled:
-        return HistoryFeedOff(work.table, work.source.uri, tip.protocol)
+        return HistoryFeedOff(context.table, context.source.uri, tip.protocol)
     lost = f"version {first}" if readable == first + 1 else f"versions {first} to {readable - 1}"
-    return HistoryGap(work.table, lost, why, readable)
+    return HistoryGap(context.table, lost, why, readable)
 
 
-def _first(work: HistoryWork, tip: SourceState, newest: Kept | None, skip_to: int | None) -> int:
+def _first(context: HistoryContext, tip: SourceState, newest: Kept | None, skip_to: int | None) -> int:
     """The next version to keep."""
-    if newest is not None and _is_same_log(work, tip, newest):
+    if newest is not None and _is_same_log(context, tip, newest):
         return max(newest.last + 1, skip_to or 0)
     if skip_to is not None:
         return skip_to
-    begin = readable_from(work.source, 0, tip)
+    begin = readable_from(context.source, 0, tip)
     if begin > tip.version:
-        raise lost_behind(work, 0, tip.version, "their files are gone")
+        raise lost_behind(context, 0, tip.version, "their files are gone")
     if newest is not None and begin > 0:
         between = f"what came after version {newest.last} of the table with the id {newest.table_id}"
         why = f"the source is the table with the id {tip.table_id} now, readable from version {begin} on"
-        raise HistoryGap(work.table, between, why, begin)
+        raise HistoryGap(context.table, between, why, begin)
     return begin
 
 
-def _is_same_log(work: HistoryWork, tip: SourceState, newest: Kept) -> bool:
+def _is_same_log(context: HistoryContext, tip: SourceState, newest: Kept) -> bool:
     """Whether the source's log goes on behind the newest slice. Raises HistoryAhead when it ends before.
 
     A table that is replaced goes on in its log, under another id; one that was dropped and made anew does not. Of a
@@ -106,38 +106,40 @@ def _is_same_log(work: HistoryWork, tip: SourceState, newest: Kept) -> bool:
         return False
     if tip.version < newest.last:
         if tip.table_id == newest.table_id:
-            raise HistoryAhead(work.table, work.history.uri, tip.version, newest.last)
+            raise HistoryAhead(context.table, context.history.uri, tip.version, newest.last)
         return False
     try:
-        return tip.table_id == newest.table_id or work.source.state(newest.last).table_id == newest.table_id
+        return tip.table_id == newest.table_id or context.source.state(newest.last).table_id == newest.table_id
     except LogGap:
         return False
 
 
-def _walk(work: HistoryWork, tip: SourceState, first: int) -> tuple[list[_Stretch], HistoryGap | HistoryFeedOff | None]:
+def _walk(
+    context: HistoryContext, tip: SourceState, first: int
+) -> tuple[list[_Stretch], HistoryGap | HistoryFeedOff | None]:
     """The commits from `first` on that can be read, and what is behind them when that is not the tip."""
-    commits, missing = _commits(work, first, tip.version)
+    commits, missing = _commits(context, first, tip.version)
     try:
-        known = work.source.state(first).metadata
+        known = context.source.state(first).metadata
     except LogGap:
-        return [], lost_behind(work, first, first, _NOT_IN_LOG)
+        return [], lost_behind(context, first, first, _NOT_IN_LOG)
     stretches: list[_Stretch] = []
     for commit in commits:
         known = commit.metadata or known
         if not known.feed_enabled:
-            return stretches, lost_behind(work, commit.version, commit.version, _OFF)
+            return stretches, lost_behind(context, commit.version, commit.version, _OFF)
         stretches.append(_Stretch(commit, known.table_id, known.schema_string))
     if missing is not None:
-        return stretches, lost_behind(work, missing, missing, _NOT_IN_LOG)
+        return stretches, lost_behind(context, missing, missing, _NOT_IN_LOG)
     return stretches, None
 
 
-def _commits(work: HistoryWork, first: int, last: int) -> tuple[Sequence[Commit], int | None]:
+def _commits(context: HistoryContext, first: int, last: int) -> tuple[Sequence[Commit], int | None]:
     """The commits up to the first that is missing from the log, and that one's version."""
     try:
-        return work.source.commits(first, last), None
+        return context.source.commits(first, last), None
     except LogGap as gap:
-        before = work.source.commits(first, gap.version - 1) if gap.version > first else ()
+        before = context.source.commits(first, gap.version - 1) if gap.version > first else ()
         return before, gap.version
 
 

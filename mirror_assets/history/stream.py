@@ -18,7 +18,7 @@ from mirror_assets.history.checkpoint import Checkpoint
 from mirror_assets.history.errors import StreamBegunAgain, StreamNeedsClassicSession
 from mirror_assets.history.plan import HistorySlice
 from mirror_assets.history.record import Kept
-from mirror_assets.history.work import HistoryWork
+from mirror_assets.history.work import HistoryContext
 
 # Else a commit of many files would come in several batches, and a batch is kept as whole commits.
 _ALL_FILES = 2**31 - 1
@@ -26,7 +26,7 @@ _MAX_TEXT = 400
 
 
 def stream_slices(
-    work: HistoryWork, checkpoint: Checkpoint, newest: Kept | None, slices: Sequence[HistorySlice]
+    context: HistoryContext, checkpoint: Checkpoint, newest: Kept | None, slices: Sequence[HistorySlice]
 ) -> Sequence[Kept]:
     """What a stream over these commits, all of one schema, keeps behind the newest slice.
 
@@ -34,39 +34,39 @@ def stream_slices(
     when the schema has changed meanwhile, or when another run was ahead: the stream is to begin anew behind what is
     kept by then. Raises what a new stream fails with else, what appending raises, and StreamNeedsClassicSession.
     """
-    batches = _Batches(work, newest, slices)
+    batches = _Batches(context, newest, slices)
     try:
-        _run(work, checkpoint, batches)
+        _run(context, checkpoint, batches)
     except (PySparkException, Py4JJavaError) as error:
         checkpoint.discard()
         if batches.error is not None:
             raise batches.error from error
-        if checkpoint.goes_on or _is_another_by_now(work, slices[-1]) or _is_overtaken(work, newest):
-            raise StreamBegunAgain(work.table, _why(error)) from error
-        raise _failure(batches.failure or error, work.source.uri) from error
+        if checkpoint.goes_on or _is_another_by_now(context, slices[-1]) or _is_overtaken(context, newest):
+            raise StreamBegunAgain(context.table, _why(error)) from error
+        raise _failure(batches.failure or error, context.source.uri) from error
     batches.end(checkpoint)
     return batches.kept
 
 
-def _is_another_by_now(work: HistoryWork, planned: HistorySlice) -> bool:
+def _is_another_by_now(context: HistoryContext, planned: HistorySlice) -> bool:
     """Whether the source has another schema, or is another table, since the slice was planned: streams end there."""
-    tip = work.source.state()
+    tip = context.source.state()
     return (tip.table_id, tip.schema_string) != (planned.table_id, planned.schema_string)
 
 
-def _is_overtaken(work: HistoryWork, newest: Kept | None) -> bool:
+def _is_overtaken(context: HistoryContext, newest: Kept | None) -> bool:
     """Whether a slice has come behind the newest: who keeps one clears away the checkpoints of others."""
-    return work.history.kept(newest.generation + 1 if newest else 1) is not None
+    return context.history.kept(newest.generation + 1 if newest else 1) is not None
 
 
-def _run(work: HistoryWork, checkpoint: Checkpoint, batches: _Batches) -> None:
+def _run(context: HistoryContext, checkpoint: Checkpoint, batches: _Batches) -> None:
     """Run the stream over all that is in the source's log, to its end."""
-    spark = work.spark()
+    spark = context.spark()
     if not hasattr(spark, "_jsparkSession"):
-        raise StreamNeedsClassicSession(work.table)
+        raise StreamNeedsClassicSession(context.table)
     reader = spark.readStream.format("delta").option("readChangeFeed", "true")
     rows = reader.option("startingVersion", batches.next).option("maxFilesPerTrigger", _ALL_FILES)
-    writer = rows.load(work.source.uri).writeStream.foreachBatch(batches)
+    writer = rows.load(context.source.uri).writeStream.foreachBatch(batches)
     query = writer.option("checkpointLocation", checkpoint.location).trigger(availableNow=True).start()
     try:
         query.awaitTermination()
@@ -89,8 +89,8 @@ def _why(error: Exception) -> str:
 class _Batches:
     """Keeps the stream's batches: what was planned of them, and nothing twice, for a batch may come again."""
 
-    def __init__(self, work: HistoryWork, newest: Kept | None, slices: Sequence[HistorySlice]) -> None:
-        self._work, self._newest = work, newest
+    def __init__(self, context: HistoryContext, newest: Kept | None, slices: Sequence[HistorySlice]) -> None:
+        self._context, self._newest = context, newest
         self._table_id, self._last = slices[0].table_id, slices[-1].last
         self.next = slices[0].first
         self.kept: list[Kept] = []
@@ -116,7 +116,7 @@ class _Batches:
         """
         if self.next <= self._last:
             slice_ = next_slice(self._newest, self._table_id, self.next, self._last)
-            self._add(append_nothing(self._work.spark(), self._work.history, slice_))
+            self._add(append_nothing(self._context.spark(), self._context.history, slice_))
         if self._went_past or self._newest is None:
             checkpoint.discard()
         else:
@@ -130,7 +130,7 @@ class _Batches:
         self._went_past = self._went_past or (newest is not None and newest > self._last)
         if last is not None:
             slice_ = next_slice(self._newest, self._table_id, self.next, last)
-            self._add(append_rows(rows.where(version.between(self.next, last)), self._work.history, slice_))
+            self._add(append_rows(rows.where(version.between(self.next, last)), self._context.history, slice_))
 
     def _add(self, kept: Kept) -> None:
         self.kept.append(kept)

@@ -14,7 +14,7 @@ from mirror_assets.history.log import HistoryLog
 
 
 @dataclass(frozen=True)
-class HistoryWork:
+class HistoryContext:
     """A table's source, its history, what a slice may hold, and a session that starts when it is needed.
 
     With `checkpoints` the history is kept by a stream, else slice by slice.

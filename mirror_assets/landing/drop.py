@@ -1,7 +1,7 @@
 """Drops a table for good: its staged attempts and its folder, so that Fabric drops the table.
 
 The rebuild record says so before anything is deleted, and still when all is. So publishers refuse, a killed drop can be
-gone on with, and who begins the table again later begins another life.
+gone on with, and who begins the table again later begins another epoch.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def remove_table(table: TableName, record: RebuildRecord) -> Steps[None]:
     """
     for info in (yield from list_folder(table.scratch)):
         yield DeleteTree(info.path)
-    # Looked at before the record: while that is ours, no folder is a new life's. So none is deleted, however late.
+    # Looked at before the record: while that is ours, no folder is a new epoch's. So none is deleted, however late.
     while (identity := (yield from identity_of(table.folder))) is not None:
         yield from require_record(table, record)
         yield DeleteTree(table.folder, identity)
 
 
 def end_drop(table: TableName, record: RebuildRecord) -> Steps[RebuildRecord]:
-    """The record of a table that is gone; it stays, to count lives. Raises RebuildRunning."""
+    """The record of a table that is gone; it stays, to count epochs. Raises RebuildRunning."""
     return (yield from advance_rebuild(table, record, RebuildStep.DROPPED))
 
 

@@ -160,14 +160,14 @@ class TableDropped(RetryError):
         )
 
 
-class LifeEnded(RebuildError):
+class EpochEnded(RebuildError):
     """A publisher that was late has left something in the folder of a table that was dropped."""
 
-    code = ErrorCode.LIFE_ENDED
+    code = ErrorCode.EPOCH_ENDED
 
-    def __init__(self, table: str, life: int) -> None:
-        self.table, self.life = table, life
+    def __init__(self, table: str, epoch: int) -> None:
+        self.table, self.epoch = table, epoch
         super().__init__(
-            f"{table}: the table folder holds the manifest of life {life}, which ended when the table was dropped.",
+            f"{table}: the table folder holds the manifest of epoch {epoch}, which ended when the table was dropped.",
             f"run `mirror-assets rebuild {table}` to begin it anew, or `mirror-assets drop {table}` to drop it again.",
         )

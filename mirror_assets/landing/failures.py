@@ -15,7 +15,7 @@ from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.format import Manifest, SliceText, decode, encode
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.position import Position, position_of
+from mirror_assets.landing.progress import Progress, progress_of
 from mirror_assets.landing.rebuild import RebuildRecord, read_rebuild
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import Create, Replace, Steps, read
@@ -37,7 +37,7 @@ class Failure:
 class FailureRecord(BaseModel):
     """`_failures/<table>.json`: the newest failure, and how many there were since the table landed something.
 
-    `life` and `generation` are the position at which it failed. `slice` and `rebuild` are the newest that were told:
+    `epoch` and `generation` are the position at which it failed. `slice` and `rebuild` are the newest that were told:
     what a later failure does not repeat holds as long as the table stays where it is.
     """
 
@@ -45,7 +45,7 @@ class FailureRecord(BaseModel):
 
     format: Literal[1] = 1
     table: str
-    life: Annotated[int, Field(ge=0)]
+    epoch: Annotated[int, Field(ge=0)]
     generation: Annotated[int, Field(ge=0)]
     count: Annotated[int, Field(ge=1)]
     failed_ms: int
@@ -55,15 +55,15 @@ class FailureRecord(BaseModel):
     rebuild: str | None = None
 
     @property
-    def position(self) -> Position:
+    def progress(self) -> Progress:
         """Where the table was."""
-        return Position(self.life, self.generation)
+        return Progress(self.epoch, self.generation)
 
     def stands(self, manifest: Manifest | None, rebuild: RebuildRecord | None) -> bool:
-        """Whether nothing has landed since, in this life or another, and the table was not dropped for good."""
-        if manifest is not None and position_of(manifest, rebuild) > self.position:
+        """Whether nothing has landed since, in this epoch or another, and the table was not dropped for good."""
+        if manifest is not None and progress_of(manifest, rebuild) > self.progress:
             return False
-        return not (rebuild is not None and rebuild.is_drop and rebuild.life > self.life)
+        return not (rebuild is not None and rebuild.is_drop and rebuild.epoch > self.epoch)
 
 
 def read_failure(table: TableName) -> Steps[FailureRecord | None]:
@@ -78,15 +78,15 @@ def record_failure(table: TableName, failure: Failure, now_ms: int) -> Steps[Non
     Raises ManifestCorrupt, and what a store raises.
     """
     rebuild = yield from read_rebuild(table)
-    standing = yield from read_manifest(table)
-    manifest = standing.manifest if standing else None
+    current = yield from read_manifest(table)
+    manifest = current.manifest if current else None
     found = yield from _read(table)
     before = found[0] if found and found[0] and found[0].stands(manifest, rebuild) else None
-    position = position_of(manifest, rebuild)
+    progress = progress_of(manifest, rebuild)
     record = FailureRecord(
         table=str(table),
-        life=position.life,
-        generation=position.generation,
+        epoch=progress.epoch,
+        generation=progress.generation,
         count=before.count + 1 if before else 1,
         failed_ms=now_ms,
         code=failure.code,

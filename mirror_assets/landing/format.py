@@ -50,7 +50,7 @@ class SliceKind(str, Enum):
     APPENDS = "appends"
     """New rows only."""
     START = "start"
-    """The columns alone: the file of no rows with which a life begins that has nothing to land yet."""
+    """The columns alone: the file of no rows with which an epoch begins that has nothing to land yet."""
 
     @property
     def has_markers(self) -> bool:
@@ -202,7 +202,7 @@ class SliceRecord(_Record):
     table: str
     slice: SliceText
     kind: SliceKind
-    life: int
+    epoch: int
     generation: int
     attempt: str
     incarnation: str
@@ -280,7 +280,7 @@ class Manifest(_Record):
 
     format: Literal[1] = 1
     incarnation: str
-    life: Annotated[int, Field(ge=1)]
+    epoch: Annotated[int, Field(ge=1)]
     source_table_id: str
     source_schema: str
     keys: tuple[str, ...]

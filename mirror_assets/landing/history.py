@@ -48,7 +48,7 @@ class Generation(_Record):
     """A generation: what the next one has to go on from, and the files that it landed."""
 
     incarnation: str
-    life: Annotated[int, Field(ge=1)]
+    epoch: Annotated[int, Field(ge=1)]
     generation: Annotated[int, Field(ge=1)]
     attempt: str
     source_table_id: str
@@ -65,7 +65,7 @@ class Generation(_Record):
         """The generation that the manifest committed."""
         return cls(
             incarnation=manifest.incarnation,
-            life=manifest.life,
+            epoch=manifest.epoch,
             generation=manifest.generation,
             attempt=manifest.attempt,
             source_table_id=manifest.source_table_id,
@@ -113,9 +113,9 @@ class RollUp(_Record):
 
     @property
     def range(self) -> HistoryRange:
-        """The life and the generations that it keeps."""
+        """The epoch and the generations that it keeps."""
         first, last = self.generations[0], self.generations[-1]
-        return HistoryRange(first.life, first.generation, last.generation, is_roll_up=True)
+        return HistoryRange(first.epoch, first.generation, last.generation, is_roll_up=True)
 
     @property
     def next_number(self) -> int:
@@ -144,8 +144,8 @@ class Verified(_Record):
 def range_path(table: TableName, kept: HistoryRange) -> str:
     """The path of the file that keeps these generations."""
     if kept.is_roll_up:
-        return table.roll_up(kept.life, kept.first, kept.last)
-    return table.history(kept.life, kept.first)
+        return table.roll_up(kept.epoch, kept.first, kept.last)
+    return table.history(kept.epoch, kept.first)
 
 
 def content_hash(data: bytes) -> str:

@@ -99,16 +99,16 @@ class TableName:
         """Path of the newest verdict on what has landed."""
         return f"{self.history_folder}/{_VERIFIED}"
 
-    def history(self, life: int, generation: int) -> str:
+    def history(self, epoch: int, generation: int) -> str:
         """Path where the manifest of one generation is kept.
 
-        The life is in the name because a request that was late may put it back after its folder was dropped.
+        The epoch is in the name because a request that was late may put it back after its folder was dropped.
         """
-        return f"{self.history_folder}/{life:04d}-{generation:020d}.json"
+        return f"{self.history_folder}/{epoch:04d}-{generation:020d}.json"
 
-    def roll_up(self, life: int, first: int, last: int) -> str:
+    def roll_up(self, epoch: int, first: int, last: int) -> str:
         """Path of the file that keeps the generations `first` to `last` together."""
-        return f"{self.history_folder}/{life:04d}-{first:020d}-{last:020d}.json"
+        return f"{self.history_folder}/{epoch:04d}-{first:020d}-{last:020d}.json"
 
     def landing_file(self, number: int) -> str:
         """Path of the landing file with this sequence number."""
@@ -172,9 +172,9 @@ def landing_number(name: str) -> int | None:
 
 @dataclass(frozen=True, order=True)
 class HistoryRange:
-    """The generations `first` to `last` of a life that one file of the history keeps."""
+    """The generations `first` to `last` of an epoch that one file of the history keeps."""
 
-    life: int
+    epoch: int
     first: int
     last: int
     is_roll_up: bool
@@ -256,13 +256,13 @@ def attempt_id(milliseconds: int, random: bytes) -> str:
 
 @dataclass(frozen=True, order=True)
 class SliceKey:
-    """A slice's partition key, `life-first-last`; keys sort as things happened (docs/landing-folder.md).
+    """A slice's partition key, `epoch-first-last`; keys sort as things happened (docs/landing-folder.md).
 
     Versions have eight digits, which Dagster's list of partitions shows whole; beyond that a text is longer, and only
     its place in an alphabetical list is off.
     """
 
-    life: int
+    epoch: int
     first: int
     last: int
 
@@ -271,7 +271,7 @@ class SliceKey:
         """The key written as text. Raises NameRefused for any other text."""
         match = _SLICE_KEY.fullmatch(text)
         if match is None:
-            raise NameRefused(text, "a slice's key is life-first-last with 4, 8 and 8 digits")
+            raise NameRefused(text, "a slice's key is epoch-first-last with 4, 8 and 8 digits")
         key = cls(int(match[1]), int(match[2]), int(match[3]))
         if str(key) != text:
             raise NameRefused(text, "its versions have zeros in front that don't belong there")
@@ -280,5 +280,5 @@ class SliceKey:
         return key
 
     def __str__(self) -> str:
-        """`life-first-last`, zero-padded."""
-        return f"{self.life:04d}-{self.first:08d}-{self.last:08d}"
+        """`epoch-first-last`, zero-padded."""
+        return f"{self.epoch:04d}-{self.first:08d}-{self.last:08d}"

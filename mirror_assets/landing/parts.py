@@ -20,7 +20,7 @@ from mirror_assets.landing.format import (
     load,
 )
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, is_part_folder, part_place
-from mirror_assets.landing.state import Footing
+from mirror_assets.landing.state import CommitPosition
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.storage import FileInfo, LocalStore, PathChanged, PathMissing, Store
 
@@ -59,25 +59,25 @@ def _part_name(folder: AttemptFolder, info: FileInfo) -> str:
 
 
 def upload_parts(
-    exchange: LocalStore, store: Store, folder: AttemptFolder, parts: Sequence[StagedPart]
+    local_staging: LocalStore, store: Store, folder: AttemptFolder, parts: Sequence[StagedPart]
 ) -> tuple[StagedPart, ...]:
     """The parts as they are in the landing zone, copied there from a folder of this machine, several at a time."""
 
     def upload(part: StagedPart) -> StagedPart:
         path = folder.part(part.name)
-        info = store.upload(exchange.local_path(path), path)
+        info = store.upload(local_staging.local_path(path), path)
         return part.model_copy(update={"etag": info.etag})
 
     with ThreadPoolExecutor(_UPLOADS) as pool:
         return tuple(pool.map(upload, parts))
 
 
-def fetch_parts(store: Store, exchange: LocalStore, record: SliceRecord) -> None:
+def fetch_parts(store: Store, local_staging: LocalStore, record: SliceRecord) -> None:
     """Bring parts to this machine that are not here, or not as they were staged. Raises PathMissing."""
     for part in record.parts:
         path = record.folder.part(part.name)
-        if exchange.head(path) is None or sha256(exchange, path) != part.sha256:
-            copy = exchange.local_path(path)
+        if local_staging.head(path) is None or sha256(local_staging, path) != part.sha256:
+            copy = local_staging.local_path(path)
             copy.parent.mkdir(parents=True, exist_ok=True)
             with store.open(path) as source, copy.open("wb") as target:
                 shutil.copyfileobj(source, target, _CHUNK)
@@ -133,10 +133,10 @@ def staged_slices(store: Store, table: TableName, generation: int | None = None)
     return staged_records(store, (one for one in folders if generation in (None, one.generation)))
 
 
-def fitting_slice(store: Store, table: TableName, key: SliceKey, footing: Footing) -> SliceRecord:
+def fitting_slice(store: Store, table: TableName, key: SliceKey, position: CommitPosition) -> SliceRecord:
     """The staged slice up to `key.last` that can commit next. Raises SliceNotStaged."""
-    staged = staged_slices(store, table, footing.generation)
-    fitting = [record for record in staged if record.key.last == key.last and stands_on(record, footing)]
+    staged = staged_slices(store, table, position.generation)
+    fitting = [record for record in staged if record.key.last == key.last and stands_on(record, position)]
     if not fitting:
         raise SliceNotStaged(str(table), str(key))
     return best_attempt(fitting)
@@ -148,10 +148,10 @@ def best_attempt(records: Iterable[SliceRecord]) -> SliceRecord:
     Newest goes by the stagers' clocks: another stager's attempt, still to be judged, must not stand before one that may
     land, nor a refused one before any.
     """
-    return max(records, key=lambda record: (_standing(record), record.attempt))
+    return max(records, key=lambda record: (_current(record), record.attempt))
 
 
-def _standing(record: SliceRecord) -> int:
+def _current(record: SliceRecord) -> int:
     if not record.verdicts:
         return _UNJUDGED
     return _PASSED if all(verdict.passed for verdict in record.verdicts) else _REFUSED
@@ -166,7 +166,7 @@ def clear_refused(store: Store, table: TableName, generation: int) -> None:
 
 def is_refused(record: SliceRecord) -> bool:
     """Whether a check has refused the slice."""
-    return _standing(record) == _REFUSED
+    return _current(record) == _REFUSED
 
 
 def is_whole(store: Store, record: SliceRecord) -> bool:
@@ -180,14 +180,14 @@ def found_parts(store: Store, record: SliceRecord) -> dict[str, str]:
     return {info.path: info.etag for folder in record.part_folders for info in store.list(folder)}
 
 
-def stands_on(record: SliceRecord, footing: Footing) -> bool:
-    """Whether the slice was staged as what the footing says comes next; a life's first slice brings its incarnation."""
+def stands_on(record: SliceRecord, position: CommitPosition) -> bool:
+    """Whether the slice was staged as what the footing says comes next; an epoch's first slice brings its incarnation."""
     return (
-        record.generation == footing.generation
-        and record.first_number == footing.first_number
-        and record.life == footing.life
-        and (footing.generation == 1 or record.incarnation == footing.incarnation)
-        and record.follows(footing.loading)
+        record.generation == position.generation
+        and record.first_number == position.first_number
+        and record.epoch == position.epoch
+        and (position.generation == 1 or record.incarnation == position.incarnation)
+        and record.follows(position.loading)
     )
 
 

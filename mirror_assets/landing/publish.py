@@ -19,7 +19,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import require_alive
 from mirror_assets.landing.recover import collect, list_attempts, recover, redo
 from mirror_assets.landing.roll_up import roll_up
-from mirror_assets.landing.state import Standing, put_manifest, read_manifest
+from mirror_assets.landing.state import VersionedManifest, put_manifest, read_manifest
 from mirror_assets.landing.steps import Steps, list_folder
 from mirror_assets.storage import PathChanged, PathExists, PathMissing
 
@@ -42,7 +42,7 @@ class Published:
 
 
 def publish(
-    table: TableName, record: SliceRecord, checks: Sequence[str], rebuild_life: int | None = None
+    table: TableName, record: SliceRecord, checks: Sequence[str], rebuild_epoch: int | None = None
 ) -> Steps[Published]:
     """Land the parts of the slice, or of one chunk of it, under the next numbers, or say that they landed before.
 
@@ -51,31 +51,31 @@ def publish(
     what recovery raises.
     """
     attempts = yield from list_attempts(table)
-    standing = yield from recover(table, rebuild_life)
-    if standing is not None:
-        yield from collect(attempts, standing.manifest)
-        yield from roll_up(table, standing.manifest)
+    current = yield from recover(table, rebuild_epoch)
+    if current is not None:
+        yield from collect(attempts, current.manifest)
+        yield from roll_up(table, current.manifest)
     else:
-        yield from require_alive(table, record.life)
-    done = _covered_before(record, standing)
+        yield from require_alive(table, record.epoch)
+    done = _covered_before(record, current)
     if done is not None:
         return done
-    _require_fit(record, standing)
+    _require_fit(record, current)
     _require_verdicts(record, checks)
-    manifest = _manifest(record, standing)
+    manifest = _manifest(record, current)
     yield from _require_parts(record, manifest)
-    yield from ensure_metadata(table, record.keys, standing.manifest.keys if standing else ())
-    yield from _commit(table, manifest, standing)
+    yield from ensure_metadata(table, record.keys, current.manifest.keys if current else ())
+    yield from _commit(table, manifest, current)
     yield from redo(table, manifest)
     return Published(Outcome.LANDED, manifest, manifest.entries)
 
 
-def _covered_before(record: SliceRecord, standing: Standing | None) -> Published | None:
-    """The outcome for a record that has nothing left to land: covered, or of an earlier life, or overtaken."""
-    if standing is None:
+def _covered_before(record: SliceRecord, current: VersionedManifest | None) -> Published | None:
+    """The outcome for a record that has nothing left to land: covered, or of an earlier epoch, or overtaken."""
+    if current is None:
         return None
-    manifest, key = standing.manifest, record.key
-    if key.life < manifest.life:
+    manifest, key = current.manifest, record.key
+    if key.epoch < manifest.epoch:
         return Published(Outcome.VOID, manifest)
     if key.last <= manifest.covered or _has_landed(record, manifest.loading):
         return Published(Outcome.COVERED, manifest)
@@ -89,26 +89,26 @@ def _has_landed(record: SliceRecord, loading: Loading | None) -> bool:
     return record.chunk.end <= loading.chunk.end
 
 
-def _require_fit(record: SliceRecord, standing: Standing | None) -> None:
+def _require_fit(record: SliceRecord, current: VersionedManifest | None) -> None:
     """Only the slice that was staged as the manifest's next generation may be committed.
 
-    A snapshot slice only begins a life: its rows are inserts, and behind other rows they would double them. So the next
+    A snapshot slice only begins an epoch: its rows are inserts, and behind other rows they would double them. So the next
     of its chunks is all that may come behind one.
     """
     table, key = record.table, record.slice
-    if standing is None:
+    if current is None:
         if record.kind is not SliceKind.SNAPSHOT and record.generation != 1:
             raise SliceMissing(table, key, 0)
         fits = record.generation == 1 and record.first_number == 1 and record.follows(None)
     else:
-        manifest = standing.manifest
+        manifest = current.manifest
         if record.key.first > manifest.covered + 1:
             raise SliceMissing(table, key, manifest.covered + 1)
         fits = (
             (record.kind is not SliceKind.SNAPSHOT) == (manifest.loading is None)
             and record.follows(manifest.loading)
             and record.incarnation == manifest.incarnation
-            and record.life == manifest.life
+            and record.epoch == manifest.epoch
             and record.generation == manifest.generation + 1
             and record.first_number == manifest.next_number
             and record.key.first == manifest.covered + 1
@@ -137,7 +137,7 @@ def _require_parts(record: SliceRecord, manifest: Manifest) -> Steps[None]:
         raise SliceNotStaged(record.table, record.slice)
 
 
-def _manifest(record: SliceRecord, standing: Standing | None) -> Manifest:
+def _manifest(record: SliceRecord, current: VersionedManifest | None) -> Manifest:
     """The manifest that commits the record; columns that the slice no longer has stay known (union)."""
     entries = tuple(
         Entry(
@@ -151,10 +151,10 @@ def _manifest(record: SliceRecord, standing: Standing | None) -> Manifest:
         for index, part in enumerate(record.parts)
     )
     names = {column.name for column in record.columns}
-    dropped = tuple(column for column in (standing.manifest.columns if standing else ()) if column.name not in names)
+    dropped = tuple(column for column in (current.manifest.columns if current else ()) if column.name not in names)
     return Manifest(
         incarnation=record.incarnation,
-        life=record.life,
+        epoch=record.epoch,
         source_table_id=record.source_table_id,
         source_schema=record.source_schema,
         keys=record.keys,
@@ -169,15 +169,15 @@ def _manifest(record: SliceRecord, standing: Standing | None) -> Manifest:
         covered_commit_ms=None if record.loading else record.last_commit_ms,
         first_number=record.first_number,
         next_number=record.first_number + len(entries),
-        landed_rows=(standing.manifest.landed_rows if standing else 0) + record.markers.total,
+        landed_rows=(current.manifest.landed_rows if current else 0) + record.markers.total,
         entries=entries,
     )
 
 
-def _commit(table: TableName, manifest: Manifest, standing: Standing | None) -> Steps[None]:
+def _commit(table: TableName, manifest: Manifest, current: VersionedManifest | None) -> Steps[None]:
     """The commit point. A refused or unknown request is read back: our attempt id decides."""
     try:
-        yield from put_manifest(table, manifest, standing.etag if standing else None)
+        yield from put_manifest(table, manifest, current.etag if current else None)
     except (PathExists, PathChanged, PathMissing, UnknownOutcome):
         found = yield from read_manifest(table)
         if found is None or found.manifest.attempt != manifest.attempt:

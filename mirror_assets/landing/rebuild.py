@@ -1,4 +1,4 @@
-"""The rebuild record: the step and life of a rebuild or a drop, outside the folder (docs/landing-folder.md)."""
+"""The rebuild record: the step and epoch of a rebuild or a drop, outside the folder (docs/landing-folder.md)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RebuildStep(str, Enum):
 class RebuildRecord(BaseModel):
     """`_rebuild/<table>.json`: publishers refuse until it is finished; `rebuild` or `drop` continues from its step.
 
-    It stays when it is finished: lives must not be counted anew when a folder is lost. A rebuild's life is the one that
+    It stays when it is finished: epochs must not be counted anew when a folder is lost. A rebuild's epoch is the one that
     it begins; in a drop's nothing lands, and all before it have ended.
     """
 
@@ -39,7 +39,7 @@ class RebuildRecord(BaseModel):
 
     format: Literal[1] = 1
     table: str
-    life: Annotated[int, Field(ge=1)]
+    epoch: Annotated[int, Field(ge=1)]
     step: RebuildStep
 
     @property
@@ -54,7 +54,7 @@ class RebuildRecord(BaseModel):
 
     @property
     def is_drop(self) -> bool:
-        """Whether the folder is dropped for good, and not for another life."""
+        """Whether the folder is dropped for good, and not for another epoch."""
         return self.step in (RebuildStep.REMOVING, RebuildStep.DROPPED)
 
 
@@ -64,30 +64,30 @@ def read_rebuild(table: TableName) -> Steps[RebuildRecord | None]:
     return found[0] if found else None
 
 
-def first_life(table: TableName) -> Steps[int]:
-    """The life that a table without a manifest begins: its rebuild's, or the one after that was finished and lost."""
+def first_epoch(table: TableName) -> Steps[int]:
+    """The epoch that a table without a manifest begins: its rebuild's, or the one after that was finished and lost."""
     record = yield from read_rebuild(table)
     if record is None:
         return 1
-    return record.life if record.is_running else record.life + 1
+    return record.epoch if record.is_running else record.epoch + 1
 
 
-def require_alive(table: TableName, life: int) -> Steps[None]:
-    """Raise RebuildRunning, TableDropped or LostRace if the life has ended: nothing of it may land or be cleared."""
+def require_alive(table: TableName, epoch: int) -> Steps[None]:
+    """Raise RebuildRunning, TableDropped or LostRace if the epoch has ended: nothing of it may land or be cleared."""
     record = yield from read_rebuild(table)
-    if record is None or record.life <= life:
+    if record is None or record.epoch <= epoch:
         return
     if record.is_drop:
         raise TableDropped(str(table), record.step.value)
     if record.is_running:
         raise RebuildRunning(str(table), record.step.value)
-    standing = yield from read_manifest(table)
-    if standing is None or standing.manifest.life != life:  # else that rebuild was called off
-        raise LostRace(str(table), "of an earlier life")
+    current = yield from read_manifest(table)
+    if current is None or current.manifest.epoch != epoch:  # else that rebuild was called off
+        raise LostRace(str(table), "of an earlier epoch")
 
 
 def begin_rebuild(table: TableName) -> Steps[RebuildRecord]:
-    """The rebuild under way, or a new one that gives the table its next life.
+    """The rebuild under way, or a new one that gives the table its next epoch.
 
     Raises RebuildRunning when another began one at this moment, TableDropped while the table is being dropped for good,
     and ManifestCorrupt for the record itself.
@@ -106,19 +106,19 @@ def advance_rebuild(table: TableName, record: RebuildRecord, step: RebuildStep) 
 
 
 def drop_again(table: TableName, record: RebuildRecord) -> Steps[RebuildRecord]:
-    """The record back at its first step, one life on, where what was loaded is beyond repair. Raises as above."""
-    again = record.model_copy(update={"step": RebuildStep.STAGING, "life": record.life + 1})
+    """The record back at its first step, one epoch on, where what was loaded is beyond repair. Raises as above."""
+    again = record.model_copy(update={"step": RebuildStep.STAGING, "epoch": record.epoch + 1})
     return (yield from swap_record(table, record, again))
 
 
 def drop_table_folder(table: TableName, record: RebuildRecord) -> Steps[None]:
-    """Delete what is staged of ended lives, then the table folder, so that nothing of them can land any more.
+    """Delete what is staged of ended epochs, then the table folder, so that nothing of them can land any more.
 
     Raises RebuildRunning when the record is another one by now.
     """
     staged = yield from list_folder(table.scratch)
     identity = yield from identity_of(table.folder)
-    # Looked at before the record: while that is ours, nothing is a new life's but its snapshots. So whoever is slow, or
+    # Looked at before the record: while that is ours, nothing is a new epoch's but its snapshots. So whoever is slow, or
     # whose requests arrive late, deletes nothing that lives.
     yield from require_record(table, record)
     for info in staged:
@@ -129,7 +129,7 @@ def drop_table_folder(table: TableName, record: RebuildRecord) -> Steps[None]:
 
 
 def _may_be_snapshot(table: TableName, staged: FileInfo, record: RebuildRecord) -> Steps[bool]:
-    """Whether it may be a snapshot for the life that begins, ours or another's, or a chunk of one; maybe unfinished.
+    """Whether it may be a snapshot for the epoch that begins, ours or another's, or a chunk of one; maybe unfinished.
 
     What was never finished was never committed either, so it can't land.
     """
@@ -140,7 +140,7 @@ def _may_be_snapshot(table: TableName, staged: FileInfo, record: RebuildRecord) 
     if content is None:
         return folder.generation == 1
     try:
-        return decode(SliceRecord, folder.record, content.data).life >= record.life
+        return decode(SliceRecord, folder.record, content.data).epoch >= record.epoch
     except ManifestCorrupt:
         return False
 
@@ -148,9 +148,9 @@ def _may_be_snapshot(table: TableName, staged: FileInfo, record: RebuildRecord) 
 def put_record(
     table: TableName, step: RebuildStep, found: tuple[RebuildRecord, Content] | None
 ) -> Steps[RebuildRecord]:
-    """A record of the life after the last, at this step, in the place of `found`. Raises RebuildRunning."""
-    life = yield from _last_life(table, found[0].life if found else 1)
-    record = RebuildRecord(table=str(table), life=life + 1, step=step)
+    """A record of the epoch after the last, at this step, in the place of `found`. Raises RebuildRunning."""
+    epoch = yield from _last_epoch(table, found[0].epoch if found else 1)
+    record = RebuildRecord(table=str(table), epoch=epoch + 1, step=step)
     try:
         if found is None:
             yield Create(table.rebuild_record, encode(record))
@@ -185,12 +185,12 @@ def read_record(table: TableName) -> Steps[tuple[RebuildRecord, Content] | None]
     return (decode(RebuildRecord, table.rebuild_record, content.data), content) if content else None
 
 
-def _last_life(table: TableName, known: int) -> Steps[int]:
-    """The newest life that anything tells of; a manifest that can't be read is a reason to rebuild, not to refuse."""
+def _last_epoch(table: TableName, known: int) -> Steps[int]:
+    """The newest epoch that anything tells of; a manifest that can't be read is a reason to rebuild, not to refuse."""
     kept = [HistoryRange.parse(info.name) for info in (yield from list_folder(table.history_folder))]
     try:
-        standing = yield from read_manifest(table)
+        current = yield from read_manifest(table)
     except ManifestCorrupt:
-        standing = None
-    landed = standing.manifest.life if standing else 0
-    return max(known, landed, *(one.life for one in kept if one))
+        current = None
+    landed = current.manifest.epoch if current else 0
+    return max(known, landed, *(one.epoch for one in kept if one))

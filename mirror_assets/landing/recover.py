@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from mirror_assets.errors import UnknownOutcome
 from mirror_assets.landing.errors import (
+    EpochEnded,
     ForeignFile,
-    LifeEnded,
     LostRace,
     ManifestLost,
     RebuildRunning,
@@ -25,7 +25,7 @@ from mirror_assets.landing.names import (
     landing_number,
 )
 from mirror_assets.landing.rebuild import RebuildRecord, RebuildStep, read_rebuild, require_alive
-from mirror_assets.landing.state import Standing, put_manifest, read_manifest
+from mirror_assets.landing.state import VersionedManifest, put_manifest, read_manifest
 from mirror_assets.landing.steps import Create, DeleteTree, Rename, Steps, head, list_folder, read, receipt_of
 from mirror_assets.storage import PathChanged, PathExists, PathMissing
 
@@ -33,35 +33,35 @@ from mirror_assets.storage import PathChanged, PathExists, PathMissing
 _TRIES = 5
 
 
-def recover(table: TableName, rebuild_life: int | None = None) -> Steps[Standing | None]:
+def recover(table: TableName, rebuild_epoch: int | None = None) -> Steps[VersionedManifest | None]:
     """The manifest with all its files landed, or None for a table that never landed anything.
 
-    `rebuild_life` lets the rebuild of that life through, once the folder is dropped; everybody else waits until it is
-    over. Whatever is there of an earlier life came late and counts for nothing.
+    `rebuild_epoch` lets the rebuild of that epoch through, once the folder is dropped; everybody else waits until it is
+    over. Whatever is there of an earlier epoch came late and counts for nothing.
 
-    Raises RebuildRunning, TableDropped, LifeEnded, ManifestCorrupt, ManifestLost, StagedFileLost, ForeignFile.
+    Raises RebuildRunning, TableDropped, EpochEnded, ManifestCorrupt, ManifestLost, StagedFileLost, ForeignFile.
     """
     rebuild = yield from read_rebuild(table)
-    life = _first_that_counts(rebuild, rebuild_life)
-    standing = yield from read_manifest(table)
-    if standing is None or standing.manifest.life < life:
-        if standing is not None and rebuild is not None and rebuild.is_drop:
-            raise LifeEnded(str(table), standing.manifest.life)
-        standing = yield from _restore(table, life, rebuild)
-    if standing is not None:
-        yield from redo(table, standing.manifest)
-    return standing
+    epoch = _first_that_counts(rebuild, rebuild_epoch)
+    current = yield from read_manifest(table)
+    if current is None or current.manifest.epoch < epoch:
+        if current is not None and rebuild is not None and rebuild.is_drop:
+            raise EpochEnded(str(table), current.manifest.epoch)
+        current = yield from _restore(table, epoch, rebuild)
+    if current is not None:
+        yield from redo(table, current.manifest)
+    return current
 
 
-def _first_that_counts(rebuild: RebuildRecord | None, rebuild_life: int | None) -> int:
-    """The first life that has not ended. Raises RebuildRunning and TableDropped for those who have to wait."""
+def _first_that_counts(rebuild: RebuildRecord | None, rebuild_epoch: int | None) -> int:
+    """The first epoch that has not ended. Raises RebuildRunning and TableDropped for those who have to wait."""
     if rebuild is None or rebuild.step is RebuildStep.FINISHED:
         return 1
     if rebuild.step is RebuildStep.REMOVING:
         raise TableDropped(rebuild.table, rebuild.step.value)
-    if rebuild.is_running and (rebuild.life != rebuild_life or not rebuild.is_loading):
+    if rebuild.is_running and (rebuild.epoch != rebuild_epoch or not rebuild.is_loading):
         raise RebuildRunning(rebuild.table, rebuild.step.value)
-    return rebuild.life
+    return rebuild.epoch
 
 
 def redo(table: TableName, manifest: Manifest) -> Steps[None]:
@@ -82,8 +82,8 @@ def list_attempts(table: TableName) -> Steps[list[AttemptFolder]]:
 def collect(attempts: Sequence[AttemptFolder], manifest: Manifest) -> Steps[None]:
     """Delete attempts that can't be committed any more: those of generations up to the manifest's (never by age).
 
-    They are listed before the manifest and the rebuild record are read: what another life has staged by then has its
-    record, too, and recovery refuses. Later ones would be judged by the generations of a life that is not theirs.
+    They are listed before the manifest and the rebuild record are read: what another epoch has staged by then has its
+    record, too, and recovery refuses. Later ones would be judged by the generations of an epoch that is not theirs.
     """
     for folder in attempts:
         if folder.generation <= manifest.generation:
@@ -134,7 +134,7 @@ def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
         except (PathMissing, PathChanged):
             # Somebody moved it, perhaps we did and the reply was lost: then it has landed.
             if not (yield from _has_landed(table, entry.number)):
-                yield from _require_standing(table, manifest)
+                yield from _require_current(table, manifest)
                 raise StagedFileLost(str(table), entry.staged, entry.number) from None
             return
         except PathExists:
@@ -153,17 +153,17 @@ def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
             return
 
 
-def _require_standing(table: TableName, manifest: Manifest) -> Steps[None]:
+def _require_current(table: TableName, manifest: Manifest) -> Steps[None]:
     """Raise what tells that the folder was dropped since the manifest was read: then its files are rightly gone."""
-    yield from require_alive(table, manifest.life)
-    standing = yield from read_manifest(table)
-    if standing is None or standing.manifest.life != manifest.life:
+    yield from require_alive(table, manifest.epoch)
+    current = yield from read_manifest(table)
+    if current is None or current.manifest.epoch != manifest.epoch:
         raise LostRace(str(table), manifest.slice)
 
 
 def _keep_history(table: TableName, manifest: Manifest) -> Steps[None]:
     """Keep the generation's entries before any of its files lands, so that each landed file can be recognised."""
-    path = table.history(manifest.life, manifest.generation)
+    path = table.history(manifest.epoch, manifest.generation)
     if (yield from head(path)) is not None:
         return
     try:
@@ -172,13 +172,13 @@ def _keep_history(table: TableName, manifest: Manifest) -> Steps[None]:
         return  # written by another publisher from the same manifest: a generation has one
 
 
-def _restore(table: TableName, life: int, rebuild: RebuildRecord | None) -> Steps[Standing | None]:
-    """Make a lost manifest again from the newest generation kept since `life`, if what landed agrees with it."""
+def _restore(table: TableName, epoch: int, rebuild: RebuildRecord | None) -> Steps[VersionedManifest | None]:
+    """Make a lost manifest again from the newest generation kept since `epoch`, if what landed agrees with it."""
     # In this order: another publisher keeps a generation before its files land, so what we see landed is kept by now.
     highest = yield from highest_landed(table)
     folder = yield from list_folder(table.history_folder)
     ranges = (HistoryRange.parse(info.name) for info in folder)
-    newest = max((kept for kept in ranges if kept is not None and kept.life >= life), key=_end_of, default=None)
+    newest = max((kept for kept in ranges if kept is not None and kept.epoch >= epoch), key=_end_of, default=None)
     if newest is None or newest.is_roll_up:
         if highest or newest:
             yield from _require_same(table, rebuild)
@@ -201,7 +201,7 @@ def _restore(table: TableName, life: int, rebuild: RebuildRecord | None) -> Step
 
 
 def _end_of(kept: HistoryRange) -> tuple[int, int]:
-    return kept.life, kept.last
+    return kept.epoch, kept.last
 
 
 def _require_same(table: TableName, rebuild: RebuildRecord | None) -> Steps[None]:

@@ -22,7 +22,7 @@ GENERATIONS: Final = 100
 FILES: Final = 10_000
 # So many of the newest generations stay as they are: whoever looks at what has landed lately finds them by name.
 KEPT: Final = 100
-# The life's first generation stays, too: it tells how the mirror began.
+# The epoch's first generation stays, too: it tells how the mirror began.
 _BEGINNING: Final = 1
 
 
@@ -34,7 +34,7 @@ def roll_up(table: TableName, manifest: Manifest) -> Steps[None]:
     """
     if manifest.generation % GENERATIONS:
         return
-    listed = yield from list_history(table, manifest.life)
+    listed = yield from list_history(table, manifest.epoch)
     newest = max((kept for kept in listed if kept.is_roll_up), key=lambda kept: kept.last, default=None)
     last, before = 0, None
     if newest is not None:
@@ -54,10 +54,10 @@ def roll_up(table: TableName, manifest: Manifest) -> Steps[None]:
         yield from _collect(table, manifest, [kept for kept in listed if kept.is_roll_up])
 
 
-def list_history(table: TableName, life: int) -> Steps[list[HistoryRange]]:
-    """What is kept of the life, in order; files of another life came late and say nothing."""
+def list_history(table: TableName, epoch: int) -> Steps[list[HistoryRange]]:
+    """What is kept of the epoch, in order; files of another epoch came late and say nothing."""
     ranges = (HistoryRange.parse(info.name) for info in (yield from list_folder(table.history_folder)))
-    return sorted(kept for kept in ranges if kept is not None and kept.life == life)
+    return sorted(kept for kept in ranges if kept is not None and kept.epoch == epoch)
 
 
 def _following(table: TableName, manifest: Manifest, last: int, before: str | None) -> Steps[RollUp | None]:
@@ -68,7 +68,7 @@ def _following(table: TableName, manifest: Manifest, last: int, before: str | No
     gathered: list[Generation] = []
     files = 0
     for number in range(last + 1, manifest.generation - KEPT + 1):
-        path = table.history(manifest.life, number)
+        path = table.history(manifest.epoch, number)
         content = yield from read(path)
         if content is None:
             return None  # another publisher has rolled it up meanwhile, or somebody took it away

@@ -114,10 +114,10 @@ class LocalReplicator:
             kept = read_record(self._layout.record(folder.name))
         except MirrorUnreadable:
             return  # the status says so; a person removes the file
-        same_life = kept is not None and kept.identity == folder.identity
-        poll = TablePoll(self._store, self._layout, folder, kept if same_life else None)
+        same_epoch = kept is not None and kept.identity == folder.identity
+        poll = TablePoll(self._store, self._layout, folder, kept if same_epoch else None)
         try:
-            if kept and not same_life:
+            if kept and not same_epoch:
                 self._reseed(folder.name, kept)
             self._check_name(folder, present)
             poll.advance()
@@ -127,7 +127,7 @@ class LocalReplicator:
             poll.keep(state=state, failure=_failure(error), note=None)
 
     def _reseed(self, name: TableName, kept: TableRecord) -> None:
-        """A folder that was made again is another table: drop the one of its earlier life (§4.34)."""
+        """A folder that was made again is another table: drop the one of its earlier epoch (§4.34)."""
         path = self._layout.record(name)
         write_json(path, kept.model_copy(update={"state": TableState.RESEEDING}))
         if not _is_name_taken(kept):

@@ -33,10 +33,10 @@ class Applied:
 
 
 class MirrorTable:
-    """The Delta table at `path`, in the life of the table folder with this identity.
+    """The Delta table at `path`, in the epoch of the table folder with this identity.
 
     A transaction (Delta's `txn`) per counter makes a commit and its bookkeeping one atomic step, so that no crash can
-    make a landing file count twice. A table of another life counts as no table.
+    make a landing file count twice. A table of another epoch counts as no table.
     """
 
     def __init__(self, path: Path, identity: str) -> None:
@@ -54,7 +54,7 @@ class MirrorTable:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a table of this life."""
+        """Whether there is a table of this epoch."""
         return self._table is not None and self._table.transaction_version(self._identity) is not None
 
     @property

@@ -53,7 +53,7 @@ class Failure(_Record):
 
 
 class TableRecord(_Record):
-    """`_status/<name>.json`: one table in one life of its folder."""
+    """`_status/<name>.json`: one table in one epoch of its folder."""
 
     format: Literal[1] = 1
     name: Name

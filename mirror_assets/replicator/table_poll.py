@@ -21,7 +21,7 @@ _BATCH_BYTES = 512 << 20
 
 
 class TablePoll:
-    """The work of one poll on one table; `kept` is its record of this life of the folder, None for a new one."""
+    """The work of one poll on one table; `kept` is its record of this epoch of the folder, None for a new one."""
 
     def __init__(self, store: Store, layout: MirrorLayout, folder: TableFolder, kept: TableRecord | None) -> None:
         self._store, self._layout, self._folder = store, layout, folder
@@ -108,7 +108,7 @@ class TablePoll:
         if mirror.exists:
             return mirror
         self._check_mirror(there=False)
-        self._layout.drop(self._folder.name)  # of an earlier life, left by a crash or a lost record
+        self._layout.drop(self._folder.name)  # of an earlier epoch, left by a crash or a lost record
         return MirrorTable(path, self._folder.identity)
 
     def _batches(

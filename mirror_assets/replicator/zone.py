@@ -16,7 +16,7 @@ from mirror_assets.storage import FileInfo, PathChanged, PathExists, PathMissing
 
 @dataclass(frozen=True)
 class TableFolder:
-    """A table folder that exists, in this life of it."""
+    """A table folder that exists, in this epoch of it."""
 
     name: TableName
     identity: str
@@ -51,7 +51,7 @@ def table_folders(store: Store) -> list[TableFolder]:
 def folder_files(store: Store, folder: TableFolder) -> FolderFiles | None:
     """What is in the table folder, or None when it is gone or made again meanwhile; other names are ignored (§4.8)."""
     files = [info for info in store.list(folder.name.folder) if not info.is_folder]
-    # Looked at after the listing: were these files of a new life, the old life's numbers would seem to cover them.
+    # Looked at after the listing: were these files of a new epoch, the old epoch's numbers would seem to cover them.
     if store.folder_identity(folder.name.folder) != folder.identity:
         return None
     numbers = ((landing_number(info.name), info) for info in files)

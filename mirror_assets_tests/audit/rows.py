@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from mirror_assets.audit.staged import StagedSlice
 from mirror_assets.landing.format import MarkerCounts, SliceRecord, StagedPart
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.landing.state import Footing
+from mirror_assets.landing.state import CommitPosition
 from mirror_assets.markers import ROW_MARKER
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.landing.staging import new_record
@@ -37,6 +37,6 @@ def staged_rows(folder: Path, parts: Sequence[Sequence[Row]]) -> StagedSlice:
 
 
 def _record(parts: tuple[StagedPart, ...]) -> SliceRecord:
-    footing = Footing(life=1, incarnation="i", generation=2, first_number=2, covered=1)
-    record = new_record(footing, SliceKey(1, 2, 5), "0" * 30, parts)
+    position = CommitPosition(epoch=1, incarnation="i", generation=2, first_number=2, covered=1)
+    record = new_record(position, SliceKey(1, 2, 5), "0" * 30, parts)
     return record.model_copy(update={"keys": ("id", "place")})

@@ -18,7 +18,7 @@ from mirror_assets.audit.staged import StagedSlice
 from mirror_assets.audit.uniqueness import key_uniqueness
 from mirror_assets.landing.format import MarkerCounts, SliceRecord, StagedPart
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.landing.state import Footing
+from mirror_assets.landing.state import CommitPosition
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.landing.staging import new_record
@@ -143,5 +143,5 @@ def problems(slice_: Slice, folder: Path, commits: int) -> str:
 
 
 def _record(parts: list[StagedPart]) -> SliceRecord:
-    footing = Footing(life=1, incarnation="i", generation=2, first_number=2, covered=1)
-    return new_record(footing, SliceKey(1, 2, 5), "0" * 30, tuple(parts))
+    position = CommitPosition(epoch=1, incarnation="i", generation=2, first_number=2, covered=1)
+    return new_record(position, SliceKey(1, 2, 5), "0" * 30, tuple(parts))

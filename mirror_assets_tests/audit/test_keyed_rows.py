@@ -64,11 +64,11 @@ def test_shares_tell_what_all_rows_tell(
 
 
 def test_the_log_is_asked_only_where_a_key_has_several_rows(tmp_path: Path) -> None:
-    def asked() -> int:
+    def requested() -> int:
         raise AssertionError
 
     rows: list[Row] = [(1, "a", int(Marker.INSERT)), (1, "b", int(Marker.INSERT))]
-    assert look_at_keys(staged_rows(tmp_path, [rows]), asked) == KeyLook()
+    assert look_at_keys(staged_rows(tmp_path, [rows]), requested) == KeyLook()
 
 
 _VALUES: list[tuple[pa.DataType, list[object]]] = [

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import time
 
-from mirror_assets.audit.lag import Lag, lag_finding
-from mirror_assets.mirroring.lag import table_lag
-from mirror_assets.mirroring.uncovered import look
+from mirror_assets.audit.lag import Lag, check_lag
+from mirror_assets.pipeline.pending import pending_commits, table_lag
 from mirror_assets_tests.lab import Lab
 
 
 def test_a_quiet_source_is_not_late_however_old() -> None:
-    assert lag_finding(Lag(5, 5, 0.0), 1).passed
+    assert check_lag(Lag(5, 5, 0.0), 1).passed
 
 
 def test_a_waiting_commit_is_late_after_the_limit() -> None:
-    assert "version 5 has waited 61 s" in lag_finding(Lag(7, 4, 61.0), 60).message
-    assert lag_finding(Lag(7, 4, 59.0), 60).passed
-    assert lag_finding(Lag(7, 4, 1e9), None).passed
+    assert "version 5 has waited 61 s" in check_lag(Lag(7, 4, 61.0), 60).message
+    assert check_lag(Lag(7, 4, 59.0), 60).passed
+    assert check_lag(Lag(7, 4, 1e9), None).passed
 
 
 def test_the_lag_of_a_table_is_the_age_of_its_first_uncovered_commit(mirrored: Lab) -> None:
-    assert table_lag(look(mirrored.work), time.time()).commits == 0
+    assert table_lag(pending_commits(mirrored.context), time.time()).commits == 0
     mirrored.sql("INSERT INTO {t} VALUES (700, 'x', 1)", "INSERT INTO {t} VALUES (701, 'x', 1)")
-    lag = table_lag(look(mirrored.work), time.time() + 100)
+    lag = table_lag(pending_commits(mirrored.context), time.time() + 100)
     assert lag.commits == 2
     assert 100 <= lag.seconds < 400

@@ -19,7 +19,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreDenied
 from mirror_assets_tests.landing.schedules import roll_ups_of
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, stage
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 from mirror_assets_tests.landing.zone import consume
 from mirror_assets_tests.storage.counting import CountingStore
 
@@ -45,8 +45,8 @@ def verified(store: CountingStore) -> CountingStore:
 
 def land(store: LocalStore, generations: int, parts: int = 1) -> None:
     for _ in range(generations):
-        footing = footing_of(store)
-        drive(publish(TABLE, stage(store, footing, footing.covered + 3, parts), CHECKS), store)
+        position = position_of(store)
+        drive(publish(TABLE, stage(store, position, position.covered + 3, parts), CHECKS), store)
 
 
 def path_of(store: LocalStore, number: int) -> Path:
@@ -103,17 +103,17 @@ def test_nothing_new_is_found_in_order(verified: CountingStore) -> None:
 
 def test_its_requests_are_the_same_at_any_age(store: CountingStore) -> None:
     """However many generations, and however many files the service has put aside; only what is new is read."""
-    asked = []
+    requested = []
     with roll_ups_of({"GENERATIONS": 5, "KEPT": 5, "FILES": 100}):
         for _ in range(6):
             land(store, 7)
             consume(store)
             assert continuity_since(store, TABLE, None).passed
             land(store, 2)
-            store.asked.clear()
+            store.requested.clear()
             assert continuity_since(store, TABLE, None).passed
-            asked.append(dict(store.asked))
-    assert asked == [{"read": 4, "list": 1, "open": 2, "replace": 1}] * 6
+            requested.append(dict(store.requested))
+    assert requested == [{"read": 4, "list": 1, "open": 2, "replace": 1}] * 6
 
 
 def test_who_was_away_for_long_looks_at_everything(store: CountingStore) -> None:
@@ -122,9 +122,9 @@ def test_who_was_away_for_long_looks_at_everything(store: CountingStore) -> None
         assert continuity_since(store, TABLE, None).passed
         land(store, 20)
         assert continuity_since(store, TABLE, None).passed
-        store.asked.clear()
+        store.requested.clear()
         assert continuity_since(store, TABLE, None).passed
-    assert store.asked == {"read": 2, "list": 1}
+    assert store.requested == {"read": 2, "list": 1}
 
 
 def test_a_change_that_a_local_etag_does_not_tell_is_found_by_the_whole_check(verified: CountingStore) -> None:
@@ -164,7 +164,7 @@ def test_a_verdict_that_cannot_be_read_is_given_anew(verified: CountingStore, sp
     assert found.generation.generation == 6
 
 
-def test_a_verdict_of_another_life_counts_for_nothing(verified: CountingStore) -> None:
+def test_a_verdict_of_another_epoch_counts_for_nothing(verified: CountingStore) -> None:
     found = decode(Verified, TABLE.verified, verified.read(TABLE.verified, 1 << 20).data)
     other = found.model_copy(update={"generation": found.generation.model_copy(update={"incarnation": "other"})})
     verified.local_path(TABLE.verified).write_bytes(other.model_dump_json().encode())

@@ -24,7 +24,7 @@ def _makes_sense(markers: Sequence[int]) -> bool:
     return all((before == _DELETE) == (after == _INSERT) for before, after in pairwise(markers))
 
 
-def _life(stays: Sequence[bool], *, was_there: bool) -> list[int]:
+def _epoch(stays: Sequence[bool], *, was_there: bool) -> list[int]:
     """Markers of a key that is there, or not, after each of its changes."""
     there = was_there
     markers = []
@@ -46,7 +46,7 @@ _LIVES = st.lists(st.tuples(st.lists(st.booleans(), min_size=1, max_size=4), st.
 def test_keys_are_undecided_whose_rows_have_another_order_that_makes_sense(
     tmp_path_factory: pytest.TempPathFactory, lives: list[tuple[list[bool], bool]], mixed: Random, parts: int
 ) -> None:
-    markers = {key: _life(stays, was_there=was_there) for key, (stays, was_there) in enumerate(lives)}
+    markers = {key: _epoch(stays, was_there=was_there) for key, (stays, was_there) in enumerate(lives)}
     turns = [key for key, found in markers.items() for _ in found]
     mixed.shuffle(turns)
     left = {key: iter(found) for key, found in markers.items()}

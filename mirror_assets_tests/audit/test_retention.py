@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_assets.audit.retention import Horizon, Then, retention_finding
+from mirror_assets.audit.retention import ReadDeadline, Then, check_retention
 from mirror_assets.delta.actions import Metadata
 from mirror_assets.delta.errors import PropertyUnreadable
 from mirror_assets.delta.retention import Retention
@@ -15,10 +15,10 @@ _DAY, _HOUR = 86_400, 3_600
 _LOG, _FILES = "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"
 
 
-def _horizon(age_days: float | None = 6.0, **configuration: str) -> Horizon:
+def _deadline(age_days: float | None = 6.0, **configuration: str) -> ReadDeadline:
     properties = {f"delta.{name}": value for name, value in configuration.items()}
     now = 1_700_000_000.0
-    return Horizon(
+    return ReadDeadline(
         version=6,
         waits=True,
         committed=None if age_days is None else now - age_days * _DAY,
@@ -29,50 +29,50 @@ def _horizon(age_days: float | None = 6.0, **configuration: str) -> Horizon:
 
 
 def test_the_first_clock_to_run_out_is_the_deadline() -> None:
-    assert _horizon().clock.name == _FILES
-    assert _horizon().seconds_left == pytest.approx(_DAY)
-    longer = _horizon(deletedFileRetentionDuration="interval 30 days", logRetentionDuration="interval 10 days")
+    assert _deadline().clock.name == _FILES
+    assert _deadline().seconds_left == pytest.approx(_DAY)
+    longer = _deadline(deletedFileRetentionDuration="interval 30 days", logRetentionDuration="interval 10 days")
     assert longer.clock.name == _LOG
     assert longer.seconds_left == pytest.approx(4 * _DAY)
-    kept = _horizon(logRetentionDuration="interval 1 day", enableExpiredLogCleanup="false")
+    kept = _deadline(logRetentionDuration="interval 1 day", enableExpiredLogCleanup="false")
     assert kept.clock.name == _FILES
 
 
 def test_a_commit_that_can_soon_not_be_read_fails_with_the_deadline_and_the_statement() -> None:
-    finding = retention_finding(_horizon(), 2 * _DAY)
-    assert "version 6 can be read until 2023-11-15 22:13:20 UTC, for 24.0 hours" in finding.message
-    assert f"SET TBLPROPERTIES ({_FILES} = 'interval 14 days')" in finding.message
-    assert retention_finding(_horizon(), _DAY - _HOUR).passed
-    assert "version 6 can be read until" in retention_finding(_horizon(), _DAY - _HOUR).note
-    assert retention_finding(_horizon(), None).passed
+    result = check_retention(_deadline(), 2 * _DAY)
+    assert "version 6 can be read until 2023-11-15 22:13:20 UTC, for 24.0 hours" in result.message
+    assert f"SET TBLPROPERTIES ({_FILES} = 'interval 14 days')" in result.message
+    assert check_retention(_deadline(), _DAY - _HOUR).passed
+    assert "version 6 can be read until" in check_retention(_deadline(), _DAY - _HOUR).note
+    assert check_retention(_deadline(), None).passed
 
 
 def test_the_statement_keeps_the_log_at_least_as_long_as_the_files() -> None:
     """Delta refuses files that are kept for longer than the log."""
-    (clause,) = [_horizon(age_days=40).statement.partition("TBLPROPERTIES ")[2]]
+    (clause,) = [_deadline(age_days=40).statement.partition("TBLPROPERTIES ")[2]]
     assert clause == f"({_LOG} = 'interval 47 days', {_FILES} = 'interval 47 days')"
     # It does so even where the log is never cleaned.
-    never_cleaned = _horizon(age_days=40, enableExpiredLogCleanup="false")
+    never_cleaned = _deadline(age_days=40, enableExpiredLogCleanup="false")
     assert f"{_LOG} = 'interval 47 days'" in never_cleaned.statement
 
 
 def test_a_deadline_that_is_past_and_a_commit_that_is_gone() -> None:
-    past = retention_finding(_horizon(age_days=8), 1)
+    past = check_retention(_deadline(age_days=8), 1)
     assert "version 6 may be gone since" in past.message
     assert past.figures["seconds_left"] == 0
-    gone = retention_finding(_horizon(age_days=None), 1)
+    gone = check_retention(_deadline(age_days=None), 1)
     assert "version 6 is gone from the log: the table is rebuilt" in gone.message
-    held = retention_finding(replace(_horizon(age_days=None), then=Then.HELD), 1)
+    held = check_retention(replace(_deadline(age_days=None), then=Then.HELD), 1)
     assert "the table is held" in held.message
 
 
 def test_nothing_waiting_passes_and_says_what_the_next_commit_has() -> None:
-    finding = retention_finding(replace(_horizon(age_days=None), waits=False), 30 * _DAY)
-    assert finding.passed
-    assert finding.note == f"no commit waits; the next one can be read for 7.0 days ({_FILES})"
-    assert "seconds_left" not in finding.figures
+    result = check_retention(replace(_deadline(age_days=None), waits=False), 30 * _DAY)
+    assert result.passed
+    assert result.note == f"no commit waits; the next one can be read for 7.0 days ({_FILES})"
+    assert "seconds_left" not in result.figures
 
 
 def test_a_property_that_is_no_interval_is_named() -> None:
     with pytest.raises(PropertyUnreadable, match=f"{_LOG} of /lake/orders can't be read: 'soon' is no interval"):
-        _horizon(logRetentionDuration="soon")
+        _deadline(logRetentionDuration="soon")

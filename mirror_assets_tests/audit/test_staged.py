@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.finding import CheckResult
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.parts import count_markers
 from mirror_assets.markers import ROW_MARKER
-from mirror_assets.mirroring.judge import BLOCKING_CHECKS, staged_findings
-from mirror_assets.mirroring.queue import stage_keys
+from mirror_assets.pipeline.check import BLOCKING_CHECKS, check_staged
+from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 
@@ -29,7 +29,7 @@ def _staged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tu
     lab.configure()
     lab.mirror()
     lab.change()
-    (record,) = stage_keys(lab.work, [key(2, 5)])
+    (record,) = stage_range(lab.context, [key(2, 5)])
     assert record is not None
     return lab.root, record
 
@@ -55,7 +55,7 @@ def _part(lab: Lab, record: SliceRecord) -> Path:
 
 
 def _failures(lab: Lab, record: SliceRecord) -> dict[str, str]:
-    return {finding.check: finding.message for finding in staged_findings(lab.work, record) if not finding.passed}
+    return {result.check: result.message for result in check_staged(lab.context, record) if not result.passed}
 
 
 def _rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
@@ -68,10 +68,10 @@ def _with(table: pa.Table, name: str, values: pa.ChunkedArray | pa.Array) -> pa.
 
 def test_an_undamaged_slice_passes_every_check(staged: tuple[Lab, SliceRecord]) -> None:
     lab, record = staged
-    findings = staged_findings(lab.work, record)
-    assert {finding.check for finding in findings} == set(BLOCKING_CHECKS)
-    assert all(finding.passed for finding in findings)
-    assert [finding.figures["keys_compared"] for finding in findings if finding.check == "row_order"] == [1]
+    results = check_staged(lab.context, record)
+    assert {result.check for result in results} == set(BLOCKING_CHECKS)
+    assert all(result.passed for result in results)
+    assert [result.figures["keys_compared"] for result in results if result.check == "row_order"] == [1]
 
 
 def test_reversed_rows_are_out_of_order(staged: tuple[Lab, SliceRecord]) -> None:
@@ -124,7 +124,7 @@ def test_a_missing_key_column_is_named(staged: tuple[Lab, SliceRecord]) -> None:
 def test_a_key_twice_in_a_commit_is_found(lab: Lab) -> None:
     lab.mirror()
     lab.sql("UPDATE {t} SET amount = 1 WHERE id < 3")
-    (record,) = stage_keys(lab.work, [key(2, 2)])
+    (record,) = stage_range(lab.context, [key(2, 2)])
     assert record is not None
     _rewrite(_part(lab, record), lambda t: pa.concat_tables([t, t.slice(0, 1)]))
     failures = _failures(lab, record)
@@ -157,7 +157,7 @@ def test_wrong_markers_are_found(
 
 
 def test_a_snapshot_must_have_no_marker(lab: Lab) -> None:
-    (record,) = stage_keys(lab.work, [key(0, 1)])
+    (record,) = stage_range(lab.context, [key(0, 1)])
     assert record is not None
     assert _failures(lab, record) == {}
     zeros = pa.array([0] * 10, pa.int32())
@@ -186,7 +186,7 @@ def test_another_schema_is_found(
 
 def test_an_int96_timestamp_is_found(lab: Lab) -> None:
     lab.sql("ALTER TABLE {t} ADD COLUMNS (at TIMESTAMP)")
-    (record,) = stage_keys(lab.work, [key(0, 2)])
+    (record,) = stage_range(lab.context, [key(0, 2)])
     assert record is not None
     path = _part(lab, record)
     pq.write_table(pq.read_table(path), path, use_deprecated_int96_timestamps=True)
@@ -210,5 +210,5 @@ def test_a_type_that_differs_from_what_landed_is_found(staged: tuple[Lab, SliceR
 
 
 def test_findings_say_what_is_wrong() -> None:
-    assert Finding("x").passed
-    assert Finding("x", ("a", "b")).message == "a; b"
+    assert CheckResult("x").passed
+    assert CheckResult("x", ("a", "b")).message == "a; b"

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from mirror_assets.cli import main
-from mirror_assets.mirroring.compare import reconcile_table
+from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.delta.handmade import commit_file
 from mirror_assets_tests.lab import Lab
@@ -91,10 +91,10 @@ def _run(lab: Lab, on_break: str) -> int:
     return main(["run", "--config", str(lab.config_file)])
 
 
-def _life(lab: Lab) -> int:
-    manifest = lab.work.manifest()
+def _epoch(lab: Lab) -> int:
+    manifest = lab.context.manifest()
     assert manifest is not None
-    return manifest.life
+    return manifest.epoch
 
 
 @pytest.mark.parametrize(("happen", "message"), _HAPPENED.values(), ids=_HAPPENED.keys())
@@ -107,7 +107,7 @@ def test_what_can_not_be_followed_is_held_and_told(
     told = capsys.readouterr().err
     assert "error: shop.orders: " in told
     assert message in told
-    assert _life(begun) == 1
+    assert _epoch(begun) == 1
 
 
 @pytest.mark.parametrize("happen", [_lost_commit, _replaced, _off_and_on])
@@ -118,9 +118,9 @@ def test_what_can_not_be_followed_is_rebuilt(
     capsys.readouterr()
     assert _run(begun, _REBUILD) == 0
     assert capsys.readouterr().out.splitlines()[-2].split()[-2] == "rebuilt"
-    assert _life(begun) == 2
+    assert _epoch(begun) == 2
     begun.replicator.poll()
-    assert reconcile_table(begun.work, begun.replicator).state is ReconcileState.EQUAL
+    assert reconcile_table(begun.context, begun.replicator).state is ReconcileState.EQUAL
 
 
 def test_a_log_that_is_unreadable_without_its_lost_commit_drops_nothing(
@@ -130,7 +130,7 @@ def test_a_log_that_is_unreadable_without_its_lost_commit_drops_nothing(
     commit_file(Path(begun.uri), 3).unlink()
     assert _run(begun, _REBUILD) == 1
     assert "restore the file if the table is unreadable without it" in capsys.readouterr().err
-    assert _life(begun) == 1
+    assert _epoch(begun) == 1
 
 
 def test_a_restore_to_before_the_feed_asks_for_the_feed_and_begins_with_the_commit_that_enables_it(
@@ -142,9 +142,9 @@ def test_a_restore_to_before_the_feed_asks_for_the_feed_and_begins_with_the_comm
     statement = f"ALTER TABLE delta.`{begun.uri}` SET TBLPROPERTIES ({_FEED} = true)"
     assert f"run `{statement}`, then run again." in told
     assert "The feed begins with that commit" in told
-    assert (_life(begun), DeltaTable(begun.uri).version()) == (1, 3)
+    assert (_epoch(begun), DeltaTable(begun.uri).version()) == (1, 3)
     begun.spark.sql(statement)
     assert _run(begun, _REBUILD) == 0
-    manifest = begun.work.manifest()
+    manifest = begun.context.manifest()
     assert manifest is not None
-    assert (manifest.life, manifest.covered) == (2, 4)
+    assert (manifest.epoch, manifest.covered) == (2, 4)

@@ -112,8 +112,8 @@ def test_a_report_for_machines(lake: Path, capsys: pytest.CaptureFixture[str]) -
 def test_maintenance_for_fabric_and_pictures(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for first in range(10, 20):
         write_deltalake(lake, _orders(first, first + 1), mode="append")
-    asked = ["report", str(lake), "--fabric", "sales.orders", "--frame", "1", "--pictures", "drawn"]
-    assert main(["direct-lake", *asked]) == Exit.FINE
+    requested = ["report", str(lake), "--fabric", "sales.orders", "--frame", "1", "--pictures", "drawn"]
+    assert main(["direct-lake", *requested]) == Exit.FINE
     shown = capsys.readouterr()
     assert "OPTIMIZE `sales`.`orders` VORDER;" in shown.out
     assert '"schemaName": "sales"' in shown.out
@@ -176,11 +176,11 @@ def test_a_retention_of_nothing_takes_what_was_just_written_over(lake: Path) -> 
 def test_frames_of_an_export(lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     export = tmp_path / "tables.csv"
     export.write_text("[ID],[TableName],[CurrentVersion]\n1,orders,1\n2,other,3\n")
-    asked = ["direct-lake", "vacuum-plan", str(lake), "--export", str(export)]
-    assert main([*asked, "--model-table", "orders"]) == Exit.FAILED
+    requested = ["direct-lake", "vacuum-plan", str(lake), "--export", str(export)]
+    assert main([*requested, "--model-table", "orders"]) == Exit.FAILED
     assert "model table orders v1" in capsys.readouterr().out
-    assert main([*asked, "--model-table", "other"]) == Exit.FINE
-    assert main(asked) == Exit.BAD_SETTING
+    assert main([*requested, "--model-table", "other"]) == Exit.FINE
+    assert main(requested) == Exit.BAD_SETTING
     assert "2 tables to choose from" in capsys.readouterr().err
 
 
@@ -253,18 +253,18 @@ def test_a_wrong_command_line(arguments: list[str], said: str, capsys: pytest.Ca
 def test_a_guardrail_that_is_exceeded(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for commit in (lake / "_delta_log").glob("*3.json"):
         _repeat_file(commit, 1_001)
-    asked = ["direct-lake", "guardrails", "./orders"]
-    assert main([*asked, "--no-cache"]) == Exit.FINE
+    requested = ["direct-lake", "guardrails", "./orders"]
+    assert main([*requested, "--no-cache"]) == Exit.FINE
     assert "surely fits into is F64" in capsys.readouterr().out
-    assert main([*asked, "--sku", "F2"]) == Exit.FAILED
+    assert main([*requested, "--sku", "F2"]) == Exit.FAILED
     shown = capsys.readouterr().out
     assert "framing fails" in shown
     assert ["table, as a model" in shown, "mirror, predicted, as a model" in shown] == [True, True]
-    assert main([*asked, "--sku", "F2", "--mode", "sql"]) == Exit.FAILED
+    assert main([*requested, "--sku", "F2", "--mode", "sql"]) == Exit.FAILED
     assert "fall back to DirectQuery" in capsys.readouterr().out
-    assert main([*asked, "--sku", "P1"]) == Exit.FINE
+    assert main([*requested, "--sku", "P1"]) == Exit.FINE
     capsys.readouterr()
-    assert main([*asked, "--sku", "F32", "--json", "--mode", "sql-only"]) == Exit.FAILED
+    assert main([*requested, "--sku", "F32", "--json", "--mode", "sql-only"]) == Exit.FAILED
     record = _json(capsys)
     assert record["mode"] == "Direct Lake on SQL, DirectLakeOnly"
     table = record["table"]
@@ -299,10 +299,10 @@ def test_the_mirrors_covered_version_is_read_from_its_manifest(
     lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _mirror_yaml(tmp_path)
-    asked = ["direct-lake", "vacuum-plan", "shop.orders"]
-    assert main(asked) == Exit.FINE
+    requested = ["direct-lake", "vacuum-plan", "shop.orders"]
+    assert main(requested) == Exit.FINE
     _cover(tmp_path, 1)
-    assert main(asked) == Exit.FAILED
+    assert main(requested) == Exit.FAILED
     shown = capsys.readouterr().out
     assert "mirror v2" in shown
     assert "the mirror can go on until" in shown

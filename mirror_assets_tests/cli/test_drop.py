@@ -17,7 +17,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.lab import Lab
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, stage
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 
 SETTINGS = (
     "landing_zone: {{path: ./landing}}\nmirror: {{path: ./mirror}}\ntables: {{{table}: {{source: ./t, keys: [a]}}}}\n"
@@ -30,7 +30,7 @@ def zone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalStore:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mirror.yaml").write_text(SETTINGS.format(table="other"))
     store = LocalStore(tmp_path / "landing")
-    drive(publish(TABLE, stage(store, footing_of(store), last=7), CHECKS), store)
+    drive(publish(TABLE, stage(store, position_of(store), last=7), CHECKS), store)
     LocalReplicator(store, tmp_path / "mirror").poll()
     return store
 
@@ -101,14 +101,14 @@ def test_status_tells_of_orphans(zone: LocalStore, tmp_path: Path, capsys: pytes
     assert "drop" not in capsys.readouterr().err
 
 
-def test_a_run_after_it_begins_another_life_with_a_snapshot(mirrored: Lab) -> None:
+def test_a_run_after_it_begins_another_epoch_with_a_snapshot(mirrored: Lab) -> None:
     config = ["--config", str(mirrored.config_file)]
     mirrored.replicator.poll()
     assert main(["drop", "shop.orders", "--yes", *config]) == 0
     assert mirrored.files == []
     assert main(["run", *config]) == 0
-    manifest = mirrored.work.manifest()
+    manifest = mirrored.context.manifest()
     assert manifest is not None
-    assert (manifest.life, manifest.kind.value, manifest.covered) == (3, "snapshot", 5)
+    assert (manifest.epoch, manifest.kind.value, manifest.covered) == (3, "snapshot", 5)
     assert main(["replicate", *config]) == 0
     assert main(["reconcile", *config]) == 0

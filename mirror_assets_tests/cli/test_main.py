@@ -74,11 +74,11 @@ def test_reconcile_fails_on_a_difference(mirrored: Lab, capsys: pytest.CaptureFi
     assert "key (2) differs in amount" in output.err
 
 
-def test_rebuild_starts_a_new_life(mirrored: Lab) -> None:
+def test_rebuild_starts_a_new_epoch(mirrored: Lab) -> None:
     assert _main(mirrored, "rebuild", "shop.orders") == 0
-    manifest = mirrored.work.manifest()
+    manifest = mirrored.context.manifest()
     assert manifest is not None
-    assert manifest.life == 2
+    assert manifest.epoch == 2
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,9 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[str]:
     with ExitStack() as processes:
         processes.enter_context(_process(folder / "master", "master.Master", "--port", str(port)))
         for number in range(workers):
-            work = folder / f"worker-{number}"
-            options = ("--cores", "1", "--memory", "1g", "--work-dir", str(work))
-            processes.enter_context(_process(work, "worker.Worker", *options, url))
+            context = folder / f"worker-{number}"
+            options = ("--cores", "1", "--memory", "1g", "--work-dir", str(context))
+            processes.enter_context(_process(context, "worker.Worker", *options, url))
         _wait_for(folder / "master", "Registering worker", workers)
         yield url
 

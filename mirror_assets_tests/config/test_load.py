@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_assets.composition import SparkSettings
 from mirror_assets.config import Config, ConfigInvalid, ConfigMissing, config_file, load_config
 from mirror_assets.config.load import parse_config
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.mirroring.zone import SparkSettings
 
 MINIMAL = """\
 landing_zone:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mirror_assets.composition import SparkSettings, open_local_staging, open_zone
 from mirror_assets.config import Config, ConfigInvalid, OneLakeConfig, Staging
 from mirror_assets.config.load import parse_config
-from mirror_assets.mirroring.zone import SparkSettings, open_exchange, open_zone
 from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets.storage.errors import ApiVersionRefused, CredentialIncomplete
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
@@ -82,10 +82,10 @@ def test_spark_reaches_it_only_where_it_writes_there() -> None:
     direct, upload = parsed(f"{GUIDS}, staging: direct, credential: client_secret"), parsed(GUIDS)
     assert HADOOP_AZURE in SparkSettings.of(direct).filled()["spark.jars.packages"]
     assert [name for name in SparkSettings.of(upload).filled() if "azure" in name] == []
-    assert open_exchange(direct.landing_zone) is None
-    exchange = open_exchange(upload.landing_zone)
-    assert exchange is not None
-    assert exchange.root == "/etc/staging"
+    assert open_local_staging(direct.landing_zone) is None
+    local_staging = open_local_staging(upload.landing_zone)
+    assert local_staging is not None
+    assert local_staging.root == "/etc/staging"
 
 
 def test_a_credential_without_its_variables_names_them(monkeypatch: pytest.MonkeyPatch) -> None:

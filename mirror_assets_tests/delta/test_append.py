@@ -30,7 +30,7 @@ _SCHEMA = schema_string(column("id"), column("name", "string"))
 def _request(*commits: Commit, covered: int = 0) -> PlanRequest:
     return PlanRequest(
         covered=covered,
-        life=1,
+        epoch=1,
         tip=commits[-1].version,
         tip_table_id="table-1",
         commits=commits,

@@ -24,7 +24,7 @@ def _alter(version: int, *columns: Action, operation: str = "DROP COLUMNS", rows
 def _request(*commits: Commit, columns: tuple[str, ...] | None = None, landed: tuple[Action, ...]) -> PlanRequest:
     return PlanRequest(
         covered=0,
-        life=1,
+        epoch=1,
         tip=commits[-1].version,
         tip_table_id="table-1",
         commits=commits,

@@ -100,8 +100,8 @@ def test_replaying_the_parts_gives_the_source(
 def test_the_plan_has_one_shuffle_one_sort_and_one_window(spark: SparkSession, tmp_path: Path) -> None:
     history = random_history(spark, tmp_path / "t", seed=4, commits=3, deletion_vectors=False)
     slice_ = _slice(history.uri, 1, history.tip, 2)
-    (run,) = encoded_runs(spark, slice_, {})
-    plan = run.rows._jdf.queryExecution().executedPlan().toString()
+    (group,) = encoded_runs(spark, slice_, {})
+    plan = group.rows._jdf.queryExecution().executedPlan().toString()
     operators = [line.strip(" +-:").split(" ")[0] for line in plan.splitlines()]
     assert operators.count("Exchange") == 1
     assert operators.count("Sort") == 1
@@ -167,7 +167,7 @@ def test_what_must_be_paired_is_paired(spark: SparkSession, tmp_path: Path, stat
     rows = _source(spark, uri, 1)
     _replay(rows, tmp_path / "out")
     assert rows == _source(spark, uri, 2)
-    assert [run.commits_of(0) for run in encoded.runs] == [(2, 2)]
+    assert [group.commits_of(0) for group in encoded.groups] == [(2, 2)]
     (planned,) = encoded_runs(spark, slice_of_one, {})
     assert ("Exchange" in planned.rows._jdf.queryExecution().executedPlan().toString()) != unpaired
 
@@ -185,4 +185,4 @@ def test_each_run_has_files_of_its_own(spark: SparkSession, tmp_path: Path) -> N
         folder = tmp_path / f"out-{paired}"
         encoded = encode_changes(spark, replace(slice_, spreads=spreads), str(folder), "zstd", {})
         assert [pq.read_metadata(file).num_rows for file in sorted(folder.rglob("*.parquet"))] == [9, 3, 1]
-        assert [run.commits_of(0) for run in encoded.runs] == [(1, 1), (2, 2), (3, 3)]
+        assert [group.commits_of(0) for group in encoded.groups] == [(1, 1), (2, 2), (3, 3)]

@@ -107,7 +107,7 @@ def _plan(log: SourceLog, covered: int) -> Plan:
     return plan_slices(
         PlanRequest(
             covered=covered,
-            life=1,
+            epoch=1,
             tip=state.version,
             tip_table_id=state.table_id,
             commits=log.commits(covered + 1, state.version),

@@ -18,7 +18,7 @@ from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.delta.feed import FeedSlice, encode_changes
 from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_VERSION
-from mirror_assets.delta.pairing import Run
+from mirror_assets.delta.pairing import EncodeGroup
 from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.delta.spark_errors import RowsMisplaced
 from mirror_assets.landing.names import part_place
@@ -48,10 +48,10 @@ def _given(spark: SparkSession, patch: pytest.MonkeyPatch, rows: Sequence[int]) 
     patch.setattr(feed, "ChangeFeed", lambda *_: _Feed(frame))
 
 
-def _encoded(spark: SparkSession, spreads: Sequence[CommitSpread], folder: Path) -> tuple[Run, ...]:
+def _encoded(spark: SparkSession, spreads: Sequence[CommitSpread], folder: Path) -> tuple[EncodeGroup, ...]:
     last = spreads[-1].version
     slice_ = FeedSlice("t", "nowhere", 1, last, ("id",), _COLUMNS, tuple(spreads), _TARGET)
-    return encode_changes(spark, slice_, str(folder), "zstd", {}).runs
+    return encode_changes(spark, slice_, str(folder), "zstd", {}).groups
 
 
 def _files(folder: Path) -> Iterator[tuple[str, list[int]]]:
@@ -62,13 +62,13 @@ def _files(folder: Path) -> Iterator[tuple[str, list[int]]]:
             yield name, versions
 
 
-def _require_in_order(runs: Sequence[Run], folder: Path, rows: Sequence[int]) -> None:
+def _require_in_order(groups: Sequence[EncodeGroup], folder: Path, rows: Sequence[int]) -> None:
     """Each file has the rows of the commits that its name stands for, in order; none is missing."""
     every: list[int] = []
     for name, versions in _files(folder):
         place = part_place(name)
         assert place
-        first, last = runs[place.write].commits_of(place.partition)
+        first, last = groups[place.write].commits_of(place.partition)
         assert first <= min(versions) <= max(versions) <= last, name
         every += versions
     assert every == sorted(every)
@@ -121,9 +121,9 @@ def test_rows_in_another_file_than_planned_stop_the_slice(
     _given(adaptive_spark, monkeypatch, [5, 5, 5])
     spreads = [CommitSpread(part + 1, part, 1) for part in range(3)]
 
-    def moved(changes: DataFrame, run: Run, *rest: Any) -> DataFrame:  # noqa: ANN401 as it is called
+    def moved(changes: DataFrame, group: EncodeGroup, *rest: Any) -> DataFrame:  # noqa: ANN401 as it is called
         """As the encoder once had it: Spark groups three partitions into three by where their rows lie."""
-        return paired(changes, run, *rest).coalesce(run.parts)
+        return paired(changes, group, *rest).coalesce(group.parts)
 
     monkeypatch.setattr(feed, "paired_rows", moved)
     with pytest.raises(RowsMisplaced, match="into other files than planned"):
@@ -135,6 +135,6 @@ def test_unpaired_rows_are_cut_by_rows(
 ) -> None:
     _given(adaptive_spark, monkeypatch, [300, 300])
     spreads = [CommitSpread(n + 1, 6 * n, 6, unpaired=True, told=ReadRows(insert=300)) for n in range(2)]
-    runs = _encoded(adaptive_spark, spreads, tmp_path / "out")
+    groups = _encoded(adaptive_spark, spreads, tmp_path / "out")
     assert max(len(versions) for _, versions in _files(tmp_path / "out")) == _TARGET
-    _require_in_order(runs, tmp_path / "out", [300, 300])
+    _require_in_order(groups, tmp_path / "out", [300, 300])

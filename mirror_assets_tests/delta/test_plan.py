@@ -26,7 +26,7 @@ def _request(
 ) -> PlanRequest:
     return PlanRequest(
         covered=covered,
-        life=2,
+        epoch=2,
         tip=commits[-1].version if commits else covered,
         tip_table_id="table-1",
         commits=tuple(commits),
@@ -50,7 +50,7 @@ def test_nothing_is_pending_at_the_tip() -> None:
 def test_a_slice_says_what_it_holds() -> None:
     vectors = replace(change(7, rows=60, size=5), deletion_vectors=True, rows_exact=False)
     (planned,) = plan_slices(_request([change(5), change(6, rows=0), vectors])).slices
-    assert (planned.life, planned.first, planned.last, planned.is_snapshot) == (2, 5, 7, False)
+    assert (planned.epoch, planned.first, planned.last, planned.is_snapshot) == (2, 5, 7, False)
     assert (planned.rows, planned.bytes, planned.rows_exact) == (70, 205, False)
     assert (planned.first_commit_ms, planned.last_commit_ms) == (1005, 1007)
     assert (planned.schema, planned.table_id) == (parse_schema(_V0), "table-1")
@@ -141,7 +141,7 @@ def test_commits_with_a_hole_are_refused(versions: tuple[int, ...]) -> None:
 def test_a_snapshot_slice_has_the_whole_table(rows: int | None, stored: int | None, likely: int, parts: int) -> None:
     state = SourceState("uri", 9, 123, feed_metadata(_V1), Protocol(1, 2), 4, 10_000, rows, stored)
     planned = snapshot_slice(state, 3, 25)
-    assert (planned.life, planned.first, planned.last, planned.is_snapshot) == (3, 0, 9, True)
+    assert (planned.epoch, planned.first, planned.last, planned.is_snapshot) == (3, 0, 9, True)
     assert (planned.rows, planned.rows_exact, planned.bytes, planned.parts) == (likely, rows is not None, 10_000, parts)
     assert planned.spreads == (CommitSpread(9, 0, parts),)
     assert (planned.first_commit_ms, planned.last_commit_ms, planned.table_id) == (123, 123, "table-1")

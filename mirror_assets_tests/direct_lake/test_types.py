@@ -24,7 +24,7 @@ def _schema(*columns: Action) -> ColumnNames:
 
 
 def _found(lint: TypeLint) -> dict[str, tuple[Rule, Weight]]:
-    return {finding.column: (finding.rule, finding.weight) for finding in lint.findings()}
+    return {result.column: (result.rule, result.weight) for result in lint.results()}
 
 
 def _lint(path: Path, *one_side: str) -> TypeLint:
@@ -81,8 +81,8 @@ def test_dictionaries_show_duplicates_and_that_there_are_none(tmp_path: Path) ->
     write_deltalake(tmp_path, rows)
     lint = _lint(tmp_path, "id", "code")
     assert _found(lint) == {"code": (Rule.UNIQUE, Weight.FAILS)}
-    (finding,) = lint.findings()
-    assert "at most 7 different values in 500 rows" in finding.message
+    (result,) = lint.results()
+    assert "at most 7 different values in 500 rows" in result.message
     # In two files, the same ids may come twice.
     write_deltalake(tmp_path, rows, mode="append")
     assert _found(_lint(tmp_path, "id"))["id"] == (Rule.UNIQUE, Weight.UNSEEN)
@@ -108,7 +108,7 @@ def test_a_statement_tells_what_footers_do_not(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"sha`re": [0.5], "key": [1]}))
     names = ColumnNames.of(TableLog(str(tmp_path)).snapshot().metadata)
     lint = TypeLint("/la`ke/t", names, one_side=["key"])
-    assert [finding.statement for finding in lint.findings()] == [
+    assert [result.statement for result in lint.results()] == [
         "SELECT count(*) FROM delta.`/la``ke/t` WHERE isnan(`sha``re`) OR abs(`sha``re`) = double('infinity')",
         "SELECT `key`, count(*) FROM delta.`/la``ke/t` GROUP BY `key` HAVING count(*) > 1",
     ]
@@ -118,4 +118,4 @@ def test_an_unknown_one_side_is_said(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"id": [1]}))
     assert DeltaTable(tmp_path).version() == 0
     with pytest.raises(ColumnUnknown):
-        _lint(tmp_path, "key").findings()
+        _lint(tmp_path, "key").results()

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from mirror_assets.landing.parts import staged_slices
-from mirror_assets.mirroring.compare import reconcile_table
-from mirror_assets.mirroring.judge import judge_slice
-from mirror_assets.mirroring.lag import table_lag
-from mirror_assets.mirroring.planning import plan_table
-from mirror_assets.mirroring.stage import stage_slice
-from mirror_assets.mirroring.uncovered import look
+from mirror_assets.pipeline.check import run_checks
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.pending import pending_commits, table_lag
+from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab
 
@@ -39,13 +38,13 @@ def test_every_slice_lands_once_under_a_clock_that_jumps(lab: Lab, jumps: float)
     lab.mirror()
     for step in range(3):
         lab.sql(f"UPDATE {{t}} SET amount = {step} WHERE id < 5")
-        plan = plan_table(lab.work)
+        plan = plan_table(lab.context)
         for _ in range(2):  # two runs die behind their checks, and each says it is the newest
-            judge_slice(lab.work, stage_slice(lab.work, plan.slices[0], plan.footing))
+            run_checks(lab.context, stage_attempt(lab.context, plan.slices[0], plan.position))
         assert len({record.attempt for record in staged_slices(lab.store, TABLE)}) >= 2
         for now in (jumps - 50 * _YEAR, jumps, jumps + 50 * _YEAR):
-            assert table_lag(look(lab.work), now).seconds >= 0
+            assert table_lag(pending_commits(lab.context), now).seconds >= 0
         lab.mirror()
     assert len(lab.files) == 4
     lab.replicator.poll()
-    assert reconcile_table(lab.work, lab.replicator).state is ReconcileState.EQUAL
+    assert reconcile_table(lab.context, lab.replicator).state is ReconcileState.EQUAL

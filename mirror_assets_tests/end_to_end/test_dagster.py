@@ -9,8 +9,6 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from mirror_assets.assets.names import RANGE_END, RANGE_START, Kind, asset_key, slices_of
-from mirror_assets.automation.jobs import ALL_CHECKS, MIRROR_ALL, REBUILD, REBUILD_OP, REPLICATE, slices_job_name
 from mirror_assets.definitions import build_definitions
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.errors import ErrorCode
@@ -18,12 +16,14 @@ from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.rebuild import begin_rebuild
-from mirror_assets.landing.state import Footing
+from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring import stage
-from mirror_assets.mirroring.errors import SourceBroke
-from mirror_assets.mirroring.work import TableWork
-from mirror_assets.resources.catalog import resources
+from mirror_assets.orchestration.asset_names import RANGE_END, RANGE_START, Kind, asset_key, slices_of
+from mirror_assets.orchestration.jobs import ALL_CHECKS, MIRROR_ALL, REBUILD, REBUILD_OP, REPLICATE, slices_job_name
+from mirror_assets.orchestration.resources import resources
+from mirror_assets.pipeline import stage
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.errors import SourceBroke
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 _FEED, _ZONE = asset_key(Kind.CHANGE_FEED, TABLE), asset_key(Kind.LANDING_ZONE, TABLE)
@@ -79,9 +79,9 @@ def _materialized(instance: dg.DagsterInstance, asset: dg.AssetKey) -> set[str]:
 def test_the_sensor_asks_for_all_pending_slices_and_rests_when_covered(lab: Lab, instance: dg.DagsterInstance) -> None:
     assert _launch(lab, instance, *_request(_tick(lab, instance))).success
     lab.change()
-    asked = _request(_tick(lab, instance))
-    assert asked == (str(key(2, 3)), str(key(4, 5)))
-    result = _launch(lab, instance, *asked)
+    requested = _request(_tick(lab, instance))
+    assert requested == (str(key(2, 3)), str(key(4, 5)))
+    result = _launch(lab, instance, *requested)
     assert result.success
     assert (
         _materialized(instance, _ZONE)
@@ -117,15 +117,15 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
     lab.mirror()
     lab.configure(defaults="slices: {max_commits: 1}")
     lab.change()
-    real, encoded = stage.stage_slice, []
+    real, encoded = stage.stage_attempt, []
 
-    def planted(work: TableWork, planned: PlannedSlice, footing: Footing) -> SliceRecord:
+    def planted(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
         encoded.append(planned.first)
         if planned.first == 4:
             raise SourceBroke(str(TABLE), 4, "planted")
-        return real(work, planned, footing)
+        return real(context, planned, position)
 
-    monkeypatch.setattr("mirror_assets.mirroring.resume.stage_slice", planted)
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", planted)
     first = _launch(lab, instance, *_request(_tick(lab, instance)))
     assert not first.success
     assert _materialized(instance, _FEED) == {str(key(2, 2)), str(key(3, 3))}
@@ -134,17 +134,17 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
     assert failure.slice == str(key(4, 4))
     assert len(lab.files) == 1
 
-    monkeypatch.setattr("mirror_assets.mirroring.failures._FIRST_PAUSE_SECONDS", 0)
-    asked = _request(_tick(lab, instance))
-    assert asked == (str(key(2, 2)), str(key(3, 3)))
-    assert _launch(lab, instance, *asked).success
+    monkeypatch.setattr("mirror_assets.pipeline.coordination._FIRST_PAUSE_SECONDS", 0)
+    requested = _request(_tick(lab, instance))
+    assert requested == (str(key(2, 2)), str(key(3, 3)))
+    assert _launch(lab, instance, *requested).success
     assert len(lab.files) == 3
     assert encoded == [2, 3, 4]  # what lay there is not encoded again
 
-    monkeypatch.setattr("mirror_assets.mirroring.resume.stage_slice", real)
-    asked = _request(_tick(lab, instance))
-    assert asked == (str(key(4, 4)), str(key(5, 5)))
-    assert _launch(lab, instance, *asked).success
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", real)
+    requested = _request(_tick(lab, instance))
+    assert requested == (str(key(4, 4)), str(key(5, 5)))
+    assert _launch(lab, instance, *requested).success
     assert len(lab.files) == 5
 
 
@@ -154,7 +154,7 @@ def test_the_sensor_backs_off_after_a_failure(
     def planted(*_: object) -> SliceRecord:
         raise SourceBroke(str(TABLE), 0, "planted")
 
-    monkeypatch.setattr("mirror_assets.mirroring.resume.stage_slice", planted)
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", planted)
     _launch(lab, instance, *_request(_tick(lab, instance)))
     skipped = _tick(lab, instance)
     assert isinstance(skipped, dg.SkipReason)
@@ -192,7 +192,7 @@ def test_a_partition_out_of_order_is_a_clear_error(mirrored: Lab, instance: dg.D
     assert len(mirrored.files) == 3
 
 
-def test_a_slice_of_an_earlier_life_succeeds_as_void(mirrored: Lab, instance: dg.DagsterInstance) -> None:
+def test_a_slice_of_an_earlier_epoch_succeeds_as_void(mirrored: Lab, instance: dg.DagsterInstance) -> None:
     job = build_definitions(mirrored.config).resolve_job_def(REBUILD)
     config = dg.RunConfig(ops={REBUILD_OP: {"config": {"table": str(TABLE)}}})
     assert job.execute_in_process(instance=instance, run_config=config).success
@@ -203,22 +203,22 @@ def test_a_slice_of_an_earlier_life_succeeds_as_void(mirrored: Lab, instance: dg
 
 def test_a_rebuild_that_was_interrupted_is_asked_for_first(mirrored: Lab, instance: dg.DagsterInstance) -> None:
     drive(begin_rebuild(TABLE), mirrored.store)
-    asked = _tick(mirrored, instance)
-    assert isinstance(asked, dg.SensorResult)
-    assert [request.job_name for request in asked.run_requests or []] == [REBUILD]
+    requested = _tick(mirrored, instance)
+    assert isinstance(requested, dg.SensorResult)
+    assert [request.job_name for request in requested.run_requests or []] == [REBUILD]
 
 
 def test_a_file_that_is_gone_leads_to_a_rebuild(
     lab: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_assets.mirroring.failures._FIRST_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("mirror_assets.pipeline.coordination._FIRST_PAUSE_SECONDS", 0)
     lab.mirror()
     lab.change()
     shutil.rmtree(lab.root / "lake" / "orders" / "_change_data")
     assert not _launch(lab, instance, *_request(_tick(lab, instance))).success
-    asked = _tick(lab, instance)
-    assert isinstance(asked, dg.SensorResult)
-    assert [request.job_name for request in asked.run_requests or []] == [REBUILD]
+    requested = _tick(lab, instance)
+    assert isinstance(requested, dg.SensorResult)
+    assert [request.job_name for request in requested.run_requests or []] == [REBUILD]
 
 
 def test_what_a_person_has_to_mend_fails_the_tick(mirrored: Lab, instance: dg.DagsterInstance) -> None:

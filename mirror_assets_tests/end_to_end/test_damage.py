@@ -74,9 +74,9 @@ def test_an_undamaged_folder_passes(mirrored: Lab) -> None:
 @pytest.mark.parametrize("damage", _DAMAGES)
 def test_damage_is_found_and_named(mirrored: Lab, damage: str) -> None:
     _DAMAGES[damage](mirrored.folder)
-    finding = file_continuity(mirrored.store, TABLE, 0)
-    assert not finding.passed
-    assert any(f"{number:020d}.parquet" in finding.message for number in (1, 2, 3, 4))
+    result = file_continuity(mirrored.store, TABLE, 0)
+    assert not result.passed
+    assert any(f"{number:020d}.parquet" in result.message for number in (1, 2, 3, 4))
 
 
 @pytest.mark.parametrize("applied", [0, None])

@@ -9,8 +9,8 @@ import pytest
 
 from mirror_assets.delta.spark_errors import SparkOutOfSpace, SparkRefused
 from mirror_assets.landing.names import landing_name
-from mirror_assets.mirroring.compare import reconcile_table
-from mirror_assets.mirroring.run import mirror_table
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreDenied, StoreFull
@@ -83,7 +83,7 @@ def test_disk_that_becomes_read_only_between_commit_and_landing(lab: Lab, small:
     lab.sql("UPDATE {t} SET amount = 100 WHERE id < 5")
     with pytest.raises(StoreDenied):
         _mirror_struck(lab, Struck(small, landing_name(2), lambda disk_: disk_.remount("ro")))
-    manifest = lab.work.manifest()
+    manifest = lab.context.manifest()
     assert manifest is not None
     assert (manifest.next_number, len(lab.files)) == (3, 1)
     small.remount("rw")
@@ -91,11 +91,11 @@ def test_disk_that_becomes_read_only_between_commit_and_landing(lab: Lab, small:
 
 
 def _mirror_struck(lab: Lab, store: Struck) -> None:
-    list(mirror_table(replace(lab.work, store=store), lab.wait, lambda _: None))
+    list(mirror_table(replace(lab.context, store=store), lab.wait, lambda _: None))
 
 
 def _require_equal_after_a_run(lab: Lab, files: int) -> None:
     lab.mirror()
     assert len(lab.files) == files
     lab.replicator.poll()
-    assert reconcile_table(lab.work, lab.replicator).state is ReconcileState.EQUAL
+    assert reconcile_table(lab.context, lab.replicator).state is ReconcileState.EQUAL

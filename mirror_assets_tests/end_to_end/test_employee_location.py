@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.mirroring.compare import reconcile_table
+from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab
 
@@ -84,7 +84,7 @@ def test_our_files_hold_the_pages_rows(spark: SparkSession, tmp_path: Path, exam
     group = pq.read_metadata(lab.folder / name).row_group(0)
     assert {group.column(index).compression for index in range(group.num_columns)} == {_CODECS[compression]}
     assert _mirror(lab) == example.mirrored
-    assert reconcile_table(lab.work, lab.replicator).state is ReconcileState.EQUAL
+    assert reconcile_table(lab.context, lab.replicator).state is ReconcileState.EQUAL
 
 
 @pytest.mark.parametrize("compression", _CODECS)
@@ -100,7 +100,7 @@ def test_snapshots_and_appends_have_the_codec_too(spark: SparkSession, tmp_path:
         assert column.compression == _CODECS[compression]
         assert (column.total_compressed_size < column.total_uncompressed_size) == (compression != "none")
     lab.replicator.poll()
-    assert reconcile_table(lab.work, lab.replicator).state is ReconcileState.EQUAL
+    assert reconcile_table(lab.context, lab.replicator).state is ReconcileState.EQUAL
 
 
 @pytest.mark.parametrize("marker_last", [True, False])

@@ -17,7 +17,7 @@ from mirror_assets.audit.landed import file_continuity
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.landing.receipt import read_receipt
 from mirror_assets.markers import ROW_ID, ROW_MARKER
-from mirror_assets.mirroring.compare import reconcile_table
+from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.types.cases import CASES
@@ -74,7 +74,7 @@ def _lab(spark: SparkSession, root: Path, kind: Kind) -> Lab:
 
 def _compared(lab: Lab) -> Reconciliation:
     lab.replicator.poll()
-    return reconcile_table(lab.work, lab.replicator)
+    return reconcile_table(lab.context, lab.replicator)
 
 
 def _physical(path: Path) -> list[tuple[str, str, str, int]]:
@@ -95,7 +95,7 @@ def test_a_table_that_begins_without_rows_has_a_file_all_the_same(
     assert lab.files[0] == "00000000000000000001.parquet"
     first = pq.ParquetFile(lab.folder / lab.files[0])
     assert (first.metadata.num_rows, tuple(first.schema_arrow.names)) == (0, kind.columns)
-    receipt, manifest = read_receipt(lab.store, f"{TABLE.folder}/{lab.files[0]}"), lab.work.manifest()
+    receipt, manifest = read_receipt(lab.store, f"{TABLE.folder}/{lab.files[0]}"), lab.context.manifest()
     assert receipt is not None
     assert manifest is not None
     assert (receipt.first_number, receipt.generation, receipt.incarnation) == (1, 1, manifest.incarnation)

@@ -9,12 +9,12 @@ import pytest
 from mirror_assets.audit.landed import file_continuity
 from mirror_assets.config import Staging
 from mirror_assets.landing.names import PROCESSED, landing_name
-from mirror_assets.mirroring.compare import reconcile_table
-from mirror_assets.mirroring.judge import judge_slice, require_passed
-from mirror_assets.mirroring.land import land_slice
-from mirror_assets.mirroring.planning import plan_table
-from mirror_assets.mirroring.rebuild import rebuild_table
-from mirror_assets.mirroring.stage import stage_slice
+from mirror_assets.pipeline.check import require_passed, run_checks
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.publish import publish_slice
+from mirror_assets.pipeline.rebuild import rebuild_table
+from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, wait_on
 from mirror_assets_tests.onelake import LoopbackOneLake, Operation
@@ -36,7 +36,7 @@ def uploading(lab: Lab, onelake: LoopbackOneLake) -> OneLakeLab:
 def require_equal(zone: OneLakeLab) -> None:
     """Fail unless the mirror equals its source once the stand-in has applied everything."""
     zone.replicator.poll()
-    assert reconcile_table(zone.work, zone.replicator).state is ReconcileState.EQUAL
+    assert reconcile_table(zone.context, zone.replicator).state is ReconcileState.EQUAL
 
 
 def test_a_history_ends_equal_to_its_source(zone: OneLakeLab) -> None:
@@ -52,18 +52,18 @@ def test_a_history_ends_equal_to_its_source(zone: OneLakeLab) -> None:
 def test_a_landing_file_costs_two_requests_and_a_slice_twenty(uploading: OneLakeLab) -> None:
     uploading.mirror()
     uploading.lab.change()
-    work = uploading.work
-    plan = plan_table(work)
+    context = uploading.context
+    plan = plan_table(context)
     uploading.server.log.reset()
-    staged = stage_slice(work, plan.slices[0], plan.footing)
+    staged = stage_attempt(context, plan.slices[0], plan.position)
     uploads = uploading.server.log.counts("*/parts/*")
-    record, findings = judge_slice(work, staged)
-    require_passed(work, record, findings)
+    record, results = run_checks(context, staged)
+    require_passed(context, record, results)
     uploading.server.log.reset()
-    land_slice(work, record.key)
-    asked = uploading.server.log.counts()
-    assert uploads[Operation.PUT_BLOB] == asked[Operation.RENAME] == len(record.parts) == 1
-    assert sum(asked.values()) - 1 <= 20, asked
+    publish_slice(context, record.key)
+    requested = uploading.server.log.counts()
+    assert uploads[Operation.PUT_BLOB] == requested[Operation.RENAME] == len(record.parts) == 1
+    assert sum(requested.values()) - 1 <= 20, requested
 
 
 def test_a_file_that_somebody_rewrote_is_found(zone: OneLakeLab) -> None:
@@ -74,8 +74,8 @@ def test_a_file_that_somebody_rewrote_is_found(zone: OneLakeLab) -> None:
     data = bytearray(zone.item.read(path))
     data[40] ^= 1
     zone.item.write(path, bytes(data))
-    finding = file_continuity(zone.store, TABLE, applied=0)
-    assert finding.problems == (f"{path} does not have the content that was committed",)
+    result = file_continuity(zone.store, TABLE, applied=0)
+    assert result.problems == (f"{path} does not have the content that was committed",)
 
 
 def test_an_etag_that_a_rename_did_not_keep_is_no_damage(zone: OneLakeLab) -> None:
@@ -90,27 +90,27 @@ def test_an_etag_that_a_rename_did_not_keep_is_no_damage(zone: OneLakeLab) -> No
 
 def test_copies_that_are_gone_are_fetched_again(uploading: OneLakeLab) -> None:
     """Checks may run on another machine than the one that staged."""
-    work = uploading.work
-    plan = plan_table(work)
-    record = stage_slice(work, plan.slices[0], plan.footing)
+    context = uploading.context
+    plan = plan_table(context)
+    record = stage_attempt(context, plan.slices[0], plan.position)
     shutil.rmtree(uploading.lab.root / "staging")
-    judged, findings = judge_slice(work, record)
-    require_passed(work, judged, findings)
+    judged, results = run_checks(context, record)
+    require_passed(context, judged, results)
     assert [path.name for path in uploading.staged] == [part.name for part in record.parts]
 
 
 def test_a_part_that_changed_since_it_was_uploaded_is_refused(uploading: OneLakeLab) -> None:
-    work = uploading.work
-    plan = plan_table(work)
-    record = stage_slice(work, plan.slices[0], plan.footing)
+    context = uploading.context
+    plan = plan_table(context)
+    record = stage_attempt(context, plan.slices[0], plan.position)
     uploading.item.write(record.folder.part(record.parts[0].name), b"other")
-    _, findings = judge_slice(work, record)
-    assert next(one.check for one in findings if one.problems) == "parts_unchanged"
+    _, results = run_checks(context, record)
+    assert next(one.check for one in results if one.problems) == "parts_unchanged"
 
 
-def test_a_rebuild_begins_a_second_life(zone: OneLakeLab) -> None:
+def test_a_rebuild_begins_a_second_epoch(zone: OneLakeLab) -> None:
     zone.mirror()
     zone.replicator.poll()
-    published = rebuild_table(zone.work, wait_on(zone.replicator), lambda _: None)
-    assert published.manifest.life == 2
+    published = rebuild_table(zone.context, wait_on(zone.replicator), lambda _: None)
+    assert published.manifest.epoch == 2
     require_equal(zone)

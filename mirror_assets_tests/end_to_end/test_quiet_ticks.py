@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import dagster as dg
 import pytest
 
-from mirror_assets.automation import sensors
-from mirror_assets.automation.jobs import REBUILD
 from mirror_assets.config import Staging
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.state import SourceState
@@ -17,6 +15,8 @@ from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import Steps, drive
+from mirror_assets.orchestration import sensors
+from mirror_assets.orchestration.jobs import REBUILD
 from mirror_assets_tests.end_to_end.ticks import Location
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.onelake import LoopbackOneLake, Operation
@@ -61,7 +61,7 @@ def test_a_quiet_tick_opens_no_table(quiet: Location, opened: list[str]) -> None
 def test_a_whole_look_comes_once_an_hour(
     quiet: Location, opened: list[str], monkeypatch: pytest.MonkeyPatch, mirrored: Lab
 ) -> None:
-    monkeypatch.setattr(sensors, "_WHOLE_LOOK_SECONDS", 0)
+    monkeypatch.setattr(sensors, "_FULL_EVALUATION_SECONDS", 0)
     again = Location.of(mirrored, quiet.instance)
     for _ in range(2):
         assert COVERED in again.skipped()
@@ -70,7 +70,7 @@ def test_a_whole_look_comes_once_an_hour(
 
 def test_a_commit_is_asked_for_at_the_next_tick(quiet: Location, mirrored: Lab) -> None:
     mirrored.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
-    assert quiet.run(quiet.asked()).success
+    assert quiet.run(quiet.requested()).success
     assert "version 6 is covered" in quiet.skipped()
 
 
@@ -78,7 +78,7 @@ def test_a_rebuild_that_was_interrupted_before_it_dropped_anything_is_gone_on_wi
     quiet: Location, mirrored: Lab
 ) -> None:
     drive(begin_rebuild(TABLE), mirrored.store)
-    assert quiet.asked().job_name == REBUILD
+    assert quiet.requested().job_name == REBUILD
 
 
 def test_a_publication_that_was_interrupted_is_ended_by_the_next_tick(
@@ -103,7 +103,7 @@ def test_a_publication_that_was_interrupted_is_ended_by_the_next_tick(
 def test_other_columns_are_looked_at_when_the_code_is_loaded_anew(quiet: Location, mirrored: Lab) -> None:
     mirrored.configure(table="columns: [name]", defaults="on_drop_column: rebuild")
     assert COVERED in quiet.skipped()
-    assert Location.of(mirrored, quiet.instance).asked().job_name == REBUILD
+    assert Location.of(mirrored, quiet.instance).requested().job_name == REBUILD
 
 
 def test_a_quiet_tick_asks_onelake_twice(

@@ -17,10 +17,10 @@ from dagster._core.workspace.load_target import ModuleTarget
 from dagster_graphql.cli import execute_query
 
 from mirror_assets.cli import main
+from mirror_assets.composition import SparkSettings, open_spark
 from mirror_assets.config import ConfigInvalid, Staging, load_config
 from mirror_assets.delta.jvm import Jvm
-from mirror_assets.mirroring.zone import SparkSettings, open_spark
-from mirror_assets.resources.catalog import resources
+from mirror_assets.orchestration.resources import resources
 from mirror_assets.storage.onelake.clients import shared_clients
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.onelake import LoopbackOneLake

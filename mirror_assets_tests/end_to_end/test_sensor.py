@@ -9,13 +9,13 @@ from contextlib import contextmanager
 import dagster as dg
 import pytest
 
-from mirror_assets.assets.names import RANGE_END, RANGE_START, TABLE_TAG, Kind, asset_key, slices_of
-from mirror_assets.automation.jobs import REBUILD, TABLES_OP, slices_job_name
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.errors import SourceBroke, TableHeld
-from mirror_assets.mirroring.lease import leased
+from mirror_assets.orchestration.asset_names import RANGE_END, RANGE_START, TABLE_TAG, Kind, asset_key, slices_of
+from mirror_assets.orchestration.jobs import REBUILD, TABLES_OP, slices_job_name
+from mirror_assets.pipeline.coordination import leased
+from mirror_assets.pipeline.errors import SourceBroke, TableHeld
 from mirror_assets_tests.end_to_end.ticks import Location
 from mirror_assets_tests.lab import TABLE, Lab, key
 
@@ -46,11 +46,11 @@ def passes(instance: dg.DagsterInstance) -> bool:
 def test_a_held_table_is_seen_and_goes_on_once_it_was_rebuilt_by_hand(
     lab: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_assets.mirroring.failures._FIRST_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("mirror_assets.pipeline.coordination._FIRST_PAUSE_SECONDS", 0)
     lab.configure(table="on_break: hold")
     lose_changes(lab)
     location = Location.of(lab, instance)
-    assert not location.run(location.asked()).success
+    assert not location.run(location.requested()).success
     with pytest.raises(TableHeld, match="is gone"):
         location.tick()
     assert not passes(instance)
@@ -62,19 +62,19 @@ def test_a_held_table_is_seen_and_goes_on_once_it_was_rebuilt_by_hand(
 def test_a_rebuild_by_hand_during_the_pause_is_the_only_one(lab: Lab, instance: dg.DagsterInstance) -> None:
     lose_changes(lab)
     location = Location.of(lab, instance)
-    assert not location.run(location.asked()).success
+    assert not location.run(location.requested()).success
     assert "1 runs of shop.orders failed" in location.skipped()
     assert location.rebuild().success
     assert "version 5 is covered" in location.skipped()
     lab.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
-    assert location.asked().tags[RANGE_START] == str(key(6, 6, life=2))
+    assert location.requested().tags[RANGE_START] == str(key(6, 6, epoch=2))
 
 
 def test_a_rebuild_from_elsewhere_counts_as_well(lab: Lab, instance: dg.DagsterInstance) -> None:
     """The command line without DAGSTER_HOME has an instance of its own."""
     lose_changes(lab)
     location = Location.of(lab, instance)
-    assert not location.run(location.asked()).success
+    assert not location.run(location.requested()).success
     with dg.DagsterInstance.ephemeral() as other:
         assert Location.of(lab, other).rebuild().success
     assert "version 5 is covered" in location.skipped()
@@ -86,22 +86,22 @@ def test_failures_of_a_table_that_was_mended_count_no_more(
     lab.mirror()
     lab.change()
     location = Location.of(lab, instance)
-    asked = location.asked()
+    requested = location.requested()
     with monkeypatch.context() as planted:
-        planted.setattr("mirror_assets.mirroring.resume.stage_slice", _broken)
+        planted.setattr("mirror_assets.pipeline.stage.stage_attempt", _broken)
         for _ in range(3):
-            assert not location.run(asked).success
+            assert not location.run(requested).success
     assert "3 runs of shop.orders failed" in location.skipped()
     with dg.DagsterInstance.ephemeral() as other:
         assert Location.of(lab, other).mirror_all().success
     lab.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
-    assert location.asked().tags[RANGE_START] == str(key(6, 6))
+    assert location.requested().tags[RANGE_START] == str(key(6, 6))
 
 
 def test_a_failure_elsewhere_makes_the_sensor_wait(
     lab: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_assets.mirroring.resume.stage_slice", _broken)
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", _broken)
     lab.configure(table="on_break: hold")
     with dg.DagsterInstance.ephemeral() as other:
         assert not Location.of(lab, other).mirror_all().success
@@ -110,7 +110,7 @@ def test_a_failure_elsewhere_makes_the_sensor_wait(
 
 def test_a_run_that_was_killed_tells_nobody_and_makes_the_sensor_wait(lab: Lab, instance: dg.DagsterInstance) -> None:
     location = Location.of(lab, instance)
-    request = location.asked()
+    request = location.requested()
     job = location.definitions.resolve_job_def(slices_job_name(TABLE))
     run = instance.create_run_for_job(job, tags=request.tags)
     instance.report_run_failed(run)
@@ -133,9 +133,9 @@ def _broken(*_: object) -> SliceRecord:
 def test_a_partition_that_is_no_slice_is_left_alone(lab: Lab, instance: dg.DagsterInstance) -> None:
     location = Location.of(lab, instance)
     instance.add_dynamic_partitions(PARTITIONS, ["foo"])
-    asked = location.asked()
-    assert (asked.tags[RANGE_START], asked.tags[RANGE_END]) == (str(key(0, 1)), str(key(0, 1)))
-    assert location.run(asked).success
+    requested = location.requested()
+    assert (requested.tags[RANGE_START], requested.tags[RANGE_END]) == (str(key(0, 1)), str(key(0, 1)))
+    assert location.run(requested).success
 
 
 def test_a_range_ends_before_a_partition_that_is_no_slice(lab: Lab, instance: dg.DagsterInstance) -> None:
@@ -144,9 +144,9 @@ def test_a_range_ends_before_a_partition_that_is_no_slice(lab: Lab, instance: dg
     location = Location.of(lab, instance)
     instance.add_dynamic_partitions(PARTITIONS, [str(key(2, 3)), "foo"])
     for expected in (key(2, 3), key(4, 5)):
-        asked = location.asked()
-        assert (asked.tags[RANGE_START], asked.tags[RANGE_END]) == (str(expected), str(expected))
-        assert location.run(asked).success
+        requested = location.requested()
+        assert (requested.tags[RANGE_START], requested.tags[RANGE_END]) == (str(expected), str(expected))
+        assert location.run(requested).success
     assert "version 5 is covered" in location.skipped()
 
 
@@ -168,7 +168,7 @@ def test_an_interrupted_rebuild_waits_for_whoever_goes_on_with_it(lab: Lab, inst
     location = Location.of(lab, instance)
     with elsewhere(lab):
         assert "run 0815 works on shop.orders" in location.skipped()
-    assert location.asked().job_name == REBUILD
+    assert location.requested().job_name == REBUILD
 
 
 def test_a_table_that_is_busy_elsewhere_is_mirrored_once(lab: Lab, instance: dg.DagsterInstance) -> None:
@@ -197,18 +197,18 @@ def test_a_run_by_hand_of_the_table_is_waited_for(lab: Lab, instance: dg.Dagster
     run = instance.create_run_for_job(job, run_config=run_config, asset_selection=chosen)
     assert f"run {run.run_id} of shop.orders is under way" in location.skipped()
     instance.report_run_canceled(run)
-    assert location.asked().tags[TABLE_TAG] == str(TABLE)
+    assert location.requested().tags[TABLE_TAG] == str(TABLE)
 
 
 def test_the_oldest_partitions_go_and_their_history_stays(lab: Lab, instance: dg.DagsterInstance) -> None:
     lab.configure(defaults="partitions: {keep: 2}\n  slices: {max_commits: 1}")
     location = Location.of(lab, instance)
-    assert location.run(location.asked()).success
+    assert location.run(location.requested()).success
     lab.change()
-    assert location.run(location.asked()).success
+    assert location.run(location.requested()).success
     assert instance.get_dynamic_partitions(PARTITIONS) == [str(key(v, v)) for v in (2, 3, 4, 5)]
     lab.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
-    assert location.run(location.asked()).success
+    assert location.run(location.requested()).success
     assert instance.get_dynamic_partitions(PARTITIONS) == [str(key(v, v)) for v in (5, 6)]
     old = dg.AssetRecordsFilter(ZONE, asset_partitions=[str(key(0, 1))])
     assert len(instance.fetch_materializations(old, limit=10).records) == 1

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mirror_assets.cli import main
-from mirror_assets.mirroring.compare import reconcile_table
+from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab
 
@@ -26,22 +26,22 @@ def test_only_what_comes_after_the_start_lands_and_is_compared(lab: Lab, capsys:
     assert _main(lab, "run") == 0
     assert lab.files == ["00000000000000000001.parquet"]
     lab.replicator.poll()
-    assert reconcile_table(lab.work, lab.replicator).state is ReconcileState.EQUAL
+    assert reconcile_table(lab.context, lab.replicator).state is ReconcileState.EQUAL
     lab.change()  # versions 2 to 5
     assert _main(lab, "run", "--from", "4") == 2, "a gap is a wrong command line"
     assert _main(lab, "run", "--to", "9") == 2
     assert "lies behind its newest commit, version 5" in capsys.readouterr().err
     assert _main(lab, "run", "--from", "1", "--to", "3") == 0
-    manifest = lab.work.manifest()
+    manifest = lab.context.manifest()
     assert manifest is not None
     assert manifest.covered == 3
     assert _main(lab, "run", "--to", "9", "--clip") == 0
     lab.replicator.poll()
     assert _mirror_ids(lab) == [1, 2, 77, 500]
-    result = reconcile_table(lab.work, lab.replicator)
+    result = reconcile_table(lab.context, lab.replicator)
     assert (result.state, result.since, result.source_rows, result.mirror_rows) == (ReconcileState.EQUAL, 2, 4, 4)
     lab.spark.sql(f"UPDATE delta.`{lab.root / 'mirror' / 'shop' / 'orders'}` SET amount = -1 WHERE id = 2")
-    different = reconcile_table(lab.work, lab.replicator)
+    different = reconcile_table(lab.context, lab.replicator)
     assert (different.state, different.columns) == (ReconcileState.DIFFERENT, ("amount",))
     _feed(lab, capsys)
 

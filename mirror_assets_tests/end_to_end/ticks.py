@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from mirror_assets.automation.jobs import MIRROR_ALL, REBUILD, REBUILD_OP
 from mirror_assets.definitions import build_definitions
-from mirror_assets.resources.catalog import resources
+from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD, REBUILD_OP
+from mirror_assets.orchestration.resources import resources
 from mirror_assets_tests.lab import TABLE, Lab
 
 SENSOR = "slices_shop__orders"
@@ -48,7 +48,7 @@ class Location:
         assert isinstance(result, dg.SkipReason), result
         return result.skip_message or ""
 
-    def asked(self) -> dg.RunRequest:
+    def requested(self) -> dg.RunRequest:
         """What a tick asks for; fails when it does not."""
         result = self.tick()
         assert isinstance(result, dg.SensorResult), result

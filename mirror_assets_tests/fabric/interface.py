@@ -92,12 +92,12 @@ class Interface:
         return self._page(request, "value", [self._item(database) for database in self.databases])
 
     def _create(self, request: Request) -> Answer:
-        asked = json.loads(request.body)
-        if not asked.get("definition", {}).get("parts"):
+        requested = json.loads(request.body)
+        if not requested.get("definition", {}).get("parts"):
             return Answer.refusal(400, "InvalidInput", "The definition is required.")
-        if any(database.name == asked["displayName"] for database in self.databases):
+        if any(database.name == requested["displayName"] for database in self.databases):
             return Answer.refusal(409, "ItemDisplayNameAlreadyInUse", "The name is in use.")
-        made = LoopbackDatabase(asked["displayName"], asked["definition"], "Initializing", ["Initialized"])
+        made = LoopbackDatabase(requested["displayName"], requested["definition"], "Initializing", ["Initialized"])
         return Answer(201, self._item(self.add(made)))
 
     def _item(self, database: LoopbackDatabase) -> Json:

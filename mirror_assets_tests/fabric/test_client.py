@@ -27,7 +27,7 @@ def added(fabric: LoopbackFabric, database: LoopbackDatabase | None = None) -> U
     return UUID(fabric.interface.add(database or LoopbackDatabase("sales")).id)
 
 
-def asked(fabric: LoopbackFabric) -> list[str]:
+def requested(fabric: LoopbackFabric) -> list[str]:
     """Every request's method and operation."""
     return [f"{request.method} {request.operation}" for request in fabric.log]
 
@@ -39,7 +39,7 @@ def refused(status: int, code: str = "", message: str = "why", **headers: str) -
 def test_a_database_is_created_as_an_open_mirror(client: FabricClient, fabric: LoopbackFabric) -> None:
     made = client.create("sales")
     assert client.databases() == (made,)
-    assert asked(fabric) == ["POST create", "GET list"]
+    assert requested(fabric) == ["POST create", "GET list"]
     assert misfit(client.definition(made.id)) is None
 
 
@@ -79,7 +79,7 @@ def test_start_and_status(client: FabricClient, fabric: LoopbackFabric) -> None:
     client.start(database)
     states = [client.status(database).state for _ in range(3)]
     assert states == [DatabaseState.STARTING, DatabaseState.RUNNING, DatabaseState.RUNNING]
-    assert asked(fabric) == ["POST startMirroring", *["POST getMirroringStatus"] * 3]
+    assert requested(fabric) == ["POST startMirroring", *["POST getMirroringStatus"] * 3]
 
 
 def test_a_status_with_an_error_and_one_that_fabric_has_added(client: FabricClient, fabric: LoopbackFabric) -> None:
@@ -112,7 +112,7 @@ def test_tables_on_every_page_each_asked_with_post(client: FabricClient, fabric:
     tables = [told_table("s", name) for name in "abcde"]
     found = client.tables(added(fabric, LoopbackDatabase("sales", tables=lambda: tables)))
     assert [table.table for table in found] == list("abcde")
-    assert asked(fabric) == ["POST getTablesMirroringStatus"] * 3
+    assert requested(fabric) == ["POST getTablesMirroringStatus"] * 3
 
 
 def test_no_token_goes_to_another_host(client: FabricClient, fabric: LoopbackFabric) -> None:

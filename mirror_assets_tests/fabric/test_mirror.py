@@ -18,7 +18,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.monitoring import TableState
 from mirror_assets_tests.fabric.databases import Json, LoopbackDatabase, told_table
 from mirror_assets_tests.fabric.loopback import LoopbackFabric
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, manifest_of, stage
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, manifest_of, position_of, stage
 from mirror_assets_tests.storage.memory import MemoryStore
 
 SYNCED = "2026-11-21T05:07:11Z"
@@ -29,7 +29,7 @@ def landed(files: int) -> MemoryStore:
     """A zone where the table has one file of two rows in each generation."""
     store = MemoryStore()
     for last in range(files):
-        drive(publish(TABLE, stage(store, footing_of(store), last), CHECKS), store)
+        drive(publish(TABLE, stage(store, position_of(store), last), CHECKS), store)
     return store
 
 
@@ -62,9 +62,9 @@ def test_a_table_with_its_folder(client: FabricClient, fabric: LoopbackFabric) -
 def test_a_dropped_table_is_none_and_one_without_folder_is_about_to_be(
     client: FabricClient, fabric: LoopbackFabric
 ) -> None:
-    asked = mirror(client, fabric, MemoryStore(), told_table("shop", "old", "Stopped"))
-    assert asked.look(TABLE) is None
-    (old,) = asked.poll()
+    requested = mirror(client, fabric, MemoryStore(), told_table("shop", "old", "Stopped"))
+    assert requested.look(TABLE) is None
+    (old,) = requested.poll()
     assert (str(old.name), old.state, old.folder_present, old.waiting_files) == (
         "shop.old",
         TableState.STOPPED,
@@ -80,11 +80,11 @@ def test_a_table_in_the_default_schema_is_told_by_its_folders_name(
 ) -> None:
     store = MemoryStore()
     store.create(f"{folder}/_metadata.json", b"{}")
-    asked = mirror(client, fabric, store, told_table(schema, "plain"))
-    (found,) = asked.status()
+    requested = mirror(client, fabric, store, told_table(schema, "plain"))
+    (found,) = requested.status()
     assert (found.name.folder, found.folder_present, found.location) == (folder, True, f"{URI}/dbo/plain")
-    assert asked.table(found.name) == found
-    assert asked.table(TableName("other", "plain")) is None
+    assert requested.table(found.name) == found
+    assert requested.table(TableName("other", "plain")) is None
 
 
 def test_tables_come_by_name(client: FabricClient, fabric: LoopbackFabric) -> None:

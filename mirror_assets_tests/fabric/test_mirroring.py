@@ -9,17 +9,17 @@ from uuid import UUID
 
 import pytest
 
-from mirror_assets.automation.waiting import mirror_wait
 from mirror_assets.config import ConfigInvalid
 from mirror_assets.config.load import parse_config
+from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.fabric.client import FabricClient
 from mirror_assets.fabric.mirror import FabricMirror
-from mirror_assets.mirroring.compare import reconcile_table
-from mirror_assets.mirroring.drop import drop_table
-from mirror_assets.mirroring.errors import MirrorFailed
-from mirror_assets.mirroring.rebuild import rebuild_table
-from mirror_assets.mirroring.work import TableWork
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.drop import drop_table
+from mirror_assets.pipeline.rebuild import mirror_wait, rebuild_table
 from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.fabric.databases import LoopbackDatabase, replicating, told_table
 from mirror_assets_tests.fabric.loopback import LoopbackFabric
 from mirror_assets_tests.lab import TABLE, Lab
@@ -33,7 +33,7 @@ def database(fabric: LoopbackFabric) -> LoopbackDatabase:
     return fabric.interface.add(LoopbackDatabase("sales", state="Running"))
 
 
-def asked(lab: Lab, client: FabricClient, database: LoopbackDatabase) -> FabricMirror:
+def requested(lab: Lab, client: FabricClient, database: LoopbackDatabase) -> FabricMirror:
     """The mirror of the lab's landing zone; Spark finds its tables where the stand-in puts them."""
     return FabricMirror(client, UUID(database.id), lab.store, str(lab.root / "mirror"))
 
@@ -41,15 +41,15 @@ def asked(lab: Lab, client: FabricClient, database: LoopbackDatabase) -> FabricM
 def test_reconcile_waits_for_every_file_and_then_compares(
     mirrored: Lab, client: FabricClient, database: LoopbackDatabase
 ) -> None:
-    mirror, manifest = asked(mirrored, client, database), mirrored.work.manifest()
+    mirror, manifest = requested(mirrored, client, database), mirrored.context.manifest()
     assert manifest is not None
-    assert reconcile_table(mirrored.work, mirror).state is ReconcileState.PENDING
+    assert reconcile_table(mirrored.context, mirror).state is ReconcileState.PENDING
     told = told_table("shop", "orders", processedRows=manifest.landed_rows, lastSyncDateTime=SYNCED)
     database.tables = lambda: [told]
     assert len(mirrored.files) == 3
-    assert reconcile_table(mirrored.work, mirror).state is ReconcileState.PENDING, "all rows, but files are left"
+    assert reconcile_table(mirrored.context, mirror).state is ReconcileState.PENDING, "all rows, but files are left"
     database.tables = replicating(mirrored.replicator)
-    result = reconcile_table(mirrored.work, mirror)
+    result = reconcile_table(mirrored.context, mirror)
     assert (result.state, result.version, result.source_rows) == (ReconcileState.EQUAL, 5, 10)
 
 
@@ -58,7 +58,7 @@ def test_a_table_that_fabric_has_stopped_waits_for_a_person(
 ) -> None:
     error = {"errorCode": "SchemaMergeFailure", "message": "column amount"}
     database.tables = lambda: [told_table("shop", "orders", "Failed", error=error)]
-    result = reconcile_table(mirrored.work, asked(mirrored, client, database))
+    result = reconcile_table(mirrored.context, requested(mirrored, client, database))
     assert (result.state, result.reason) == (ReconcileState.STOPPED, "column amount")
 
 
@@ -66,13 +66,13 @@ def test_a_rebuild_waits_until_fabric_has_dropped_the_table_and_has_it_again(
     mirrored: Lab, client: FabricClient, database: LoopbackDatabase
 ) -> None:
     database.tables = replicating(mirrored.replicator)
-    mirror = asked(mirrored, client, database)
+    mirror = requested(mirrored, client, database)
     assert mirror.table(TABLE) is not None
     told: list[str] = []
-    published = rebuild_table(mirrored.work, mirror_wait(mirror, TABLE), told.append)
-    assert published.manifest.life == 2
+    published = rebuild_table(mirrored.context, mirror_wait(mirror, TABLE), told.append)
+    assert published.manifest.epoch == 2
     assert told[-1].endswith("waiting for the table to come back")
-    assert reconcile_table(mirrored.work, mirror).state is ReconcileState.EQUAL
+    assert reconcile_table(mirrored.context, mirror).state is ReconcileState.EQUAL
 
 
 def test_a_rebuild_of_a_table_that_fabric_fails_says_why(
@@ -80,15 +80,15 @@ def test_a_rebuild_of_a_table_that_fabric_fails_says_why(
 ) -> None:
     answers = [[], [told_table("shop", "orders", "Failed", error={"errorCode": "X", "message": "bad file"})]]
     database.tables = lambda: answers.pop(0)
-    with pytest.raises(MirrorFailed, match="bad file"):
-        rebuild_table(mirrored.work, mirror_wait(asked(mirrored, client, database), TABLE), lambda _: None)
+    with raises(StopError, ErrorCode.TABLE_STOPPED, match="bad file"):
+        rebuild_table(mirrored.context, mirror_wait(requested(mirrored, client, database), TABLE), lambda _: None)
 
 
 def test_a_drop_waits_until_fabric_has_dropped_the_table(
     mirrored: Lab, client: FabricClient, database: LoopbackDatabase
 ) -> None:
     database.tables = replicating(mirrored.replicator)
-    mirror = asked(mirrored, client, database)
+    mirror = requested(mirrored, client, database)
     assert mirror.table(TABLE) is not None
     drop_table(mirrored.store, TABLE, mirror_wait(mirror, TABLE), lambda _: None)
     assert mirror.status() == ()
@@ -103,7 +103,7 @@ def test_spark_is_not_sent_without_an_identity(
         f"tables: {{{TABLE}: {{source: '{mirrored.uri}', keys: [id]}}}}\n"
     )
     config = parse_config(text.encode(), mirrored.config_file, {})
-    work = TableWork(config, config.table(TABLE), mirrored.work.log, mirrored.store, lambda: mirrored.spark)
+    context = TableContext(config, config.table(TABLE), mirrored.context.log, mirrored.store, lambda: mirrored.spark)
     database.tables = replicating(mirrored.replicator)
     with pytest.raises(ConfigInvalid, match=r":3: mirror\.fabric\.credential: Spark can't read the mirror"):
-        reconcile_table(work, asked(mirrored, client, database))
+        reconcile_table(context, requested(mirrored, client, database))

@@ -19,11 +19,11 @@ from mirror_assets.landing.rebuild import (
     read_rebuild,
 )
 from mirror_assets.landing.recover import recover
-from mirror_assets.landing.state import Footing
+from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets_tests.faults.bench import Bench
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, hex_id, stage, with_verdicts
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, hex_id, position_of, stage, with_verdicts
 
 Process = Callable[[Store], object]
 Contents = tuple[tuple[int, int], ...]
@@ -54,9 +54,9 @@ def landing(record: SliceRecord) -> Process:
     return lambda store: drive(publish(TABLE, record, CHECKS), store)
 
 
-def staged(bench: Bench, last: int, parts: int, footing: Footing | None = None) -> SliceRecord:
+def staged(bench: Bench, last: int, parts: int, position: CommitPosition | None = None) -> SliceRecord:
     """A staged slice that the watch knows."""
-    record = stage(bench.store, footing or footing_of(bench.store), last, parts)
+    record = stage(bench.store, position or position_of(bench.store), last, parts)
     bench.watch.expect(record)
     return record
 
@@ -103,22 +103,24 @@ def _upload(bench: Bench, files: Path) -> Work:
 class Stager:
     """Stages the next slice by upload from a folder of this machine, as a run does."""
 
-    def __init__(self, bench: Bench, exchange: LocalStore) -> None:
-        self._bench, self._exchange = bench, exchange
+    def __init__(self, bench: Bench, local_staging: LocalStore) -> None:
+        self._bench, self._local_staging = bench, local_staging
         self._attempts = (f"upload {number}" for number in itertools.count())
 
     def stage_and_publish(self, store: Store) -> None:
         """Recover; then stage and publish, unless that has been done."""
         drive(recover(TABLE), store)
-        if footing_of(store).covered < 8:
+        if position_of(store).covered < 8:
             landing(self.stage(store))(store)
 
     def stage(self, store: Store) -> SliceRecord:
         """The record of a new attempt; one that fails is cleared away."""
-        local = stage(self._exchange, footing := footing_of(store), footing.covered + 1, attempt=next(self._attempts))
+        local = stage(
+            self._local_staging, position := position_of(store), position.covered + 1, attempt=next(self._attempts)
+        )
         self._bench.watch.expect(local)
         try:
-            parts = upload_parts(self._exchange, store, local.folder, local.parts)
+            parts = upload_parts(self._local_staging, store, local.folder, local.parts)
             record = local.model_copy(update={"parts": parts, "verdicts": ()})
             write_record(store, record)
         except MirrorError:
@@ -129,7 +131,7 @@ class Stager:
 
 def _rebuild(bench: Bench, _: Path) -> Work:
     landed_before(bench, (5, 2), (7, 2))
-    snapshot = staged(bench, 8, 2, Footing(2, hex_id("second life"), generation=1, first_number=1, covered=-1))
+    snapshot = staged(bench, 8, 2, CommitPosition(2, hex_id("second epoch"), generation=1, first_number=1, covered=-1))
     return Work(lambda store: _rebuilt(store, snapshot), parts_of(8, 2), 8)
 
 
@@ -144,7 +146,7 @@ def _rebuilt(store: Store, snapshot: SliceRecord) -> None:
     if record.step is RebuildStep.DROPPING:
         drive(drop_table_folder(TABLE, record), store)
         record = drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), store)
-    drive(publish(TABLE, snapshot, CHECKS, record.life), store)
+    drive(publish(TABLE, snapshot, CHECKS, record.epoch), store)
     if record.step is RebuildStep.LOADING:
         record = drive(advance_rebuild(TABLE, record, RebuildStep.RETURNING), store)
     drive(advance_rebuild(TABLE, record, RebuildStep.FINISHED), store)

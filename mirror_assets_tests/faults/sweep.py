@@ -27,9 +27,9 @@ class Sweep:
 
     def __init__(self, bench: Bench, scenario: Scenario, files: Path) -> None:
         self._bench, self._name = bench, scenario.name
-        self._work: Work = scenario.prepare(bench, files)
+        self._context: Work = scenario.prepare(bench, files)
         bench.save()
-        self.records: tuple[Record, ...] = requests_of(bench, self._work)
+        self.records: tuple[Record, ...] = requests_of(bench, self._context)
 
     def run(self, cases: Iterable[Case]) -> Tally:
         """Try the cases; counts those whose mishaps came to pass. Raises Broken at the first that breaks a promise."""
@@ -38,6 +38,6 @@ class Sweep:
 
     def _try(self, case: Case) -> Trial:
         try:
-            return run(self._bench, self._work, *case)
+            return run(self._bench, self._context, *case)
         except Exception as error:
             raise Broken(f"{self._name}, {' then '.join(map(str, case))}") from error

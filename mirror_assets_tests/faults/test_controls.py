@@ -102,7 +102,7 @@ def test_retries_of_the_sdk_make_such_conflicts_unseen(
     assert "PathExists" in repr(broken.value.__cause__)
 
 
-def test_a_folder_that_is_deleted_whichever_it_is_takes_a_new_life_with_it(
+def test_a_folder_that_is_deleted_whichever_it_is_takes_a_new_epoch_with_it(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delete = OneLakeStore.delete_tree

@@ -62,9 +62,11 @@ def records(*operations: Operation) -> tuple[Record, ...]:
 
 
 def test_what_changes_from_request_to_request_comes_round_to_every_kind() -> None:
-    asked = records(*[Operation.READ, Operation.RENAME] * 30)
-    assert {mishap.kind for mishap in rotating(asked)} == set(Kind)
-    assert {mishap.kind for mishap in rotating(asked, 1) if mishap.lasting} == {kind for kind in Kind if kind.can_last}
-    assert {mishap.arrival for mishap in rotating(asked)} == set(Arrival)
-    assert set(rotating(asked)) <= set(every(asked))
-    assert len(set(every(asked))) == len(list(every(asked)))
+    requested = records(*[Operation.READ, Operation.RENAME] * 30)
+    assert {mishap.kind for mishap in rotating(requested)} == set(Kind)
+    assert {mishap.kind for mishap in rotating(requested, 1) if mishap.lasting} == {
+        kind for kind in Kind if kind.can_last
+    }
+    assert {mishap.arrival for mishap in rotating(requested)} == set(Arrival)
+    assert set(rotating(requested)) <= set(every(requested))
+    assert len(set(every(requested))) == len(list(every(requested)))

@@ -18,17 +18,17 @@ from mirror_assets_tests.onelake import Delay, Fault, Moment
 WAITS, TAKES = 0.5, 0.7
 
 
-def slowed(bench: Bench, work: Work, at: int, moment: Moment) -> None:
+def slowed(bench: Bench, context: Work, at: int, moment: Moment) -> None:
     """The process with a slow service at one request; all is over when this returns."""
     bench.begin()
     fault = Fault(Delay(TAKES, moment), nth=at)
     bench.server.faults.add(fault)
-    work.process(bench.store)
+    context.process(bench.store)
     deadline = time.monotonic() + 10
     while not any(fault in record.faults for record in bench.server.log.records):
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    require_done(bench, work)
+    require_done(bench, context)
 
 
 @pytest.mark.parametrize("moment", Moment)
@@ -37,10 +37,10 @@ def test_a_request_that_nobody_waits_for_any_more_changes_nothing(
 ) -> None:
     monkeypatch.setitem(clients._SETTINGS, "read_timeout", WAITS)
     impatient = Bench(bench.server)
-    work = SCENARIOS[1].prepare(impatient, tmp_path)
+    context = SCENARIOS[1].prepare(impatient, tmp_path)
     impatient.save()
-    for at, record in enumerate(requests_of(impatient, work), 1):
+    for at, record in enumerate(requests_of(impatient, context), 1):
         if record.operation in CHANGING:
-            slowed(impatient, work, at, moment)
+            slowed(impatient, context, at, moment)
             figures.report("one fault on the loopback OneLake", "cases", 1, case="slower than the client waits")
             figures.report("one fault on the loopback OneLake", "exactly once", 1, case="slower than the client waits")

@@ -12,7 +12,7 @@ from mirror_assets_tests.faults.bench import Bench
 from mirror_assets_tests.faults.kinds import Kind
 from mirror_assets_tests.faults.scenarios import Work, landing
 from mirror_assets_tests.landing import zone
-from mirror_assets_tests.landing.staging import footing_of, stage
+from mirror_assets_tests.landing.staging import position_of, stage
 from mirror_assets_tests.onelake import Call, Fault, Held, Moment, Record
 
 _STARTS = 5
@@ -63,16 +63,16 @@ class Broken(AssertionError):
     """A promise is broken, or the harness has seen a publisher do what none of ours may."""
 
 
-def requests_of(bench: Bench, work: Work) -> tuple[Record, ...]:
+def requests_of(bench: Bench, context: Work) -> tuple[Record, ...]:
     """The requests of the process when nothing happens to them."""
     bench.begin()
-    work.process(bench.store)
+    context.process(bench.store)
     records = bench.server.log.storage
-    require_done(bench, work)
+    require_done(bench, context)
     return records
 
 
-def run(bench: Bench, work: Work, first: Mishap, second: Mishap | None = None) -> Trial:
+def run(bench: Bench, context: Work, first: Mishap, second: Mishap | None = None) -> Trial:
     """The process under these mishaps, started again until it ends well. Raises Broken.
 
     The second one counts requests from the beginning too; behind a lasting one, from the start after it.
@@ -81,21 +81,21 @@ def run(bench: Bench, work: Work, first: Mishap, second: Mishap | None = None) -
     bench.server.faults.add(*first.faults(bench))
     if second is not None and not first.lasting:
         bench.server.faults.add(*second.faults(bench))
-    errors = _run_to_the_end(bench, work, second if first.lasting else None, lasting=first.lasting)
+    errors = _run_to_the_end(bench, context, second if first.lasting else None, lasting=first.lasting)
     met = not bench.server.faults.unmet
     _arrive(bench, first.arrival)
-    require_done(bench, work)
+    require_done(bench, context)
     return Trial(errors, met)
 
 
-def _run_to_the_end(bench: Bench, work: Work, then: Mishap | None, *, lasting: bool) -> int:
+def _run_to_the_end(bench: Bench, context: Work, then: Mishap | None, *, lasting: bool) -> int:
     """Start the process until it ends well; how often it ended with an error, which may say only: try again.
 
     What lasts ends with the first of them, and `then` begins.
     """
     for errors in range(_STARTS):
         try:
-            work.process(bench.store)
+            context.process(bench.store)
         except MirrorError as error:
             if not isinstance(error, RetryError | UnknownOutcome):
                 raise Broken(f"ended with {error!r}") from error
@@ -120,26 +120,26 @@ def _arrive(bench: Bench, arrival: Arrival) -> None:
 
 def follow(store: Store, bench: Bench | None = None) -> None:
     """Another process stages the next slice and publishes it."""
-    footing = footing_of(store)
-    record = stage(store, footing, footing.covered + 1, attempt="another process")
+    position = position_of(store)
+    record = stage(store, position, position.covered + 1, attempt="another process")
     if bench:
         bench.watch.expect(record)
     landing(record)(store)
 
 
-def require_done(bench: Bench, work: Work) -> None:
+def require_done(bench: Bench, context: Work) -> None:
     """Raise Broken unless all has landed exactly once, nothing else was ever visible, and others can go on."""
     if bench.watch.wrong:
         raise Broken("; ".join(bench.watch.wrong))
     memory = bench.memory()
     try:
-        work.process(memory)
+        context.process(memory)
         follow(memory)
         follow(memory)
-        footing = footing_of(memory)
-        followed = [(last, 0) for last in range(work.covered + 1, footing.covered + 1)]
-        zone.require_exactly_once(memory, [*work.contents, *followed], footing.covered)
-        assert set(zone.staged_generations(memory)) <= {footing.generation - 1}
+        position = position_of(memory)
+        followed = [(last, 0) for last in range(context.covered + 1, position.covered + 1)]
+        zone.require_exactly_once(memory, [*context.contents, *followed], position.covered)
+        assert set(zone.staged_generations(memory)) <= {position.generation - 1}
     except (MirrorError, AssertionError) as error:
         raise Broken(f"afterwards: {error!r}") from error
 

@@ -12,9 +12,9 @@ from mirror_assets_tests.onelake import LoopbackItem
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """Where a part belongs: the life of the table folder, and the number in it."""
+    """Where a part belongs: the epoch of the table folder, and the number in it."""
 
-    life: int
+    epoch: int
     number: int
 
 
@@ -32,7 +32,7 @@ class Watch:
         """Know the slice's parts, and where they belong."""
         for index in range(len(record.parts)):
             data = part_bytes(_receipt(record), index)
-            self._places[data] = Place(record.life, record.first_number + index)
+            self._places[data] = Place(record.epoch, record.first_number + index)
 
     def begin(self) -> None:
         """Forget what was seen; what is there now has landed before."""
@@ -56,8 +56,8 @@ class Watch:
         self._visible = frozenset(seen)
 
     def _appeared(self, place: Place) -> None:
-        next_one = Place(self._newest.life, self._newest.number + 1)
-        if place != next_one and not (place.life > self._newest.life and place.number == 1):
+        next_one = Place(self._newest.epoch, self._newest.number + 1)
+        if place != next_one and not (place.epoch > self._newest.epoch and place.number == 1):
             self.wrong.append(f"{place} landed after {self._newest}")
         self._newest = max(self._newest, place)
 

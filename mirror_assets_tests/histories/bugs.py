@@ -11,10 +11,10 @@ from types import ModuleType
 import pytest
 from pyspark.sql import DataFrame, Observation
 
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.finding import CheckResult
 from mirror_assets.delta import net, pairing
 from mirror_assets.delta.columns import LandedColumn
-from mirror_assets.mirroring.judge import BLOCKING_CHECKS
+from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets_tests.histories.setup import Way
 
 Inject = Callable[[pytest.MonkeyPatch], None]
@@ -39,8 +39,8 @@ class Bug:
 
 def unchecked(patch: pytest.MonkeyPatch) -> None:
     """Let every staged slice land."""
-    passed = tuple(Finding(check, ()) for check in BLOCKING_CHECKS)
-    patch.setattr("mirror_assets.mirroring.judge.staged_findings", lambda *_: passed)
+    passed = tuple(CheckResult(check, ()) for check in BLOCKING_CHECKS)
+    patch.setattr("mirror_assets.pipeline.check.check_staged", lambda *_: passed)
 
 
 def _text(module: ModuleType, used: Sequence[str], *exchanged: tuple[str, str]) -> Inject:

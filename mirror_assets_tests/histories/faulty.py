@@ -51,14 +51,14 @@ class FaultyStore(LocalStore):
         self.happened = False
 
     def _read(self, request: Callable[[], _Reply], path: str) -> _Reply:
-        return self._asked(request, path, writes=False)
+        return self._requested(request, path, writes=False)
 
     def _write(self, request: Callable[[], _Reply], path: str) -> _Reply:
-        reply = self._asked(request, path, writes=True)
+        reply = self._requested(request, path, writes=True)
         self._look()
         return reply
 
-    def _asked(self, request: Callable[[], _Reply], path: str, *, writes: bool) -> _Reply:
+    def _requested(self, request: Callable[[], _Reply], path: str, *, writes: bool) -> _Reply:
         """The answer, if nothing happens."""
         happening = self._due(writes=writes)
         if happening is Happening.OVERTAKEN:

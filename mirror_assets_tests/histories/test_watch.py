@@ -14,8 +14,8 @@ from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.histories.watch import Watch
-from mirror_assets_tests.landing.lives import loading
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, stage
+from mirror_assets_tests.landing.epochs import loading
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 
 
 class Watched:
@@ -25,7 +25,7 @@ class Watched:
         self.store = LocalStore(root)
         self.watch = Watch(self.store, TABLE)
         for last in (7, 8):
-            drive(publish(TABLE, stage(self.store, footing_of(self.store), last, parts=2), CHECKS), self.store)
+            drive(publish(TABLE, stage(self.store, position_of(self.store), last, parts=2), CHECKS), self.store)
             self.watch.look()
         self.path(1, PROCESSED).parent.mkdir()
         for number in (1, 2):
@@ -43,7 +43,7 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
     return Watched(tmp_path)
 
 
-def test_files_that_move_on_and_another_life_are_fine(watched: Watched) -> None:
+def test_files_that_move_on_and_another_epoch_are_fine(watched: Watched) -> None:
     watched.watch.look()
     drive(loading(TABLE), watched.store)
     watched.watch.look()

@@ -12,7 +12,7 @@ from mirror_assets.storage import FileInfo, LocalStore
 
 
 @dataclass
-class Life:
+class Epoch:
     """One existence of the table folder: the content of each file that ever landed in it, by number - 1."""
 
     identity: str | None
@@ -24,22 +24,22 @@ class Watch:
 
     def __init__(self, store: LocalStore, table: TableName) -> None:
         self._store, self._table = store, table
-        self._life = Life(None)
+        self._epoch = Epoch(None)
         self.landed = 0
 
     def look(self) -> None:
         """Look at every file that is visible now."""
         identity = self._store.folder_identity(self._table.folder)
-        if identity != self._life.identity:
-            self._life = Life(identity)
+        if identity != self._epoch.identity:
+            self._epoch = Epoch(identity)
         for number, info in sorted(self._visible().items()):
             digest = self._digest(info)
-            if number <= len(self._life.digests):
-                assert digest == self._life.digests[number - 1], f"number {number} landed twice, or was changed"
+            if number <= len(self._epoch.digests):
+                assert digest == self._epoch.digests[number - 1], f"number {number} landed twice, or was changed"
             else:
-                assert number == len(self._life.digests) + 1, f"gap before number {number}"
+                assert number == len(self._epoch.digests) + 1, f"gap before number {number}"
                 self._require_as_said(number, info)
-                self._life.digests.append(digest)
+                self._epoch.digests.append(digest)
                 self.landed += 1
 
     def _visible(self) -> dict[int, FileInfo]:
@@ -67,6 +67,6 @@ class Watch:
         assert (entry.etag, entry.bytes) == (info.etag, info.size), f"number {number} is not the part committed for it"
 
     def _kept(self, receipt: Receipt) -> Manifest:
-        life = int(receipt.slice.partition("-")[0])
-        path = self._table.history(life, receipt.generation)
+        epoch = int(receipt.slice.partition("-")[0])
+        path = self._table.history(epoch, receipt.generation)
         return decode(Manifest, path, self._store.read(path, 1 << 20).data)

@@ -16,13 +16,13 @@ from pyspark.sql import SparkSession
 from mirror_assets.delta.errors import RowsChanged
 from mirror_assets.delta.pairing import runs_of
 from mirror_assets.errors import MirrorError, RebuildError, RetryError, StopError, UnknownOutcome
-from mirror_assets.mirroring.judge import judge_slice
-from mirror_assets.mirroring.planning import plan_table
-from mirror_assets.mirroring.rebuild import rebuild_table
-from mirror_assets.mirroring.run import mirror_table
-from mirror_assets.mirroring.stage import stage_slice
-from mirror_assets.mirroring.work import TableWork
 from mirror_assets.monitoring import TableState
+from mirror_assets.pipeline.check import run_checks
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.rebuild import rebuild_table
+from mirror_assets.pipeline.run import mirror_table
+from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets_tests import figures
 from mirror_assets_tests.histories.equal import require_equal
 from mirror_assets_tests.histories.faulty import Fault, FaultyStore, Killed
@@ -92,13 +92,13 @@ class World:
 
     def publish(self) -> None:
         """Mirror what is there, with a rebuild where one must be asked for, and compare."""
-        work, before = self._work(self._zone()), self._life
+        context, before = self._context(self._zone()), self._epoch
         try:
-            self._mirror(work)
+            self._mirror(context)
         except self._explained as error:
             self._require_reason(error)
-            self._rebuild(work)
-        assert self._may_break or before in (0, self._life), "a rebuild without a reason"
+            self._rebuild(context)
+        assert self._may_break or before in (0, self._epoch), "a rebuild without a reason"
         self._may_break = False
         self.compare()
 
@@ -122,7 +122,7 @@ class World:
         self.publish()
         self.look()
         assert self._covered == self.source.version
-        self._count("rebuilds", self._life - 1)
+        self._count("rebuilds", self._epoch - 1)
         self._count("histories")
         self._count("landing files", self._watch.landed)
         shutil.rmtree(self._lab.root)
@@ -147,13 +147,13 @@ class World:
 
     @property
     def _covered(self) -> int | None:
-        manifest = self._lab.work.manifest()
+        manifest = self._lab.context.manifest()
         return None if manifest is None or manifest.loading else manifest.covered
 
     @property
-    def _life(self) -> int:
-        manifest = self._lab.work.manifest()
-        return manifest.life if manifest else 0
+    def _epoch(self) -> int:
+        manifest = self._lab.context.manifest()
+        return manifest.epoch if manifest else 0
 
     @property
     def _explained(self) -> tuple[type[MirrorError], ...]:
@@ -167,11 +167,11 @@ class World:
         key = "CAST(NULL AS INT)" if null else "77"
         self.source.sql(f"INSERT INTO {{t}} ({COLUMNS}) SELECT {key}, 1, 'bad', 1 FROM range(2)")
         with pytest.raises((StopError, *self._explained)):
-            self._mirror(self._work(self._zone()))
-        manifest, table = self._lab.work.manifest(), str(self.source.table.metadata().id)
+            self._mirror(self._context(self._zone()))
+        manifest, table = self._lab.context.manifest(), str(self.source.table.metadata().id)
         assert manifest is None or manifest.covered <= before or manifest.source_table_id != table
         self.source.sql("DELETE FROM {t} WHERE id = 77 OR id IS NULL")
-        self._rebuild(self._work(self._zone()))
+        self._rebuild(self._context(self._zone()))
         self._may_break = False
         self.compare()
 
@@ -183,10 +183,10 @@ class World:
             actions = [json.loads(line) for line in commit.read_text().splitlines()]
             assert any(action.get("remove", {}).get("dataChange") for action in actions), error
 
-    def _disturbed(self, run: Callable[[TableWork], None], fault: Fault) -> None:
+    def _disturbed(self, run: Callable[[TableContext], None], fault: Fault) -> None:
         store, ended = self._zone(fault), "undisturbed"
         try:
-            run(self._work(store))
+            run(self._context(store))
         except Killed:
             ended = "killed"
         except _PASSING:
@@ -200,27 +200,27 @@ class World:
     def _zone(self, fault: Fault | None = None) -> FaultyStore:
         return FaultyStore(self._lab.root / "landing", self._watch.look, fault, self._overtake)
 
-    def _work(self, store: FaultyStore) -> TableWork:
-        return replace(self._lab.work, store=store)
+    def _context(self, store: FaultyStore) -> TableContext:
+        return replace(self._lab.context, store=store)
 
     def _overtake(self) -> None:
         with suppress(*_PASSING, *self._explained):
-            for _ in mirror_table(self._work(self._zone()), self._lab.wait, lambda _: None):
+            for _ in mirror_table(self._context(self._zone()), self._lab.wait, lambda _: None):
                 self._count("slices")
 
-    def _mirror(self, work: TableWork) -> None:
-        for mirrored in mirror_table(work, self._lab.wait, lambda _: None):
+    def _mirror(self, context: TableContext) -> None:
+        for mirrored in mirror_table(context, self._lab.wait, lambda _: None):
             self._count("slices")
             runs = (run for run in runs_of(mirrored.planned.spreads) if not run.unpaired and self.way is Way.FEED)
             self._count("paired runs of many parts", sum(len(run.spreads) > 1 and run.parts > 2 for run in runs))
             if self._polls and self._covered is not None:
                 self.compare()
 
-    def _rebuild(self, work: TableWork) -> None:
-        rebuild_table(work, self._lab.wait, lambda _: None)
+    def _rebuild(self, context: TableContext) -> None:
+        rebuild_table(context, self._lab.wait, lambda _: None)
 
-    def _stage(self, work: TableWork) -> None:
+    def _stage(self, context: TableContext) -> None:
         """Stage and check what is pending first, as a run that dies then."""
-        plan = plan_table(work)
+        plan = plan_table(context)
         for planned in plan.slices[:1]:
-            judge_slice(work, stage_slice(work, planned, plan.footing))
+            run_checks(context, stage_attempt(context, planned, plan.position))

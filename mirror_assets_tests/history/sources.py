@@ -17,7 +17,7 @@ from mirror_assets.history.checkpoint import Checkpoints
 from mirror_assets.history.keep import keep_history
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.history.record import Kept
-from mirror_assets.history.work import HistoryWork
+from mirror_assets.history.work import HistoryContext
 
 TABLE = "shop.orders"
 
@@ -63,16 +63,16 @@ class Place:
         named = {name.replace("__", "."): value for name, value in properties.items()}
         DeltaTable(self.source).alter.set_table_properties(named)
 
-    def work(
+    def context(
         self,
         spark: Callable[[], SparkSession] = no_spark,
         *,
         name: str = "history",
         max_commits: int = 1000,
         stream: bool = False,
-    ) -> HistoryWork:
+    ) -> HistoryContext:
         """What keeping the source's history needs; `name` tells several of them apart."""
-        return HistoryWork(
+        return HistoryContext(
             table=TABLE,
             source=SourceLog(self.source),
             history=HistoryLog(TABLE, self.root / name),
@@ -82,14 +82,14 @@ class Place:
         )
 
 
-def keep(work: HistoryWork, skip_to: int | None = None) -> list[Kept]:
+def keep(context: HistoryContext, skip_to: int | None = None) -> list[Kept]:
     """Keep what there is."""
-    return list(keep_history(work, lambda _: None, skip_to))
+    return list(keep_history(context, lambda _: None, skip_to))
 
 
-def kept_rows(spark: SparkSession, work: HistoryWork) -> DataFrame:
+def kept_rows(spark: SparkSession, context: HistoryContext) -> DataFrame:
     """The history."""
-    return spark.read.format("delta").load(work.history.uri)
+    return spark.read.format("delta").load(context.history.uri)
 
 
 def ranges(kept: list[Kept]) -> list[tuple[int, int]]:

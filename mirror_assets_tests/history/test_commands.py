@@ -9,10 +9,10 @@ import dagster as dg
 import pytest
 from deltalake import DeltaTable
 
-from mirror_assets.automation.pools import set_pools
 from mirror_assets.cli.main import main
 from mirror_assets.config import load_config
 from mirror_assets.definitions import build_definitions
+from mirror_assets.orchestration.pools import set_pools
 from mirror_assets_tests.history.sources import Place
 
 

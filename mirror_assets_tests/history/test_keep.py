@@ -21,7 +21,7 @@ from mirror_assets.history.errors import HistoryColumnsUnfit, HistoryGap, Histor
 from mirror_assets.history.keep import keep_history
 from mirror_assets.history.plan import HistoryPlan, plan_history
 from mirror_assets.history.record import Kept
-from mirror_assets.history.work import HistoryWork
+from mirror_assets.history.work import HistoryContext
 from mirror_assets_tests.history.sources import Place, keep, kept_rows, ranges
 
 _PROPERTIES = (
@@ -62,16 +62,16 @@ def feed_of(spark: SparkSession, place: Place, *ranges: tuple[int, int]) -> Coun
     return sum((rows_of(feed.withColumn("_table_id", F.lit(identity))) for feed in feeds), Counter())
 
 
-def versions_of(spark: SparkSession, work: HistoryWork) -> list[int]:
+def versions_of(spark: SparkSession, context: HistoryContext) -> list[int]:
     """The versions of all rows that are kept, in order."""
-    return [row[0] for row in kept_rows(spark, work).select("_commit_version").orderBy("_commit_version").collect()]
+    return [row[0] for row in kept_rows(spark, context).select("_commit_version").orderBy("_commit_version").collect()]
 
 
 def test_slices_and_stream_keep_what_the_feed_has_over_every_kind_of_change(spark: SparkSession, place: Place) -> None:
     for statement in _STATEMENTS:
         spark.sql(statement.format(t=f"delta.`{place.source}`"))
-    by_slices = place.work(lambda: spark, name="slices", max_commits=3)
-    by_stream = place.work(lambda: spark, name="stream", stream=True)
+    by_slices = place.context(lambda: spark, name="slices", max_commits=3)
+    by_stream = place.context(lambda: spark, name="stream", stream=True)
     assert ranges(keep(by_slices)) == [(0, 2), (3, 3), (4, 4), (5, 7)]
     # A stream reads one schema only: what comes before the newest is kept by slices.
     assert ranges(keep(by_stream)) == [(0, 3), (4, 4), (5, 7)]
@@ -81,52 +81,52 @@ def test_slices_and_stream_keep_what_the_feed_has_over_every_kind_of_change(spar
     _widen(spark, place, by_slices)
 
 
-def _widen(spark: SparkSession, place: Place, work: HistoryWork) -> None:
+def _widen(spark: SparkSession, place: Place, context: HistoryContext) -> None:
     """A type that grew is kept when the history may widen its own, and not before."""
     spark.sql(f"ALTER TABLE delta.`{place.source}` ALTER COLUMN id TYPE BIGINT")
     spark.sql(f"UPDATE delta.`{place.source}` SET id = 5000000000 WHERE id = 100")
     with pytest.raises(HistoryColumnsUnfit, match=r"versions 8 to 9 .*'id' and 'id'.*enableTypeWidening"):
-        keep(work)
-    spark.sql(f"ALTER TABLE delta.`{work.history.uri}` SET TBLPROPERTIES (delta.enableTypeWidening = true)")
-    assert ranges(keep(work)) == [(8, 9)]
-    ids = kept_rows(spark, work).where("_commit_version = 9").select("id").collect()
+        keep(context)
+    spark.sql(f"ALTER TABLE delta.`{context.history.uri}` SET TBLPROPERTIES (delta.enableTypeWidening = true)")
+    assert ranges(keep(context)) == [(8, 9)]
+    ids = kept_rows(spark, context).where("_commit_version = 9").select("id").collect()
     assert sorted(row[0] for row in ids) == [100, 5_000_000_000]
 
 
 def test_what_is_kept_is_not_kept_again_and_a_quiet_source_leaves_no_commit(spark: SparkSession, place: Place) -> None:
     place.create()
     place.update(1)
-    work = place.work(lambda: spark)
-    assert ranges(keep(work)) == [(0, 1)]
-    assert keep(place.work()) == []  # no Spark is needed to know
-    spark.sql(f"ALTER TABLE delta.`{work.history.uri}` SET TBLPROPERTIES (mine = 'yes')")
-    keep(work)
-    newest = work.history.newest()
+    context = place.context(lambda: spark)
+    assert ranges(keep(context)) == [(0, 1)]
+    assert keep(place.context()) == []  # no Spark is needed to know
+    spark.sql(f"ALTER TABLE delta.`{context.history.uri}` SET TBLPROPERTIES (mine = 'yes')")
+    keep(context)
+    newest = context.history.newest()
     assert newest is not None
     # What a commit of somebody else could outlive in the history's log is said again, once.
     assert (newest.generation, newest.first, newest.last, newest.rows) == (2, 2, 1, 0)
-    keep(place.work())
+    keep(place.context())
     place.append(9)
-    assert ranges(keep(work)) == [(2, 2)]
-    assert versions_of(spark, work) == [0, 0, 0, 1, 1, 2]
+    assert ranges(keep(context)) == [(2, 2)]
+    assert versions_of(spark, context) == [0, 0, 0, 1, 1, 2]
 
 
 def test_a_run_that_planned_before_another_kept_something_keeps_none_of_it_twice(
     spark: SparkSession, place: Place
 ) -> None:
     place.create()
-    work = place.work(lambda: spark)
-    (first,) = keep(work)
+    context = place.context(lambda: spark)
+    (first,) = keep(context)
     place.append(10)
     place.append(11)
     late = next_slice(first, first.table_id, 1, 2)
     rows = read_changes(spark, place.source, 1, 2)
     # Of the two commits the other run has kept one, so that the late one has more to keep, too.
-    assert ranges([next(keep_history(place.work(lambda: spark, max_commits=1), print))]) == [(1, 1)]
+    assert ranges([next(keep_history(place.context(lambda: spark, max_commits=1), print))]) == [(1, 1)]
     with pytest.raises(HistoryMoved):
-        append_rows(rows, work.history, late)
-    assert ranges(keep(work)) == [(2, 2)]
-    assert versions_of(spark, work) == [0, 0, 0, 1, 2]
+        append_rows(rows, context.history, late)
+    assert ranges(keep(context)) == [(2, 2)]
+    assert versions_of(spark, context) == [0, 0, 0, 1, 2]
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["slices", "streams"])
@@ -136,11 +136,11 @@ def test_runs_at_the_same_time_keep_every_commit_once(spark: SparkSession, place
         place.append(10 + identity)
 
     def run(commits: int) -> list[Kept]:
-        return keep(place.work(lambda: spark, max_commits=commits, stream=stream))
+        return keep(place.context(lambda: spark, max_commits=commits, stream=stream))
 
     with ThreadPoolExecutor(2) as pool:
         kept = [slice_ for slices in pool.map(run, (2, 3)) for slice_ in slices]
-    assert versions_of(spark, place.work()) == [0, 0, 0, 1, 2, 3, 4, 5, 6]
+    assert versions_of(spark, place.context()) == [0, 0, 0, 1, 2, 3, 4, 5, 6]
     in_order = sorted(kept, key=lambda slice_: slice_.generation)
     assert [slice_.generation for slice_ in in_order] == list(range(1, len(kept) + 1))
     assert [v for first, last in ranges(in_order) for v in range(first, last + 1)] == list(range(7))
@@ -151,16 +151,16 @@ def test_commits_whose_files_are_gone_are_a_gap_that_one_can_accept(
     spark: SparkSession, place: Place, *, stream: bool
 ) -> None:
     place.create()
-    work = place.work(lambda: spark, stream=stream)
-    keep(work)
+    context = place.context(lambda: spark, stream=stream)
+    keep(context)
     place.append(10)
     for file in set(Path(place.source).glob("*.parquet")):
         file.unlink()
     place.append(11)
     with pytest.raises(HistoryGap, match=r"version 1 can't be read .*--skip-to 2"):
-        keep(work)
-    assert ranges(keep(work, skip_to=2)) == [(2, 2)]
-    assert versions_of(spark, work) == [0, 0, 0, 2]
+        keep(context)
+    assert ranges(keep(context, skip_to=2)) == [(2, 2)]
+    assert versions_of(spark, context) == [0, 0, 0, 2]
 
 
 def test_the_pages_question_for_a_time_gives_the_table_of_then(spark: SparkSession, place: Place) -> None:
@@ -168,11 +168,11 @@ def test_the_pages_question_for_a_time_gives_the_table_of_then(spark: SparkSessi
     place.update(1)
     place.delete(2)
     place.append(10)
-    work = place.work(lambda: spark)
-    keep(work)
+    context = place.context(lambda: spark)
+    keep(context)
     page = (Path(__file__).parents[2] / "docs" / "history.md").read_text()
     (question,) = (sql for sql in page.partition("```sql\n")[2].partition("```")[0].split("\n\n") if "PARTITION" in sql)
-    question = question.replace("order_id", "id").replace("history/sales.schema/orders", work.history.uri)
+    question = question.replace("order_id", "id").replace("history/sales.schema/orders", context.history.uri)
     for version in (0, 1, 2, 3):
         then = question.replace("_commit_timestamp <= '2026-01-31 18:30:00'", f"_commit_version <= {version}")
         found = spark.sql(then).select("id", "name").collect()
@@ -204,18 +204,18 @@ def _of_another_table(checkpoint: Path) -> None:
 
 def test_a_damaged_checkpoint_is_thrown_away_and_nothing_lost_or_kept_twice(spark: SparkSession, place: Place) -> None:
     place.create()
-    work = place.work(lambda: spark, stream=True)
-    assert work.checkpoints is not None
-    keep(work)
+    context = place.context(lambda: spark, stream=True)
+    assert context.checkpoints is not None
+    keep(context)
     said: list[str] = []
     for version, damage in enumerate((_truncate, _forget_commits, _garble, _of_another_table), start=1):
         place.append(10 + version)
-        (checkpoint,) = work.checkpoints.folder.iterdir()
+        (checkpoint,) = context.checkpoints.folder.iterdir()
         for sidecar in checkpoint.rglob(".*.crc"):
             sidecar.unlink()  # else Hadoop would notice, whatever the damage
         damage(checkpoint)
-        assert ranges(list(keep_history(work, said.append))) == [(version, version)]
-    assert versions_of(spark, work) == [0, 0, 0, 1, 2, 3, 4]
+        assert ranges(list(keep_history(context, said.append))) == [(version, version)]
+    assert versions_of(spark, context) == [0, 0, 0, 1, 2, 3, 4]
     assert sum("begins anew" in line for line in said) >= 3
 
 
@@ -223,8 +223,8 @@ def test_a_stream_that_dies_at_any_step_goes_on_behind_what_is_kept(
     spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.create()
-    work = place.work(lambda: spark, stream=True)
-    keep(work)
+    context = place.context(lambda: spark, stream=True)
+    keep(context)
 
     def die(*_: object) -> None:
         raise SourceUnavailable(place.source, "killed")
@@ -235,54 +235,54 @@ def test_a_stream_that_dies_at_any_step_goes_on_behind_what_is_kept(
             killed.setattr(owner, step, die)
             killed.setattr(Checkpoint, "discard", lambda _: None)  # who dies clears nothing away
             with pytest.raises(SourceUnavailable):
-                keep(work)
-        keep(work)
-    assert versions_of(spark, work) == [0, 0, 0, 1, 2]
+                keep(context)
+        keep(context)
+    assert versions_of(spark, context) == [0, 0, 0, 1, 2]
 
 
 def test_a_stream_that_a_new_schema_stops_is_started_again(
     spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.create()
-    work = place.work(lambda: spark, stream=True)
+    context = place.context(lambda: spark, stream=True)
     spark.sql(f"ALTER TABLE delta.`{place.source}` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     spark.sql(f"INSERT INTO delta.`{place.source}` VALUES (4, 'n4')")
     said: list[str] = []
 
-    def overtaken(work: HistoryWork, newest: Kept | None, skip_to: int | None) -> HistoryPlan:
-        found = plan_history(work, newest, skip_to)
+    def overtaken(context: HistoryContext, newest: Kept | None, skip_to: int | None) -> HistoryPlan:
+        found = plan_history(context, newest, skip_to)
         if found.tip == 2:
             spark.sql(f"ALTER TABLE delta.`{place.source}` RENAME COLUMN name TO label")
         return found
 
     monkeypatch.setattr("mirror_assets.history.keep.plan_history", overtaken)
-    kept = list(keep_history(work, said.append))
+    kept = list(keep_history(context, said.append))
     assert ranges(kept) == [(0, 0), (1, 2), (3, 3)]
     assert sum("begins anew" in line for line in said) == 1
-    assert versions_of(spark, work) == [0, 0, 0, 2]
+    assert versions_of(spark, context) == [0, 0, 0, 2]
 
 
 def test_a_source_with_the_historys_own_column_is_refused(spark: SparkSession, place: Place) -> None:
     place.create()
     place.append(10, _Table_ID=pa.array(["x"]))
-    work = place.work(lambda: spark)
+    context = place.context(lambda: spark)
     with pytest.raises(HistoryColumnsUnfit, match="a column `_Table_ID`, which is the history's own"):
-        keep(work)
-    assert versions_of(spark, work) == [0, 0, 0]
+        keep(context)
+    assert versions_of(spark, context) == [0, 0, 0]
 
 
 def test_a_stream_keeps_no_more_than_was_planned_for(
     spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.create()
-    work = place.work(lambda: spark, stream=True)
+    context = place.context(lambda: spark, stream=True)
 
-    def overtaken(work: HistoryWork, newest: Kept | None, skip_to: int | None) -> HistoryPlan:
-        found = plan_history(work, newest, skip_to)
+    def overtaken(context: HistoryContext, newest: Kept | None, skip_to: int | None) -> HistoryPlan:
+        found = plan_history(context, newest, skip_to)
         if DeltaTable(place.source).version() < 2:
             place.append(20, more=pa.array([1.5]))
         return found
 
     monkeypatch.setattr("mirror_assets.history.keep.plan_history", overtaken)
-    assert ranges(keep(work)) == [(0, 0), (1, 1), (2, 2)]
-    assert versions_of(spark, work) == [0, 0, 0, 1, 2]
+    assert ranges(keep(context)) == [(0, 0), (1, 1), (2, 2)]
+    assert versions_of(spark, context) == [0, 0, 0, 1, 2]

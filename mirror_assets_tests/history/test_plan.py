@@ -38,7 +38,7 @@ def ranges(plan: HistoryPlan) -> list[tuple[int, int]]:
 def test_a_history_begins_with_the_first_commit_of_a_table_that_always_had_a_feed(place: Place) -> None:
     place.create()
     place.update(1)
-    (planned,) = plan_history(place.work(), None).slices
+    (planned,) = plan_history(place.context(), None).slices
     assert (planned.first, planned.last, planned.rows) == (0, 1, 5)
     assert planned.table_id == str(DeltaTable(place.source).metadata().id)
 
@@ -47,14 +47,14 @@ def test_it_goes_on_behind_what_is_covered_and_ends_at_the_tip(place: Place) -> 
     place.create()
     for identity in range(5):
         place.append(10 + identity)
-    assert ranges(plan_history(place.work(max_commits=2), covered(place, 0))) == [(1, 2), (3, 4), (5, 5)]
-    assert plan_history(place.work(), covered(place, 5)) == HistoryPlan(5)
+    assert ranges(plan_history(place.context(max_commits=2), covered(place, 0))) == [(1, 2), (3, 4), (5, 5)]
+    assert plan_history(place.context(), covered(place, 5)) == HistoryPlan(5)
 
 
 @given(covered=st.integers(-1, 6), most=st.integers(1, 9))
 def test_every_commit_behind_what_is_covered_is_in_one_slice(covered: int, most: int, seven: Place) -> None:
     newest = None if covered < 0 else Kept(1, SourceLog(seven.source).state().table_id, 0, covered, "a")
-    plan = plan_history(seven.work(max_commits=most), newest)
+    plan = plan_history(seven.context(max_commits=most), newest)
     versions = [version for one in plan.slices for version in range(one.first, one.last + 1)]
     assert versions == list(range(covered + 1, 7))
     assert all(one.last - one.first < most for one in plan.slices)
@@ -74,7 +74,7 @@ def test_a_slice_has_one_schema(place: Place) -> None:
     place.append(10)
     place.append(11, more=pa.array([1.5]))
     place.append(12)
-    plan = plan_history(place.work(), None)
+    plan = plan_history(place.context(), None)
     assert ranges(plan) == [(0, 1), (2, 3)]
     assert ["more" in one.schema_string for one in plan.slices] == [False, True]
 
@@ -84,13 +84,13 @@ def test_a_feed_that_was_switched_on_later_is_kept_from_there(place: Place) -> N
     place.append(10)
     place.set(**ON)
     place.append(11)
-    assert ranges(plan_history(place.work(), None)) == [(2, 3)]
+    assert ranges(plan_history(place.context(), None)) == [(2, 3)]
 
 
 def test_a_feed_that_is_off_is_told_with_the_statement(place: Place) -> None:
     place.create(feed=False)
     with pytest.raises(HistoryFeedOff, match=r"ALTER TABLE delta.*history: false"):
-        plan_history(place.work(), None)
+        plan_history(place.context(), None)
 
 
 def test_a_history_begins_where_files_are_still_there(place: Place) -> None:
@@ -103,7 +103,7 @@ def test_a_history_begins_where_files_are_still_there(place: Place) -> None:
     DeltaTable(place.source).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
     assert len(set(Path(place.source).glob("*.parquet")) & before) < len(before)
     # The file of version 1 went with the row that was deleted; vacuuming made two commits.
-    assert ranges(plan_history(place.work(), None)) == [(2, 6)]
+    assert ranges(plan_history(place.context(), None)) == [(2, 6)]
 
 
 def test_commits_that_are_gone_from_the_log_are_named_and_not_skipped(place: Place) -> None:
@@ -116,13 +116,13 @@ def test_commits_that_are_gone_from_the_log_are_named_and_not_skipped(place: Pla
         commit_file(Path(place.source), version).unlink()
     with pytest.raises(HistoryGap, match=r"versions 2 to 5 can't be read.*--table shop.orders --skip-to 6"):
         plan_all(place, newest)
-    assert ranges(plan_history(place.work(), newest, skip_to=6)) == [(6, 6)]
-    assert ranges(plan_history(place.work(), covered(place, 5))) == [(6, 6)]
+    assert ranges(plan_history(place.context(), newest, skip_to=6)) == [(6, 6)]
+    assert ranges(plan_history(place.context(), covered(place, 5))) == [(6, 6)]
 
 
 def plan_all(place: Place, newest: Kept | None) -> HistoryPlan:
     """The plan, if nothing is in the way."""
-    plan = plan_history(place.work(), newest)
+    plan = plan_history(place.context(), newest)
     if plan.stop is not None:
         raise plan.stop
     return plan
@@ -135,20 +135,20 @@ def test_what_comes_before_a_time_without_feed_is_kept_and_the_time_is_named(pla
     place.append(11)
     place.set(**ON)
     place.append(12)
-    plan = plan_history(place.work(), covered(place, 0))
+    plan = plan_history(place.context(), covered(place, 0))
     assert ranges(plan) == [(1, 1)]
     assert isinstance(plan.stop, HistoryGap)
     assert "versions 2 to 3 can't be read any more (the change data feed was off)" in str(plan.stop)
     assert plan.stop.next_version == 4
-    assert ranges(plan_history(place.work(), covered(place, 1), skip_to=4)) == [(4, 5)]
-    assert ranges(plan_history(place.work(), None)) == [(4, 5)]
+    assert ranges(plan_history(place.context(), covered(place, 1), skip_to=4)) == [(4, 5)]
+    assert ranges(plan_history(place.context(), None)) == [(4, 5)]
 
 
 def test_while_the_feed_is_off_no_version_to_go_on_at_is_offered(place: Place) -> None:
     place.create()
     place.set(**OFF)
     place.append(11)
-    plan = plan_history(place.work(), covered(place, 0))
+    plan = plan_history(place.context(), covered(place, 0))
     assert isinstance(plan.stop, HistoryFeedOff)
     assert plan.slices == ()
 
@@ -157,9 +157,9 @@ def test_a_version_to_skip_to_that_leaves_nothing_out_changes_nothing(place: Pla
     place.create()
     place.append(10)
     place.append(11)
-    assert ranges(plan_history(place.work(), covered(place, 1), skip_to=1)) == [(2, 2)]
-    assert ranges(plan_history(place.work(), None, skip_to=1)) == [(1, 2)]
-    assert plan_history(place.work(), covered(place, 1), skip_to=9).slices == ()
+    assert ranges(plan_history(place.context(), covered(place, 1), skip_to=1)) == [(2, 2)]
+    assert ranges(plan_history(place.context(), None, skip_to=1)) == [(1, 2)]
+    assert plan_history(place.context(), covered(place, 1), skip_to=9).slices == ()
 
 
 def test_where_the_history_has_lost_what_it_covers_a_person_says_where_to_go_on(place: Place) -> None:
@@ -167,8 +167,8 @@ def test_where_the_history_has_lost_what_it_covers_a_person_says_where_to_go_on(
     place.append(10)
     place.append(11)
     unknown = Kept(9, "", 0, -1, "")
-    assert ranges(plan_history(place.work(), unknown, skip_to=2)) == [(2, 2)]
-    assert plan_history(place.work(), unknown, skip_to=3).slices == ()
+    assert ranges(plan_history(place.context(), unknown, skip_to=2)) == [(2, 2)]
+    assert plan_history(place.context(), unknown, skip_to=3).slices == ()
 
 
 def test_a_table_made_anew_is_kept_from_its_first_commit(place: Place) -> None:
@@ -177,7 +177,7 @@ def test_a_table_made_anew_is_kept_from_its_first_commit(place: Place) -> None:
     newest = covered(place, 1)
     shutil.rmtree(place.source)
     place.create()
-    (planned,) = plan_history(place.work(), newest).slices
+    (planned,) = plan_history(place.context(), newest).slices
     assert (planned.first, planned.last) == (0, 0)
     assert planned.table_id != newest.table_id
 
@@ -188,14 +188,14 @@ def test_another_table_whose_beginning_is_gone_is_not_taken_for_the_same(place: 
     place.append(10)
     other = Kept(3, "another", 0, 1, "a")
     with pytest.raises(HistoryGap, match=r"after version 1 of the table with the id another.*--skip-to 1"):
-        plan_history(place.work(), other)
-    assert ranges(plan_history(place.work(), other, skip_to=1)) == [(1, 2)]
+        plan_history(place.context(), other)
+    assert ranges(plan_history(place.context(), other, skip_to=1)) == [(1, 2)]
 
 
 def test_a_source_that_was_set_back_stops_the_history(place: Place) -> None:
     place.create()
     with pytest.raises(HistoryAhead, match=r"ends at version 0.*up to version 3"):
-        plan_history(place.work(), covered(place, 3))
+        plan_history(place.context(), covered(place, 3))
 
 
 def test_a_table_that_is_replaced_in_its_log_goes_on_under_its_new_id(place: Place) -> None:
@@ -206,5 +206,5 @@ def test_a_table_that_is_replaced_in_its_log_goes_on_under_its_new_id(place: Pla
     file = commit_file(Path(place.source), 2)
     file.write_text(file.read_text().replace(newest.table_id, "replaced"))
     place.append(11)
-    slices: tuple[HistorySlice, ...] = plan_history(place.work(), newest).slices
+    slices: tuple[HistorySlice, ...] = plan_history(place.context(), newest).slices
     assert [(one.first, one.last, one.table_id) for one in slices] == [(1, 1, newest.table_id), (2, 3, "replaced")]

@@ -42,8 +42,8 @@ class Inotify:
 
     def add(self, folder: Path) -> None:
         """Watch the folder from now on."""
-        asked = Happened.MODIFIED | Happened.MOVED_IN | Happened.CREATED
-        self._folders[_checked(_libc.inotify_add_watch(self._descriptor, os.fsencode(folder), asked))] = folder
+        requested = Happened.MODIFIED | Happened.MOVED_IN | Happened.CREATED
+        self._folders[_checked(_libc.inotify_add_watch(self._descriptor, os.fsencode(folder), requested))] = folder
 
     def events(self, seconds: float) -> Iterator[Event]:
         """What has happened; waits for it up to this time."""

@@ -101,8 +101,8 @@ class OnOneLake:
         names = frozenset(name.rstrip("/") for name in self.item.names(TABLE.scratch))
         if self.staging is Staging.DIRECT:
             return names
-        exchange = LocalStore(self.ground.root / "staging")
-        return names | {info.name for info in exchange.list(TABLE.scratch)}
+        local_staging = LocalStore(self.ground.root / "staging")
+        return names | {info.name for info in local_staging.list(TABLE.scratch)}
 
     def late(self) -> Sequence[Arrival]:
         """The requests that the server holds."""

@@ -94,8 +94,8 @@ class Series:
 
     def _lines(self, attack: Attack) -> Iterator[str]:
         """Where each publisher was, and what had landed when all had ended."""
-        standing = drive(read_manifest(TABLE), self.place.store)
-        covered, tip = standing.manifest.covered if standing else -1, self.place.ground.source.tip
+        current = drive(read_manifest(TABLE), self.place.store)
+        covered, tip = current.manifest.covered if current else -1, self.place.ground.source.tip
         landed = f"{self.place.eyes.newest} files landed, version {covered} of {tip} covered"
         beside = ", one of two" if len(attack.dooms) > 1 else ""
         for run, doom in attack.dooms.items():

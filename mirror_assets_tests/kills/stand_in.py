@@ -17,7 +17,7 @@ def applying(place: Place) -> Iterator[None]:
     failures: list[Exception] = []
     done = threading.Event()
 
-    def work() -> None:
+    def context() -> None:
         try:
             while not done.is_set():
                 if place.eyes.wait(_TICK):
@@ -25,7 +25,7 @@ def applying(place: Place) -> Iterator[None]:
         except Exception as error:  # noqa: BLE001 raised below
             failures.append(error)
 
-    thread = threading.Thread(target=work, name="stand-in", daemon=True)
+    thread = threading.Thread(target=context, name="stand-in", daemon=True)
     thread.start()
     try:
         yield

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.landing.state import Footing
+from mirror_assets.landing.state import CommitPosition
 from mirror_assets_tests.kills.eyes import Eyes, is_whole
 from mirror_assets_tests.landing.staging import INCARNATION, hex_id, part_bytes, receipt_for
 
-RECEIPT = receipt_for(Footing(1, INCARNATION, 1, 1, -1), SliceKey(1, 0, 7), hex_id("one"))
+RECEIPT = receipt_for(CommitPosition(1, INCARNATION, 1, 1, -1), SliceKey(1, 0, 7), hex_id("one"))
 
 
 @pytest.fixture(scope="module")

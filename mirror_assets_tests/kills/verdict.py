@@ -42,18 +42,18 @@ class Verdict:
 
 def judge(place: Place) -> Verdict:
     """The verdict on a landing zone whose last run has ended well; the stand-in applies what is left."""
-    standing = drive(read_manifest(TABLE), place.store)
-    if standing is None:
+    current = drive(read_manifest(TABLE), place.store)
+    if current is None:
         return Verdict(0, 0, 0, ("nothing was ever committed",))
     place.ground.replicator(place.store).poll()
-    place.eyes.expect(standing.manifest.next_number - 1)
+    place.eyes.expect(current.manifest.next_number - 1)
     files = dict(sorted(_landed(place.store)))
     rows = [(number, change) for number in files for change in _changes(pq.read_table(pa.BufferReader(files[number])))]
     problems = (
-        *_number_problems(place, standing.manifest, files),
+        *_number_problems(place, current.manifest, files),
         *_row_problems(place, rows),
-        *_mirror_problems(place, standing.manifest),
-        *_staging_problems(place.store, standing.manifest),
+        *_mirror_problems(place, current.manifest),
+        *_staging_problems(place.store, current.manifest),
         *place.eyes.wrong,
     )
     return Verdict(place.ground.source.tip + 1, len(files), len(rows), problems)

@@ -7,9 +7,9 @@ from mirror_assets.landing.errors import MetadataDiffers
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.publish import publish
-from mirror_assets.landing.rebuild import first_life
+from mirror_assets.landing.rebuild import first_epoch
 from mirror_assets.landing.recover import recover
-from mirror_assets.landing.state import Footing, next_footing
+from mirror_assets.landing.state import CommitPosition, next_position
 from mirror_assets.landing.steps import Create, DeleteTree, Steps, drive
 from mirror_assets_tests.landing.minds import Start
 from mirror_assets_tests.landing.schedules import Case
@@ -17,10 +17,10 @@ from mirror_assets_tests.landing.staging import (
     CHECKS,
     KEYS,
     TABLE,
-    footing_of,
     hex_id,
     part_bytes,
     part_content,
+    position_of,
     receipt_for,
     stage,
     staging,
@@ -29,37 +29,37 @@ from mirror_assets_tests.landing.zones import History
 from mirror_assets_tests.storage.memory import MemoryStore
 
 
-def publisher(*records: SliceRecord, rebuild_life: int | None = None) -> Start:
+def publisher(*records: SliceRecord, rebuild_epoch: int | None = None) -> Start:
     """Publishes these slices one after the other; a restart begins with the first again."""
 
-    def start(_life: int) -> Steps[None]:
+    def start(_epoch: int) -> Steps[None]:
         for record in records:
-            yield from publish(TABLE, record, CHECKS, rebuild_life)
+            yield from publish(TABLE, record, CHECKS, rebuild_epoch)
 
     return start
 
 
-def staged(footing: Footing, last: int, parts: int, attempt: str) -> Steps[SliceRecord]:
-    """The record of the slice, staged as `stage_slice` does: what fails is cleared away."""
+def staged(position: CommitPosition, last: int, parts: int, attempt: str) -> Steps[SliceRecord]:
+    """The record of the slice, staged as `stage_attempt` does: what fails is cleared away."""
     try:
-        return (yield from staging(footing, last, parts, attempt))
+        return (yield from staging(position, last, parts, attempt))
     except MirrorError:
-        yield DeleteTree(AttemptFolder(TABLE, footing.generation, hex_id(attempt)).path)
+        yield DeleteTree(AttemptFolder(TABLE, position.generation, hex_id(attempt)).path)
         raise
 
 
 def run(name: str, *slices: tuple[int, int]) -> Start:
     """Stages and publishes what is pending of these slices (last version, parts), as `mirror_table` does."""
 
-    def start(life: int) -> Steps[None]:
-        attempt = f"{name}{life}"
+    def start(epoch: int) -> Steps[None]:
+        attempt = f"{name}{epoch}"
         for last, parts in slices:
-            standing = yield from recover(TABLE)
-            manifest = standing.manifest if standing else None
+            current = yield from recover(TABLE)
+            manifest = current.manifest if current else None
             if manifest is None or manifest.covered < last:
-                new_life = yield from first_life(TABLE)
-                footing = next_footing(manifest, life=new_life, incarnation=hex_id(f"life of {attempt}"))
-                record = yield from staged(footing, last, parts, attempt)
+                new_epoch = yield from first_epoch(TABLE)
+                position = next_position(manifest, epoch=new_epoch, incarnation=hex_id(f"epoch of {attempt}"))
+                record = yield from staged(position, last, parts, attempt)
                 yield from publish(TABLE, record, CHECKS)
 
     return start
@@ -74,29 +74,29 @@ def history(*records: SliceRecord) -> History:
 
 def started(zone: MemoryStore) -> SliceRecord:
     """The zone's first slice, landed."""
-    record = stage(zone, footing_of(zone), last=7)
+    record = stage(zone, position_of(zone), last=7)
     drive(publish(TABLE, record, CHECKS), zone)
     return record
 
 
 def first(zone: MemoryStore, parts: int = 1, publishers: int = 2) -> Case:
     """Some attempts at the first slice."""
-    attempts = [stage(zone, footing_of(zone), 7, parts, attempt) for attempt in "abc"[:publishers]]
+    attempts = [stage(zone, position_of(zone), 7, parts, attempt) for attempt in "abc"[:publishers]]
     return Case(zone, tuple(publisher(attempt) for attempt in attempts), (history(attempts[0]),))
 
 
 def following(zone: MemoryStore, parts: int = 1, publishers: int = 2) -> Case:
     """Some attempts at the second slice."""
-    landed, footing = started(zone), footing_of(zone)
-    attempts = [stage(zone, footing, 8, parts, attempt) for attempt in "abc"[:publishers]]
+    landed, position = started(zone), position_of(zone)
+    attempts = [stage(zone, position, 8, parts, attempt) for attempt in "abc"[:publishers]]
     return Case(zone, tuple(publisher(attempt) for attempt in attempts), (history(landed, attempts[0]),))
 
 
 def keyed(zone: MemoryStore, keys: tuple[tuple[str, ...], ...] = (KEYS, KEYS)) -> Case:
     """A table without keys, and publishers who know of these by now; who knows of others is refused."""
-    landed = stage(zone, footing_of(zone), last=7).model_copy(update={"keys": ()})
+    landed = stage(zone, position_of(zone), last=7).model_copy(update={"keys": ()})
     drive(publish(TABLE, landed, CHECKS), zone)
-    staged = [stage(zone, footing_of(zone), 8, attempt=attempt) for attempt in "abc"[: len(keys)]]
+    staged = [stage(zone, position_of(zone), 8, attempt=attempt) for attempt in "abc"[: len(keys)]]
     attempts = [record.model_copy(update={"keys": own}) for record, own in zip(staged, keys, strict=True)]
     refusals = () if len(set(keys)) == 1 else (MetadataDiffers,)
     histories = (history(landed, attempts[0]),)
@@ -105,26 +105,26 @@ def keyed(zone: MemoryStore, keys: tuple[tuple[str, ...], ...] = (KEYS, KEYS)) -
 
 def stalled(zone: MemoryStore, parts: int = 1) -> Case:
     """One publishes two slices, while another is still at its attempt at the first of them."""
-    landed, footing = started(zone), footing_of(zone)
-    ours, theirs = (stage(zone, footing, 8, parts, attempt) for attempt in "ab")
-    ahead = stage(zone, footing.after(covered=8, files=parts), last=9, attempt="c")
+    landed, position = started(zone), position_of(zone)
+    ours, theirs = (stage(zone, position, 8, parts, attempt) for attempt in "ab")
+    ahead = stage(zone, position.after(covered=8, files=parts), last=9, attempt="c")
     return Case(zone, (publisher(ours, ahead), publisher(theirs)), (history(landed, ours, ahead),))
 
 
 def chained(zone: MemoryStore, parts: int = 1) -> Case:
     """One publishes a slice, another the slice after it, which was staged ahead."""
-    landed, footing = started(zone), footing_of(zone)
-    ours = stage(zone, footing, 8, parts, "a")
-    ahead = stage(zone, footing.after(covered=8, files=parts), last=9, attempt="c")
+    landed, position = started(zone), position_of(zone)
+    ours = stage(zone, position, 8, parts, "a")
+    ahead = stage(zone, position.after(covered=8, files=parts), last=9, attempt="c")
     return Case(zone, (publisher(ours), publisher(ahead)), (history(landed, ours, ahead),))
 
 
 def cut_twice(zone: MemoryStore, parts: int = 1) -> Case:
     """Two versions as two slices by one publisher, as one slice by another."""
-    landed, footing = started(zone), footing_of(zone)
-    ours = stage(zone, footing, 8, parts, "a")
-    ahead = stage(zone, footing.after(covered=8, files=parts), last=9, attempt="c")
-    both = stage(zone, footing, 9, parts, "b")
+    landed, position = started(zone), position_of(zone)
+    ours = stage(zone, position, 8, parts, "a")
+    ahead = stage(zone, position.after(covered=8, files=parts), last=9, attempt="c")
+    both = stage(zone, position, 9, parts, "b")
     histories = (history(landed, ours, ahead), history(landed, both))
     return Case(zone, (publisher(ours, ahead), publisher(both)), histories)
 
@@ -132,15 +132,15 @@ def cut_twice(zone: MemoryStore, parts: int = 1) -> Case:
 def doubled(zone: MemoryStore, parts: int = 1, publishers: int = 2) -> Case:
     """Retries of a publication that is still alive: all publish the same attempt."""
     landed = started(zone)
-    ours = stage(zone, footing_of(zone), 8, parts, "a")
+    ours = stage(zone, position_of(zone), 8, parts, "a")
     return Case(zone, (publisher(ours),) * publishers, (history(landed, ours),))
 
 
 def restaged(zone: MemoryStore, parts: int = 1) -> Case:
     """As doubled, and a repeated request of the stager arrives late: the part is back under its staged name."""
-    landed, footing = started(zone), footing_of(zone)
-    ours = stage(zone, footing, 8, parts, "a")
-    late = Create(ours.folder.part(ours.parts[0].name), part_bytes(receipt_for(footing, ours.key, ours.attempt), 0))
+    landed, position = started(zone), position_of(zone)
+    ours = stage(zone, position, 8, parts, "a")
+    late = Create(ours.folder.part(ours.parts[0].name), part_bytes(receipt_for(position, ours.key, ours.attempt), 0))
     return Case(zone, (publisher(ours),) * 2, (history(landed, ours),), flying=(late,))
 
 

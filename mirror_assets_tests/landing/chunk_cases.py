@@ -5,7 +5,7 @@ from __future__ import annotations
 from mirror_assets.landing.format import Chunk, SliceRecord
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.recover import recover
-from mirror_assets.landing.state import next_footing, read_manifest
+from mirror_assets.landing.state import next_position, read_manifest
 from mirror_assets.landing.steps import Steps, drive
 from mirror_assets_tests.landing.cases import history, publisher
 from mirror_assets_tests.landing.minds import Start
@@ -13,8 +13,8 @@ from mirror_assets_tests.landing.schedules import Case
 from mirror_assets_tests.landing.staging import (
     CHECKS,
     TABLE,
-    footing_of,
     hex_id,
+    position_of,
     stage_chunk,
     staging,
 )
@@ -33,33 +33,33 @@ def in_chunks(zone: MemoryStore, publishers: int = 2) -> Case:
 
 def gone_on_with(zone: MemoryStore) -> Case:
     """Two runs go on with a load, each with the next chunk; the limits of one are larger. The first of three landed."""
-    drive(publish(TABLE, stage_chunk(zone, footing_of(zone), 1, 3), CHECKS), zone)
+    drive(publish(TABLE, stage_chunk(zone, position_of(zone), 1, 3), CHECKS), zone)
     return Case(zone, (load("a", files=1), load("b", files=2)), _HISTORIES)
 
 
 def cut_again(zone: MemoryStore) -> Case:
     """One has staged what is left as two chunks, another, with larger limits, as one."""
-    landed = stage_chunk(zone, footing_of(zone), 1, 3)
+    landed = stage_chunk(zone, position_of(zone), 1, 3)
     drive(publish(TABLE, landed, CHECKS), zone)
-    footing = footing_of(zone)
-    second = stage_chunk(zone, footing, 2, 3, "a")
-    third = stage_chunk(zone, footing.behind(second), 3, 3, "b")
-    both = stage_chunk(zone, footing, 3, 2, "c")
+    position = position_of(zone)
+    second = stage_chunk(zone, position, 2, 3, "a")
+    third = stage_chunk(zone, position.behind(second), 3, 3, "b")
+    both = stage_chunk(zone, position, 3, 2, "c")
     histories = (history(landed, second, third), history(landed, both))
     return Case(zone, (publisher(second, third), publisher(both)), histories)
 
 
 def load(name: str, files: int) -> Start:
-    """Plans the next chunk, stages it on what has landed by then, and publishes it, as `carry_slice` does."""
+    """Plans the next chunk, stages it on what has landed by then, and publishes it, as `process_slice` does."""
 
-    def start(life: int) -> Steps[None]:
-        standing = yield from recover(TABLE)
-        if standing is None or standing.manifest.loading is None:
+    def start(epoch: int) -> Steps[None]:
+        current = yield from recover(TABLE)
+        if current is None or current.manifest.loading is None:
             return
-        end = min(standing.manifest.loading.chunk.end + files, 3)
-        number = standing.manifest.loading.chunk.number + 1
-        chunk = Chunk(number=number, of=number + 3 - end, first=standing.manifest.loading.chunk.end, end=end)
-        record = yield from _staged_late(chunk, f"{name}{life}")
+        end = min(current.manifest.loading.chunk.end + files, 3)
+        number = current.manifest.loading.chunk.number + 1
+        chunk = Chunk(number=number, of=number + 3 - end, first=current.manifest.loading.chunk.end, end=end)
+        record = yield from _staged_late(chunk, f"{name}{epoch}")
         yield from publish(TABLE, record, CHECKS)
 
     return start
@@ -67,12 +67,12 @@ def load(name: str, files: int) -> Start:
 
 def _staged_late(chunk: Chunk, attempt: str) -> Steps[SliceRecord]:
     """The chunk as it was planned, on what has landed meanwhile: whoever else landed it, nothing may land twice."""
-    standing = yield from read_manifest(TABLE)
-    footing = next_footing(standing.manifest if standing else None, life=1, incarnation=hex_id("another life"))
-    return (yield from staging(footing, 7, chunk.end - chunk.first, attempt, chunk))
+    current = yield from read_manifest(TABLE)
+    position = next_position(current.manifest if current else None, epoch=1, incarnation=hex_id("another epoch"))
+    return (yield from staging(position, 7, chunk.end - chunk.first, attempt, chunk))
 
 
 def _both(zone: MemoryStore, attempt: str) -> tuple[SliceRecord, SliceRecord]:
-    footing = next_footing(None, life=1, incarnation=hex_id(f"life of {attempt}"))
-    first = stage_chunk(zone, footing, 1, 2, attempt)
-    return first, stage_chunk(zone, footing.behind(first), 2, 2, attempt)
+    position = next_position(None, epoch=1, incarnation=hex_id(f"epoch of {attempt}"))
+    first = stage_chunk(zone, position, 1, 2, attempt)
+    return first, stage_chunk(zone, position.behind(first), 2, 2, attempt)

@@ -10,7 +10,7 @@ from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import Rename
 from mirror_assets_tests.landing.cases import following, history, publisher, started
 from mirror_assets_tests.landing.schedules import Case
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, stage
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 from mirror_assets_tests.storage.memory import MemoryStore
 
 
@@ -24,7 +24,7 @@ def foreign_file(zone: MemoryStore) -> Case:
 def lost_part(zone: MemoryStore) -> Case:
     """A publisher died behind its commit, and then somebody deleted the first of its two parts."""
     landed = started(zone)
-    record = stage(zone, footing_of(zone), 8, parts=2)
+    record = stage(zone, position_of(zone), 8, parts=2)
     steps = publish(TABLE, record, CHECKS)
     request = next(steps)
     while not isinstance(request, Rename):
@@ -36,7 +36,7 @@ def lost_part(zone: MemoryStore) -> Case:
 def rewritten_part(zone: MemoryStore) -> Case:
     """Somebody rewrote a staged part after its checks."""
     landed = started(zone)
-    record = stage(zone, footing_of(zone), last=8)
+    record = stage(zone, position_of(zone), last=8)
     path = record.folder.part(record.parts[0].name)
     zone.replace(path, b"other rows", record.parts[0].etag)
     return Case(zone, (publisher(record),) * 2, (history(landed),), refusals=(SliceNotStaged,))
@@ -45,7 +45,7 @@ def rewritten_part(zone: MemoryStore) -> Case:
 def unchecked_part(zone: MemoryStore) -> Case:
     """A staged part was rewritten and its record follows, but the verdicts are those of the part before."""
     landed = started(zone)
-    record = stage(zone, footing_of(zone), last=8)
+    record = stage(zone, position_of(zone), last=8)
     path, part = record.folder.part(record.parts[0].name), record.parts[0]
     etag = zone.replace(path, zone.read(path, 1 << 20).data, part.etag)
     changed = _with_etag(record, etag)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from mirror_assets.landing.drop import begin_drop, end_drop, remove_table
 from mirror_assets.landing.format import Manifest, SliceRecord
 from mirror_assets.landing.publish import Outcome, publish
-from mirror_assets.landing.rebuild import RebuildRecord, first_life
-from mirror_assets.landing.state import Footing
+from mirror_assets.landing.rebuild import RebuildRecord, first_epoch
+from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import Steps, drive
 from mirror_assets.storage import Store
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, hex_id, manifest_of, stage
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, hex_id, manifest_of, position_of, stage
 
 NEW_SLICE = 20
 
@@ -21,24 +21,24 @@ def drop() -> Steps[RebuildRecord]:
     return (yield from end_drop(TABLE, record))
 
 
-def land(store: Store, record: SliceRecord, rebuild_life: int | None = None) -> Outcome:
+def land(store: Store, record: SliceRecord, rebuild_epoch: int | None = None) -> Outcome:
     """Publish the slice; how it ended."""
-    return drive(publish(TABLE, record, CHECKS, rebuild_life), store).outcome
+    return drive(publish(TABLE, record, CHECKS, rebuild_epoch), store).outcome
 
 
 def mirrored(store: Store, slices: int = 2) -> Manifest:
     """The manifest of a table with some slices landed, and another staged."""
     for last in range(slices):
-        land(store, stage(store, footing_of(store), last))
-    stage(store, footing_of(store), last=slices, attempt="ahead")
+        land(store, stage(store, position_of(store), last))
+    stage(store, position_of(store), last=slices, attempt="ahead")
     manifest = manifest_of(store)
     assert manifest is not None
     return manifest
 
 
-def new_life(store: Store, last: int = NEW_SLICE) -> SliceRecord:
-    """A staged snapshot of the life that begins now."""
-    return stage(store, Footing(drive(first_life(TABLE), store), hex_id("new"), 1, 1, -1), last, attempt="new")
+def new_epoch(store: Store, last: int = NEW_SLICE) -> SliceRecord:
+    """A staged snapshot of the epoch that begins now."""
+    return stage(store, CommitPosition(drive(first_epoch(TABLE), store), hex_id("new"), 1, 1, -1), last, attempt="new")
 
 
 def nothing_left(store: Store) -> bool:

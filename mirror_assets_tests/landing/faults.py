@@ -40,19 +40,19 @@ class Point:
 
 def run_with(steps: Steps[object], store: Store, point: Point | None) -> list[Request]:
     """The requests that were asked until the steps ended, were given up, or crashed."""
-    asked: list[Request] = []
+    requested: list[Request] = []
     try:
         request = next(steps)
         while True:
-            asked.append(request)
+            requested.append(request)
             try:
-                reply = _answered(request, store, point.fault if point and point.at == len(asked) - 1 else None)
+                reply = _answered(request, store, point.fault if point and point.at == len(requested) - 1 else None)
             except MirrorError as error:
                 request = steps.throw(error)
             else:
                 request = steps.send(reply)
     except (StopIteration, Crashed, MirrorError):
-        return asked
+        return requested
 
 
 def _answered(request: Request, store: Store, fault: Fault | None) -> object:

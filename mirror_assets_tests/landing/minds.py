@@ -36,32 +36,32 @@ class Minds:
         self._answers: list[tuple[int, int, tuple[Hashable, ...]]] = []
         self._next: list[Request | Ended] = []
 
-    def born(self, publisher: int, life: int) -> int:
-        """The mind of a publisher that was just started for the `life`-th time."""
-        return self._intern((publisher, life), publisher, life, ())
+    def born(self, publisher: int, epoch: int) -> int:
+        """The mind of a publisher that was just started for the `epoch`-th time."""
+        return self._intern((publisher, epoch), publisher, epoch, ())
 
     def after(self, mind: int, answer: Hashable) -> int:
         """The mind after one more answer."""
         known = self._numbers.get((mind, answer))
         if known is not None:
             return known
-        publisher, life, answers = self._answers[mind]
-        return self._intern((mind, answer), publisher, life, (*answers, answer))
+        publisher, epoch, answers = self._answers[mind]
+        return self._intern((mind, answer), publisher, epoch, (*answers, answer))
 
     def reborn(self, mind: int) -> int:
         """The mind of the same publisher, started once more."""
-        publisher, life, _ = self._answers[mind]
-        return self.born(publisher, life + 1)
+        publisher, epoch, _ = self._answers[mind]
+        return self.born(publisher, epoch + 1)
 
     def wants(self, mind: int) -> Request | Ended:
         """The publisher's next request, or how it ended."""
         return self._next[mind]
 
-    def _intern(self, key: Hashable, publisher: int, life: int, answers: tuple[Hashable, ...]) -> int:
+    def _intern(self, key: Hashable, publisher: int, epoch: int, answers: tuple[Hashable, ...]) -> int:
         if key not in self._numbers:
             self._numbers[key] = len(self._answers)
-            self._answers.append((publisher, life, answers))
-            self._next.append(_replayed(self._starts[publisher](life), answers))
+            self._answers.append((publisher, epoch, answers))
+            self._next.append(_replayed(self._starts[publisher](epoch), answers))
         return self._numbers[key]
 
 

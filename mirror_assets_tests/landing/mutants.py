@@ -10,7 +10,7 @@ from mirror_assets.landing import rebuild, recover, roll_up
 from mirror_assets.landing.format import Manifest, encode
 from mirror_assets.landing.names import AttemptFolder, TableName
 from mirror_assets.landing.rebuild import RebuildRecord
-from mirror_assets.landing.state import Standing, read_manifest
+from mirror_assets.landing.state import VersionedManifest, read_manifest
 from mirror_assets.landing.steps import Create, Delete, DeleteTree, Replace, Steps, identity_of, list_folder
 from mirror_assets.storage import PathChanged, PathExists, Store
 from mirror_assets_tests.landing.cases import chained, first, following, keyed, restaged, run, runs
@@ -73,8 +73,8 @@ def nothing(*_: object) -> Steps[None]:
     yield from ()
 
 
-def unfenced(record: RebuildRecord | None, _rebuild_life: int | None) -> int:
-    return record.life if record is not None and record.is_loading else 1
+def unfenced(record: RebuildRecord | None, _rebuild_epoch: int | None) -> int:
+    return record.epoch if record is not None and record.is_loading else 1
 
 
 def always(*_: object) -> Steps[bool]:
@@ -92,11 +92,11 @@ def delete_first(table: TableName, manifest: Manifest) -> Steps[None]:
     if following is None:
         return
     for number in range(2, following.range.last + 1):
-        yield Delete(table.history(manifest.life, number))
-    yield from roll_up._keep(table.roll_up(manifest.life, 1, following.range.last), encode(following))
+        yield Delete(table.history(manifest.epoch, number))
+    yield from roll_up._keep(table.roll_up(manifest.epoch, 1, following.range.last), encode(following))
 
 
-def just_read(table: TableName, _rebuild_life: int | None = None) -> Steps[Standing | None]:
+def just_read(table: TableName, _rebuild_epoch: int | None = None) -> Steps[VersionedManifest | None]:
     return (yield from read_manifest(table))
 
 
@@ -109,10 +109,10 @@ def collect_late(_attempts: object, manifest: Manifest) -> Steps[None]:
     yield from recover.collect((yield from recover.list_attempts(TABLE)), manifest)
 
 
-def commit_and_believe(table: TableName, manifest: Manifest, standing: Standing | None) -> Steps[None]:
+def commit_and_believe(table: TableName, manifest: Manifest, current: VersionedManifest | None) -> Steps[None]:
     data = encode(manifest)
     try:
-        yield Replace(table.manifest, data, standing.etag) if standing else Create(table.manifest, data)
+        yield Replace(table.manifest, data, current.etag) if current else Create(table.manifest, data)
     except (PathChanged, PathExists):
         return
 
@@ -287,13 +287,13 @@ MUTANTS = (
     ),
     Mutant(
         "publishers wait for a rebuild",
-        "A drops the folder; B goes on there with what the ended life had committed",
+        "A drops the folder; B goes on there with what the ended epoch had committed",
         rebuilt_beside_a_run,
         "gap",
         patch=patch("recover._first_that_counts", unfenced),
     ),
     Mutant(
-        "a manifest of an ended life counts for nothing",
+        "a manifest of an ended epoch counts for nothing",
         "it is put back late, and the rebuild can't commit its snapshot",
         rebuilt,
         "in the end only",
@@ -301,7 +301,7 @@ MUTANTS = (
     ),
     Mutant(
         "a rebuild looks again before it drops",
-        "A is through; B, which began with it and was slow, drops the new life",
+        "A is through; B, which began with it and was slow, drops the new epoch",
         rebuilt_twice,
         "had not ended",
         patch=("mirror_assets_tests.landing.rebuild_cases.drop_table_folder", drop_unasked),
@@ -315,14 +315,14 @@ MUTANTS = (
     ),
     Mutant(
         "garbage is listed before the rebuild record is read",
-        "B, still in the ended life, lists and collects generation 1 of the next",
+        "B, still in the ended epoch, lists and collects generation 1 of the next",
         rebuilt_beside_a_publisher,
         "StagedFileLost",
         patch=patch("publish.collect", collect_late),
     ),
     Mutant(
         "what a rebuild cleared away is not lost",
-        "B misses its part, which A has cleared away with the rest of the life, and calls for a person",
+        "B misses its part, which A has cleared away with the rest of the epoch, and calls for a person",
         rebuilt_beside_a_publisher,
         "StagedFileLost",
         patch=patch("recover._require_standing", nothing),

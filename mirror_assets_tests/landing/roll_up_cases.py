@@ -8,7 +8,7 @@ from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets_tests.landing.cases import history, publisher
 from mirror_assets_tests.landing.schedules import Case, roll_ups_of
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, stage
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 from mirror_assets_tests.storage.memory import MemoryStore
 
 
@@ -23,10 +23,10 @@ def aged(zone: MemoryStore, generations: int, publishers: int = 2, kept: int = 1
     with roll_ups_of(limits(kept)):
         for generation in range(1, generations + 1):
             parts = int(generation in (2, generations))
-            records.append(stage(zone, footing_of(zone), 6 + generation, parts))
+            records.append(stage(zone, position_of(zone), 6 + generation, parts))
             drive(publish(TABLE, records[-1], CHECKS), zone)
-    footing = footing_of(zone)
-    attempts = [stage(zone, footing, 7 + generations, attempt=attempt) for attempt in "abc"[:publishers]]
+    position = position_of(zone)
+    attempts = [stage(zone, position, 7 + generations, attempt=attempt) for attempt in "abc"[:publishers]]
     return Case(
         zone,
         tuple(publisher(attempt) for attempt in attempts),

@@ -26,7 +26,7 @@ from mirror_assets.landing.format import (
     encode,
 )
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName
-from mirror_assets.landing.state import Footing, next_footing, put_manifest, read_manifest
+from mirror_assets.landing.state import CommitPosition, next_position, put_manifest, read_manifest
 from mirror_assets.landing.steps import Create, Steps, drive
 from mirror_assets.markers import ROW_MARKER
 from mirror_assets.storage import Store
@@ -44,7 +44,7 @@ def hex_id(text: str) -> str:
     return text.encode().hex().ljust(32, "0")[:32]
 
 
-INCARNATION: Final = hex_id("life")
+INCARNATION: Final = hex_id("epoch")
 # The part of a chunk tells the source's file that it holds, and, below this, which part of the chunk it is.
 FILE: Final = 10
 
@@ -74,15 +74,15 @@ def content_of(data: bytes) -> tuple[int, int]:
     return (rows.column("id")[0].as_py(), rows.column("part")[0].as_py())
 
 
-def receipt_for(footing: Footing, key: SliceKey, attempt: str) -> Receipt:
+def receipt_for(position: CommitPosition, key: SliceKey, attempt: str) -> Receipt:
     """The receipt of every part that is staged like this."""
     return Receipt(
-        incarnation=footing.incarnation,
+        incarnation=position.incarnation,
         source_table_id="source",
         slice=str(key),
-        generation=footing.generation,
+        generation=position.generation,
         attempt=attempt,
-        first_number=footing.first_number,
+        first_number=position.first_number,
     )
 
 
@@ -92,18 +92,18 @@ def part_content(index: int, chunk: Chunk | None) -> int:
 
 
 def new_record(
-    footing: Footing, key: SliceKey, attempt: str, parts: tuple[StagedPart, ...], chunk: Chunk | None = None
+    position: CommitPosition, key: SliceKey, attempt: str, parts: tuple[StagedPart, ...], chunk: Chunk | None = None
 ) -> SliceRecord:
     """The record of parts that are staged already; it has no verdicts."""
     return SliceRecord(
         table=str(TABLE),
         slice=str(key),
         kind=SliceKind.SNAPSHOT if key.first == 0 else SliceKind.CHANGES,
-        life=footing.life,
-        generation=footing.generation,
+        epoch=position.epoch,
+        generation=position.generation,
         attempt=attempt,
-        incarnation=footing.incarnation,
-        first_number=footing.first_number,
+        incarnation=position.incarnation,
+        first_number=position.first_number,
         source_table_id="source",
         source_schema="{}",
         keys=KEYS,
@@ -123,50 +123,52 @@ def with_verdicts(record: SliceRecord, *, passed: bool = True) -> SliceRecord:
 
 
 def staging(
-    footing: Footing, last: int, parts: int = 1, attempt: str = "one", chunk: Chunk | None = None
+    position: CommitPosition, last: int, parts: int = 1, attempt: str = "one", chunk: Chunk | None = None
 ) -> Steps[SliceRecord]:
-    """The record of a staged slice that goes on where `footing` stands, with passed verdicts."""
-    key, name = SliceKey(footing.life, 0 if chunk else footing.covered + 1, last), hex_id(attempt)
-    folder = AttemptFolder(TABLE, footing.generation, name)
-    receipt, staged = receipt_for(footing, key, name), []
+    """The record of a staged slice that goes on where `position` stands, with passed verdicts."""
+    key, name = SliceKey(position.epoch, 0 if chunk else position.covered + 1, last), hex_id(attempt)
+    folder = AttemptFolder(TABLE, position.generation, name)
+    receipt, staged = receipt_for(position, key, name), []
     for index in range(parts):
         data, part = part_bytes(receipt, part_content(index, chunk)), f"part-{index:05d}.parquet"
         etag: str = yield Create(folder.part(part), data)
         digest, markers = hashlib.sha256(data).hexdigest(), MarkerCounts(inserts=1, deletes=1)
         staged.append(StagedPart(name=part, etag=etag, bytes=len(data), sha256=digest, markers=markers))
-    record = with_verdicts(new_record(footing, key, name, tuple(staged), chunk))
+    record = with_verdicts(new_record(position, key, name, tuple(staged), chunk))
     yield Create(folder.record, encode(record))
     return record
 
 
 def stage(
-    store: Store, footing: Footing, last: int, parts: int = 1, attempt: str = "one", chunk: Chunk | None = None
+    store: Store, position: CommitPosition, last: int, parts: int = 1, attempt: str = "one", chunk: Chunk | None = None
 ) -> SliceRecord:
     """The same, done."""
-    return drive(staging(footing, last, parts, attempt, chunk), store)
+    return drive(staging(position, last, parts, attempt, chunk), store)
 
 
-def stage_chunk(store: Store, footing: Footing, end: int, of: int, attempt: str = "one", last: int = 7) -> SliceRecord:
-    """Next chunk of version `last`, up to the source's file `end`, staged where `footing` stands; files are parts."""
-    chunk = next_chunk(footing, end, of)
-    return stage(store, footing, last, end - chunk.first, attempt, chunk)
+def stage_chunk(
+    store: Store, position: CommitPosition, end: int, of: int, attempt: str = "one", last: int = 7
+) -> SliceRecord:
+    """Next chunk of version `last`, up to the source's file `end`, staged where `position` stands; files are parts."""
+    chunk = next_chunk(position, end, of)
+    return stage(store, position, last, end - chunk.first, attempt, chunk)
 
 
-def next_chunk(footing: Footing, end: int, of: int) -> Chunk:
-    """The chunk that goes on where `footing` stands, up to the source's file `end`."""
-    landed = footing.loading.chunk if footing.loading else None
+def next_chunk(position: CommitPosition, end: int, of: int) -> Chunk:
+    """The chunk that goes on where `position` stands, up to the source's file `end`."""
+    landed = position.loading.chunk if position.loading else None
     return Chunk(number=landed.number + 1 if landed else 1, of=of, first=landed.end if landed else 0, end=end)
 
 
 def manifest_of(store: Store) -> Manifest | None:
     """The table's manifest, or None."""
-    standing = drive(read_manifest(TABLE), store)
-    return standing.manifest if standing else None
+    current = drive(read_manifest(TABLE), store)
+    return current.manifest if current else None
 
 
-def footing_of(store: Store) -> Footing:
+def position_of(store: Store) -> CommitPosition:
     """What the next slice must be staged as."""
-    return next_footing(manifest_of(store), life=1, incarnation=INCARNATION)
+    return next_position(manifest_of(store), epoch=1, incarnation=INCARNATION)
 
 
 def cover(
@@ -181,7 +183,7 @@ def cover(
     """Say in the table's manifest that everything up to the version has landed, as a slice without parts."""
     manifest = Manifest(
         incarnation="paper",
-        life=1,
+        epoch=1,
         source_table_id=table_id,
         source_schema=schema,
         keys=KEYS,

@@ -17,7 +17,7 @@ from mirror_assets.landing.steps import Request, Steps, drive
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets_tests.landing import zone
 from mirror_assets_tests.landing.faults import Fault, Point, points, run_with, shown
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, stage
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 from mirror_assets_tests.storage.memory import MemoryStore
 
 
@@ -32,11 +32,11 @@ class Scenario:
     def prepare(self, store: Store) -> SliceRecord:
         """The slice to publish: staged, as is one after it; the service took what it had processed."""
         for last, parts in self.before:
-            drive(publish(TABLE, stage(store, footing_of(store), last, parts), CHECKS), store)
+            drive(publish(TABLE, stage(store, position_of(store), last, parts), CHECKS), store)
             zone.consume(store)
-        footing = footing_of(store)
-        record = stage(store, footing, self.last, self.parts, attempt="under test")
-        stage(store, footing.after(covered=self.last, files=self.parts), self.last + 1, attempt="ahead")
+        position = position_of(store)
+        record = stage(store, position, self.last, self.parts, attempt="under test")
+        stage(store, position.after(covered=self.last, files=self.parts), self.last + 1, attempt="ahead")
         return record
 
     def check(self, store: Store, record: SliceRecord) -> None:
@@ -74,8 +74,8 @@ def test_one_fault_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name
     for at, request in enumerate(requests_of(scenario)):
         store = LocalStore(tmp_path / str(at))
         record = scenario.prepare(store)
-        asked = run_with(steps_of(record), store, Point(at, fault))
-        assert type(asked[at]) is type(request)
+        requested = run_with(steps_of(record), store, Point(at, fault))
+        assert type(requested[at]) is type(request)
         checked_at(Point(at, fault), request, partial(scenario.check, store, record))
 
 
@@ -100,12 +100,12 @@ def test_any_number_of_faults_in_memory(name: str, consuming: bool) -> None:
         story = seen[before.fingerprint()]
         for point in points(len(run_with(steps_of(record), before.clone(), None))):
             after = before.clone()
-            asked = run_with(steps_of(record), after, point)
+            requested = run_with(steps_of(record), after, point)
             runs += 1
             if consuming:
                 zone.consume(after)
             if after.fingerprint() not in seen:
-                seen[after.fingerprint()] = f"{story}; {point}: {shown(asked[point.at])}"
+                seen[after.fingerprint()] = f"{story}; {point}: {shown(requested[point.at])}"
                 queue.append(after)
         try:
             scenario.check(before.clone(), record)
@@ -148,6 +148,6 @@ def test_a_commit_without_an_answer_is_read_back_and_goes_on() -> None:
     scenario, store = SCENARIOS["first slice of three files"], MemoryStore()
     record = scenario.prepare(store)
     commit = [shown(request) for request in requests_of(scenario)].index(f"Create {TABLE.manifest}")
-    asked = run_with(steps_of(record), store, Point(commit, Fault.ANSWER_LOST))
-    assert shown(asked[commit + 1]) == f"Read {TABLE.manifest}"
+    requested = run_with(steps_of(record), store, Point(commit, Fault.ANSWER_LOST))
+    assert shown(requested[commit + 1]) == f"Read {TABLE.manifest}"
     scenario.check(store, record)

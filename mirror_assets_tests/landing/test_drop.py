@@ -1,4 +1,4 @@
-"""Dropping a table for good: whoever else is alive, nothing of it is left, and what begins later is another life."""
+"""Dropping a table for good: whoever else is alive, nothing of it is left, and what begins later is another epoch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from mirror_assets.landing.drop import begin_drop, is_dropped, remove_table
-from mirror_assets.landing.errors import LifeEnded, RebuildRunning, TableDropped
+from mirror_assets.landing.errors import EpochEnded, RebuildRunning, TableDropped
 from mirror_assets.landing.format import encode
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.publish import Outcome, publish
@@ -15,9 +15,9 @@ from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_re
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore, Store
-from mirror_assets_tests.landing.drops import NEW_SLICE, drop, land, mirrored, new_life, nothing_left
+from mirror_assets_tests.landing.drops import NEW_SLICE, drop, land, mirrored, new_epoch, nothing_left
 from mirror_assets_tests.landing.faults import points, run_with
-from mirror_assets_tests.landing.staging import CHECKS, KEYS, TABLE, footing_of, manifest_of, stage
+from mirror_assets_tests.landing.staging import CHECKS, KEYS, TABLE, manifest_of, position_of, stage
 from mirror_assets_tests.landing.zone import landed
 from mirror_assets_tests.storage.memory import MemoryStore
 
@@ -31,12 +31,12 @@ def test_folder_and_staged_attempts_go_and_the_record_stays(store: LocalStore) -
     assert (record.step, record.is_running, drive(is_dropped(TABLE), store)) == (RebuildStep.DROPPED, False, True)
 
 
-def test_a_later_run_begins_another_life_with_a_snapshot(store: LocalStore) -> None:
+def test_a_later_run_begins_another_epoch_with_a_snapshot(store: LocalStore) -> None:
     ended = mirrored(store)
     drive(drop(), store)
     assert drive(recover(TABLE), store) is None
-    record = new_life(store)
-    assert record.life > ended.life
+    record = new_epoch(store)
+    assert record.epoch > ended.epoch
     assert land(store, record) is Outcome.LANDED
     assert landed(store) == [(1, (NEW_SLICE, 0))]
     assert not drive(is_dropped(TABLE), store)
@@ -45,28 +45,28 @@ def test_a_later_run_begins_another_life_with_a_snapshot(store: LocalStore) -> N
 def test_lives_go_on_through_drops_and_rebuilds(store: LocalStore) -> None:
     lives = []
     for last in range(3):
-        land(store, new_life(store, last))
+        land(store, new_epoch(store, last))
         manifest = manifest_of(store)
         assert manifest is not None
-        lives.append(manifest.life)
+        lives.append(manifest.epoch)
         drive(drop(), store)
     assert lives == sorted(set(lives))
-    assert drive(begin_rebuild(TABLE), store).life > lives[-1]
+    assert drive(begin_rebuild(TABLE), store).epoch > lives[-1]
 
 
 def test_publishers_and_rebuilds_wait_while_a_table_is_dropped(store: LocalStore) -> None:
     mirrored(store)
-    record = stage(store, footing_of(store), last=3)
+    record = stage(store, position_of(store), last=3)
     drive(begin_drop(TABLE), store)
     for steps in (publish(TABLE, record, CHECKS), recover(TABLE), recover(TABLE, 2), begin_rebuild(TABLE)):
         with pytest.raises(TableDropped, match="mirror-assets drop"):
             drive(steps, store)
 
 
-def test_what_was_staged_for_the_dropped_life_is_refused(store: LocalStore) -> None:
-    record = stage(store, footing_of(store), last=7)
+def test_what_was_staged_for_the_dropped_epoch_is_refused(store: LocalStore) -> None:
+    record = stage(store, position_of(store), last=7)
     drive(drop(), store)
-    stage(store, footing_of(store), last=7)
+    stage(store, position_of(store), last=7)
     with pytest.raises(TableDropped):
         land(store, record)
     assert manifest_of(store) is None
@@ -85,16 +85,16 @@ def test_a_drop_takes_over_from_a_rebuild(store: LocalStore, step: RebuildStep) 
         drive(drop_table_folder(TABLE, rebuild), store)
         rebuild = drive(advance_rebuild(TABLE, rebuild, step), store)
     dropped = drive(drop(), store)
-    assert dropped.life > rebuild.life
+    assert dropped.epoch > rebuild.epoch
     with pytest.raises(RebuildRunning, match="dropped for good"):
         drive(advance_rebuild(TABLE, rebuild, RebuildStep.FINISHED), store)
 
 
-def test_a_drop_whose_record_has_moved_on_deletes_no_new_life(store: LocalStore) -> None:
+def test_a_drop_whose_record_has_moved_on_deletes_no_new_epoch(store: LocalStore) -> None:
     mirrored(store)
     stalled = drive(begin_drop(TABLE), store)
     drive(drop(), store)
-    land(store, new_life(store))
+    land(store, new_epoch(store))
     with pytest.raises(RebuildRunning):
         drive(remove_table(TABLE, stalled), store)
     assert landed(store) == [(1, (NEW_SLICE, 0))]
@@ -121,7 +121,7 @@ def test_a_manifest_that_comes_late_leads_to_a_rebuild_and_another_drop_clears_i
     ended = mirrored(store)
     drive(drop(), store)
     store.create(TABLE.manifest, encode(ended))
-    with pytest.raises(LifeEnded, match="life 1, which ended"):
+    with pytest.raises(EpochEnded, match="epoch 1, which ended"):
         drive(recover(TABLE), store)
     assert not drive(is_dropped(TABLE), store)
     drive(drop(), store)
@@ -147,5 +147,5 @@ def test_whatever_goes_wrong_at_whichever_request_a_drop_that_is_run_again_ends(
         run_with(drop(), zone, point)
         drive(drop(), zone)
         assert drive(is_dropped(TABLE), zone), str(point)
-        land(zone, new_life(zone))
+        land(zone, new_epoch(zone))
         assert landed(zone) == [(1, (NEW_SLICE, 0))], str(point)

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.errors import LifeEnded
+from mirror_assets.landing.errors import EpochEnded
 from mirror_assets.landing.format import Manifest, SliceRecord, encode
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import TableName
@@ -20,11 +20,11 @@ from mirror_assets.landing.rebuild import (
     advance_rebuild,
     begin_rebuild,
     drop_table_folder,
-    first_life,
+    first_epoch,
     read_rebuild,
 )
 from mirror_assets.landing.recover import collect, list_attempts, recover
-from mirror_assets.landing.state import Footing
+from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import Create, DeleteTree, Steps, drive, list_folder
 from mirror_assets.storage import Store
 from mirror_assets_tests import figures
@@ -36,59 +36,59 @@ from mirror_assets_tests.landing.staging import (
     KEYS,
     TABLE,
     content_of,
-    footing_of,
     hex_id,
     manifest_of,
+    position_of,
     stage,
     staging,
 )
 from mirror_assets_tests.landing.zone import LIMIT, landed
 from mirror_assets_tests.storage.memory import MemoryStore
 
-# What may land, in this order, in one life or another of these cases.
+# What may land, in this order, in one epoch or another of these cases.
 HISTORIES = (((0, 0), (8, 0), (8, 1)), ((7, 0), (7, 1)), ((NEW_SLICE, 0),))
 
 
 def publisher(record: SliceRecord) -> Start:
-    """Somebody who publishes a slice of the life that a drop ends."""
+    """Somebody who publishes a slice of the epoch that a drop ends."""
 
-    def start(_life: int) -> Steps[None]:
+    def start(_epoch: int) -> Steps[None]:
         try:
             yield from publish(TABLE, record, CHECKS)
-        except LifeEnded:
+        except EpochEnded:
             return  # it was started again, and finds what it had left behind itself: a rebuild clears that
 
     return start
 
 
-def staged(life: int, attempt: str) -> Steps[SliceRecord]:
-    """A snapshot of this life, staged by requests."""
-    footing = Footing(life, hex_id(f"life {life} {attempt}"), 1, 1, -1)
-    return (yield from staging(footing, NEW_SLICE, 1, f"{attempt} {life}"))
+def staged(epoch: int, attempt: str) -> Steps[SliceRecord]:
+    """A snapshot of this epoch, staged by requests."""
+    position = CommitPosition(epoch, hex_id(f"epoch {epoch} {attempt}"), 1, 1, -1)
+    return (yield from staging(position, NEW_SLICE, 1, f"{attempt} {epoch}"))
 
 
 def newcomer(started: int) -> Steps[None]:
-    """A run of the table, as `mirror-assets run` does it: a new life with a snapshot, where there is none."""
+    """A run of the table, as `mirror-assets run` does it: a new epoch with a snapshot, where there is none."""
     try:
         if (yield from recover(TABLE)) is None:
-            life = yield from first_life(TABLE)
-            record = yield from staged(life, f"new {started}")
+            epoch = yield from first_epoch(TABLE)
+            record = yield from staged(epoch, f"new {started}")
             yield from publish(TABLE, record, CHECKS)
-    except LifeEnded:
+    except EpochEnded:
         yield from rebuild(f"new {started}")
 
 
 def rebuild(attempt: str) -> Steps[None]:
     """A rebuild, without the waits for the mirror."""
     record = yield from begin_rebuild(TABLE)
-    snapshot = yield from staged(record.life, f"re {attempt}")
+    snapshot = yield from staged(record.epoch, f"re {attempt}")
     if record.step is RebuildStep.STAGING:
         record = yield from advance_rebuild(TABLE, record, RebuildStep.DROPPING)
     if record.step is RebuildStep.DROPPING:
         yield from drop_table_folder(TABLE, record)
         record = yield from advance_rebuild(TABLE, record, RebuildStep.LOADING)
-    if (yield from recover(TABLE, record.life)) is None:
-        yield from publish(TABLE, snapshot, CHECKS, record.life)
+    if (yield from recover(TABLE, record.epoch)) is None:
+        yield from publish(TABLE, snapshot, CHECKS, record.epoch)
     yield from advance_rebuild(TABLE, record, RebuildStep.FINISHED)
 
 
@@ -136,13 +136,13 @@ def beside_a_publisher(parts: int) -> Case:
     """A drop while the next slice is on its way."""
     zone = MemoryStore()
     mirrored(zone, slices=1)
-    return search(zone, publisher(stage(zone, footing_of(zone), 8, parts, "a")), dropper)
+    return search(zone, publisher(stage(zone, position_of(zone), 8, parts, "a")), dropper)
 
 
 def beside_a_first_load(parts: int) -> Case:
     """A drop while the first slice of the table is on its way, which finds no manifest to tell it of the drop."""
     zone = MemoryStore()
-    return search(zone, publisher(stage(zone, footing_of(zone), 7, parts, "a")), dropper)
+    return search(zone, publisher(stage(zone, position_of(zone), 7, parts, "a")), dropper)
 
 
 def drop_and_run(started: int) -> Steps[None]:
@@ -172,7 +172,7 @@ def beside_a_rebuild() -> Case:
 def of_what_has_just_landed() -> Case:
     """A first load that is dropped when it has landed, while a run has seen no manifest yet."""
     zone = MemoryStore()
-    record = stage(zone, footing_of(zone), 7)
+    record = stage(zone, position_of(zone), 7)
 
     def land_and_drop(_started: int) -> Steps[None]:
         yield from publish(TABLE, record, CHECKS)
@@ -223,7 +223,7 @@ def searched(name: str, case: Callable[[], Case], losses: int, crashes: int) -> 
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_every_schedule_of_a_drop_leaves_nothing_of_the_dropped_life(name: str) -> None:
+def test_every_schedule_of_a_drop_leaves_nothing_of_the_dropped_epoch(name: str) -> None:
     assert searched(name, *CASES[name]) > 1_000, "a search that has become trivial"
 
 
@@ -249,7 +249,7 @@ def collect_late(_attempts: object, manifest: Manifest) -> Steps[None]:
     yield from collect((yield from list_attempts(TABLE)), manifest)
 
 
-def any_life(*_: object) -> int:
+def any_epoch(*_: object) -> int:
     return 1
 
 
@@ -266,7 +266,7 @@ def any_life(*_: object) -> int:
         ("mirror_assets.landing.recover._require_standing", nothing, "a slice", "StagedFileLost"),
         (
             "mirror_assets.landing.recover._first_that_counts",
-            any_life,
+            any_epoch,
             "a first load, and a run after it",
             "TableDropped",
         ),

@@ -26,7 +26,7 @@ from mirror_assets.landing.format import (
 )
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import RebuildRecord, RebuildStep
-from mirror_assets.landing.state import Footing
+from mirror_assets.landing.state import CommitPosition
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import FileTooLarge
 from mirror_assets_tests.landing.staging import COLUMNS, INCARNATION, KEYS, new_record, receipt_for, with_verdicts
@@ -34,12 +34,12 @@ from mirror_assets_tests.landing.staging import COLUMNS, INCARNATION, KEYS, new_
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 KEY = SliceKey(1, 8, 9)
-FOOTING = Footing(1, INCARNATION, 2, 4, 7)
+POSITION = CommitPosition(1, INCARNATION, 2, 4, 7)
 PART = StagedPart(name="part-00000.parquet", etag="e", bytes=9, sha256=None, markers=MarkerCounts(inserts=3, deletes=1))
-RECORD = with_verdicts(new_record(FOOTING, KEY, INCARNATION, (PART, PART.model_copy(update={"etag": "f"}))))
+RECORD = with_verdicts(new_record(POSITION, KEY, INCARNATION, (PART, PART.model_copy(update={"etag": "f"}))))
 MANIFEST = Manifest(
     incarnation=INCARNATION,
-    life=1,
+    epoch=1,
     source_table_id="source",
     source_schema="{}",
     keys=KEYS,
@@ -54,8 +54,8 @@ MANIFEST = Manifest(
     next_number=5,
     entries=(Entry(staged="s/p", number=4, etag="e", bytes=9, sha256="ab", markers=MarkerCounts(updates=2)),),
 )
-RECEIPT = receipt_for(FOOTING, KEY, INCARNATION)
-REBUILD = RebuildRecord(table="shop.orders", life=2, step=RebuildStep.LOADING)
+RECEIPT = receipt_for(POSITION, KEY, INCARNATION)
+REBUILD = RebuildRecord(table="shop.orders", epoch=2, step=RebuildStep.LOADING)
 RECORDS: tuple[pydantic.BaseModel, ...] = (RECORD, MANIFEST, RECEIPT, REBUILD)
 
 VALUES: st.SearchStrategy[Json] = st.recursive(
@@ -138,10 +138,10 @@ def test_unknown_and_missing_fields_are_corrupt(record: pydantic.BaseModel) -> N
     ("name", "value"),
     [
         ("format", 2),
-        ("life", 0),
-        ("life", True),
-        ("life", "1"),
-        ("life", 1.0),
+        ("epoch", 0),
+        ("epoch", True),
+        ("epoch", "1"),
+        ("epoch", 1.0),
         ("generation", -1),
         ("generation", None),
         ("covered", -2),

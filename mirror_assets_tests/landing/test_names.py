@@ -184,8 +184,8 @@ def test_only_attempt_folders_are_parsed(name: str) -> None:
 
 
 @given(st.integers(0, 9_999), NUMBERS, NUMBERS)
-def test_slice_keys_round_trip(life: int, one: int, other: int) -> None:
-    key = SliceKey(life, min(one, other), max(one, other))
+def test_slice_keys_round_trip(epoch: int, one: int, other: int) -> None:
+    key = SliceKey(epoch, min(one, other), max(one, other))
     assert SliceKey.parse(str(key)) == key
 
 

@@ -22,13 +22,13 @@ from mirror_assets.landing.parts import (
     sha256,
     staged_slices,
 )
-from mirror_assets.landing.state import Footing
+from mirror_assets.landing.state import CommitPosition
 from mirror_assets.markers import ROW_MARKER
 from mirror_assets.storage import FileInfo, LocalStore, PathMissing
 from mirror_assets_tests.landing.staging import INCARNATION, TABLE, hex_id, stage
 
-FIRST = Footing(1, INCARNATION, 1, 1, -1)
-NEXT = Footing(1, INCARNATION, 2, 4, 7)
+FIRST = CommitPosition(1, INCARNATION, 1, 1, -1)
+NEXT = CommitPosition(1, INCARNATION, 2, 4, 7)
 
 
 def write(store: LocalStore, path: str, markers: list[int | None] | None, rows: int = 3, group: int = 2) -> None:
@@ -91,19 +91,19 @@ def test_corrupt_record_is_named(store: LocalStore) -> None:
         staged_slices(store, TABLE)
 
 
-def fitting(store: LocalStore, footing: Footing, last: int) -> SliceRecord:
-    return fitting_slice(store, TABLE, SliceKey(footing.life, footing.covered + 1, last), footing)
+def fitting(store: LocalStore, position: CommitPosition, last: int) -> SliceRecord:
+    return fitting_slice(store, TABLE, SliceKey(position.epoch, position.covered + 1, last), position)
 
 
 def test_fitting_slice_stands_where_the_manifest_stands(store: LocalStore) -> None:
     wrong = (
-        Footing(2, INCARNATION, 2, 4, 7),
-        Footing(1, INCARNATION, 3, 4, 7),
-        Footing(1, INCARNATION, 2, 5, 7),
-        Footing(1, hex_id("other life"), 2, 4, 7),
+        CommitPosition(2, INCARNATION, 2, 4, 7),
+        CommitPosition(1, INCARNATION, 3, 4, 7),
+        CommitPosition(1, INCARNATION, 2, 5, 7),
+        CommitPosition(1, hex_id("other epoch"), 2, 4, 7),
     )
-    for number, footing in enumerate(wrong):
-        stage(store, footing, last=9, attempt=f"wrong {number}")
+    for number, position in enumerate(wrong):
+        stage(store, position, last=9, attempt=f"wrong {number}")
     stage(store, NEXT, last=8, attempt="other slice")
     with pytest.raises(SliceNotStaged) as refused:
         fitting(store, NEXT, last=9)
@@ -114,7 +114,7 @@ def test_fitting_slice_stands_where_the_manifest_stands(store: LocalStore) -> No
 
 def test_first_slice_brings_its_own_incarnation(store: LocalStore) -> None:
     record = stage(store, FIRST, last=7)
-    assert fitting(store, Footing(1, hex_id("drawn anew"), 1, 1, -1), last=7) == record
+    assert fitting(store, CommitPosition(1, hex_id("drawn anew"), 1, 1, -1), last=7) == record
 
 
 def test_of_several_attempts_the_newest_fits(store: LocalStore) -> None:

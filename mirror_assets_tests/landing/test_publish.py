@@ -21,10 +21,10 @@ from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.publish import Outcome, Published, publish
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild
 from mirror_assets.landing.receipt import read_receipt
-from mirror_assets.landing.state import Footing
+from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore, Store
-from mirror_assets_tests.landing.staging import CHECKS, INCARNATION, TABLE, footing_of, hex_id, manifest_of, stage
+from mirror_assets_tests.landing.staging import CHECKS, INCARNATION, TABLE, hex_id, manifest_of, position_of, stage
 from mirror_assets_tests.landing.zone import consume, landed, require_exactly_once, staged_generations
 
 
@@ -32,8 +32,8 @@ def land(store: Store, record: SliceRecord) -> Published:
     return drive(publish(TABLE, record, CHECKS), store)
 
 
-def land_next(store: Store, last: int, parts: int = 1, attempt: str = "one") -> Published:
-    return land(store, stage(store, footing_of(store), last, parts, attempt))
+def publish_next(store: Store, last: int, parts: int = 1, attempt: str = "one") -> Published:
+    return land(store, stage(store, position_of(store), last, parts, attempt))
 
 
 def disk(store: LocalStore) -> dict[str, bytes]:
@@ -43,7 +43,7 @@ def disk(store: LocalStore) -> dict[str, bytes]:
 
 
 def test_first_publication(store: LocalStore) -> None:
-    record = stage(store, footing_of(store), last=7, parts=3)
+    record = stage(store, position_of(store), last=7, parts=3)
     published = land(store, record)
     assert published.outcome is Outcome.LANDED
     assert [(entry.number, entry.etag) for entry in published.entries] == [
@@ -52,61 +52,63 @@ def test_first_publication(store: LocalStore) -> None:
     require_exactly_once(store, [(7, 0), (7, 1), (7, 2)], covered=7)
     manifest = manifest_of(store)
     assert manifest == published.manifest
-    assert (manifest.generation, manifest.life, manifest.covered_commit_ms) == (1, 1, 2_007)
+    assert (manifest.generation, manifest.epoch, manifest.covered_commit_ms) == (1, 1, 2_007)
     assert read_receipt(store, TABLE.landing_file(2)) == manifest.receipt
 
 
 def test_increments_go_on_with_the_next_number(store: LocalStore) -> None:
-    land_next(store, last=7, parts=2)
-    land_next(store, last=8)
+    publish_next(store, last=7, parts=2)
+    publish_next(store, last=8)
     consume(store)
-    published = land_next(store, last=12, parts=2)
+    published = publish_next(store, last=12, parts=2)
     assert [entry.number for entry in published.entries] == [4, 5]
     assert published.manifest.landed_rows == 10, "two rows a file, of all generations"
     require_exactly_once(store, [(7, 0), (7, 1), (8, 0), (12, 0), (12, 1)], covered=12)
 
 
 def test_slice_without_parts_moves_covered_and_lands_nothing(store: LocalStore) -> None:
-    land_next(store, last=7)
-    published = land_next(store, last=9, parts=0)
+    publish_next(store, last=7)
+    published = publish_next(store, last=9, parts=0)
     assert (published.outcome, published.entries) == (Outcome.LANDED, ())
     require_exactly_once(store, [(7, 0)], covered=9)
-    land_next(store, last=10)
+    publish_next(store, last=10)
     require_exactly_once(store, [(7, 0), (10, 0)], covered=10)
 
 
 def test_slice_that_is_covered_changes_nothing(store: LocalStore) -> None:
-    first = stage(store, footing_of(store), last=7)
+    first = stage(store, position_of(store), last=7)
     land(store, first)
-    land_next(store, last=8)
+    publish_next(store, last=8)
     land(store, first)
     before = disk(store)
     assert land(store, first).outcome is Outcome.COVERED
     assert disk(store) == before
 
 
-def test_slice_of_an_earlier_life_is_void(store: LocalStore) -> None:
-    old = stage(store, footing_of(store), last=20)
+def test_slice_of_an_earlier_epoch_is_void(store: LocalStore) -> None:
+    old = stage(store, position_of(store), last=20)
     store.delete_tree(TABLE.scratch)
-    land(store, stage(store, Footing(2, hex_id("second life"), 1, 1, -1), last=3))
+    land(store, stage(store, CommitPosition(2, hex_id("second epoch"), 1, 1, -1), last=3))
     before = disk(store)
     assert land(store, old).outcome is Outcome.VOID
     assert set(disk(store)) <= set(before)
     require_exactly_once(store, [(3, 0)], covered=3)
 
 
-def test_slice_of_a_later_life_waits_for_its_rebuild(store: LocalStore) -> None:
-    land_next(store, last=7)
-    record = stage(store, Footing(2, hex_id("second life"), 2, 2, 7), last=8)
+def test_slice_of_a_later_epoch_waits_for_its_rebuild(store: LocalStore) -> None:
+    publish_next(store, last=7)
+    record = stage(store, CommitPosition(2, hex_id("second epoch"), 2, 2, 7), last=8)
     with pytest.raises(SliceNotStaged):
         land(store, record)
     require_exactly_once(store, [(7, 0)], covered=7)
 
 
 def test_gap_names_the_version_that_is_next(store: LocalStore) -> None:
-    land_next(store, last=7)
-    footing = footing_of(store)
-    record = stage(store, Footing(1, INCARNATION, footing.generation, footing.first_number, covered=9), last=12)
+    publish_next(store, last=7)
+    position = position_of(store)
+    record = stage(
+        store, CommitPosition(1, INCARNATION, position.generation, position.first_number, covered=9), last=12
+    )
     with pytest.raises(SliceMissing, match="version 8") as refused:
         land(store, record)
     assert refused.value.wanted_first == 8
@@ -114,20 +116,20 @@ def test_gap_names_the_version_that_is_next(store: LocalStore) -> None:
 
 
 @pytest.mark.parametrize(
-    "footing",
+    "position",
     [
-        Footing(1, INCARNATION, generation=3, first_number=2, covered=7),
-        Footing(1, INCARNATION, generation=1, first_number=2, covered=7),
-        Footing(1, INCARNATION, generation=2, first_number=3, covered=7),
-        Footing(1, INCARNATION, generation=2, first_number=1, covered=7),
-        Footing(1, INCARNATION, generation=2, first_number=2, covered=6),
-        Footing(1, hex_id("other"), generation=2, first_number=2, covered=7),
-        Footing(2, INCARNATION, generation=2, first_number=2, covered=7),
+        CommitPosition(1, INCARNATION, generation=3, first_number=2, covered=7),
+        CommitPosition(1, INCARNATION, generation=1, first_number=2, covered=7),
+        CommitPosition(1, INCARNATION, generation=2, first_number=3, covered=7),
+        CommitPosition(1, INCARNATION, generation=2, first_number=1, covered=7),
+        CommitPosition(1, INCARNATION, generation=2, first_number=2, covered=6),
+        CommitPosition(1, hex_id("other"), generation=2, first_number=2, covered=7),
+        CommitPosition(2, INCARNATION, generation=2, first_number=2, covered=7),
     ],
 )
-def test_slice_staged_for_another_footing_is_refused(store: LocalStore, footing: Footing) -> None:
-    land_next(store, last=7)
-    record = stage(store, footing, last=8, attempt="wrong")
+def test_slice_staged_for_another_footing_is_refused(store: LocalStore, position: CommitPosition) -> None:
+    publish_next(store, last=7)
+    record = stage(store, position, last=8, attempt="wrong")
     with pytest.raises(SliceNotStaged):
         land(store, record)
     require_exactly_once(store, [(7, 0)], covered=7)
@@ -136,7 +138,7 @@ def test_slice_staged_for_another_footing_is_refused(store: LocalStore, footing:
 @pytest.mark.parametrize(("generation", "first_number"), [(2, 1), (1, 2)])
 def test_first_slice_must_be_staged_as_the_first(store: LocalStore, generation: int, first_number: int) -> None:
     with pytest.raises(SliceNotStaged):
-        land(store, stage(store, Footing(1, INCARNATION, generation, first_number, -1), last=7))
+        land(store, stage(store, CommitPosition(1, INCARNATION, generation, first_number, -1), last=7))
     assert landed(store) == []
     assert manifest_of(store) is None
 
@@ -148,7 +150,7 @@ def spoiled(record: SliceRecord, check: int, **update: object) -> SliceRecord:
 
 
 def test_slice_without_verdicts_is_refused(store: LocalStore) -> None:
-    record = stage(store, footing_of(store), last=7).model_copy(update={"verdicts": ()})
+    record = stage(store, position_of(store), last=7).model_copy(update={"verdicts": ()})
     before = disk(store)
     with pytest.raises(SliceNotChecked) as refused:
         land(store, record)
@@ -157,7 +159,7 @@ def test_slice_without_verdicts_is_refused(store: LocalStore) -> None:
 
 
 def test_slice_with_a_failed_verdict_is_refused(store: LocalStore) -> None:
-    record = spoiled(stage(store, footing_of(store), last=7), 1, passed=False)
+    record = spoiled(stage(store, position_of(store), last=7), 1, passed=False)
     before = disk(store)
     with pytest.raises(SliceNotChecked) as refused:
         land(store, record)
@@ -166,7 +168,7 @@ def test_slice_with_a_failed_verdict_is_refused(store: LocalStore) -> None:
 
 
 def test_verdict_for_other_files_does_not_count(store: LocalStore) -> None:
-    record = spoiled(stage(store, footing_of(store), last=7), 0, etags=("another",))
+    record = spoiled(stage(store, position_of(store), last=7), 0, etags=("another",))
     before = disk(store)
     with pytest.raises(SliceNotChecked) as refused:
         land(store, record)
@@ -175,7 +177,7 @@ def test_verdict_for_other_files_does_not_count(store: LocalStore) -> None:
 
 
 def test_verdicts_of_other_checks_do_not_stand_in(store: LocalStore) -> None:
-    record = stage(store, footing_of(store), last=7)
+    record = stage(store, position_of(store), last=7)
     other = Verdict(check="another", passed=True, etags=record.etags)
     with pytest.raises(SliceNotChecked):
         land(store, record.model_copy(update={"verdicts": (other,)}))
@@ -185,8 +187,8 @@ def test_verdicts_of_other_checks_do_not_stand_in(store: LocalStore) -> None:
 @pytest.mark.parametrize("spoil", ["gone", "rewritten"])
 def test_part_that_changed_after_its_checks_is_not_committed(store: LocalStore, spoil: str) -> None:
     """Committed, it could never land, and only a rebuild would help; before, staging again is enough."""
-    land_next(store, last=7)
-    record = stage(store, footing_of(store), last=8, parts=2, attempt="spoiled")
+    publish_next(store, last=7)
+    record = stage(store, position_of(store), last=8, parts=2, attempt="spoiled")
     part = store.local_path(AttemptFolder(TABLE, 2, record.attempt).part(record.parts[1].name))
     if spoil == "gone":
         part.unlink()
@@ -195,35 +197,35 @@ def test_part_that_changed_after_its_checks_is_not_committed(store: LocalStore, 
     with pytest.raises(SliceNotStaged):
         land(store, record)
     require_exactly_once(store, [(7, 0)], covered=7)
-    land_next(store, last=8, parts=2, attempt="again")
+    publish_next(store, last=8, parts=2, attempt="again")
     require_exactly_once(store, [(7, 0), (8, 0), (8, 1)], covered=8)
 
 
 def test_foreign_file_at_the_next_number_stays_untouched(store: LocalStore) -> None:
-    land_next(store, last=7)
+    publish_next(store, last=7)
     foreign = store.local_path(TABLE.landing_file(2))
     foreign.write_bytes(b"not ours")
     with pytest.raises(ForeignFile) as refused:
-        land_next(store, last=8, parts=2)
+        publish_next(store, last=8, parts=2)
     assert refused.value.path == TABLE.landing_file(2)
     assert foreign.read_bytes() == b"not ours"
     foreign.unlink()
-    land_next(store, last=9, attempt="later")
+    publish_next(store, last=9, attempt="later")
     require_exactly_once(store, [(7, 0), (8, 0), (8, 1), (9, 0)], covered=9)
 
 
 def test_landing_file_of_another_slice_of_ours_is_foreign_too(store: LocalStore) -> None:
-    land_next(store, last=7)
+    publish_next(store, last=7)
     copy = store.local_path(TABLE.landing_file(1)).read_bytes()
     store.local_path(TABLE.landing_file(2)).write_bytes(copy)
     with pytest.raises(ForeignFile):
-        land_next(store, last=8)
+        publish_next(store, last=8)
     assert store.local_path(TABLE.landing_file(2)).read_bytes() == copy
 
 
 def test_keys_that_differ_from_the_declared_ones(store: LocalStore) -> None:
     store.create(TABLE.metadata, metadata_bytes(["other"]))
-    record = stage(store, footing_of(store), last=7)
+    record = stage(store, position_of(store), last=7)
     before = disk(store)
     with pytest.raises(MetadataDiffers, match="other"):
         land(store, record)
@@ -234,7 +236,7 @@ def test_metadata_comes_before_anything_else_in_the_table_folder(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     created: list[str] = []
-    record = stage(store, footing_of(store), last=7)
+    record = stage(store, position_of(store), last=7)
     create = store.create
 
     def listen(path: str, data: bytes) -> str:
@@ -247,8 +249,8 @@ def test_metadata_comes_before_anything_else_in_the_table_folder(
 
 
 def test_nothing_is_published_while_a_rebuild_runs(store: LocalStore) -> None:
-    land_next(store, last=7)
-    record = stage(store, footing_of(store), last=8)
+    publish_next(store, last=7)
+    record = stage(store, position_of(store), last=8)
     rebuild = drive(begin_rebuild(TABLE), store)
     before = disk(store)
     with pytest.raises(RebuildRunning):
@@ -260,16 +262,16 @@ def test_nothing_is_published_while_a_rebuild_runs(store: LocalStore) -> None:
 
 def test_the_rebuild_itself_may_publish(store: LocalStore) -> None:
     drive(advance_rebuild(TABLE, drive(begin_rebuild(TABLE), store), RebuildStep.LOADING), store)
-    record = stage(store, Footing(2, hex_id("second life"), 1, 1, -1), last=5)
+    record = stage(store, CommitPosition(2, hex_id("second epoch"), 1, 1, -1), last=5)
     with pytest.raises(RebuildRunning):
-        drive(publish(TABLE, record, CHECKS, rebuild_life=1), store)
-    assert drive(publish(TABLE, record, CHECKS, rebuild_life=2), store).outcome is Outcome.LANDED
+        drive(publish(TABLE, record, CHECKS, rebuild_epoch=1), store)
+    assert drive(publish(TABLE, record, CHECKS, rebuild_epoch=2), store).outcome is Outcome.LANDED
 
 
 def test_second_publisher_of_the_same_slice_finds_it_covered(store: LocalStore) -> None:
-    land_next(store, last=7)
-    footing = footing_of(store)
-    ours, theirs = (stage(store, footing, last=8, parts=2, attempt=name) for name in ("ours", "theirs"))
+    publish_next(store, last=7)
+    position = position_of(store)
+    ours, theirs = (stage(store, position, last=8, parts=2, attempt=name) for name in ("ours", "theirs"))
     assert land(store, theirs).outcome is Outcome.LANDED
     assert land(store, ours).outcome is Outcome.COVERED
     require_exactly_once(store, [(7, 0), (8, 0), (8, 1)], covered=8)
@@ -278,9 +280,9 @@ def test_second_publisher_of_the_same_slice_finds_it_covered(store: LocalStore) 
 def test_publisher_that_is_overtaken_before_its_commit_loses(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    land_next(store, last=7)
-    footing = footing_of(store)
-    ours, theirs = (stage(store, footing, last=8, parts=2, attempt=name) for name in ("ours", "theirs"))
+    publish_next(store, last=7)
+    position = position_of(store)
+    ours, theirs = (stage(store, position, last=8, parts=2, attempt=name) for name in ("ours", "theirs"))
     replace = store.replace
 
     def be_overtaken(path: str, data: bytes, etag: str) -> str:
@@ -298,35 +300,35 @@ def test_publisher_that_is_overtaken_before_its_commit_loses(
 
 
 def test_old_attempts_are_collected_and_newer_ones_kept(store: LocalStore) -> None:
-    footing = footing_of(store)
-    stage(store, footing, last=7, attempt="given up")
-    first = stage(store, footing, last=7, attempt="landed")
-    ahead = footing.after(covered=7, files=1)
+    position = position_of(store)
+    stage(store, position, last=7, attempt="given up")
+    first = stage(store, position, last=7, attempt="landed")
+    ahead = position.after(covered=7, files=1)
     second = stage(store, ahead, last=8, attempt="ahead")
     stage(store, ahead.after(covered=8, files=1), last=9, attempt="further ahead")
     store.local_path(f"{TABLE.scratch}/somebody's").mkdir()
     land(store, first)
     land(store, second)
     assert staged_generations(store) == [2, 3]
-    land_next(store, last=9, attempt="last")
-    land_next(store, last=10)
+    publish_next(store, last=9, attempt="last")
+    publish_next(store, last=10)
     assert staged_generations(store) == [4]
     assert store.folder_identity(f"{TABLE.scratch}/somebody's") is not None
     require_exactly_once(store, [(7, 0), (8, 0), (9, 0), (10, 0)], covered=10)
 
 
-def test_a_snapshot_in_the_middle_of_a_life_is_refused(store: LocalStore) -> None:
+def test_a_snapshot_in_the_middle_of_a_epoch_is_refused(store: LocalStore) -> None:
     """Its rows are inserts: behind those that have landed they would be doubled."""
-    land_next(store, last=7)
-    record = stage(store, footing_of(store), last=8).model_copy(update={"kind": SliceKind.SNAPSHOT})
+    publish_next(store, last=7)
+    record = stage(store, position_of(store), last=8).model_copy(update={"kind": SliceKind.SNAPSHOT})
     with pytest.raises(SliceNotStaged):
         land(store, record)
     require_exactly_once(store, [(7, 0)], covered=7)
 
 
 def test_columns_that_ever_landed_stay_known(store: LocalStore) -> None:
-    land_next(store, last=7)
-    record = stage(store, footing_of(store), last=8)
+    publish_next(store, last=7)
+    record = stage(store, position_of(store), last=8)
     fewer = record.model_copy(update={"columns": (Column(name="id", type="bigint"), Column(name="new", type="date"))})
     manifest = land(store, fewer).manifest
     assert [column.name for column in manifest.columns] == ["id", "new", "part"]

@@ -1,4 +1,4 @@
-"""The rebuild record: one rebuild at a time, lives that never repeat, and requests of the life that ended come late."""
+"""The rebuild record: one rebuild at a time, epochs that never repeat, and requests of the epoch that ended come late."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from mirror_assets.landing.rebuild import (
     begin_rebuild,
     drop_again,
     drop_table_folder,
-    first_life,
+    first_epoch,
     read_rebuild,
 )
 from mirror_assets.landing.recover import recover
-from mirror_assets.landing.state import Footing
+from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import DeleteTree, drive
 from mirror_assets.storage import LocalStore, Store
-from mirror_assets_tests.landing.lives import dropping, loading
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, hex_id, manifest_of, stage
+from mirror_assets_tests.landing.epochs import dropping, loading
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, hex_id, manifest_of, position_of, stage
 from mirror_assets_tests.landing.zone import landed
 
-SECOND_LIFE = Footing(2, hex_id("second life"), generation=1, first_number=1, covered=-1)
+SECOND_EPOCH = CommitPosition(2, hex_id("second epoch"), generation=1, first_number=1, covered=-1)
 
 
-def land(store: Store, record: SliceRecord, rebuild_life: int | None = None) -> Outcome:
-    return drive(publish(TABLE, record, CHECKS, rebuild_life), store).outcome
+def land(store: Store, record: SliceRecord, rebuild_epoch: int | None = None) -> Outcome:
+    return drive(publish(TABLE, record, CHECKS, rebuild_epoch), store).outcome
 
 
-def begun_life(store: Store, last: int = 7) -> Manifest:
-    """The manifest of a first life."""
-    land(store, stage(store, footing_of(store), last))
+def begun_epoch(store: Store, last: int = 7) -> Manifest:
+    """The manifest of a first epoch."""
+    land(store, stage(store, position_of(store), last))
     manifest = manifest_of(store)
     assert manifest is not None
     return manifest
@@ -47,32 +47,32 @@ def finish(store: Store, record: RebuildRecord) -> None:
 
 
 def test_a_rebuild_under_way_is_continued(store: LocalStore) -> None:
-    begun_life(store)
+    begun_epoch(store)
     record = drive(begin_rebuild(TABLE), store)
-    assert (record.life, record.step) == (2, RebuildStep.STAGING)
+    assert (record.epoch, record.step) == (2, RebuildStep.STAGING)
     moved = drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), store)
     assert drive(begin_rebuild(TABLE), store) == moved == drive(read_rebuild(TABLE), store)
 
 
-def test_each_rebuild_begins_a_life_of_its_own_even_when_the_folder_is_lost(store: LocalStore) -> None:
-    assert drive(first_life(TABLE), store) == 1
-    begun_life(store)
+def test_each_rebuild_begins_a_epoch_of_its_own_even_when_the_folder_is_lost(store: LocalStore) -> None:
+    assert drive(first_epoch(TABLE), store) == 1
+    begun_epoch(store)
     first = drive(loading(TABLE), store)
-    assert drive(first_life(TABLE), store) == first.life == 2
+    assert drive(first_epoch(TABLE), store) == first.epoch == 2
     finish(store, first)
-    assert drive(first_life(TABLE), store) == 3
+    assert drive(first_epoch(TABLE), store) == 3
     second = drive(loading(TABLE), store)
-    assert second.life == 3
+    assert second.epoch == 3
     finish(store, second)
 
 
-def test_a_manifest_that_cannot_be_read_does_not_hide_its_life(store: LocalStore) -> None:
-    begun_life(store)
+def test_a_manifest_that_cannot_be_read_does_not_hide_its_epoch(store: LocalStore) -> None:
+    begun_epoch(store)
     finish(store, drive(loading(TABLE), store))
-    land(store, stage(store, Footing(3, hex_id("third"), 1, 1, -1), last=9))
+    land(store, stage(store, CommitPosition(3, hex_id("third"), 1, 1, -1), last=9))
     store.local_path(TABLE.manifest).write_bytes(b"{")
     store.delete(TABLE.rebuild_record)
-    assert drive(begin_rebuild(TABLE), store).life == 4
+    assert drive(begin_rebuild(TABLE), store).epoch == 4
 
 
 def test_only_one_of_two_rebuilds_moves_the_record(store: LocalStore) -> None:
@@ -85,19 +85,19 @@ def test_only_one_of_two_rebuilds_moves_the_record(store: LocalStore) -> None:
         drive(drop_again(TABLE, record), store)
 
 
-def test_what_cannot_be_mended_is_dropped_again_under_another_life(store: LocalStore) -> None:
+def test_what_cannot_be_mended_is_dropped_again_under_another_epoch(store: LocalStore) -> None:
     record = drive(loading(TABLE), store)
     again = drive(drop_again(TABLE, record), store)
-    assert (again.life, again.step) == (record.life + 1, RebuildStep.STAGING)
+    assert (again.epoch, again.step) == (record.epoch + 1, RebuildStep.STAGING)
 
 
 def test_a_drop_takes_all_that_was_staged_of_ended_lives_and_leaves_snapshots_for_the_next(store: LocalStore) -> None:
-    begun_life(store)
+    begun_epoch(store)
     unfinished = AttemptFolder(TABLE, 1, hex_id("unfinished"))
     store.create(unfinished.part("part-00000.parquet"), b"Spark is still writing")
-    staged = stage(store, SECOND_LIFE, last=9, attempt="snapshot")
+    staged = stage(store, SECOND_EPOCH, last=9, attempt="snapshot")
     store.create(AttemptFolder(TABLE, 1, hex_id("spoilt")).record, b"{")
-    for folder in (stage(store, footing_of(store), last=8).folder.path, f"{TABLE.scratch}/junk"):
+    for folder in (stage(store, position_of(store), last=8).folder.path, f"{TABLE.scratch}/junk"):
         store.create(f"{folder}/anything", b"")
     drive(drop_table_folder(TABLE, drive(dropping(TABLE), store)), store)
     assert {info.path for info in store.list(TABLE.scratch)} == {unfinished.path, staged.folder.path}
@@ -106,12 +106,12 @@ def test_a_drop_takes_all_that_was_staged_of_ended_lives_and_leaves_snapshots_fo
 
 def test_a_rebuild_that_was_overtaken_drops_nothing(store: LocalStore) -> None:
     """Two rebuild the table; one stages for so long that the other is through."""
-    begun_life(store)
+    begun_epoch(store)
     stale = drive(dropping(TABLE), store)
     drive(drop_table_folder(TABLE, stale), store)
     moved = drive(advance_rebuild(TABLE, stale, RebuildStep.LOADING), store)
-    land(store, stage(store, SECOND_LIFE, last=9), rebuild_life=2)
-    ahead = stage(store, footing_of(store), last=10)
+    land(store, stage(store, SECOND_EPOCH, last=9), rebuild_epoch=2)
+    ahead = stage(store, position_of(store), last=10)
     for record in (moved, moved.model_copy(update={"step": RebuildStep.FINISHED})):
         with pytest.raises(RebuildRunning):
             drive(drop_table_folder(TABLE, stale), store)
@@ -120,8 +120,8 @@ def test_a_rebuild_that_was_overtaken_drops_nothing(store: LocalStore) -> None:
     assert store.head(ahead.folder.record) is not None
 
 
-def test_a_rebuild_that_was_stalled_drops_no_folder_of_the_life_that_another_has_begun(store: LocalStore) -> None:
-    begun_life(store)
+def test_a_rebuild_that_was_stalled_drops_no_folder_of_the_epoch_that_another_has_begun(store: LocalStore) -> None:
+    begun_epoch(store)
     record = drive(dropping(TABLE), store)
     stalled = drop_table_folder(TABLE, record)
     late = next(stalled)
@@ -129,7 +129,7 @@ def test_a_rebuild_that_was_stalled_drops_no_folder_of_the_life_that_another_has
         late = stalled.send(late.perform(store))
     drive(drop_table_folder(TABLE, record), store)
     loaded = drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), store)
-    land(store, stage(store, SECOND_LIFE, last=9), rebuild_life=2)
+    land(store, stage(store, SECOND_EPOCH, last=9), rebuild_epoch=2)
     late.perform(store)
     assert landed(store) == [(1, (9, 0))]
     with pytest.raises(RebuildRunning, match="loading"):
@@ -138,37 +138,37 @@ def test_a_rebuild_that_was_stalled_drops_no_folder_of_the_life_that_another_has
 
 
 @pytest.mark.parametrize("late", ["history", "manifest", "both"])
-def test_control_files_of_the_ended_life_that_come_late_count_for_nothing(store: LocalStore, late: str) -> None:
-    ended = begun_life(store)
+def test_control_files_of_the_ended_epoch_that_come_late_count_for_nothing(store: LocalStore, late: str) -> None:
+    ended = begun_epoch(store)
     drive(loading(TABLE), store)
     if late != "manifest":
         store.create(TABLE.history(1, 1), encode(ended))
     if late != "history":
         store.create(TABLE.manifest, encode(ended))
     assert drive(recover(TABLE, 2), store) is None
-    assert land(store, stage(store, SECOND_LIFE, last=9), rebuild_life=2) is Outcome.LANDED
+    assert land(store, stage(store, SECOND_EPOCH, last=9), rebuild_epoch=2) is Outcome.LANDED
     assert landed(store) == [(1, (9, 0))]
-    standing = drive(recover(TABLE, 2), store)
-    assert standing is not None
-    assert standing.manifest.life == 2
+    current = drive(recover(TABLE, 2), store)
+    assert current is not None
+    assert current.manifest.epoch == 2
 
 
-def test_a_lost_manifest_of_the_new_life_is_not_made_from_the_old_one(store: LocalStore) -> None:
-    ended = begun_life(store)
+def test_a_lost_manifest_of_the_new_epoch_is_not_made_from_the_old_one(store: LocalStore) -> None:
+    ended = begun_epoch(store)
     record = drive(loading(TABLE), store)
-    land(store, stage(store, SECOND_LIFE, last=9), rebuild_life=2)
+    land(store, stage(store, SECOND_EPOCH, last=9), rebuild_epoch=2)
     finish(store, record)
     store.create(TABLE.history(1, 99), encode(ended))
     store.delete(TABLE.manifest)
-    standing = drive(recover(TABLE), store)
-    assert standing is not None
-    assert (standing.manifest.life, standing.manifest.covered) == (2, 9)
+    current = drive(recover(TABLE), store)
+    assert current is not None
+    assert (current.manifest.epoch, current.manifest.covered) == (2, 9)
 
 
 def test_declared_keys_that_come_late_are_an_error_and_not_overwritten(store: LocalStore) -> None:
-    begun_life(store)
+    begun_epoch(store)
     drive(loading(TABLE), store)
     store.create(TABLE.metadata, metadata_bytes(["other"]))
     with pytest.raises(MetadataDiffers):
-        land(store, stage(store, SECOND_LIFE, last=9), rebuild_life=2)
+        land(store, stage(store, SECOND_EPOCH, last=9), rebuild_epoch=2)
     assert manifest_of(store) is None

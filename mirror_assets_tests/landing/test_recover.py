@@ -15,12 +15,12 @@ from mirror_assets.landing.recover import highest_landed, recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import FileInfo, LocalStore
 from mirror_assets.storage.errors import RequestUnknown
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, manifest_of, stage
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, manifest_of, position_of, stage
 from mirror_assets_tests.landing.zone import consume, landed, landed_paths, require_exactly_once
 
 
-def land_next(store: LocalStore, last: int, parts: int = 1) -> None:
-    drive(publish(TABLE, stage(store, footing_of(store), last, parts), CHECKS), store)
+def publish_next(store: LocalStore, last: int, parts: int = 1) -> None:
+    drive(publish(TABLE, stage(store, position_of(store), last, parts), CHECKS), store)
 
 
 def unland(store: LocalStore, number: int) -> Path:
@@ -37,8 +37,8 @@ def unland(store: LocalStore, number: int) -> Path:
 @pytest.fixture
 def half_landed(store: LocalStore) -> LocalStore:
     """A zone whose publisher died after the first rename of the second slice's three."""
-    land_next(store, last=7, parts=2)
-    land_next(store, last=8, parts=3)
+    publish_next(store, last=7, parts=2)
+    publish_next(store, last=8, parts=3)
     for number in (5, 4):
         unland(store, number)
     return store
@@ -50,9 +50,9 @@ def test_a_table_that_never_landed_has_nothing_to_recover(store: LocalStore) -> 
 
 
 def test_committed_files_get_their_numbers(half_landed: LocalStore) -> None:
-    standing = drive(recover(TABLE), half_landed)
-    assert standing is not None
-    assert standing.manifest == manifest_of(half_landed)
+    current = drive(recover(TABLE), half_landed)
+    assert current is not None
+    assert current.manifest == manifest_of(half_landed)
     require_exactly_once(half_landed, [(7, 0), (7, 1), (8, 0), (8, 1), (8, 2)], covered=8)
 
 
@@ -124,31 +124,31 @@ def test_foreign_file_that_goes_while_it_is_looked_at(half_landed: LocalStore, m
 def test_rename_without_an_answer_is_asked_again_and_then_goes_up(
     half_landed: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def never_answer(source: str, _target: str, _etag: str) -> None:
-        asked.append(source)
+        requested.append(source)
         raise RequestUnknown(source, "the line is dead")
 
     with monkeypatch.context() as patch:
         patch.setattr(half_landed, "rename", never_answer)
         with pytest.raises(RequestUnknown):
             drive(recover(TABLE), half_landed)
-    assert len(asked) > 1
-    assert len(set(asked)) == 1
+    assert len(requested) > 1
+    assert len(set(requested)) == 1
     drive(recover(TABLE), half_landed)
     require_exactly_once(half_landed, [(7, 0), (7, 1), (8, 0), (8, 1), (8, 2)], covered=8)
 
 
 def test_deleted_manifest_is_restored_from_the_kept_generations(store: LocalStore) -> None:
-    land_next(store, last=7)
-    land_next(store, last=8, parts=2)
+    publish_next(store, last=7)
+    publish_next(store, last=8, parts=2)
     before = manifest_of(store)
     store.delete(TABLE.manifest)
-    standing = drive(recover(TABLE), store)
-    assert standing is not None
-    assert standing.manifest == before
-    land_next(store, last=9)
+    current = drive(recover(TABLE), store)
+    assert current is not None
+    assert current.manifest == before
+    publish_next(store, last=9)
     require_exactly_once(store, [(7, 0), (8, 0), (8, 1), (9, 0)], covered=9)
 
 
@@ -160,8 +160,8 @@ def test_deleted_manifest_is_restored_in_the_middle_of_a_recovery(half_landed: L
 
 @pytest.mark.parametrize("keep", [0, 1])
 def test_manifest_and_newest_generation_deleted(store: LocalStore, keep: int) -> None:
-    land_next(store, last=7)
-    land_next(store, last=8)
+    publish_next(store, last=7)
+    publish_next(store, last=8)
     store.delete(TABLE.manifest)
     for generation in (1, 2)[keep:]:
         store.delete(TABLE.history(1, generation))
@@ -181,7 +181,7 @@ def test_foreign_files_without_any_manifest_are_not_adopted(store: LocalStore) -
 
 @pytest.mark.parametrize("where", ["manifest", "generation", "rebuild record"])
 def test_corrupt_control_file_stops(store: LocalStore, where: str) -> None:
-    land_next(store, last=7)
+    publish_next(store, last=7)
     if where == "manifest":
         store.local_path(TABLE.manifest).write_bytes(b"{}")
     elif where == "generation":
@@ -195,27 +195,27 @@ def test_corrupt_control_file_stops(store: LocalStore, where: str) -> None:
 
 
 def test_lost_history_is_kept_again(store: LocalStore) -> None:
-    land_next(store, last=7)
+    publish_next(store, last=7)
     shutil.rmtree(store.local_path(f"{TABLE.folder}/{HISTORY}"))
     drive(recover(TABLE), store)
     require_exactly_once(store, [(7, 0)], covered=7)
 
 
 def test_rebuild_lets_only_itself_through(store: LocalStore) -> None:
-    land_next(store, last=7)
+    publish_next(store, last=7)
     record = drive(begin_rebuild(TABLE), store)
-    for life in (None, 1, 2, 3):
+    for epoch in (None, 1, 2, 3):
         with pytest.raises(RebuildRunning, match="staging"):
-            drive(recover(TABLE, life), store)
+            drive(recover(TABLE, epoch), store)
     record = drive(advance_rebuild(TABLE, record, RebuildStep.DROPPING), store)
-    for life in (None, 1, 2, 3):
+    for epoch in (None, 1, 2, 3):
         with pytest.raises(RebuildRunning, match="dropping"):
-            drive(recover(TABLE, life), store)
+            drive(recover(TABLE, epoch), store)
     drive(drop_table_folder(TABLE, record), store)
     record = drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), store)
-    for life in (None, 1, 3):
+    for epoch in (None, 1, 3):
         with pytest.raises(RebuildRunning, match="loading"):
-            drive(recover(TABLE, life), store)
+            drive(recover(TABLE, epoch), store)
     assert drive(recover(TABLE, 2), store) is None
     drive(advance_rebuild(TABLE, record, RebuildStep.FINISHED), store)
     assert drive(recover(TABLE), store) is None
@@ -254,10 +254,10 @@ def test_highest_landed_sees_a_file_that_moves_on_between_two_listings(
 
 
 def test_attempts_of_other_tables_are_left_alone(store: LocalStore) -> None:
-    land_next(store, last=7)
+    publish_next(store, last=7)
     other = f"_scratchPad/shop.orders2/1-{'a' * 32}/slice.json"
     store.create(other, b"")
-    land_next(store, last=8)
-    land_next(store, last=9)
+    publish_next(store, last=8)
+    publish_next(store, last=9)
     assert store.head(other) is not None
     assert store.head(AttemptFolder(TABLE, 1, "6f6e65".ljust(32, "0")).record) is None

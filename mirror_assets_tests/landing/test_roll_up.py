@@ -17,10 +17,10 @@ from mirror_assets.landing.names import PROCESSED, HistoryRange
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
-from mirror_assets.mirroring.compare import first_landed
+from mirror_assets.pipeline.compare import first_landed
 from mirror_assets.storage import Store
 from mirror_assets_tests.landing.schedules import roll_ups_of
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, manifest_of, stage
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, manifest_of, position_of, stage
 from mirror_assets_tests.landing.zone import consume
 from mirror_assets_tests.storage.memory import MemoryStore
 
@@ -37,8 +37,8 @@ def land(store: Store, parts: int = 1, generations: int = 1) -> list[Manifest]:
     """So many more generations, and their manifests."""
     manifests = []
     for _ in range(generations):
-        footing = footing_of(store)
-        record = stage(store, footing, footing.covered + 7 if footing.covered < 0 else footing.covered + 1, parts)
+        position = position_of(store)
+        record = stage(store, position, position.covered + 7 if position.covered < 0 else position.covered + 1, parts)
         manifests.append(drive(publish(TABLE, record, CHECKS), store).manifest)
     return manifests
 

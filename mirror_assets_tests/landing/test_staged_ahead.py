@@ -11,7 +11,7 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.parts import clear_refused, fitting_slice, staged_slices
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, stage
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 from mirror_assets_tests.storage.counting import CountingStore
 
 _AHEAD = 20
@@ -22,28 +22,28 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CountingStore:
     """A landing zone with twenty slices staged, one behind the other."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     made = CountingStore(tmp_path / "zone")
-    footing = footing_of(made)
+    position = position_of(made)
     for last in range(7, 7 + _AHEAD):
-        footing = footing.behind(stage(made, footing, last))
-    made.asked.clear()
+        position = position.behind(stage(made, position, last))
+    made.requested.clear()
     return made
 
 
 def test_each_is_found_by_its_folders_name(store: CountingStore) -> None:
-    record = fitting_slice(store, TABLE, SliceKey(1, 0, 7), footing_of(store))
+    record = fitting_slice(store, TABLE, SliceKey(1, 0, 7), position_of(store))
     assert record.key.last == 7
-    assert store.asked == {"read": 2, "list": 1}  # the manifest, and its own record
+    assert store.requested == {"read": 2, "list": 1}  # the manifest, and its own record
 
 
 def test_landing_them_all_reads_each_record_once(store: CountingStore) -> None:
     for last in range(7, 7 + _AHEAD):
-        footing = footing_of(store)
-        record = fitting_slice(store, TABLE, SliceKey(1, footing.covered + 1, last), footing)
+        position = position_of(store)
+        record = fitting_slice(store, TABLE, SliceKey(1, position.covered + 1, last), position)
         drive(publish(TABLE, record, CHECKS), store)
-    assert store.asked["read"] <= 8 * _AHEAD
+    assert store.requested["read"] <= 8 * _AHEAD
 
 
 def test_refused_ones_are_looked_for_in_their_generation_only(store: CountingStore) -> None:
     clear_refused(store, TABLE, 3)
-    assert store.asked == {"read": 1, "list": 1}
+    assert store.requested == {"read": 1, "list": 1}
     assert len(staged_slices(store, TABLE)) == _AHEAD

@@ -6,29 +6,33 @@ import pytest
 
 from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.format import encode
-from mirror_assets.landing.state import Footing, next_footing, read_manifest
+from mirror_assets.landing.state import CommitPosition, next_position, read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.landing.staging import INCARNATION, TABLE
 from mirror_assets_tests.landing.test_format import MANIFEST
 
 
-def test_a_table_without_a_manifest_starts_a_life() -> None:
-    assert next_footing(None, life=3, incarnation="i") == Footing(3, "i", generation=1, first_number=1, covered=-1)
+def test_a_table_without_a_manifest_starts_a_epoch() -> None:
+    assert next_position(None, epoch=3, incarnation="i") == CommitPosition(
+        3, "i", generation=1, first_number=1, covered=-1
+    )
 
 
-def test_a_table_with_a_manifest_goes_on_in_its_life() -> None:
-    footing = next_footing(MANIFEST, life=9, incarnation="other")
-    assert footing == Footing(1, INCARNATION, generation=3, first_number=5, covered=9)
-    assert footing.after(covered=12, files=2) == Footing(1, INCARNATION, generation=4, first_number=7, covered=12)
+def test_a_table_with_a_manifest_goes_on_in_its_epoch() -> None:
+    position = next_position(MANIFEST, epoch=9, incarnation="other")
+    assert position == CommitPosition(1, INCARNATION, generation=3, first_number=5, covered=9)
+    assert position.after(covered=12, files=2) == CommitPosition(
+        1, INCARNATION, generation=4, first_number=7, covered=12
+    )
 
 
 def test_the_manifest_is_read_with_its_etag(store: LocalStore) -> None:
     assert drive(read_manifest(TABLE), store) is None
     etag = store.create(TABLE.manifest, encode(MANIFEST))
-    standing = drive(read_manifest(TABLE), store)
-    assert standing is not None
-    assert (standing.manifest, standing.etag) == (MANIFEST, etag)
+    current = drive(read_manifest(TABLE), store)
+    assert current is not None
+    assert (current.manifest, current.etag) == (MANIFEST, etag)
 
 
 def test_a_corrupt_manifest_is_not_a_missing_one(store: LocalStore) -> None:

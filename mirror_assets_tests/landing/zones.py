@@ -95,7 +95,7 @@ class Zones:
     def _changed(self, before: Zone, store: MemoryStore) -> Zone:
         folder, visible = store.folder_identity(TABLE.folder), _visible(store)
         same = folder == before.folder
-        assert same or _is_ended(before.store), "a table folder was dropped whose life had not ended"
+        assert same or _is_ended(before.store), "a table folder was dropped whose epoch had not ended"
         assert not same or _keys(before.store) in (None, (), _keys(store)), "declared keys were changed"
         landed = before.landed if same else ()
         for number, etag in visible.items():
@@ -174,9 +174,9 @@ def _told(data: bytes, number: int) -> Part | None:
 
 
 def _is_ended(store: MemoryStore) -> bool:
-    """Whether what stands in the table folder is of a life that a rebuild has ended."""
-    standing, record = drive(read_manifest(TABLE), store), drive(read_rebuild(TABLE), store)
-    return standing is None or (record is not None and record.life > standing.manifest.life)
+    """Whether what stands in the table folder is of an epoch that a rebuild has ended."""
+    current, record = drive(read_manifest(TABLE), store), drive(read_rebuild(TABLE), store)
+    return current is None or (record is not None and record.epoch > current.manifest.epoch)
 
 
 def _is_being_dropped(store: MemoryStore) -> bool:

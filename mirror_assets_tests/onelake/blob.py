@@ -36,10 +36,10 @@ def head(item: Item, request: Request) -> Answer:
 def read(item: Item, request: Request) -> Answer:
     """A file's content, or the range of it that a header names."""
     found = _found(item, request)
-    asked = request.headers.get("x-ms-range") or request.headers.get("Range")
-    if asked is None:
+    requested = request.headers.get("x-ms-range") or request.headers.get("Range")
+    if requested is None:
         return Answer(200, _properties(found), found.data)
-    first, last = _range(asked, len(found.data))
+    first, last = _range(requested, len(found.data))
     part = found.data[first : last + 1]
     headers = {**_properties(found), "Content-Range": f"bytes {first}-{last}/{len(found.data)}"}
     if request.headers.get("x-ms-range-get-content-md5") == "true":
@@ -103,9 +103,9 @@ def _properties(node: Node) -> dict[str, str]:
     }
 
 
-def _range(asked: str, length: int) -> tuple[int, int]:
+def _range(requested: str, length: int) -> tuple[int, int]:
     """The first and last byte of a range, cut at the file's end."""
-    match = _RANGE.fullmatch(asked)
+    match = _RANGE.fullmatch(requested)
     if match is None:
         raise Refused(WRONG_HEADER)
     first = int(match[1])

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from mirror_assets.composition import open_local_staging
 from mirror_assets.config import Config, Staging, load_config
 from mirror_assets.delta.log import SourceLog
-from mirror_assets.mirroring.run import MirroredSlice, mirror_table
-from mirror_assets.mirroring.work import TableWork
-from mirror_assets.mirroring.zone import open_exchange
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.replicator import LocalReplicator
 from mirror_assets.storage.onelake.store import OneLakeStore
 from mirror_assets_tests.lab import TABLE, Lab, wait_on
@@ -51,11 +52,11 @@ class OneLakeLab:
         return LocalReplicator(self.store, self.lab.root / "mirror")
 
     @property
-    def work(self) -> TableWork:
+    def context(self) -> TableContext:
         """The table's work."""
         config, log = self.config, SourceLog(self.lab.uri)
-        exchange = open_exchange(config.landing_zone)
-        return TableWork(config, config.table(TABLE), log, self.store, lambda: self.lab.spark, exchange)
+        local_staging = open_local_staging(config.landing_zone)
+        return TableContext(config, config.table(TABLE), log, self.store, lambda: self.lab.spark, local_staging)
 
     @property
     def folder(self) -> list[str]:
@@ -67,6 +68,6 @@ class OneLakeLab:
         """What is left in the folder that Spark and the publisher share."""
         return [path for path in (self.lab.root / "staging").rglob("*") if path.is_file()]
 
-    def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[MirroredSlice]:
+    def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[ProcessedSlice]:
         """Mirror until nothing is left."""
-        return list(mirror_table(self.work, wait_on(self.replicator), report))
+        return list(mirror_table(self.context, wait_on(self.replicator), report))

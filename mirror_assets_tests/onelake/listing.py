@@ -60,10 +60,10 @@ def _line(name: str, node: Node) -> dict[str, str]:
 
 
 def _page_size(request: Request, page_size: int) -> int:
-    asked = request.query.get("maxResults", str(page_size))
-    if not asked.isdecimal() or int(asked) == 0:
+    requested = request.query.get("maxResults", str(page_size))
+    if not requested.isdecimal() or int(requested) == 0:
         raise Refused(WRONG_QUERY)
-    return min(int(asked), page_size)
+    return min(int(requested), page_size)
 
 
 def _continuation(name: str) -> str:

@@ -21,7 +21,7 @@ def zone(item: LoopbackItem) -> str:
 
 
 @pytest.fixture
-def asked(onelake: LoopbackOneLake) -> Ask:
+def requested(onelake: LoopbackOneLake) -> Ask:
     token = signed_in(onelake)
 
     def asks(method: str, target: str, headers: Mapping[str, str] | None = None, body: bytes = b"") -> RawAnswer:
@@ -60,7 +60,7 @@ def test_an_unknown_workspace_or_item_is_missing(onelake: LoopbackOneLake, item:
         assert refused(error.value)[0] == 404
 
 
-def test_guids_and_names_do_not_mix(asked: Ask, item: LoopbackItem, onelake: LoopbackOneLake) -> None:
+def test_guids_and_names_do_not_mix(requested: Ask, item: LoopbackItem, onelake: LoopbackOneLake) -> None:
     workspace, name = item.url_by_names.removeprefix(f"{onelake.url}/").split("/")[:2]
     item.write("file", b"data")
     for first, second, status in (
@@ -70,7 +70,7 @@ def test_guids_and_names_do_not_mix(asked: Ask, item: LoopbackItem, onelake: Loo
         (item.workspace, name, 400),
         (workspace, item.guid, 400),
     ):
-        answer = asked("HEAD", f"/{first}/{second}/Files/LandingZone/file")
+        answer = requested("HEAD", f"/{first}/{second}/Files/LandingZone/file")
         assert answer.status == status
         assert (answer.headers.get("x-ms-error-code") == "FriendlyNameSupportDisabled") == (status == 400)
 
@@ -82,32 +82,32 @@ def test_keys_and_signatures_are_refused(onelake: LoopbackOneLake, zone: str) ->
     assert signature.refused == (403, "AuthenticationFailed")
 
 
-def test_permission_headers_are_ignored_and_named(asked: Ask, zone: str) -> None:
-    answer = asked("PUT", f"{zone}/file?resource=file", {"x-ms-permissions": "rwx------", "x-ms-owner": "me"})
+def test_permission_headers_are_ignored_and_named(requested: Ask, zone: str) -> None:
+    answer = requested("PUT", f"{zone}/file?resource=file", {"x-ms-permissions": "rwx------", "x-ms-owner": "me"})
     assert answer.status == 201
     assert answer.headers["x-ms-rejected-headers"] == "x-ms-owner,x-ms-permissions"
 
 
-def test_a_rename_must_not_say_resource(asked: Ask, zone: str, item: LoopbackItem) -> None:
+def test_a_rename_must_not_say_resource(requested: Ask, zone: str, item: LoopbackItem) -> None:
     item.write("from", b"data")
     source = {"x-ms-rename-source": f"{zone}/from"}
-    assert asked("PUT", f"{zone}/to?resource=file", source).refused == (400, "UnsupportedHeader")
-    assert asked("PUT", f"{zone}/to?mode=legacy", source).status == 201
+    assert requested("PUT", f"{zone}/to?resource=file", source).refused == (400, "UnsupportedHeader")
+    assert requested("PUT", f"{zone}/to?mode=legacy", source).status == 201
     assert item.names() == ["to"]
 
 
-def test_create_and_flush_take_no_body(asked: Ask, zone: str, item: LoopbackItem) -> None:
+def test_create_and_flush_take_no_body(requested: Ask, zone: str, item: LoopbackItem) -> None:
     item.write("file", b"data")
     for method, target in (("PUT", f"{zone}/file?resource=file"), ("PATCH", f"{zone}/file?action=flush&position=4")):
-        assert asked(method, target, body=b"data").refused == (400, "ContentLengthMustBeZero")
-        unsaid = asked(method, target, {"Transfer-Encoding": "chunked"}, b"0\r\n\r\n")
+        assert requested(method, target, body=b"data").refused == (400, "ContentLengthMustBeZero")
+        unsaid = requested(method, target, {"Transfer-Encoding": "chunked"}, b"0\r\n\r\n")
         assert unsaid.refused == (400, "ContentLengthMustBeZero")
     assert item.read("file") == b"data"
 
 
-def test_a_file_made_by_dfs_takes_no_blocks(asked: Ask, zone: str) -> None:
-    assert asked("PUT", f"{zone}/file?resource=file").status == 201
-    answer = asked("PUT", f"{zone}/file?comp=block&blockid=AAAA", body=b"data")
+def test_a_file_made_by_dfs_takes_no_blocks(requested: Ask, zone: str) -> None:
+    assert requested("PUT", f"{zone}/file?resource=file").status == 201
+    answer = requested("PUT", f"{zone}/file?comp=block&blockid=AAAA", body=b"data")
     assert answer.refused == (409, "BlobOperationNotSupported")
 
 
@@ -125,15 +125,15 @@ def test_a_file_made_by_dfs_takes_no_blocks(asked: Ask, zone: str) -> None:
     ],
 )
 def test_what_we_never_send_is_not_built(
-    asked: Ask, zone: str, item: LoopbackItem, method: str, target: str, headers: Mapping[str, str]
+    requested: Ask, zone: str, item: LoopbackItem, method: str, target: str, headers: Mapping[str, str]
 ) -> None:
-    assert asked(method, f"{zone}/file{target}", headers).refused == (501, "NotImplemented")
+    assert requested(method, f"{zone}/file{target}", headers).refused == (501, "NotImplemented")
     assert item.paths() == []
 
 
-def test_a_rename_into_another_item_is_not_built(asked: Ask, onelake: LoopbackOneLake, zone: str) -> None:
+def test_a_rename_into_another_item_is_not_built(requested: Ask, onelake: LoopbackOneLake, zone: str) -> None:
     other = onelake.new_item()
     other.write("from", b"data")
     source = f"/{other.workspace}/{other.guid}/Files/LandingZone/from"
-    assert asked("PUT", f"{zone}/to", {"x-ms-rename-source": source}).refused == (501, "NotImplemented")
+    assert requested("PUT", f"{zone}/to", {"x-ms-rename-source": source}).refused == (501, "NotImplemented")
     assert other.names() == ["from"]

@@ -45,7 +45,7 @@ def break_behind(source: Source, at: SourceState) -> Break | None:
     tip = log.state()
     request = PlanRequest(
         covered=at.version,
-        life=1,
+        epoch=1,
         tip=tip.version,
         tip_table_id=tip.table_id,
         commits=log.commits(at.version + 1, tip.version),

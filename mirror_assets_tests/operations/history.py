@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirror_assets.landing.format import MarkerCounts
-from mirror_assets.mirroring.compare import reconcile_table
-from mirror_assets.mirroring.run import MirroredSlice, mirror_table
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.operations.operation import Operation
@@ -66,21 +67,21 @@ def perform(source: Source, operations: Sequence[Operation]) -> list[Done]:
     return done
 
 
-def mirror_and_compare(lab: Lab) -> Iterator[MirroredSlice]:
+def mirror_and_compare(lab: Lab) -> Iterator[ProcessedSlice]:
     """Each slice after it has landed, was applied, and was compared with the source at its last version."""
-    for mirrored in mirror_table(lab.work, lab.wait, lambda _: None):
+    for mirrored in mirror_table(lab.context, lab.wait, lambda _: None):
         lab.replicator.poll()
-        compared = reconcile_table(lab.work, lab.replicator)
+        compared = reconcile_table(lab.context, lab.replicator)
         assert compared.state is ReconcileState.EQUAL, (mirrored.record.slice, compared)
         yield mirrored
 
 
-def landed_by_version(slices: Sequence[MirroredSlice]) -> dict[int, MarkerCounts]:
+def landed_by_version(slices: Sequence[ProcessedSlice]) -> dict[int, MarkerCounts]:
     """Rows by marker of each commit, read from the parts that hold nothing else."""
     return {version: counts for mirrored in slices for version, counts in _of_slice(mirrored)}
 
 
-def _of_slice(mirrored: MirroredSlice) -> Iterator[tuple[int, MarkerCounts]]:
+def _of_slice(mirrored: ProcessedSlice) -> Iterator[tuple[int, MarkerCounts]]:
     """A slice of net changes, or a snapshot, counts as its last commit."""
     spreads, parts = mirrored.planned.spreads, mirrored.record.parts
     assert all(part.first_version == part.last_version for part in parts), "commits share a part"

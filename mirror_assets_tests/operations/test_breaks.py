@@ -52,4 +52,4 @@ def test_a_mirror_goes_on_behind_a_rebuild(spark: SparkSession, tmp_path: Path) 
         "DELETE FROM {t} WHERE id IN (2, 3)",
     )
     (changes,) = mirror_and_compare(lab)
-    assert (changes.record.life, changes.record.markers) == (2, MarkerCounts(updates=1, deletes=2))
+    assert (changes.record.epoch, changes.record.markers) == (2, MarkerCounts(updates=1, deletes=2))

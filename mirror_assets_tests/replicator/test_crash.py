@@ -168,7 +168,7 @@ def test_leftovers_of_a_drop_are_swept(publisher: Publisher) -> None:
     assert not (publisher.mirror / "_dropped").exists()
 
 
-def test_table_of_an_earlier_life_without_a_record_is_dropped(publisher: Publisher) -> None:
+def test_table_of_an_earlier_epoch_without_a_record_is_dropped(publisher: Publisher) -> None:
     _history(publisher)
     publisher.poll()
     (publisher.mirror / "_status" / "t.json").unlink()

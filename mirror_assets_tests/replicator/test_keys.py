@@ -23,12 +23,12 @@ def _table(keys: list[_Key]) -> pa.Table:
     return pa.table({name: pa.array([key[at] for key in keys], types[name]) for at, name in enumerate(types)})
 
 
-@given(known=st.lists(_keys, max_size=12), asked=st.lists(_keys, max_size=12), width=st.integers(1, 3))
-def test_same_number_for_equal_keys_and_none_for_others(known: list[_Key], asked: list[_Key], width: int) -> None:
-    codes = KeySet(_table(known), ["a", "b", "c"][:width]).codes(_table(asked)).to_pylist()
+@given(known=st.lists(_keys, max_size=12), requested=st.lists(_keys, max_size=12), width=st.integers(1, 3))
+def test_same_number_for_equal_keys_and_none_for_others(known: list[_Key], requested: list[_Key], width: int) -> None:
+    codes = KeySet(_table(known), ["a", "b", "c"][:width]).codes(_table(requested)).to_pylist()
     members = {key[:width] for key in known}
-    assert [code is not None for code in codes] == [key[:width] in members for key in asked]
-    pairs = {(key[:width], code) for key, code in zip(asked, codes, strict=True) if code is not None}
+    assert [code is not None for code in codes] == [key[:width] in members for key in requested]
+    pairs = {(key[:width], code) for key, code in zip(requested, codes, strict=True) if code is not None}
     assert len(pairs) == len({key for key, _ in pairs}) == len({code for _, code in pairs})
 
 

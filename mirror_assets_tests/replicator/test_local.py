@@ -107,7 +107,7 @@ def test_recreated_folder_without_metadata_is_gone_until_it_has_one(publisher: P
 
 
 def test_folder_recreated_while_it_is_polled_loses_nothing(publisher: Publisher) -> None:
-    """The old life's number must not make the new life's files look processed."""
+    """The old epoch's number must not make the new epoch's files look processed."""
 
     class Recreating(LocalStore):
         def list(self, folder: str) -> list[FileInfo]:

@@ -15,20 +15,20 @@ _COLUMNS = first_columns(pairs((1, "a")).schema)
 
 def test_counters_are_read_back_from_the_log_and_its_checkpoints(publisher: Publisher) -> None:
     path = publisher.mirror / "dbo" / "t"
-    mirror = MirrorTable(path, "life")
+    mirror = MirrorTable(path, "epoch")
     assert (mirror.exists, mirror.applied, mirror.columns, mirror.rows) == (False, Applied(), None, 0)
     for number in (1, 2):
         mirror.apply(NetChanges(pairs((1, "a")), None), _COLUMNS, Applied(number, number * 10, number * 100))
     publisher.delta().create_checkpoint()
     (path / "_delta_log" / f"{0:020d}.json").unlink()
-    again = MirrorTable(path, "life")
+    again = MirrorTable(path, "epoch")
     assert (again.exists, again.applied, again.rows) == (True, Applied(2, 20, 200), 2)
     assert again.columns == _COLUMNS
 
 
-def test_another_life_is_no_table(publisher: Publisher) -> None:
+def test_another_epoch_is_no_table(publisher: Publisher) -> None:
     path = publisher.mirror / "dbo" / "t"
-    MirrorTable(path, "life").apply(NetChanges(pairs((1, "a")), None), _COLUMNS, Applied(1, 1, 1))
+    MirrorTable(path, "epoch").apply(NetChanges(pairs((1, "a")), None), _COLUMNS, Applied(1, 1, 1))
     assert not MirrorTable(path, "next").exists
     assert MirrorTable(path, "next").applied == Applied()
 

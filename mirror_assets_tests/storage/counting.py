@@ -12,47 +12,47 @@ class CountingStore(LocalStore):
     """A folder of this machine; `asked` counts requests by kind since it was last cleared."""
 
     @property
-    def asked(self) -> Counter[str]:
+    def requested(self) -> Counter[str]:
         """The requests by kind."""
         counter: Counter[str] = self.__dict__.setdefault("_asked", Counter())
         return counter
 
     def head(self, path: str) -> FileInfo | None:
         """Counted."""
-        self.asked["head"] += 1
+        self.requested["head"] += 1
         return super().head(path)
 
     def list(self, folder: str) -> list[FileInfo]:
         """Counted."""
-        self.asked["list"] += 1
+        self.requested["list"] += 1
         return super().list(folder)
 
     def read(self, path: str, limit: int) -> Content:
         """Counted."""
-        self.asked["read"] += 1
+        self.requested["read"] += 1
         return super().read(path, limit)
 
     def open(self, path: str) -> BinaryIO:
         """Counted."""
-        self.asked["open"] += 1
+        self.requested["open"] += 1
         return super().open(path)
 
     def create(self, path: str, data: bytes) -> str:
         """Counted."""
-        self.asked["create"] += 1
+        self.requested["create"] += 1
         return super().create(path, data)
 
     def replace(self, path: str, data: bytes, etag: str) -> str:
         """Counted."""
-        self.asked["replace"] += 1
+        self.requested["replace"] += 1
         return super().replace(path, data, etag)
 
     def rename(self, source: str, target: str, etag: str) -> None:
         """Counted."""
-        self.asked["rename"] += 1
+        self.requested["rename"] += 1
         super().rename(source, target, etag)
 
     def delete(self, path: str) -> None:
         """Counted."""
-        self.asked["delete"] += 1
+        self.requested["delete"] += 1
         super().delete(path)

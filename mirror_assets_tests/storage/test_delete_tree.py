@@ -64,7 +64,7 @@ def content(folder: Path) -> dict[str, str]:
 
 
 def test_a_folder_made_anew_at_any_moment_keeps_its_files(local: LocalStore) -> None:
-    """Another rebuild deletes the folder and begins the next life in it, before each single call of the deletion."""
+    """Another rebuild deletes the folder and begins the next epoch in it, before each single call of the deletion."""
     folder, interrupted = Path(local.root) / "s.schema/t", 0
 
     def begin_anew() -> None:
@@ -86,7 +86,7 @@ def test_a_folder_made_anew_at_any_moment_keeps_its_files(local: LocalStore) -> 
 
 
 def test_of_two_that_delete_a_folder_the_slower_leaves_the_new_one(local: LocalStore) -> None:
-    """Two publishers find the old life's folder; the quicker begins the new life while the slower is still at it."""
+    """Two publishers find the old epoch's folder; the quicker begins the new epoch while the slower is still at it."""
     names = {f"t/{name}" for name in ("_metadata.json", "_mirror.json", "_mirror/1.json")}
 
     def begin_anew(identity: str | None) -> None:

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from mirror_assets.mirroring.compare import reconcile_table
+from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.replicator.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.types.cases import CASES, Case
@@ -94,4 +94,4 @@ def _exact(value: object) -> tuple[type, str]:
 
 
 def test_mirror_and_source_are_equal(typed: Lab) -> None:
-    assert reconcile_table(typed.work, typed.replicator).state is ReconcileState.EQUAL
+    assert reconcile_table(typed.context, typed.replicator).state is ReconcileState.EQUAL

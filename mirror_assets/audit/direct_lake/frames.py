@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timezone
 
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.finding import CheckResult
 from mirror_assets.delta.actions import Metadata
 from mirror_assets.direct_lake.guard.needs import Need
 from mirror_assets.direct_lake.guard.plan import NeededFile, VacuumPlan
@@ -14,19 +14,19 @@ FRAMES_SAFE = "frames_safe"
 _SHOWN = 3
 
 
-def frames_finding(plan: VacuumPlan, metadata: Metadata, warn_seconds: float | None) -> Finding:
+def check_frames(plan: VacuumPlan, metadata: Metadata, warn_seconds: float | None) -> CheckResult:
     """An error when VACUUM would take something needed now, or it is gone; a warning when it will, within the limit.
 
     `metadata` is the table's, for the statement that keeps files for longer. Raises PropertyUnreadable.
     """
     problems = (*_lost(plan, metadata), *_threatened(plan, metadata))
     if problems:
-        return Finding(FRAMES_SAFE, problems, _figures(plan))
+        return CheckResult(FRAMES_SAFE, problems, _figures(plan))
     left = _seconds_left(plan)
     if left is not None and warn_seconds is not None and left < warn_seconds:
         said = f"{_until(plan)}, in {left / 3600:.1f} hours; {_keep(plan, metadata)}"
-        return Finding(FRAMES_SAFE, (said,), _figures(plan), is_warning=True)
-    return Finding(FRAMES_SAFE, (), _figures(plan), note=_until(plan))
+        return CheckResult(FRAMES_SAFE, (said,), _figures(plan), is_warning=True)
+    return CheckResult(FRAMES_SAFE, (), _figures(plan), note=_until(plan))
 
 
 def _lost(plan: VacuumPlan, metadata: Metadata) -> Iterable[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.finding import CheckResult
 from mirror_assets.direct_lake.guardrails.figures import TableFigures
 from mirror_assets.direct_lake.guardrails.fit import SkuFit, Use, Verdict, fit, smallest_fit
 from mirror_assets.direct_lake.guardrails.modes import Mode, consequence
@@ -26,25 +26,25 @@ class Wanted:
     min_headroom_percent: float
 
 
-def guardrails_finding(figures: TableFigures | None, wanted: Wanted) -> Finding:
+def check_guardrails(figures: TableFigures | None, wanted: Wanted) -> CheckResult:
     """An error over a limit where queries then fail, else a warning, as for what is nearly over; a note without a SKU.
 
     `figures` None: the rows are not known, so nothing can be predicted. The model's bytes are the table's alone.
     """
     if figures is None:
-        return Finding(GUARDRAILS, note="the table's files don't tell their rows, so nothing can be predicted")
+        return CheckResult(GUARDRAILS, note="the table's files don't tell their rows, so nothing can be predicted")
     figures = _as_grown(figures)
     smallest = smallest_fit([figures])
     fits = f"it fits into {smallest.name}" if smallest else "it fits into no capacity for sure"
     if wanted.sku is None:
-        return Finding(GUARDRAILS, figures=_figures(figures, None, smallest), note=f"{figures.table}: {fits}")
+        return CheckResult(GUARDRAILS, figures=_figures(figures, None, smallest), note=f"{figures.table}: {fits}")
     found = fit(wanted.sku, [figures])
     shown = _figures(figures, found, smallest)
     over = tuple(_over(found, wanted.mode, fits))
     if over:
-        return Finding(GUARDRAILS, over, shown, is_warning=not wanted.mode.fails)
+        return CheckResult(GUARDRAILS, over, shown, is_warning=not wanted.mode.fails)
     near = tuple(_near(found, wanted))
-    return Finding(GUARDRAILS, near, shown, note="" if near else f"{figures.table}: {fits}", is_warning=bool(near))
+    return CheckResult(GUARDRAILS, near, shown, note="" if near else f"{figures.table}: {fits}", is_warning=bool(near))
 
 
 def _over(found: SkuFit, mode: Mode, fits: str) -> Iterator[str]:

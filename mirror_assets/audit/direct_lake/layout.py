@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.finding import CheckResult
 from mirror_assets.direct_lake.layout.advice import Topic, advice
 from mirror_assets.direct_lake.layout.columns import percent
 from mirror_assets.direct_lake.layout.report import LayoutReport
@@ -10,7 +10,7 @@ from mirror_assets.direct_lake.layout.report import LayoutReport
 LAYOUT = "layout"
 
 
-def layout_finding(report: LayoutReport, *, wants_vorder: bool) -> Finding:
+def check_layout(report: LayoutReport, *, wants_vorder: bool) -> CheckResult:
     """A warning with all advice that there is.
 
     Only Fabric writes V-Order: its lack alone is a note, unless it is wanted.
@@ -19,7 +19,7 @@ def layout_finding(report: LayoutReport, *, wants_vorder: bool) -> Finding:
     counts = any(one.topic is not Topic.VORDER or wants_vorder for one in found)
     said = tuple(str(one) for one in found)
     note = "; ".join(said) or "there is nothing to advise"
-    return Finding(LAYOUT, said if counts else (), _figures(report), note="" if counts else note, is_warning=counts)
+    return CheckResult(LAYOUT, said if counts else (), _figures(report), note="" if counts else note, is_warning=counts)
 
 
 def _figures(report: LayoutReport) -> dict[str, int | float | str]:

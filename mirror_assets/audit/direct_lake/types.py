@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mirror_assets.audit.finding import Finding
+from mirror_assets.audit.finding import CheckResult
 from mirror_assets.direct_lake.types import TypeFinding, Weight
 
 TYPES = "types"
 
 
-def types_finding(found: Sequence[TypeFinding], *, is_read: bool) -> Finding:
+def check_types(found: Sequence[TypeFinding], *, is_read: bool) -> CheckResult:
     """Columns that can't be loaded, or may not be.
 
     `is_read`: a model is known to read the table. Then the ones are an error, the others a warning; else a warning, and
@@ -18,7 +18,7 @@ def types_finding(found: Sequence[TypeFinding], *, is_read: bool) -> Finding:
     """
     fails, may_fail = _of(found, Weight.FAILS), _of(found, Weight.MAY_FAIL)
     problems = (*fails, *may_fail) if is_read else fails
-    return Finding(
+    return CheckResult(
         TYPES,
         problems,
         {"fails": len(fails), "may_fail": len(may_fail), "unseen": len(_of(found, Weight.UNSEEN))},

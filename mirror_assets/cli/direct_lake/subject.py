@@ -23,7 +23,7 @@ from mirror_assets.direct_lake.report.look import TableLook
 from mirror_assets.direct_lake.sql import quoted
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.landing.format import Manifest
-from mirror_assets.mirroring.readers import frames_of, source_readers
+from mirror_assets.pipeline.retention_consumers import frames_of, source_readers
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class Subject:
 
     def readers(self) -> Readers:
         """Return the frames of command line and settings, and the mirror. Raises FrameRefused, FramesUnreadable."""
-        asked = self.request
-        named = frames_of(self.log, asked.frame, asked.export, asked.model_table)
+        request = self.request
+        named = frames_of(self.log, request.frame, request.export, request.model_table)
         if self.config is None or self.settings is None:
-            return Readers(named, retain_hours=asked.retain_hours)
+            return Readers(named, retain_hours=request.retain_hours)
         known = source_readers(self.config, self.settings, self.log, _manifest(self.config, self.name))
-        return Readers((*named, *known.frames), known.mirror, asked.retain_hours)
+        return Readers((*named, *known.frames), known.mirror, request.retain_hours)
 
     def look(self, *, dictionaries: bool = True) -> TableLook:
         """Return a look at the table as it is now, with the cache of footers that the request names."""
@@ -115,6 +115,6 @@ def _address(path: str) -> str:
 
 def _manifest(config: Config, name: str) -> Manifest | None:
     """Read what has landed. Raises ManifestCorrupt."""
-    from mirror_assets.cli.context import open_tables  # loads PySpark, which a table named by its address does without
+    from mirror_assets.composition import Project  # a table that is named by its address needs no landing zone
 
-    return open_tables(config, [name])[0].manifest()
+    return Project.of(config).table(config.table(name)).manifest()

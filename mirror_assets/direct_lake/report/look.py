@@ -79,7 +79,7 @@ class TableLook:
             rows=self.layout.rows,
             hidden=self.layout.vectors.rows,
         )
-        return lint.findings()
+        return lint.results()
 
     @property
     def _since_ms(self) -> int:

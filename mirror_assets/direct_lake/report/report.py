@@ -54,15 +54,15 @@ class TableReport:
     writers: tuple[WriterSetting, ...]
 
 
-def table_report(look: TableLook, asked: Asked | None = None) -> TableReport:
+def table_report(look: TableLook, requested: Asked | None = None) -> TableReport:
     """The report.
 
     Raises FrameRefused, ColumnUnknown, NotADate, SchemaUnreadable, PropertyUnreadable, FabricNameRefused, CacheUnusable
     (SettingError), LiveFileMissing and FooterUnreadable (StopError), and what the log raises.
     """
-    asked, log, now = asked or Asked(), look.log, look.now
-    snapshot, vacuum = log.snapshot(), vacuum_of(log, now, asked.readers)
-    advised, maintenance = advice(look.layout), _maintenance(look, asked, vacuum)
+    requested, log, now = requested or Asked(), look.log, look.now
+    snapshot, vacuum = log.snapshot(), vacuum_of(log, now, requested.readers)
+    advised, maintenance = advice(look.layout), _maintenance(look, requested, vacuum)
     return TableReport(
         name=look.name,
         uri=log.uri,
@@ -72,13 +72,13 @@ def table_report(look: TableLook, asked: Asked | None = None) -> TableReport:
         guardrails=look.guardrails,
         layout=look.layout,
         advice=advised,
-        types=look.types(asked.questions.one_side),
+        types=look.types(requested.questions.one_side),
         vacuum=vacuum,
-        answers=tuple(answers_of(log, look.footers, look.layout, asked.questions, _day(now))),
+        answers=tuple(answers_of(log, look.footers, look.layout, requested.questions, _day(now))),
         framing=framing_series(look.history, look.history.daily_versions()),
-        reframing=tuple(_reframing(log, asked.readers.frames)),
+        reframing=tuple(_reframing(log, requested.readers.frames)),
         maintenance=maintenance,
-        writers=settings_for_writers(maintenance.table, advised, asked.maintenance, look.layout.writers),
+        writers=settings_for_writers(maintenance.table, advised, requested.maintenance, look.layout.writers),
     )
 
 
@@ -94,11 +94,11 @@ def _reframing(log: TableLog, frames: Iterable[Frame]) -> Iterator[FramingEffect
         yield framing_effect(snapshot, log.snapshot())
 
 
-def _maintenance(look: TableLook, asked: Asked, vacuum: VacuumPlan) -> MaintenancePlan:
+def _maintenance(look: TableLook, requested: Asked, vacuum: VacuumPlan) -> MaintenancePlan:
     """VACUUM is planned as the table's properties have it, whatever RETAIN `vacuum` was asked about."""
-    plain = replace(asked.readers, retain_hours=None)
-    guard = vacuum if plain == asked.readers else vacuum_of(look.log, look.now, plain)
-    wanted = replace(asked.maintenance, dropped=look.dropped_bytes, retention=safe_retention(guard))
+    plain = replace(requested.readers, retain_hours=None)
+    guard = vacuum if plain == requested.readers else vacuum_of(look.log, look.now, plain)
+    wanted = replace(requested.maintenance, dropped=look.dropped_bytes, retention=safe_retention(guard))
     return maintenance_plan(look.log.snapshot(), wanted)
 
 

@@ -24,11 +24,11 @@ class Patience:
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
 
-    def pause(self, attempt: int, asked: float | None) -> float:
+    def pause(self, attempt: int, requested: float | None) -> float:
         """Seconds to wait after the failed attempt, counted from 0; `asked` is the service's Retry-After."""
         doubled: float = min(self.longest_pause, self.first_pause * 2 ** min(attempt, _DOUBLINGS))
         jittered = doubled * (0.5 + self.jitter() / 2)
-        return jittered if asked is None else asked + jittered * 0.1
+        return jittered if requested is None else requested + jittered * 0.1
 
 
 class Waiting:
@@ -43,9 +43,9 @@ class Waiting:
         """How long it has lasted: at least the pauses, should the clock jump back."""
         return max(self._patience.clock() - self._began, self._slept)
 
-    def goes_on(self, asked: float | None) -> bool:
+    def goes_on(self, requested: float | None) -> bool:
         """Wait before another try; False, without waiting, if that would pass the limit."""
-        pause = self._patience.pause(self._attempts, asked)
+        pause = self._patience.pause(self._attempts, requested)
         if self.seconds + pause > self._patience.limit_seconds:
             return False
         self._patience.sleep(pause)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.audit.direct_lake.guardrails import Wanted, guardrails_finding
+from mirror_assets.audit.direct_lake.guardrails import Wanted, check_guardrails
 from mirror_assets.direct_lake.guardrails.figures import TableFigures
 from mirror_assets.direct_lake.guardrails.growth import Growth
 from mirror_assets.direct_lake.guardrails.modes import Mode
@@ -19,26 +19,26 @@ def _figures(files: int = 500, rows: int | None = 1000, growth: Growth | None = 
 
 @pytest.mark.parametrize(("days", "files_a_day", "warns"), [(7, 100, True), (7, 50, False), (0.5, 100, False)])
 def test_a_limit_that_growth_reaches_within_a_week_is_a_warning(days: float, files_a_day: float, warns: bool) -> None:
-    finding = guardrails_finding(_figures(growth=Growth(files_a_day, None, None, days, 10)), _F2)
-    assert finding.passed is not warns
-    assert ("the limit is 5.0 days away" in finding.message) is warns
-    assert finding.is_warning is warns
+    result = check_guardrails(_figures(growth=Growth(files_a_day, None, None, days, 10)), _F2)
+    assert result.passed is not warns
+    assert ("the limit is 5.0 days away" in result.message) is warns
+    assert result.is_warning is warns
 
 
 def test_what_is_not_known_is_a_warning() -> None:
-    finding = guardrails_finding(_figures(rows=None), _F2)
-    assert finding.is_warning
-    assert finding.message.endswith("whether it fits can't be told")
+    result = check_guardrails(_figures(rows=None), _F2)
+    assert result.is_warning
+    assert result.message.endswith("whether it fits can't be told")
 
 
 def test_without_a_capacity_the_smallest_is_named() -> None:
-    finding = guardrails_finding(_figures(files=6_000), Wanted(None, Mode.ONELAKE, 10))
-    assert finding.passed
-    assert finding.note == "orders: it fits into F512"
-    assert finding.figures["smallest_sku"] == "F512"
+    result = check_guardrails(_figures(files=6_000), Wanted(None, Mode.ONELAKE, 10))
+    assert result.passed
+    assert result.note == "orders: it fits into F512"
+    assert result.figures["smallest_sku"] == "F512"
 
 
 def test_a_mirror_that_can_not_be_predicted_passes_with_a_note() -> None:
-    finding = guardrails_finding(None, _F2)
-    assert finding.passed
-    assert "nothing can be predicted" in finding.note
+    result = check_guardrails(None, _F2)
+    assert result.passed
+    assert "nothing can be predicted" in result.note

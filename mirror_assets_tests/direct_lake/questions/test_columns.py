@@ -26,7 +26,7 @@ from mirror_assets_tests.direct_lake.tables import seen
 _PLAIN = WriterProperties(default_column_properties=ColumnProperties(dictionary_enabled=False))
 
 
-def _asked(path: Path) -> tuple[LayoutReport, ColumnNames]:
+def _requested(path: Path) -> tuple[LayoutReport, ColumnNames]:
     snapshot, footers = seen(path)
     return layout_report(snapshot, footers), ColumnNames.of(snapshot.metadata)
 
@@ -45,7 +45,7 @@ def _inventory(path: Path) -> None:
 
 def test_a_query_loads_the_columns_that_it_names(tmp_path: Path) -> None:
     _inventory(tmp_path)
-    report, names = _asked(tmp_path)
+    report, names = _requested(tmp_path)
     found = loading(report.columns, names, ["ProductID", "StockOnHand", "Date"])
     stored: dict[str, int] = {}
     for uri in DeltaTable(tmp_path).file_uris():
@@ -65,7 +65,7 @@ def test_a_query_loads_the_columns_that_it_names(tmp_path: Path) -> None:
 
 def test_an_unknown_column_is_said(tmp_path: Path) -> None:
     _inventory(tmp_path)
-    report, names = _asked(tmp_path)
+    report, names = _requested(tmp_path)
     with pytest.raises(ColumnUnknown, match="no column `Product`"):
         loading(report.columns, names, ["Product"])
     with pytest.raises(ColumnUnknown):
@@ -75,7 +75,7 @@ def test_an_unknown_column_is_said(tmp_path: Path) -> None:
 def _floats(path: Path, **columns: list[float | None]) -> dict[str, FloatColumn]:
     rows = pa.table({name: pa.array(values, pa.float64()) for name, values in columns.items()})
     write_deltalake(path, rows.append_column("id", pa.array(range(rows.num_rows))))
-    return {found.label: found for found in float_columns(_asked(path)[0])}
+    return {found.label: found for found in float_columns(_requested(path)[0])}
 
 
 def test_floats_that_hardly_repeat_are_to_be_rounded(tmp_path: Path) -> None:
@@ -100,17 +100,17 @@ def test_floats_that_hardly_repeat_are_to_be_rounded(tmp_path: Path) -> None:
 def test_a_dictionary_that_grew_too_large_tells_as_much(tmp_path: Path) -> None:
     properties = WriterProperties(dictionary_page_size_limit=4_000, data_page_row_count_limit=500, write_batch_size=100)
     write_deltalake(tmp_path, pa.table({"x": [i / 7 for i in range(5_000)]}), writer_properties=properties)
-    (found,) = float_columns(_asked(tmp_path)[0])
+    (found,) = float_columns(_requested(tmp_path)[0])
     assert found.repeats is Repeats.HARDLY
 
 
 def test_without_dictionaries_nothing_is_known(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"x": [i / 7 for i in range(500)]}), writer_properties=_PLAIN)
-    (found,) = float_columns(_asked(tmp_path)[0])
+    (found,) = float_columns(_requested(tmp_path)[0])
     assert (found.repeats, found.different_percent) == (Repeats.UNKNOWN, None)
     assert found.answer().found == "100 % of all bytes; no dictionaries tell how many values differ"
     # Spark's writer gives dictionaries up that don't pay, unless it makes none at all.
-    report = _asked(tmp_path)[0]
+    report = _requested(tmp_path)[0]
     by_spark = replace(report, writers={"parquet-mr version 1.17.1": 1})
     assert float_columns(by_spark) == (found,)
     (column,) = report.columns
@@ -129,19 +129,19 @@ def test_partitioning_by_a_column(tmp_path: Path) -> None:
         "flag": pa.array([None if i % 3 == 0 else i % 2 == 0 for i in range(rows)]),
     }
     write_deltalake(tmp_path, pa.table(columns))
-    report, names = _asked(tmp_path)
-    asked = {name: candidate(report, names, name) for name in columns}
-    assert {name: one.partitions for name, one in asked.items()} == {
+    report, names = _requested(tmp_path)
+    requested = {name: candidate(report, names, name) for name in columns}
+    assert {name: one.partitions for name, one in requested.items()} == {
         "id": Bounds(3_000, 3_000),
         "month": Bounds(12, 12),
         "day": Bounds(366, 366),
         "flag": Bounds(2, 3),
     }
-    assert [asked[name].verdict(sku_of("F2")) for name in columns] == [Verdict.OVER, *[Verdict.FITS] * 3]
-    assert asked["id"].verdict(sku_of("F64")) is Verdict.FITS
+    assert [requested[name].verdict(sku_of("F2")) for name in columns] == [Verdict.OVER, *[Verdict.FITS] * 3]
+    assert requested["id"].verdict(sku_of("F64")) is Verdict.FITS
     # The second load has the same values, but nobody can tell that.
     write_deltalake(tmp_path, pa.table(columns), mode="append")
-    report, names = _asked(tmp_path)
+    report, names = _requested(tmp_path)
     assert candidate(report, names, "month").partitions == Bounds(12, 24)
     assert candidate(report, names, "day").partitions == Bounds(366, 366)  # as many days as there are
     again = candidate(report, names, "id")
@@ -155,12 +155,12 @@ def test_the_present_partition_column_is_known_exactly(tmp_path: Path) -> None:
     rows = pa.table({"id": range(40), "p": [None if i % 5 == 0 else i % 4 for i in range(40)]})
     for _ in range(3):
         write_deltalake(tmp_path, rows, mode="append", partition_by=["p"])
-    assert candidate(*_asked(tmp_path), "p").partitions == Bounds(5, 5)
+    assert candidate(*_requested(tmp_path), "p").partitions == Bounds(5, 5)
 
 
 def test_nothing_is_partitioned_by_a_nested_column(tmp_path: Path) -> None:
     _inventory(tmp_path)
-    found = candidate(*_asked(tmp_path), "Member")
+    found = candidate(*_requested(tmp_path), "Member")
     assert (found.partitions, found.verdict(sku_of("F2"))) == (None, Verdict.UNSURE)
     assert found.answer(sku_of("F2")).found.startswith("not known: it is nested")
 
@@ -169,4 +169,4 @@ def test_a_column_that_no_file_has_makes_one_partition(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"id": [1]}))
     table = DeltaTable(tmp_path)
     table.alter.add_columns(DeltaTable.create(tmp_path / "other", pa.schema([("later", pa.int64())])).schema().fields)
-    assert candidate(*_asked(tmp_path), "later").partitions == Bounds(1, 1)
+    assert candidate(*_requested(tmp_path), "later").partitions == Bounds(1, 1)

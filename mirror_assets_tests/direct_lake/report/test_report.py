@@ -38,8 +38,8 @@ def _sales(first: int, last: int, day: date = date(2026, 3, 1)) -> pa.Table:
     return pa.table({"id": ids, "day": days, "price": [i / 7 for i in ids], "photo": [b"x" for _ in ids]})
 
 
-def _of(path: Path, asked: Asked | None = None, now: float | None = None) -> TableReport:
-    return table_report(_look(path, now), asked)
+def _of(path: Path, requested: Asked | None = None, now: float | None = None) -> TableReport:
+    return table_report(_look(path, now), requested)
 
 
 def _look(path: Path, now: float | None = None) -> TableLook:
@@ -73,7 +73,7 @@ def test_its_parts_agree(sales: Path) -> None:
     )
     assert found.guardrails.mirror is not None
     assert found.guardrails.mirror.figures.rows == 20
-    assert {finding.column: finding.rule for finding in found.types} == {"price": Rule.NAN, "photo": Rule.BINARY}
+    assert {result.column: result.rule for result in found.types} == {"price": Rule.NAN, "photo": Rule.BINARY}
     assert found.advice == ()
     assert found.vacuum.is_safe
     assert found.vacuum.deleted == ()
@@ -101,12 +101,12 @@ def test_what_framing_loads_by_day_and_for_each_frame(sales: Path) -> None:
 def test_maintenance_publishes_first_and_keeps_what_readers_need(sales: Path) -> None:
     for first in range(100, 200, 10):
         write_deltalake(sales, _sales(first, first + 10), mode="append", partition_by=["day"])
-    asked = Asked(
+    requested = Asked(
         Readers((Frame("model", 1),), Mirror(12)), maintenance=MaintenanceInput(unpublished=Unpublished(12, 13, "run"))
     )
-    fresh = _of(sales, asked).maintenance
+    fresh = _of(sales, requested).maintenance
     assert [step.kind for step in fresh.steps] == [StepKind.PUBLISH, StepKind.OPTIMIZE]
-    late = _of(sales, asked, time.time() + 8 * 86_400)
+    late = _of(sales, requested, time.time() + 8 * 86_400)
     assert [step.kind for step in late.maintenance.steps][-2:] == [StepKind.RETENTION, StepKind.VACUUM]
     assert late.maintenance.steps[-2].statement == late.vacuum.statement
 

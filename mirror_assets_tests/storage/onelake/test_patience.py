@@ -23,9 +23,9 @@ def test_pauses_double_up_to_the_longest_within_the_jitters_bounds(attempt: int,
 
 
 @given(st.integers(0, 60), st.floats(0, 3600), JITTERS)
-def test_retry_after_is_waited_in_full_and_hardly_longer(attempt: int, asked: float, jitter: float) -> None:
+def test_retry_after_is_waited_in_full_and_hardly_longer(attempt: int, requested: float, jitter: float) -> None:
     patience = Patience(longest_pause=20.0, jitter=lambda: jitter)
-    assert asked <= patience.pause(attempt, asked) <= asked + 2.0
+    assert requested <= patience.pause(attempt, requested) <= requested + 2.0
 
 
 def test_publishers_that_were_refused_together_do_not_come_back_together() -> None:
@@ -35,17 +35,17 @@ def test_publishers_that_were_refused_together_do_not_come_back_together() -> No
 
 def ask_in_vain(clock: Clock, limit_seconds: float, meanwhile: float = 0.0) -> int:
     """How often a request is asked that never gets an answer; each try takes, or moves the clock by, `meanwhile`."""
-    asked = 0
+    requested = 0
 
     def call() -> None:
-        nonlocal asked
-        asked += 1
+        nonlocal requested
+        requested += 1
         clock.now += meanwhile
         raise ServiceResponseError("aborted")
 
     with pytest.raises(StoreUnavailable):
         Requests("root", clock.patience(limit_seconds)).read("file", call)
-    return asked
+    return requested
 
 
 @given(st.floats(0, 300))

@@ -38,10 +38,10 @@ def filled(file: io.RawIOBase | io.BytesIO, size: int) -> tuple[int | None, byte
 def test_every_way_of_seeking_and_reading_is_that_of_a_file(
     data: bytes, known: int, ahead: int, moves: list[Move]
 ) -> None:
-    asked = []
+    requested = []
 
     def fetch(offset: int, length: int) -> bytes:
-        asked.append((offset, length))
+        requested.append((offset, length))
         return data[offset : offset + length]
 
     with pytest.MonkeyPatch.context() as patch:
@@ -50,7 +50,7 @@ def test_every_way_of_seeking_and_reading_is_that_of_a_file(
         for move in moves:
             assert move(ours) == move(theirs)
             assert ours.tell() == theirs.tell()
-    assert all(length > 0 and offset >= 0 and offset + length <= len(data) for offset, length in asked)
+    assert all(length > 0 and offset >= 0 and offset + length <= len(data) for offset, length in requested)
 
 
 def test_a_large_file_is_read_by_ranges_of_one_content(onelake: LoopbackOneLake) -> None:

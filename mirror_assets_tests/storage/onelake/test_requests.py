@@ -48,10 +48,10 @@ class Service:
     def __init__(self, *answers: tuple[int, str] | Exception, clock: Clock | None = None) -> None:
         self._answers = iter(answers)
         self.clock = clock or Clock()
-        self.asked = 0
+        self.requested = 0
 
     def __call__(self) -> str:
-        self.asked += 1
+        self.requested += 1
         answer = next(self._answers)
         if isinstance(answer, Exception):
             raise answer
@@ -76,7 +76,7 @@ Ask = Callable[[Service], str]
 def test_what_may_pass_is_asked_again(ask: Ask, first: tuple[int, str] | Exception) -> None:
     service = Service(first, first, DONE)
     assert ask(service) == "done"
-    assert service.asked == 3
+    assert service.requested == 3
     assert len(service.clock.slept) == 2
 
 
@@ -86,7 +86,7 @@ def test_a_conflict_at_the_first_try_is_an_answer(ask: Ask, answer: tuple[int, s
     service = Service(answer)
     with pytest.raises(error):
         ask(service)
-    assert service.asked == 1
+    assert service.requested == 1
 
 
 @pytest.mark.parametrize("lost", [BUSY, (408, ""), (500, ""), ServiceResponseError("aborted"), unreadable()])
@@ -144,7 +144,7 @@ def test_what_will_not_pass_says_at_once_what_to_do(
     service = Service(answer)
     with pytest.raises(error, match=words):
         service.write()
-    assert service.asked == 1
+    assert service.requested == 1
 
 
 def test_retry_after_is_obeyed() -> None:
@@ -168,5 +168,5 @@ def test_a_mistake_of_ours_is_not_asked_again(ask: Ask, mistake: Exception) -> N
     service = Service(mistake, DONE)
     with pytest.raises(type(mistake), match="ours"):
         ask(service)
-    assert service.asked == 1
+    assert service.requested == 1
     assert service.clock.slept == []

@@ -1,1 +1,0 @@
-"""The assets of a table and their names. Thin: Dagster in, domain call, metadata out."""

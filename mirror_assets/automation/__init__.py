@@ -1,1 +1,0 @@
-"""Sensors and jobs: when things happen."""

@@ -1,1 +1,0 @@
-"""Asset checks: thin around the audits, so that UI, command line and CI say the same."""

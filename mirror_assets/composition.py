@@ -1,0 +1,195 @@
+"""The composition root: what a configuration opens, for Dagster's resources, the command line and tests alike.
+
+Nothing is read, requested or started before somebody asks for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import NoReturn
+
+from pyspark.sql import SparkSession
+
+from mirror_assets.config import Config, FabricWorkspace, History, LandingZoneConfig, Staging, TableSettings
+from mirror_assets.config.variables import fill_settings, has_reference
+from mirror_assets.delta.log import SourceLog
+from mirror_assets.delta.session import HADOOP, open_session, spark_settings
+from mirror_assets.fabric.client import FabricClient
+from mirror_assets.fabric.mirror import FabricMirror
+from mirror_assets.fabric.values import Workspace
+from mirror_assets.history.checkpoint import Checkpoints
+from mirror_assets.history.log import HistoryLog
+from mirror_assets.history.work import HistoryContext
+from mirror_assets.landing.names import TableName
+from mirror_assets.monitoring import Mirror
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.plan_changes import limits_of
+from mirror_assets.replicator import LocalReplicator
+from mirror_assets.storage import LocalStore, Store
+from mirror_assets.storage.credentials import CredentialKind, credential_of
+from mirror_assets.storage.errors import RootUnusable
+from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings
+from mirror_assets.storage.onelake.clients import open_clients, shared_clients
+from mirror_assets.storage.onelake.store import OneLakeStore
+from mirror_assets.storage.onelake.witness import Witness
+
+
+@dataclass(frozen=True)
+class Project:
+    """The landing zone's store, the sources' logs and the Spark sessions of one configuration.
+
+    `log` opens a table's source; `session` opens the session of an owner, or a new one for None.
+    """
+
+    config: Config
+    store: Store
+    local_staging: LocalStore | None
+    log: Callable[[TableName], SourceLog]
+    session: Callable[[str | None], SparkSession]
+
+    @classmethod
+    def of(cls, config: Config) -> Project:
+        """Compose what mirror.yaml names. Raises what `open_zone` raises."""
+
+        def log(name: TableName) -> SourceLog:
+            return SourceLog(config.table(str(name)).source)
+
+        zone = config.landing_zone
+        return cls(config, open_zone(zone), open_local_staging(zone), log, SparkSettings.of(config).open)
+
+    def table(self, table: TableSettings) -> TableContext:
+        """Return the context of the table's pipeline; its Spark session starts when a step asks for it."""
+        session = cache(partial(self.session, str(table.name)))
+        return TableContext(self.config, table, self.log(table.name), self.store, session, self.local_staging)
+
+    def tables(self, names: Sequence[str] = ()) -> list[TableContext]:
+        """Return the contexts of these tables, or of all. Raises TableUnknown."""
+        chosen = [self.config.table(name) for name in names] if names else self.config.all_tables()
+        return [self.table(table) for table in chosen]
+
+    def mirror(self) -> Mirror:
+        """Return the mirror of the landing zone: the database in Fabric, or the local stand-in's tables."""
+        return open_mirror(self.config, self.store)
+
+
+def history_context(
+    config: Config, table: TableSettings, source: SourceLog, session: Callable[[str | None], SparkSession]
+) -> HistoryContext:
+    """Return what keeping the table's history needs: its source and a session of its own, and no landing zone."""
+    name = table.name
+    folder = config.history.path / "_checkpoints" / name.folder
+    checkpoints = Checkpoints(folder) if table.history is History.STREAM else None
+    history = HistoryLog(str(name), config.history_folder(name))
+    spark = cache(partial(session, f"history of {name}"))
+    return HistoryContext(str(name), source, history, limits_of(table), spark, checkpoints)
+
+
+def no_spark(owner: str | None = None) -> NoReturn:
+    """Stand in the place of a session where only logs and the landing zone are read. Raises RuntimeError."""
+    raise RuntimeError(f"{owner} asks for Spark where none may start")
+
+
+def open_zone(config: LandingZoneConfig) -> Store:
+    """Return the landing zone's store; it makes no request yet.
+
+    Raises RootUnusable for a path that is no folder, CredentialIncomplete and ApiVersionRefused.
+    """
+    if config.path is not None:
+        if config.path.exists() and not config.path.is_dir():
+            raise RootUnusable(str(config.path), "it is a file, not a folder")
+        return LocalStore(config.path)
+    place = config.onelake
+    assert place is not None  # noqa: S101 it is one of the two
+    return OneLakeStore(shared_clients(place.address, place.credential, place.api_version, place.ca_bundle))
+
+
+def open_watched_zone(config: LandingZoneConfig) -> tuple[Store, Witness]:
+    """Return the store, and what records the responses that it receives; a local folder has none."""
+    witness, place = Witness(), config.onelake
+    if place is None:
+        return open_zone(config), witness
+    credential = credential_of(place.credential, place.ca_bundle)
+    clients = open_clients(place.address, credential, place.api_version, place.ca_bundle, witness)
+    return OneLakeStore(clients), witness
+
+
+def open_local_staging(config: LandingZoneConfig) -> LocalStore | None:
+    """Return the folder that Spark and this process share for `staging: upload`; None when Spark reaches the zone."""
+    if config.onelake is None or config.onelake.staging is Staging.DIRECT:
+        return None
+    return LocalStore(config.onelake.staging_path)
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """The settings of Spark sessions beside this project's own.
+
+    `reach` has the credentials for OneLake, `written` what mirror.yaml sets, with references to environment variables
+    that are resolved when a session opens.
+    """
+
+    reach: Mapping[str, str]
+    written: Mapping[str, str]
+
+    @classmethod
+    def of(cls, config: Config) -> SparkSettings:
+        """Return the settings of a configuration; they reach OneLake only when Spark has to."""
+        return cls(spark_reach(config), config.spark.settings)
+
+    @property
+    def secret_names(self) -> frozenset[str]:
+        """Return the names of secret settings: a session gets them, and the JVM's command line does not."""
+        return frozenset(n for n, text in self.written.items() if n.startswith(HADOOP) and has_reference(text))
+
+    def filled(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """Return all settings with environment variables resolved. Raises VariableUnset and PackageRefused."""
+        written = fill_settings(self.written, environment)
+        return spark_settings({**self.reach, **written}, [HADOOP_AZURE] if self.reach else ())
+
+    def open(self, owner: str | None = None) -> SparkSession:
+        """Return the owner's session, or a new one. Raises VariableUnset, PackageRefused and SparkNotStarted."""
+        filled, secret = self.filled(), self.secret_names
+        known = {name: value for name, value in filled.items() if name not in secret}
+        return open_session(known, {name: filled[name] for name in secret}, owner)
+
+
+def open_spark(config: Config, owner: str | None = None) -> SparkSession:
+    """Return the owner's session, or a new one. Raises VariableUnset, PackageRefused and SparkNotStarted."""
+    return SparkSettings.of(config).open(owner)
+
+
+def spark_reach(config: Config) -> dict[str, str]:
+    """Return the Hadoop settings for OneLake: for `staging: direct`, or to read mirrored tables in Fabric."""
+    zone, fabric = config.landing_zone.onelake, config.mirror.fabric
+    if zone is not None and zone.staging is Staging.DIRECT:
+        return abfs_settings(zone.address, zone.credential)
+    if fabric is not None and fabric.credential is not CredentialKind.DEFAULT:
+        return abfs_settings(fabric.tables(zone), fabric.credential)
+    return {}
+
+
+def open_mirror(config: Config, store: Store) -> Mirror:
+    """Return the mirror of the landing zone in `store`; it makes no request yet. Raises CredentialIncomplete."""
+    fabric = config.mirror.fabric
+    if fabric is None:
+        return stand_in(config, store)
+    tables = fabric.tables(config.landing_zone.onelake)
+    return FabricMirror(open_fabric(fabric), fabric.item, store, tables.abfss)
+
+
+def stand_in(config: Config, store: Store) -> LocalReplicator:
+    """Return the local stand-in for Fabric's replicator."""
+    return LocalReplicator(store, config.mirror.path)
+
+
+def open_fabric(workspace: FabricWorkspace) -> FabricClient:
+    """Return the client of this workspace, one for the process. Raises CredentialIncomplete."""
+    return _shared_client(workspace.place, workspace.credential)
+
+
+@cache
+def _shared_client(workspace: Workspace, kind: CredentialKind) -> FabricClient:
+    return FabricClient(workspace, credential_of(kind, workspace.ca_bundle))

@@ -1,0 +1,281 @@
+"""Asset checks, thin around the pipeline's, so that UI, command line and CI say the same."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import dagster as dg
+
+from mirror_assets.audit.finding import CheckResult
+from mirror_assets.audit.lag import Lag, check_lag
+from mirror_assets.audit.landed import metadata_unchanged
+from mirror_assets.audit.landed_since import continuity_of_all, continuity_since
+from mirror_assets.audit.reconciled import check_reconciled
+from mirror_assets.audit.retention import ReadDeadline, Then, check_retention
+from mirror_assets.composition import history_context, no_spark
+from mirror_assets.config import Config, RetentionLimits, TableSettings
+from mirror_assets.delta.rows import feed_files
+from mirror_assets.errors import MirrorError
+from mirror_assets.history.work import HistoryContext
+from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.orchestration.asset_names import RANGE_START, Kind, MetadataItem, asset_key
+from mirror_assets.orchestration.materialize import failure, parse_slices
+from mirror_assets.orchestration.resources import (
+    LandingZone,
+    SourceTables,
+    SparkSessions,
+    mirror_of,
+    project,
+)
+from mirror_assets.pipeline.check import BLOCKING_CHECKS, refusal, run_checks
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.coordination import note_failure
+from mirror_assets.pipeline.next_action import NOT_HELD, check_not_held
+from mirror_assets.pipeline.pending import deadline_at, feed_deadline, pending_commits, table_lag
+from mirror_assets.pipeline.stage_range import staged_ahead
+from mirror_assets.replicator.reconciliation import ReconcileState
+
+
+@contextmanager
+def checking() -> Iterator[None]:
+    """Fail the step with the error's own message when a check can't run. Raises dagster.Failure."""
+    try:
+        yield
+    except MirrorError as error:
+        raise failure(error) from error
+
+
+def check_result(
+    asset: dg.AssetKey,
+    result: CheckResult,
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
+    pictures: Mapping[str, MetadataItem] | None = None,
+) -> dg.AssetCheckResult:
+    """Return a check's result as Dagster's; `pictures` are shown beside its figures."""
+    metadata: dict[str, MetadataItem] = {**result.figures, **(pictures or {})}
+    return dg.AssetCheckResult(
+        asset_key=asset,
+        check_name=result.check,
+        passed=result.passed,
+        severity=dg.AssetCheckSeverity.WARN if result.is_warning else severity,
+        description=result.message or result.note or None,
+        metadata=metadata,
+    )
+
+
+def retention_result(
+    asset: dg.AssetKey, deadline: ReadDeadline, limits: RetentionLimits, check: str = "retention"
+) -> dg.AssetCheckResult:
+    """Return an ERROR, or a WARN before it, when little time is left to read the next commit."""
+    error = check_retention(deadline, limits.error_seconds, check)
+    if not error.passed:
+        return check_result(asset, error)
+    return check_result(asset, check_retention(deadline, limits.warn_seconds, check), dg.AssetCheckSeverity.WARN)
+
+
+def merged(name: str, results: list[tuple[str, CheckResult]]) -> CheckResult:
+    """Return one result for several slices; problems name their slice, figures add up."""
+    problems = tuple(f"slice {key}: {problem}" for key, result in results for problem in result.problems)
+    figures: dict[str, int | float | str] = {"slices": len(results)}
+    for _, result in results:
+        for figure, value in result.figures.items():
+            known = figures.get(figure, 0)
+            if isinstance(value, int | float) and isinstance(known, int | float):
+                figures[figure] = known + value
+    return CheckResult(name, problems, figures)
+
+
+_PARTITION = "dagster/partition"
+
+
+def is_slice_run(context: dg.AssetCheckExecutionContext) -> bool:
+    """Return whether the run materializes slices; else it only runs checks."""
+    return RANGE_START in context.run.tags or _PARTITION in context.run.tags
+
+
+def source_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
+    """Return the check retention: a WARN, then an ERROR, before a pending commit can be vacuumed away."""
+    source = asset_key(Kind.SOURCE, table.name)
+
+    @dg.asset_check(asset=source, name="retention", description="How long the next commit can still be read.")
+    def retention(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
+        with checking():
+            table_context = project(config, landing_zone, sources).table(table)
+            deadline = feed_deadline(table_context, pending_commits(table_context), time.time())
+        return retention_result(source, deadline, table.retention)
+
+    return [retention]
+
+
+_DESCRIPTIONS = {
+    "key_presence": "Key columns are there and hold no NULL.",
+    "key_uniqueness": "At most one change per key and commit.",
+    "marker_values": "__rowMarker__ is the last column, int32, in {0, 1, 2, 4}; slices of inserts alone have none.",
+    "parts_unchanged": "Every part is the file that was staged.",
+    "row_counts": "Every row read from the feed is accounted for in the parts.",
+    "row_order": "Keys with several changes appear in commit order, compared with the feed.",
+    "schema_compatibility": "Columns and types are the slice's, and fit what has landed before.",
+}
+
+
+def staged_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
+    """Return all blocking checks of staged slices, in one step: they share what they read."""
+    feed = asset_key(Kind.CHANGE_FEED, table.name)
+    specs = [
+        dg.AssetCheckSpec(name, asset=feed, blocking=True, description=_DESCRIPTIONS[name]) for name in BLOCKING_CHECKS
+    ]
+
+    @dg.multi_asset_check(name=f"{'__'.join(feed.path)}_staged", specs=specs)
+    def staged(
+        context: dg.AssetCheckExecutionContext,
+        landing_zone: LandingZone,
+        sources: SourceTables,
+        spark: SparkSessions,
+    ) -> Iterator[dg.AssetCheckResult]:
+        with checking():
+            table_context = project(config, landing_zone, sources, spark).table(table)
+            judged = _judge(context, table_context, _requested(context))
+        for name in BLOCKING_CHECKS:
+            yield check_result(
+                feed, merged(name, [(key, f) for key, found in judged for f in found if f.check == name])
+            )
+
+    return staged
+
+
+def _judge(
+    context: dg.AssetCheckExecutionContext, table_context: TableContext, requested: set[str] | None
+) -> list[tuple[str, tuple[CheckResult, ...]]]:
+    """Findings by slice, for the staged slices that were asked for; None asks for all that could land next."""
+    judged = []
+    for record in staged_ahead(table_context):
+        if requested is not None and record.slice not in requested:
+            continue
+        try:
+            _, results = run_checks(table_context, record)
+        except MirrorError as error:
+            _note(context, table_context, requested, error, record.key)
+            raise
+        judged.append((record.slice, results))
+        refused = refusal(table_context, record, results)
+        if refused is not None:
+            _note(context, table_context, requested, refused, record.key)
+            break
+    return judged
+
+
+def _note(
+    context: dg.AssetCheckExecutionContext,
+    table_context: TableContext,
+    requested: set[str] | None,
+    error: MirrorError,
+    key: SliceKey,
+) -> None:
+    """Record the failure of a run that was to land the slice; a run of checks alone is no attempt."""
+    if requested is not None:
+        note_failure(table_context, error, context.log.warning, key)
+
+
+def _requested(context: dg.AssetCheckExecutionContext) -> set[str] | None:
+    """Return the run's slices, or None in a run of checks only."""
+    if not is_slice_run(context):
+        return None
+    return {str(key) for key in parse_slices(context.partition_keys)}
+
+
+_CONTINUITY = "Files in sequence, as committed. A run of slices looks at what is new, a run of checks at everything."
+
+
+def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
+    """Return the checks file_continuity, metadata_unchanged, lag and not_held."""
+    zone = asset_key(Kind.LANDING_ZONE, table.name)
+
+    @dg.asset_check(asset=zone, name="file_continuity", blocking=True, description=_CONTINUITY)
+    def continuity(context: dg.AssetCheckExecutionContext, landing_zone: LandingZone) -> dg.AssetCheckResult:
+        with checking():
+            store, applied = landing_zone.store(), _applied(config, table.name, landing_zone)
+            continuous = continuity_since if is_slice_run(context) else continuity_of_all
+            return check_result(zone, continuous(store, table.name, applied))
+
+    @dg.asset_check(
+        asset=zone, name="metadata_unchanged", blocking=True, description="_metadata.json declares the first keys."
+    )
+    def metadata(landing_zone: LandingZone) -> dg.AssetCheckResult:
+        with checking():
+            return check_result(zone, metadata_unchanged(landing_zone.store(), table.name, table.mirror_keys))
+
+    @dg.asset_check(asset=zone, name="lag", description="How long the oldest uncovered commit has waited.")
+    def lag(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
+        with checking():
+            table_context = project(config, landing_zone, sources).table(table)
+            return _lag_result(zone, table, table_lag(pending_commits(table_context), time.time()))
+
+    @dg.asset_check(
+        asset=zone, name=NOT_HELD, blocking=True, description="The table does not wait for a person to have it rebuilt."
+    )
+    def not_held(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
+        with checking():
+            return check_result(zone, check_not_held(project(config, landing_zone, sources).table(table)))
+
+    return [continuity, metadata, lag, not_held]
+
+
+def _lag_result(zone: dg.AssetKey, table: TableSettings, lag: Lag) -> dg.AssetCheckResult:
+    error = check_lag(lag, table.lag.error_seconds)
+    if not error.passed:
+        return check_result(zone, error)
+    return check_result(zone, check_lag(lag, table.lag.warn_seconds), dg.AssetCheckSeverity.WARN)
+
+
+def _applied(config: Config, table: TableName, zone: LandingZone) -> int | None:
+    """Return the number of the last applied file: 0 when the mirror has no table yet, None for Fabric."""
+    if config.mirror.fabric is not None:
+        return None  # it numbers nothing: no reason to ask
+    status = mirror_of(config, zone).table(table)
+    return status.applied_number if status else 0
+
+
+_WAITING = (ReconcileState.PENDING, ReconcileState.MISSING, ReconcileState.LOADING)
+
+
+def mirror_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
+    """Return the check reconciled: an ERROR on a difference, a WARN while files wait to be applied."""
+    mirror = asset_key(Kind.MIRROR, table.name)
+
+    @dg.asset_check(asset=mirror, name="reconciled", blocking=True, description="The mirror equals the source.")
+    def reconciled(landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions) -> dg.AssetCheckResult:
+        with checking():
+            table_context = project(config, landing_zone, sources, spark).table(table)
+            result = reconcile_table(table_context, mirror_of(config, landing_zone))
+        severity = dg.AssetCheckSeverity.WARN if result.state in _WAITING else dg.AssetCheckSeverity.ERROR
+        return check_result(mirror, check_reconciled(result), severity)
+
+    return [reconciled]
+
+
+_NAME = "history_retention"
+
+
+def history_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
+    """Return the check history_retention: a WARN, then an ERROR, before a commit is vacuumed that is not kept."""
+    history = asset_key(Kind.HISTORY, table.name)
+
+    @dg.asset_check(asset=history, name=_NAME, description="How long the next commit to keep can still be read.")
+    def history_retention(sources: SourceTables) -> dg.AssetCheckResult:
+        with checking():
+            context = history_context(config, table, sources.log(table.name), no_spark)
+            deadline = history_deadline(context, time.time())
+        return retention_result(history, deadline, table.retention, _NAME)
+
+    return [history_retention]
+
+
+def history_deadline(table_context: HistoryContext, now: float) -> ReadDeadline:
+    """The horizon at `now`, from both logs and the presence of files.
+
+    A history that has not begun waits for no commit in particular.
+    """
+    tip, newest = table_context.source.state(), table_context.history.newest()
+    times, next_read = table_context.source.times(tip), newest.last + 1 if newest else None
+    return deadline_at(table_context.source, tip, times, next_read, feed_files, Then.LOST, now)

@@ -1,0 +1,79 @@
+"""Dagster's names for a table: asset keys, groups, partitions, jobs, pools, tags."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from enum import Enum
+from typing import Any, TypeAlias
+
+import dagster as dg
+
+from mirror_assets.landing.names import TableName
+
+RANGE_START = "dagster/asset_partition_range_start"
+RANGE_END = "dagster/asset_partition_range_end"
+TABLE_TAG = "mirror/table"
+PROGRESS_TAG = "mirror/progress"
+DEFAULT_GROUP = "default"
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_]")
+
+
+class Kind(str, Enum):
+    """The kinds of asset of a table; `history` only where it is enabled."""
+
+    SOURCE = "source"
+    CHANGE_FEED = "change_feed"
+    LANDING_ZONE = "landing_zone"
+    MIRROR = "mirror"
+    HISTORY = "history"
+
+
+def safe(text: str) -> str:
+    """Return `text` as Dagster accepts names; a changed text gets a hash, so that two tables never share a name."""
+    plain = _UNSAFE.sub("_", text)
+    return plain if plain == text else f"{plain}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+
+
+def asset_key(kind: Kind, table: TableName) -> dg.AssetKey:
+    """Return `<kind>/[<schema>/]<table>`."""
+    parts = [kind.value, *([table.schema] if table.schema else []), table.table]
+    return dg.AssetKey([safe(part) for part in parts])
+
+
+def group_name(table: TableName) -> str:
+    """Return the group of the table: its schema."""
+    return safe(table.schema) if table.schema else DEFAULT_GROUP
+
+
+def flat_name(table: TableName) -> str:
+    """Return the table's name in one word, for jobs, ops and pools."""
+    return "__".join(safe(part) for part in (table.schema, table.table) if part)
+
+
+def pool_name(table: TableName) -> str:
+    """Return the pool that lets one run at a time work on the table."""
+    return f"mirror_{flat_name(table)}"
+
+
+def history_pool(table: TableName) -> str:
+    """Return the pool that lets one run at a time work on the table's history."""
+    return f"history_{flat_name(table)}"
+
+
+def partitions_name(table: TableName) -> str:
+    """Return the name of the table's dynamic partitions."""
+    return f"slices_{flat_name(table)}"
+
+
+def slices_of(table: TableName) -> dg.DynamicPartitionsDefinition:
+    """Return the table's slices as partitions, shared by source, change_feed and landing_zone.
+
+    An unpartitioned source would turn every past slice stale at each commit.
+    """
+    return dg.DynamicPartitionsDefinition(name=partitions_name(table))
+
+
+# MetadataValue is generic in what it wraps, which nobody here asks.
+MetadataItem: TypeAlias = str | int | float | dg.MetadataValue[Any] | dg.TableSchema | None

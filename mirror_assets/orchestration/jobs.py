@@ -1,0 +1,188 @@
+"""Jobs: mirror all tables or one schema, one table's slices, replicate, rebuild, keep histories, run all checks."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+from pydantic import Field
+
+from mirror_assets.config import Config, TableSettings
+from mirror_assets.delta.ranges import parse_range
+from mirror_assets.errors import MirrorError
+from mirror_assets.landing.names import TableName
+from mirror_assets.landing.publish import Published
+from mirror_assets.monitoring import MonitoredTable
+from mirror_assets.orchestration.asset_names import Kind, asset_key, flat_name, group_name
+from mirror_assets.orchestration.assets import mirror_observation
+from mirror_assets.orchestration.maintenance import maintenance_jobs
+from mirror_assets.orchestration.materialize import failure
+from mirror_assets.orchestration.mirror_tables import mirror_tables
+from mirror_assets.orchestration.report import RebuildReport, TableReport, require_all
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, project
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.coordination import leased, note_failure
+from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait, rebuild_table
+
+MIRROR_ALL = "mirror_all"
+REPLICATE = "replicate"
+REBUILD = "rebuild"
+ALL_CHECKS = "all_checks"
+TABLES_OP = "mirror_tables"
+REPLICATE_OP = "replicate_tables"
+REBUILD_OP = "rebuild_table"
+
+_WAIT_SECONDS = 120.0
+
+Job: TypeAlias = dg.JobDefinition | UnresolvedAssetJobDefinition
+
+
+class MirrorTables(dg.Config):
+    """The tables that a run mirrors (none: all of the job's), and the range of versions or times."""
+
+    tables: list[str] = Field(default_factory=list)
+    first: str | None = None
+    last: str | None = None
+    clip: bool = False
+
+
+class RebuildTable(dg.Config):
+    """The table to rebuild."""
+
+    table: str
+
+
+def build_jobs(settings: Config) -> list[Job]:
+    """Return every job of the configuration."""
+    tables = settings.all_tables()
+    groups = sorted({group_name(table.name) for table in tables})
+    by_group = {group: [table for table in tables if group_name(table.name) == group] for group in groups}
+    mirror = _mirror_graph(settings)
+    return [
+        mirror.to_job(name=MIRROR_ALL, description=f"Mirror {len(tables)} tables until nothing is left."),
+        *(_schema_job(mirror, group, members) for group, members in by_group.items()),
+        *(_slices_job(table.name) for table in tables),
+        _replicate_job(settings),
+        _rebuild_job(settings),
+        *history_jobs(settings),
+        *maintenance_jobs(settings),
+        dg.define_asset_job(
+            ALL_CHECKS,
+            dg.AssetSelection.all_asset_checks(),
+            description="Every check on what is there now; the run fails when a blocking check does.",
+        ),
+    ]
+
+
+def slices_job_name(table: TableName) -> str:
+    """Return the name of the job that a table's sensor requests."""
+    return f"slices_{flat_name(table)}"
+
+
+def _slices_job(table: TableName) -> Job:
+    keys = [asset_key(kind, table) for kind in (Kind.CHANGE_FEED, Kind.LANDING_ZONE)]
+    selection = dg.AssetSelection.assets(*keys)
+    return dg.define_asset_job(slices_job_name(table), selection, description=f"Slices of {table}, in order.")
+
+
+def _schema_job(mirror: dg.GraphDefinition, group: str, members: Sequence[TableSettings]) -> Job:
+    names = [str(table.name) for table in members]
+    run_config = dg.RunConfig(ops={TABLES_OP: MirrorTables(tables=names)})
+    description = f"Mirror the {len(names)} tables of schema {group}."
+    return mirror.to_job(name=f"mirror_{group}", config=run_config, description=description)
+
+
+def _mirror_graph(settings: Config) -> dg.GraphDefinition:
+    """Return the graph of ops that mirrors tables; an asset job can't, because tables have different partitions."""
+
+    @dg.op(name=TABLES_OP, description="Plan, stage, check and land each table until nothing is left.")
+    def tables_op(
+        context: dg.OpExecutionContext,
+        config: MirrorTables,
+        landing_zone: LandingZone,
+        sources: SourceTables,
+        spark: SparkSessions,
+    ) -> list[TableReport]:
+        chosen = [settings.table(name) for name in config.tables] if config.tables else settings.all_tables()
+        requested = parse_range(config.first, config.last, clip=config.clip)
+        return mirror_tables(context, settings, chosen, landing_zone, sources, spark, requested)
+
+    @dg.op(description="Fail the run when a table failed; the others have gone on.")
+    def all_mirrored(reports: list[TableReport]) -> None:
+        require_all(reports)
+
+    @dg.graph(name="mirror", description="Mirror tables until nothing is left.")
+    def mirror() -> None:
+        all_mirrored(tables_op())
+
+    return mirror
+
+
+def _replicate_job(settings: Config) -> Job:
+    @dg.op(name=REPLICATE_OP, description="One iteration of the local stand-in, or what Fabric tells.")
+    def replicate_tables(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[MonitoredTable]:
+        try:
+            statuses = mirror_of(settings, landing_zone).poll()
+        except MirrorError as error:
+            raise failure(error) from error
+        for status in statuses:
+            context.log_event(mirror_observation(status))
+        return list(statuses)
+
+    @dg.job(name=REPLICATE, description="Observe the mirror; the local stand-in first applies what has landed.")
+    def replicate() -> None:
+        replicate_tables()
+
+    return replicate
+
+
+def _rebuild_job(settings: Config) -> Job:
+    @dg.op(
+        name=REBUILD_OP,
+        description="Drop the table folder, wait for the mirror, land a snapshot, wait until the table is back.",
+    )
+    def rebuild_op(
+        context: dg.OpExecutionContext,
+        config: RebuildTable,
+        landing_zone: LandingZone,
+        sources: SourceTables,
+        spark: SparkSessions,
+    ) -> RebuildReport:
+        try:
+            table = settings.table(config.table)
+            table_context = project(settings, landing_zone, sources, spark).table(table)
+            wait = mirror_wait(mirror_of(settings, landing_zone), table.name)
+        except MirrorError as error:
+            raise failure(error) from error
+        manifest = _rebuilt(context, table_context, wait).manifest
+        return RebuildReport(str(table.name), manifest.epoch, manifest.covered, manifest.next_number - 1)
+
+    @dg.job(name=REBUILD, description="Rebuild one table from a snapshot of its source.")
+    def rebuild() -> None:
+        rebuild_op()
+
+    return rebuild
+
+
+def _rebuilt(context: dg.OpExecutionContext, table_context: TableContext, wait: MirrorWait) -> Published:
+    """Rebuild the table, after waiting for a run that works on it. Raises dagster.Failure."""
+    try:
+        with leased(table_context.store, table_context.name, context.run_id, _WAIT_SECONDS):
+            return rebuild_table(table_context, wait, context.log.info)
+    except MirrorError as error:
+        note_failure(table_context, error, context.log.warning)
+        raise failure(error) from error
+
+
+HISTORY = "history"
+
+
+def history_jobs(settings: Config) -> list[UnresolvedAssetJobDefinition]:
+    """Return the job that keeps all histories, if there is one to keep."""
+    keys = [asset_key(Kind.HISTORY, table.name) for table in settings.all_tables() if table.keeps_history]
+    if not keys:
+        return []
+    selection = dg.AssetSelection.assets(*keys)
+    return [
+        dg.define_asset_job(HISTORY, selection, description=f"Keep the change feed of {len(keys)} tables for ever.")
+    ]

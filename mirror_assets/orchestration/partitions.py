@@ -1,0 +1,112 @@
+"""A table's slices as dynamic partitions: which are pending, and which old ones are deleted.
+
+A tick reads the newest pages only: the number of partitions grows with the age of a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import dagster as dg
+
+from mirror_assets.landing.errors import NameRefused
+from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.orchestration.asset_names import partitions_name
+
+_PAGE = 200
+# Keys are looked through again when this share of `partitions.keep` has been added, so that doing so costs little.
+_SLACK = 0.01
+_DELETED_AT_ONCE = 1000
+
+
+@dataclass(frozen=True)
+class Registered:
+    """The newest registered keys, in the order of registration; every pending slice is among them."""
+
+    keys: tuple[str, ...] = ()
+
+    @property
+    def slices(self) -> tuple[SliceKey, ...]:
+        """Return the keys that are slices."""
+        return tuple(found for key in self.keys if (found := as_slice(key)) is not None)
+
+    @property
+    def strangers(self) -> tuple[str, ...]:
+        """Return the keys that are no slices: somebody has added them by hand."""
+        return tuple(key for key in self.keys if as_slice(key) is None)
+
+    def boundaries(self, epoch: int, covered: int) -> frozenset[int]:
+        """Return the last versions of the epoch's slices behind the covered version: a plan must split there."""
+        return frozenset(key.last for key in self.slices if _is_to_land(key, epoch, covered))
+
+    def range_of(self, pending: Sequence[str]) -> Sequence[str]:
+        """Return the first of the pending keys that one partition range of Dagster can name.
+
+        A range includes every key registered between its ends; so it ends before a key that is no slice, or that was
+        registered out of order.
+        """
+        order = [*self.keys, *(key for key in pending if key not in self.keys)]
+        place = {key: index for index, key in enumerate(order)}
+        strangers = [place[key] for key in self.strangers]
+        end = next((stranger for stranger in strangers if stranger > place[pending[0]]), len(order))
+        for index, (before, after) in enumerate(pairwise(pending), start=1):
+            if not place[before] < place[after] < end:
+                return pending[:index]
+        return pending
+
+
+def as_slice(key: str) -> SliceKey | None:
+    """Return the slice that a partition key names, or None."""
+    try:
+        return SliceKey.parse(key)
+    except NameRefused:
+        return None
+
+
+def registered(instance: dg.DagsterInstance, table: TableName, epoch: int, covered: int) -> Registered:
+    """Return the newest pages of the table's keys, down to the first page without a pending slice."""
+    found: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = instance.get_paginated_dynamic_partitions(partitions_name(table), _PAGE, ascending=False, cursor=cursor)
+        found += page.results
+        slices = (as_slice(key) for key in page.results)
+        to_land = any(key is not None and _is_to_land(key, epoch, covered) for key in slices)
+        if not page.has_more or not to_land:
+            return Registered(tuple(reversed(found)))
+        cursor = page.cursor
+
+
+def _is_to_land(key: SliceKey, epoch: int, covered: int) -> bool:
+    return key.epoch > epoch or (key.epoch == epoch and key.last > covered)
+
+
+class Surplus:
+    """Finds the oldest keys beyond `partitions.keep`; remembers how many may be added until it has to look again."""
+
+    def __init__(self, table: TableName, keep: int) -> None:
+        """Keep the `keep` newest slices, and at most 1 % more."""
+        self._table, self._keep = table, keep
+        self._most = keep + int(keep * _SLACK)
+        self._left = -1
+
+    def keys(self, instance: dg.DagsterInstance, added: int, epoch: int, covered: int) -> list[str]:
+        """Return the oldest keys beyond those to keep, when `added` more come; never a pending one."""
+        self._left -= added
+        if self._left >= 0:
+            return []
+        known = instance.get_dynamic_partitions(partitions_name(self._table))
+        slices = sorted(found for key in known if (found := as_slice(key)) is not None)
+        total = len(slices) + added
+        most = min(total - self._keep, _DELETED_AT_ONCE) if total > self._most else 0
+        surplus = [str(key) for key in slices[:most] if not _is_to_land(key, epoch, covered)]
+        self._left = max(self._most - total + len(surplus), 0)
+        return surplus
+
+
+def delete_keys(instance: dg.DagsterInstance, table: TableName, keys: Sequence[str]) -> None:
+    """Delete the keys; the events of their slices stay in Dagster's event log."""
+    for key in keys:
+        instance.delete_dynamic_partition(partitions_name(table), key)

@@ -1,0 +1,175 @@
+"""Dagster's resources: the landing zone, the source tables, Spark sessions; each wraps Dagster-free code."""
+
+from __future__ import annotations
+
+import dagster as dg
+from dagster import ConfigurableResource, ResourceDefinition, mem_io_manager
+from dagster_deltalake import AzureConfig, DeltaTableResource, GcsConfig, LocalConfig, S3Config
+from dagster_pyspark import LazyPySparkResource
+from deltalake import DeltaTable
+from pydantic import Field
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from mirror_assets.composition import (
+    Project,
+    SparkSettings,
+    no_spark,
+    open_local_staging,
+    open_mirror,
+    open_zone,
+    spark_reach,
+)
+from mirror_assets.config import Config, LandingZoneConfig, OneLakeConfig
+from mirror_assets.delta.log import SourceLog
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.landing.metadata import ensure_partner_events
+from mirror_assets.landing.names import TableName
+from mirror_assets.landing.steps import drive
+from mirror_assets.monitoring import Mirror
+from mirror_assets.storage import LocalStore, Store
+from mirror_assets.storage.onelake.address import ENDPOINT
+
+
+class OneLake(dg.Config):
+    """A mirrored database on OneLake; docs/configuration.md says what each setting means. None of them is a secret."""
+
+    url: str | None = None
+    workspace: str | None = None
+    item: str | None = None
+    endpoint: str = ENDPOINT
+    credential: str = "default"
+    staging: str = "upload"
+    staging_path: str = "staging"
+    api_version: str | None = None
+    ca_bundle: str | None = None
+
+
+class LandingZone(dg.ConfigurableResource[None]):
+    """Where landing files go.
+
+    .. code-block:: python
+
+        LandingZone(path="/data/landing", partner="mirror_assets").store().list("")
+        LandingZone(onelake=OneLake(url="https://onelake.dfs.fabric.microsoft.com/..../Files/LandingZone"))
+    """
+
+    path: str | None = Field(default=None, description="Folder of the landing zone on this machine.")
+    onelake: OneLake | None = Field(default=None, description="The landing zone on OneLake.")
+    partner: str = Field(default="mirror_assets", description="partnerName in _partnerEvents.json.")
+    source_type: str = Field(default="Delta Lake", description="sourceType in _partnerEvents.json.")
+    source_version: str = Field(default="", description="sourceVersion in _partnerEvents.json.")
+
+    def open(self) -> Store:
+        """Return the landing zone's store; it makes no request yet."""
+        return open_zone(self._place())
+
+    def store(self) -> Store:
+        """Return the store with its partner file in place, for whoever publishes."""
+        store = self.open()
+        source = {"sourceType": self.source_type, "sourceVersion": self.source_version}
+        drive(ensure_partner_events(self.partner, source), store)
+        return store
+
+    def local_staging(self) -> LocalStore | None:
+        """Return the folder where Spark stages parts, or None when it reaches the landing zone itself."""
+        return open_local_staging(self._place())
+
+    def _place(self) -> LandingZoneConfig:
+        if self.onelake is None:
+            return LandingZoneConfig.model_validate({"path": self.path})
+        return LandingZoneConfig(onelake=OneLakeConfig.model_validate(self.onelake.model_dump()))
+
+
+class SourceTables(dg.ConfigurableResource[None]):
+    """The source tables by their name in the mirror.
+
+    .. code-block:: python
+
+        SourceTables(uris={"sales.orders": "/lake/orders"}).log(TableName.parse("sales.orders")).state().version
+    """
+
+    uris: dict[str, str] = Field(description="Path or URI of each source, by the table's name in the mirror.")
+    storage: AzureConfig | S3Config | LocalConfig | GcsConfig = Field(
+        default_factory=LocalConfig, discriminator="provider", description="How to reach the store of the sources."
+    )
+
+    def load(self, table: TableName) -> DeltaTable:
+        """Return the table at its newest version, opened by dagster-deltalake."""
+        opened: DeltaTable = DeltaTableResource(url=self.uris[str(table)], storage_options=self.storage).load()
+        return opened
+
+    def log(self, table: TableName) -> SourceLog:
+        """Return the table's log."""
+        return SourceLog(self.uris[str(table)], self.storage.str_dict(), lambda: self.load(table))
+
+    def table_log(self, table: TableName) -> TableLog:
+        """Return the table's log as Direct Lake reads it."""
+        return TableLog(self.uris[str(table)], self.storage.str_dict())
+
+
+class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no types
+    """Sessions on one Spark context, which outlives the run, so the next run in the process starts warm.
+
+    Dagster stores a resource's values and shows them: secrets are references to environment variables, which a session
+    resolves when it opens.
+
+    .. code-block:: python
+
+        SparkSessions(spark_config={"spark.hadoop.fs.s3a.secret.key": "${S3_SECRET}"}).open().range(1).count()
+    """
+
+    spark_config: dict[str, str] = Field(
+        default_factory=dict, description="Settings beside this project's own; ${NAME} is an environment variable."
+    )
+    reach: dict[str, str] = Field(
+        default_factory=dict, description="How Spark reaches OneLake; ${env.NAME} is Hadoop's reference."
+    )
+
+    def open(self, owner: str | None = None) -> SparkSession:
+        """Return the owner's session, or a new one. Raises VariableUnset, PackageRefused and SparkNotStarted."""
+        return SparkSettings(self.reach, self.spark_config).open(owner)
+
+    @property
+    def spark_session(self) -> SparkSession:
+        """Return one session for all who ask for it; no table's pipeline uses it."""
+        return self.open("the resource")
+
+    @property
+    def spark_context(self) -> SparkContext:
+        """Return the context of all sessions."""
+        return self.spark_session.sparkContext
+
+
+def spark_resource(config: Config) -> SparkSessions:
+    """Return the sessions of this configuration."""
+    return SparkSessions(spark_config=dict(config.spark.settings), reach=spark_reach(config))
+
+
+def resources(config: Config) -> dict[str, ConfigurableResource[None] | SparkSessions | ResourceDefinition]:
+    """The resources by the names that assets and checks ask for.
+
+    What steps hand on stays in memory: Dagster's default would pickle it into storage and unpickle it from there.
+    """
+    place = config.landing_zone
+    zone = LandingZone(
+        path=None if place.path is None else str(place.path),
+        onelake=None if place.onelake is None else OneLake(**place.onelake.model_dump(mode="json")),
+        partner=config.partner.name,
+        source_type=config.partner.source_type,
+        source_version=config.partner.source_version,
+    )
+    sources = SourceTables(uris={str(table.name): table.source for table in config.all_tables()})
+    return {"io_manager": mem_io_manager, "landing_zone": zone, "sources": sources, "spark": spark_resource(config)}
+
+
+def project(config: Config, zone: LandingZone, sources: SourceTables, spark: SparkSessions | None = None) -> Project:
+    """Compose the project of a step from its resources; without `spark`, nothing in it can start Spark."""
+    if spark is None:
+        return Project(config, zone.open(), zone.local_staging(), sources.log, no_spark)
+    return Project(config, zone.store(), zone.local_staging(), sources.log, spark.open)
+
+
+def mirror_of(config: Config, zone: LandingZone) -> Mirror:
+    """Return the mirror of this landing zone: the database in Fabric, or the local stand-in's tables."""
+    return open_mirror(config, zone.store())

@@ -1,0 +1,143 @@
+"""The blocking checks on a staged slice, and their verdicts in its record: write, audit, publish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import pyarrow as pa
+
+from mirror_assets.audit.finding import CheckResult
+from mirror_assets.audit.key_look import KeyLook, look_at_keys
+from mirror_assets.audit.order import row_order
+from mirror_assets.audit.reread import SparkReread
+from mirror_assets.audit.staged import (
+    StagedSlice,
+    key_presence,
+    marker_values,
+    parts_unchanged,
+    row_counts,
+    schema_compatibility,
+)
+from mirror_assets.audit.uniqueness import key_uniqueness, version_uniqueness
+from mirror_assets.delta.commits import Commit, vector_versions
+from mirror_assets.delta.losses import FileUnfound, SparkFailed
+from mirror_assets.delta.schema import parse_schema
+from mirror_assets.landing.format import SliceKind, SliceRecord, Verdict
+from mirror_assets.landing.parts import add_verdicts, fetch_parts
+from mirror_assets.pipeline.context import TableContext, not_overtaken, reading, source_read
+from mirror_assets.pipeline.errors import ChecksFailed
+from mirror_assets.pipeline.source_check import landed_columns
+from mirror_assets.storage import PathMissing
+
+_ROW_CHECKS: Final = ("key_uniqueness", "marker_values", "row_counts", "row_order")
+BLOCKING_CHECKS: Final = tuple(sorted(("key_presence", "parts_unchanged", "schema_compatibility", *_ROW_CHECKS)))
+
+
+def run_checks(context: TableContext, record: SliceRecord) -> tuple[SliceRecord, tuple[CheckResult, ...]]:
+    """Run every blocking check on a staged slice; return its record with their verdicts, and their results.
+
+    Raises LostRace when another run has landed its generation meanwhile, and what reading its parts raises.
+    """
+    with not_overtaken(context, record.epoch, record.generation, record.key):
+        results = check_staged(context, record)
+        verdicts = [
+            Verdict(check=result.check, passed=result.passed, etags=record.etags, message=result.message)
+            for result in results
+        ]
+        return add_verdicts(context.store, record, verdicts), results
+
+
+def require_passed(context: TableContext, record: SliceRecord, results: Sequence[CheckResult]) -> None:
+    """Raise ChecksFailed unless all checks have passed."""
+    error = refusal(context, record, results)
+    if error is not None:
+        raise error
+
+
+def refusal(context: TableContext, record: SliceRecord, results: Sequence[CheckResult]) -> ChecksFailed | None:
+    """Return the error with the problems of the failed checks, or None if all have passed."""
+    failed = tuple(f"{result.check}: {result.message}" for result in results if not result.passed)
+    return ChecksFailed(str(context.name), record.key, failed) if failed else None
+
+
+def check_staged(context: TableContext, record: SliceRecord) -> tuple[CheckResult, ...]:
+    """Run each blocking check on the parts as they are stored now; return the results."""
+    staged = StagedSlice(context.store, record, context.staging)
+    unchanged = parts_unchanged(staged)
+    try:
+        if context.local_staging:
+            fetch_parts(context.store, context.local_staging, record)
+        with reading(context, source_read(context.table, record.kind, record.key)):
+            return (unchanged, *_check_columns(context, staged))
+    except (pa.ArrowException, OSError, PathMissing, FileUnfound, SparkFailed):
+        if unchanged.passed:
+            raise
+        return (unchanged, *_not_run(unchanged, BLOCKING_CHECKS))
+
+
+def _check_columns(context: TableContext, staged: StagedSlice) -> tuple[CheckResult, ...]:
+    """Check columns first: the row checks need them. A snapshot begins an epoch: nothing has landed before it."""
+    manifest = context.manifest() if staged.record.kind is not SliceKind.SNAPSHOT else None
+    landed, dropped = (manifest.columns, manifest.dropped) if manifest else ((), ())
+    schema, presence = schema_compatibility(staged, landed, dropped), key_presence(staged)
+    wrong = next((result for result in (schema, presence) if not result.passed), None)
+    rows = _not_run(wrong, _ROW_CHECKS) if wrong else _check_rows(context, staged)
+    return (schema, presence, *rows)
+
+
+def _check_rows(context: TableContext, staged: StagedSlice) -> tuple[CheckResult, ...]:
+    """Check markers first: the checks of keys need them."""
+    markers, counts = marker_values(staged), row_counts(staged)
+    if not markers.passed:
+        return (markers, counts, *_not_run(markers, ["key_uniqueness", "row_order"]))
+    commits = _Commits(context, staged.record)
+    look = look_at_keys(staged, commits.with_data)
+    unique = _uniqueness(context, staged, look)
+    order = (_order(context, staged, look, commits),) if unique.passed else _not_run(unique, ["row_order"])
+    return (markers, counts, unique, *order)
+
+
+def _uniqueness(context: TableContext, staged: StagedSlice, look: KeyLook) -> CheckResult:
+    """Check keys for duplicates: in the parts, and for the first chunk of a snapshot in its whole version.
+
+    A key may be in two chunks; a row id may not, because it is in the source only once.
+    """
+    record = staged.record
+    if record.chunk is None or record.chunk.number > 1 or not context.table.keys:
+        return key_uniqueness(staged, look)
+    return version_uniqueness(context.spark(), context.table.source, record.key.last, record.keys)
+
+
+def _not_run(because: CheckResult, checks: Iterable[str]) -> tuple[CheckResult, ...]:
+    """Return failed results for checks that did not run: a slice lands only when all checks have run."""
+    others = sorted(set(checks) - {because.check})
+    return tuple(CheckResult(check, (f"not looked at: {because.check} comes first",)) for check in others)
+
+
+@dataclass(frozen=True)
+class _Commits:
+    """The commits of a slice, read from the log once, when they are first needed."""
+
+    context: TableContext
+    record: SliceRecord
+
+    @cached_property
+    def all(self) -> tuple[Commit, ...]:
+        return self.context.log.commits(self.record.key.first, self.record.key.last)
+
+    def with_data(self) -> int:
+        """Return in how many commits a key may have a row; a slice that is no range of changes counts as one."""
+        if self.record.kind is not SliceKind.CHANGES:
+            return 1
+        return sum(commit.changes_data for commit in self.all)
+
+
+def _order(context: TableContext, staged: StagedSlice, look: KeyLook, commits: _Commits) -> CheckResult:
+    names = {column.name for column in staged.record.columns}
+    schema = parse_schema(staged.record.source_schema)
+    columns = landed_columns(schema, names.__contains__, keyless=context.table.is_keyless)
+    reread = SparkReread(context.spark, staged, context.table.source, columns, lambda: vector_versions(commits.all))
+    return row_order(staged, look, reread)

@@ -1,0 +1,93 @@
+"""The context of a table's pipeline, and what an error in it means: data was lost, or another run was ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from mirror_assets.config import Changes, Config, TableSettings
+from mirror_assets.delta.log import SourceLog
+from mirror_assets.delta.losses import DataFileMissing
+from mirror_assets.direct_lake.table.losses import SourceRead, proved
+from mirror_assets.errors import MirrorError
+from mirror_assets.landing.errors import LostRace
+from mirror_assets.landing.format import Manifest, SliceKind
+from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.landing.state import read_manifest
+from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.errors import SnapshotLost
+from mirror_assets.storage import LocalStore, Store
+
+
+@dataclass(frozen=True)
+class TableContext:
+    """One table's settings, its source's log, the landing zone's store, and a session that starts when it is needed.
+
+    `local_staging` is a folder that Spark and this process share, for a Spark that can't reach the landing zone.
+    """
+
+    config: Config
+    table: TableSettings
+    log: SourceLog
+    store: Store
+    spark: Callable[[], SparkSession]
+    local_staging: LocalStore | None = None
+
+    @property
+    def name(self) -> TableName:
+        """Return the table's name in the mirror."""
+        return self.table.name
+
+    @property
+    def staging(self) -> Store:
+        """Return the store where Spark writes and reads parts; paths are those of the landing zone."""
+        return self.local_staging or self.store
+
+    def manifest(self) -> Manifest | None:
+        """Return the manifest, or None before the first slice has landed. Raises ManifestCorrupt."""
+        current = drive(read_manifest(self.name), self.store)
+        return current.manifest if current else None
+
+
+def source_read(table: TableSettings, kind: SliceKind, key: SliceKey) -> SourceRead:
+    """Return the versions of the source that a slice is made from."""
+    if kind is SliceKind.SNAPSHOT:
+        return SourceRead(key.last, key.last, versions=(key.last,))
+    if table.changes is Changes.ROW_TRACKING:
+        return SourceRead(key.first, key.last, versions=(key.first - 1, key.last))
+    return SourceRead(key.first, key.last)
+
+
+@contextmanager
+def reading(context: TableContext, read: SourceRead) -> Iterator[None]:
+    """Translate an error of Spark in the block into a loss of the source, if log and store prove one (`proved`)."""
+    try:
+        yield
+    except MirrorError as error:
+        meant = proved(str(context.name), context.log, read, error)
+        if meant is error:
+            raise
+        raise meant from error
+
+
+@contextmanager
+def not_overtaken(context: TableContext, epoch: int, generation: int, key: SliceKey) -> Iterator[None]:
+    """Translate an error in the block into LostRace when that generation has landed meanwhile.
+
+    Whoever landed it may have deleted what the block was working on. Raises SnapshotLost in the place of
+    DataFileMissing while a snapshot is loaded in chunks: its version can't be read any more.
+    """
+    try:
+        yield
+    except MirrorError as error:
+        manifest = context.manifest()
+        if manifest is None or manifest.epoch < epoch:
+            raise
+        if (manifest.epoch, manifest.generation) >= (epoch, generation):
+            raise LostRace(str(context.name), str(key)) from error
+        if isinstance(error, DataFileMissing) and manifest.loading is not None:
+            raise SnapshotLost(str(context.name), manifest.loading, error.what) from error
+        raise

@@ -1,0 +1,139 @@
+"""How runs share a table: a lease keeps two from doing the same work, and recorded failures make them wait."""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from mirror_assets.errors import MirrorError, RebuildError
+from mirror_assets.landing.failures import Failure, FailureRecord, read_failure, record_failure
+from mirror_assets.landing.format import Manifest
+from mirror_assets.landing.lease import Lease, read_lease, take_lease
+from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.landing.rebuild import RebuildRecord
+from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.errors import TableBusy
+from mirror_assets.storage import Store
+
+_VALID_SECONDS = 90
+_RENEWED_AFTER_SECONDS = 30
+_PAUSE_SECONDS = 1.0
+_JOIN_SECONDS = 5.0
+
+
+def holder(store: Store, table: TableName) -> Lease | None:
+    """Return the lease of the run that works on the table, or None. Raises what the store raises."""
+    found = drive(read_lease(table), store)
+    return None if found is None or _is_void(found) else found
+
+
+@contextmanager
+def leased(store: Store, table: TableName, run: str, wait_seconds: float = 0.0) -> Iterator[None]:
+    """Hold the table's lease during the block; the steps of one run may hold it one after another.
+
+    Raises TableBusy when another run still holds it after the wait. A store that can't keep a lease does not fail the
+    block: a lease saves work, and correctness never depends on it.
+    """
+    _take(store, table, run, wait_seconds)
+    ended = threading.Event()
+    renewal = threading.Thread(target=_renew, args=(store, table, run, ended), daemon=True)
+    renewal.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        renewal.join(_JOIN_SECONDS)
+        with suppress(MirrorError):
+            store.delete(table.lease)
+
+
+def _take(store: Store, table: TableName, run: str, wait_seconds: float) -> None:
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        other = _holder_after(store, table, run)
+        if other is None:
+            return
+        if time.monotonic() >= deadline:
+            raise TableBusy(str(table), str(other))
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _renew(store: Store, table: TableName, run: str, ended: threading.Event) -> None:
+    while not ended.wait(_RENEWED_AFTER_SECONDS):
+        _holder_after(store, table, run)
+
+
+def _holder_after(store: Store, table: TableName, run: str) -> Lease | None:
+    """Take or renew the lease for the run; return the lease of another run that holds it instead."""
+    until = _now_ms() + _VALID_SECONDS * 1000
+    ours = Lease(table=str(table), run=run, host=platform.node(), pid=os.getpid(), until_ms=until)
+    try:
+        found = drive(take_lease(table, ours, lambda other: other.run == run or _is_void(other)), store)
+    except MirrorError:
+        return None
+    return None if found == ours else found
+
+
+def _is_void(lease: Lease) -> bool:
+    return lease.is_over(_now_ms()) or (lease.host == platform.node() and not _is_alive(lease.pid))
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 30, 3600
+
+
+def note_failure(
+    context: TableContext, error: MirrorError, report: Callable[[str], None], key: SliceKey | None = None
+) -> None:
+    """Record that a run failed, and at which slice, so that every scheduler waits before it tries again.
+
+    Records a needed rebuild when only reading the source's rows shows it: a break in the log is found again anyway. A
+    landing zone that can't keep the record is reported, and is no second failure.
+    """
+    if isinstance(error, TableBusy):
+        return
+    rebuild = error.what if isinstance(error, RebuildError) and error.only_reading_tells else None
+    failure = Failure(error.code, str(error), str(key) if key else None, rebuild)
+    try:
+        drive(record_failure(context.name, failure, time.time_ns() // 1_000_000), context.store)
+    except MirrorError as unable:
+        report(f"{context.name}: the failure can't be recorded: {unable.what}")
+
+
+def unresolved_failure(
+    context: TableContext, manifest: Manifest | None, rebuild: RebuildRecord | None
+) -> FailureRecord | None:
+    """Return the recorded failures since the table last landed something, or None."""
+    found = drive(read_failure(context.name), context.store)
+    return found if found is not None and found.stands(manifest, rebuild) else None
+
+
+def pause_left(failures: int, ended: float, now: float) -> float:
+    """Return the seconds to wait until the next run, after so many failures.
+
+    The pause doubles with each failure, from 30 seconds to an hour. `ended` is the end of the last failed run and `now`
+    the time, in seconds since 1970; an `ended` in the future makes the pause no longer.
+    """
+    if failures == 0:
+        return 0.0
+    # 2 ** 7 times the first pause is more than the longest.
+    pause: float = min(_FIRST_PAUSE_SECONDS * 2 ** min(failures - 1, 7), _LONGEST_PAUSE_SECONDS)
+    return min(pause, max(0.0, ended + pause - now))

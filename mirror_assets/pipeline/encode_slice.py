@@ -1,0 +1,122 @@
+"""Chooses the encoder of a planned slice by its table's settings, and runs it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from mirror_assets.config import Changes, TableSettings
+from mirror_assets.delta.append import AppendSlice, encode_appends
+from mirror_assets.delta.columns import LandedColumn
+from mirror_assets.delta.empty import encode_no_rows
+from mirror_assets.delta.feed import FeedSlice, encode_changes
+from mirror_assets.delta.net import NetSlice, encode_net
+from mirror_assets.delta.pairing import EncodeGroup
+from mirror_assets.delta.plan import PlannedSlice
+from mirror_assets.delta.read_rows import ReadRows
+from mirror_assets.delta.reader import read_changes
+from mirror_assets.delta.row_tracking import TrackedNames, TrackedRange, read_tracked
+from mirror_assets.delta.snapshot import SnapshotSlice, encode_snapshot
+from mirror_assets.delta.spark_errors import spark_errors
+from mirror_assets.landing.format import ChangeCounts, Receipt, SliceKind
+from mirror_assets.landing.receipt import receipt_metadata
+from mirror_assets.pipeline.context import TableContext
+
+
+def slice_kind(table: TableSettings, planned: PlannedSlice, *, is_first: bool) -> SliceKind:
+    """Return the kind of the slice; the first of an epoch (`is_first`) always has a file."""
+    if planned.is_snapshot:
+        return SliceKind.SNAPSHOT
+    if planned.is_start or (is_first and not planned.parts):
+        return SliceKind.START
+    if table.changes is Changes.APPEND_ONLY:
+        return SliceKind.APPENDS
+    return SliceKind.NET if table.is_net else SliceKind.CHANGES
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The rows read for a slice, and the commits of each of its Spark writes, where they are known."""
+
+    read: ChangeCounts
+    groups: tuple[EncodeGroup, ...] = ()
+
+
+def encode_slice(
+    context: TableContext,
+    planned: PlannedSlice,
+    kind: SliceKind,
+    columns: tuple[LandedColumn, ...],
+    folder: str,
+    receipt: Receipt,
+) -> Encoded:
+    """Write the slice's parts into `folder`, with the receipt in their footers. Raises what the encoders raise."""
+    compression, footer = context.table.files.compression.value, receipt_metadata(receipt)
+    if kind is SliceKind.START:
+        encode_no_rows(context.spark(), columns, folder, compression, footer)
+        return Encoded(ChangeCounts())
+    if kind is SliceKind.SNAPSHOT:
+        target_rows = context.table.files.target_rows
+        snapshot = SnapshotSlice(context.table.source, planned.last, columns, planned.parts, target_rows, planned.chunk)
+        return Encoded(ChangeCounts(insert=encode_snapshot(context.spark(), snapshot, folder, compression, footer)))
+    if kind is SliceKind.APPENDS:
+        added = append_slice(context.table, planned, columns)
+        return Encoded(ChangeCounts(insert=encode_appends(context.spark(), added, folder, compression, footer)))
+    if kind is SliceKind.NET:
+        return Encoded(_counts(_encode_net(context, planned, columns, folder, compression, footer)))
+    feed = feed_slice(context.table, planned, columns)
+    encoded = encode_changes(context.spark(), feed, folder, compression, footer)
+    return Encoded(_counts(encoded.read), encoded.groups)
+
+
+def _counts(read: ReadRows) -> ChangeCounts:
+    return ChangeCounts(**asdict(read))
+
+
+def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> FeedSlice:
+    """Return the encoder's view of a planned slice of changes."""
+    return FeedSlice(
+        table=str(table.name),
+        uri=table.source,
+        first=planned.first,
+        last=planned.last,
+        keys=tuple(table.keys),
+        columns=columns,
+        spreads=planned.spreads,
+        target_rows=table.files.target_rows,
+        vector_versions=planned.vector_versions,
+    )
+
+
+def append_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> AppendSlice:
+    """Return the encoder's view of a planned slice of appended rows."""
+    return AppendSlice(
+        table=str(table.name),
+        uri=table.source,
+        first=planned.first,
+        last=planned.last,
+        columns=columns,
+        parts=planned.parts,
+        target_rows=table.files.target_rows,
+    )
+
+
+def _encode_net(
+    context: TableContext,
+    planned: PlannedSlice,
+    columns: tuple[LandedColumn, ...],
+    folder: str,
+    compression: str,
+    footer: dict[str, str],
+) -> ReadRows:
+    table, keys, spark = str(context.table.name), context.table.mirror_keys, context.spark()
+    with spark_errors(f"{context.name}, reading versions {planned.first} to {planned.last} of {context.table.source}"):
+        if context.table.changes is Changes.ROW_TRACKING:
+            range_ = TrackedRange(context.table.source, planned.first - 1, planned.last, planned.restores)
+            names = TrackedNames.beside(columns)
+            tracked = read_tracked(spark, range_, columns, keys, names)
+            changes, stamp = tracked.frame, (names.row_id, names.commit)
+            net = NetSlice(table, keys, columns, planned.parts, stamp, names.bare, tracked.bytes)
+        else:
+            changes = read_changes(spark, context.table.source, planned.first, planned.last, planned.vector_versions)
+            net = NetSlice(table, keys, columns, planned.parts)
+    return encode_net(changes, net, folder, compression, footer)

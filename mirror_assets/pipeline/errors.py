@@ -1,0 +1,160 @@
+"""The pipeline's errors, with the text of their messages."""
+
+from __future__ import annotations
+
+from mirror_assets.delta.errors import RowsChanged
+from mirror_assets.delta.plan import Break, BreakKind
+from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
+from mirror_assets.landing.format import Loading
+from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.redaction import redacted
+
+
+def mirror_slow(what: str, seconds: float) -> RetryError:
+    """Return the error for a mirror that has not dropped or reloaded a table in time."""
+    return RetryError(
+        f"waited {seconds:.0f} s for {what}.",
+        "see that the replicator runs (`mirror-assets replicate`, or `mirror-assets fabric status`), then run the "
+        "same command again: it continues where it stopped.",
+        code=ErrorCode.MIRROR_BUSY,
+    )
+
+
+class TableBusy(RetryError):
+    """Another run works on the table."""
+
+    code = ErrorCode.TABLE_BUSY
+
+    def __init__(self, table: str, who: str) -> None:
+        self.table, self.who = table, who
+        super().__init__(
+            f"{table}: {who}.",
+            "wait for it, or end it, then run again; the lease of a process that was killed on another machine ends "
+            "after 90 seconds.",
+        )
+
+
+class TableHeld(StopError):
+    """The table needs a rebuild, and only a person may start it (`on_break: hold`)."""
+
+    code = ErrorCode.TABLE_HELD
+
+    def __init__(self, table: str, why: str) -> None:
+        self.table, self.why = table, why
+        super().__init__(
+            f"{table} is held for approval: {why}",
+            f"run the job `rebuild`, or `mirror-assets rebuild {table}`; or fix what the message names and materialize "
+            "the slice that failed.",
+        )
+
+
+class SourceBroke(RebuildError):
+    """A commit of the source can't be mirrored behind what has landed."""
+
+    code = ErrorCode.SOURCE_BREAK
+
+    def __init__(self, table: str, version: int, why: str) -> None:
+        self.table, self.version, self.why = table, version, why
+        super().__init__(
+            f"{table}: version {version} of the source can't follow what has landed: {why}.",
+            f"run `mirror-assets rebuild {table}`, or set on_break: rebuild.",
+        )
+
+
+class ColumnsChanged(RebuildError):
+    """The setting `columns` is not the one with which the mirror began."""
+
+    code = ErrorCode.COLUMNS_CHANGED
+
+    def __init__(self, table: str, why: str) -> None:
+        self.table, self.why = table, why
+        super().__init__(
+            f"{table}: what mirror.yaml asks for can't follow what has landed: {why}.",
+            f"run `mirror-assets rebuild {table}`, set on_break: rebuild, or set `columns` back.",
+        )
+
+
+class SnapshotLost(RebuildError):
+    """The version whose snapshot is being loaded in chunks can't be read any more."""
+
+    code = ErrorCode.DATA_FILE_MISSING
+    only_reading_tells = True
+
+    def __init__(self, table: str, loading: Loading, why: str) -> None:
+        self.table, self.loading = table, loading
+        super().__init__(
+            f"{table}: {loading.chunk} chunks of version {loading.key.last} have landed, and the others can't: {why}",
+            f"run `mirror-assets rebuild {table}`: it begins with the source's newest version; keep "
+            "delta.deletedFileRetentionDuration longer than a load takes.",
+        )
+
+
+def snapshot_under_way(table: str, key: str, loading: Loading) -> StopError:
+    """Return the error for a slice that must wait until another snapshot is loaded."""
+    return StopError(
+        f"{table}: slice {key} can't land yet: {loading}.",
+        f"materialize slice {loading.key} first; it continues where it stopped.",
+        code=ErrorCode.SLICE_MISSING,
+    )
+
+
+def slice_unfit(table: str, key: str, version: int) -> StopError:
+    """Return the error for a partition key whose range can't be mirrored as one slice."""
+    return StopError(
+        f"{table}: slice {key} can't be one: the schema changes at version {version}.",
+        "materialize the slices that the sensor registers, or that `mirror-assets plan` shows.",
+        code=ErrorCode.SLICE_UNFIT,
+    )
+
+
+class ChecksFailed(StopError):
+    """Blocking checks failed; nothing of the slice was published."""
+
+    code = ErrorCode.CHECKS_FAILED
+
+    def __init__(self, table: str, key: SliceKey, problems: tuple[str, ...]) -> None:
+        self.table, self.key, self.problems = table, key, problems
+        again = "run again" if key.first == 0 else f"run `mirror-assets rebuild {table}`: its commits stay as they are"
+        super().__init__(
+            f"{table}: slice {key} was not published: {'; '.join(problems)}.",
+            f"fix the source or the settings, then {again}.",
+        )
+
+
+def mirror_failed(table: str, why: str) -> StopError:
+    """Return the error for a table that the replicator has stopped during its rebuild."""
+    return StopError(
+        f"{table}: the replicator has stopped the table: {why}.",
+        f"fix what the message names, then run `mirror-assets rebuild {table}` again: it continues where it stopped.",
+        code=ErrorCode.TABLE_STOPPED,
+    )
+
+
+def vacuum_refused(table: str, files: int, needed_by: tuple[str, ...], statement: str) -> SettingError:
+    """Return the error for a VACUUM that did not run, because it would delete files that are still needed."""
+    what = f"would delete {files:,}" if files else "might delete"
+    return SettingError(
+        f"{table}: VACUUM {what} files of its source that are needed by {', '.join(needed_by)}.",
+        "refresh the model and remove its old frame from mirror.yaml; or mirror the pending commits, if the mirror or "
+        f"the history needs the files; or keep files for longer: {statement}.",
+        code=ErrorCode.VACUUM_REFUSED,
+    )
+
+
+def unexpected(table: str, error: Exception) -> StopError:
+    """Return the error for an exception that is not ours: a defect here, or in a library."""
+    first_line = redacted(str(error)).strip().partition("\n")[0][:400]
+    return StopError(
+        f"{table}: unexpected {type(error).__name__}: {first_line}.",
+        "run again; if it stays, report it with Spark's messages. No slice was published in part.",
+        code=ErrorCode.UNEXPECTED,
+    )
+
+
+def stop_error(table: TableName, stop: Break) -> MirrorError:
+    """Return the error of a break; its family says whether a rebuild may follow."""
+    if stop.kind is BreakKind.ROWS_CHANGED:
+        return RowsChanged(str(table), stop.version, stop.message)
+    if stop.kind is BreakKind.COLUMNS_CHANGED:
+        return ColumnsChanged(str(table), stop.message)
+    return SourceBroke(str(table), stop.version, stop.message)

@@ -1,0 +1,145 @@
+"""How far a table is behind its source: pending commits, lag, and how long the next commit can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mirror_assets.audit.lag import Lag
+from mirror_assets.audit.retention import ReadDeadline, Then
+from mirror_assets.config import Changes, OnBreak, Start
+from mirror_assets.delta.actions import CommitFile, FileAction
+from mirror_assets.delta.log import SourceLog
+from mirror_assets.delta.points import first_version
+from mirror_assets.delta.retention import Retention
+from mirror_assets.delta.rows import feed_files
+from mirror_assets.delta.state import SourceState
+from mirror_assets.delta.times import CommitTimes
+from mirror_assets.landing.format import Manifest
+from mirror_assets.landing.rebuild import first_epoch
+from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.start import begins_with_snapshot
+
+
+@dataclass(frozen=True)
+class PendingCommits:
+    """The source's newest version and commit times, and the manifest, or None before the first slice.
+
+    `start` is the first version to land of a mirror that begins without a snapshot and has not begun; else None.
+    """
+
+    tip: SourceState
+    times: CommitTimes
+    manifest: Manifest | None
+    start: int | None
+
+    @property
+    def covered(self) -> int:
+        """Return the covered version, -1 before the first slice."""
+        return self.manifest.covered if self.manifest else -1
+
+    @property
+    def next(self) -> int:
+        """Return the next version to land."""
+        return self.covered + 1 if self.start is None else self.start
+
+    @property
+    def next_read(self) -> int | None:
+        """Return the next version whose changes will be read; None before a snapshot, which reads whatever is there."""
+        if self.manifest is None:
+            return self.start
+        loading = self.manifest.loading
+        return self.next if loading is None else loading.key.last + 1
+
+    @property
+    def waits(self) -> bool:
+        """Return whether a commit waits to be mirrored."""
+        return self.next <= self.tip.version
+
+
+def pending_commits(context: TableContext) -> PendingCommits:
+    """Read the table's source and manifest as they are now. Raises what the log and the manifest raise."""
+    tip, manifest = context.log.state(), context.manifest()
+    times = context.log.times(tip)
+    return PendingCommits(tip, times, manifest, _start(context, times) if manifest is None else None)
+
+
+def _start(context: TableContext, times: CommitTimes) -> int | None:
+    """Return the version that the table's `start` names now; None where a snapshot comes first."""
+    start, following = context.table.start, times.last + 1
+    if begins_with_snapshot(context, drive(first_epoch(context.name), context.store)):
+        return None
+    if isinstance(start, Start):
+        return following
+    version = first_version(start, times)
+    return following if version is None else min(version, following)
+
+
+def table_lag(pending: PendingCommits, now: float) -> Lag:
+    """Return the lag at `now` (seconds since 1970): the age of the oldest pending commit, by its commit time.
+
+    Reads one commit at most. A mirror that begins without a snapshot counts from its start.
+    """
+    tip, covered, times = pending.tip.version, pending.next - 1, pending.times
+    if not pending.waits:
+        return Lag(tip, covered, 0.0)
+    oldest = max(pending.next, times.first)
+    return Lag(tip, covered, max(0.0, now - times.at(oldest) / 1000))
+
+
+# The files of one commit have the same age and VACUUM removes them together: a sample is enough.
+_LOOKED_FOR = 8
+
+Needed = Callable[[CommitFile], Sequence[FileAction]]
+"""Returns the files that a commit's changes are read from."""
+
+
+def feed_deadline(context: TableContext, pending: PendingCommits, now: float) -> ReadDeadline:
+    """Return until when the next commit can be read, at `now` (seconds since 1970), from the log and its files.
+
+    A table that begins with a snapshot needs no commit in particular before it. Raises PropertyUnreadable.
+    """
+    needed = _NEEDED[context.table.changes]
+    return deadline_at(context.log, pending.tip, pending.times, pending.next_read, needed, _then(context, pending), now)
+
+
+def _then(context: TableContext, pending: PendingCommits) -> Then:
+    if pending.start is not None:
+        return Then.REFUSED
+    return Then.REBUILT if context.table.on_break is OnBreak.REBUILD else Then.HELD
+
+
+def deadline_at(
+    log: SourceLog,
+    tip: SourceState,
+    times: CommitTimes,
+    next_read: int | None,
+    needed: Needed,
+    then: Then,
+    now: float,
+) -> ReadDeadline:
+    """Return the deadline at `now` for a reader whose next version is `next_read`; None when it has not begun."""
+    waits = next_read is not None and next_read <= tip.version
+    version = next_read if next_read is not None and waits else tip.version + 1
+    is_there = waits and version >= times.first
+    return ReadDeadline(
+        version=version,
+        waits=waits,
+        committed=times.at(version) / 1000 if is_there else None,
+        retention=Retention.of(log.uri, tip.metadata),
+        now=now,
+        then=then,
+        lost=log.lost_files(version, lambda commit: needed(commit)[:_LOOKED_FOR]) if is_there else (),
+    )
+
+
+def _removed(commit: CommitFile) -> tuple[FileAction, ...]:
+    return commit.removed
+
+
+def _added(commit: CommitFile) -> tuple[FileAction, ...]:
+    return commit.added
+
+
+_NEEDED = {Changes.FEED: feed_files, Changes.ROW_TRACKING: _removed, Changes.APPEND_ONLY: _added}

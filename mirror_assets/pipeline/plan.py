@@ -1,0 +1,183 @@
+"""Plans a table: which slices of its log are still to land behind its manifest. No JVM."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+
+from mirror_assets.config import Changes
+from mirror_assets.delta.chunks import cut_files, is_small
+from mirror_assets.delta.errors import LogGap, RangeRefused
+from mirror_assets.delta.plan import Break, PlannedSlice, snapshot_slice
+from mirror_assets.delta.ranges import EVERYTHING, Bounds, Range, resolve
+from mirror_assets.delta.state import SourceState
+from mirror_assets.landing.format import Chunk, Loading, Manifest
+from mirror_assets.landing.names import SliceKey
+from mirror_assets.landing.rebuild import first_epoch
+from mirror_assets.landing.state import CommitPosition, next_position
+from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, slice_unfit, stop_error
+from mirror_assets.pipeline.plan_changes import NO_LIMITS, BaseState, limits_of, plan_changes
+from mirror_assets.pipeline.source_check import check_columns, check_source, recorded_columns, table_columns
+from mirror_assets.pipeline.start import Beginning, beginning, beginning_behind, begins_with_snapshot, start_slice
+
+_LATER = "give a later --to."
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """A table's source and manifest, the pending slices in order, and the break behind them, if any.
+
+    A snapshot that is loaded in chunks has one entry for each chunk that is left; commits behind it are planned when it
+    has landed. `position` is that of the first slice.
+    """
+
+    state: SourceState
+    manifest: Manifest | None
+    position: CommitPosition
+    slices: tuple[PlannedSlice, ...]
+    stop: Break | None
+
+    @property
+    def partitions(self) -> tuple[PlannedSlice, ...]:
+        """Return the pending slices, a snapshot in chunks as one."""
+        return self.slices[:1] if self.slices and self.slices[0].chunk else self.slices
+
+
+def plan_table(
+    context: TableContext, boundaries: frozenset[int] = frozenset(), requested: Range = EVERYTHING
+) -> TablePlan:
+    """Return the table's plan, a pure function of its log, its manifest and its settings.
+
+    `boundaries` are the last versions of slices that are registered as partitions: the plan keeps them as boundaries.
+    `requested` limits the plan to a range. Reads no covered commit. Raises RangeRefused, StartRefused, and what the
+    log, the manifest, and the check of settings against the source raise.
+    """
+    state, manifest = context.log.state(), context.manifest()
+    bounds = None if requested.is_everything else resolve(context.table.source, context.log.times(state), requested)
+    if manifest is None:
+        return _first_plan(context, state, boundaries, bounds)
+    position = position_after(manifest)
+    if manifest.loading is not None:
+        return replace(plan_rest(context, manifest, manifest.loading), state=state)
+    if bounds is not None and _is_over(context, bounds, manifest.covered, state):
+        return TablePlan(state, manifest, position, (), None)
+    check_columns(context.config, context.table, state, [column.name for column in manifest.columns])
+    last = bounds.last if bounds else None
+    plan = plan_changes(
+        context, BaseState.landed(manifest), manifest.epoch, state, limits_of(context.table), boundaries, last
+    )
+    return TablePlan(state, manifest, position, plan.slices, plan.stop)
+
+
+def plan_key(context: TableContext, key: SliceKey, base: BaseState | None, tip: SourceState) -> PlannedSlice:
+    """Return the slice that a partition key names, behind `base`; None: the first of a mirror without snapshot.
+
+    `tip` is the source at its newest version, or at any version from the key's last on. Raises what a break in the
+    key's range means (`stop_error`), and SliceUnfit when the schema changes within it.
+    """
+    if base is None:
+        begins = beginning(context, tip)
+        if begins.version > 0:
+            return start_slice(beginning_behind(context, key.last, tip), key.epoch)
+        base = _base(context, begins)
+    plan = plan_changes(context, base, key.epoch, tip, NO_LIMITS, frozenset(), key.last)
+    if plan.stop is not None:
+        raise stop_error(context.name, plan.stop)
+    if len(plan.slices) != 1:
+        raise slice_unfit(str(context.name), str(key), plan.slices[1].first)
+    return plan.slices[0]
+
+
+def plan_snapshot(context: TableContext, epoch: int, version: int | None = None) -> TablePlan:
+    """Return the plan of the snapshot that begins an epoch, in chunks if it is large; of the newest version if None."""
+    return _snapshot_plan(context, context.log.state(version), epoch)
+
+
+def plan_rest(context: TableContext, manifest: Manifest, loading: Loading) -> TablePlan:
+    """Return the plan of the chunks that are left of the snapshot that is being loaded.
+
+    Raises SnapshotLost when its version can't be read any more, and SourceBroke when its table or columns are not those
+    of the chunks that have landed.
+    """
+    try:
+        state = context.log.state(loading.key.last)
+    except LogGap as error:
+        raise SnapshotLost(str(context.name), loading, error.what) from error
+    if state.table_id != manifest.source_table_id:
+        raise SourceBroke(str(context.name), state.version, f"it is another table now, and {loading}")
+    if recorded_columns(table_columns(context.table, state.schema)) != manifest.columns:
+        raise SourceBroke(str(context.name), state.version, f"its columns are not the landed ones, and {loading}")
+    return TablePlan(state, manifest, position_after(manifest), _chunks(context, state, manifest.epoch, loading), None)
+
+
+def position_after(manifest: Manifest) -> CommitPosition:
+    """Return the position of the slice that follows what has landed."""
+    return next_position(manifest, epoch=manifest.epoch, incarnation=manifest.incarnation)
+
+
+def _first_plan(
+    context: TableContext, tip: SourceState, boundaries: frozenset[int], bounds: Bounds | None
+) -> TablePlan:
+    """Return the plan of a table of which nothing has landed: a snapshot, or the changes from its start on."""
+    epoch, last = drive(first_epoch(context.name), context.store), bounds.last if bounds else tip.version
+    position = next_position(None, epoch=epoch, incarnation=uuid.uuid4().hex)
+    if bounds is not None and bounds.is_empty:
+        return TablePlan(tip, None, position, (), None)
+    if begins_with_snapshot(context, epoch):
+        state = tip if last == tip.version else context.log.state(last)
+        if context.table.changes is Changes.FEED and tip.feed_enabled and not state.feed_enabled:
+            raise RangeRefused(context.table.source, f"the change data feed was off at version {last}", _LATER)
+        return _snapshot_plan(context, state, epoch)
+    begins = beginning(context, tip)
+    first = (start_slice(begins, epoch),) if begins.version else ()
+    if bounds is not None and last < begins.version - 1:
+        raise RangeRefused(context.table.source, f"the mirror begins with version {begins.version}", _LATER)
+    if bounds is not None and _is_over(context, bounds, begins.version - 1, tip):
+        return TablePlan(tip, None, position, first, None)
+    plan = plan_changes(context, _base(context, begins), epoch, tip, limits_of(context.table), boundaries, last)
+    return TablePlan(tip, None, position, (*first, *plan.slices), plan.stop)
+
+
+def _is_over(context: TableContext, bounds: Bounds, covered: int, tip: SourceState) -> bool:
+    """Return whether nothing of the range is left. Raises RangeRefused when it would leave a gap behind `covered`."""
+    first = 0 if bounds.first is None else bounds.first
+    if covered + 1 < first <= bounds.last:
+        gap = f"--from {first} would leave out what has not landed, from version {covered + 1} on"
+        raise RangeRefused(context.table.source, gap, f"give --from {covered + 1}, an earlier one, or none.")
+    return bounds.is_empty or bounds.last <= covered <= tip.version
+
+
+def _base(context: TableContext, begins: Beginning) -> BaseState:
+    """Return the base of the first slice of changes: nothing has landed, so the schema is that of its first commit."""
+    source = begins.source
+    columns = frozenset(column.name for column in table_columns(context.table, source.schema))
+    return BaseState(begins.version - 1, source.schema_string, source.table_id, columns, is_start=True)
+
+
+def _snapshot_plan(context: TableContext, state: SourceState, epoch: int) -> TablePlan:
+    check_source(context.config, context.table, state)
+    chunks = () if is_small(state, limits_of(context.table)) else _chunks(context, state, epoch)
+    planned = chunks if len(chunks) > 1 else (snapshot_slice(state, epoch, context.table.files.target_rows),)
+    return TablePlan(state, None, next_position(None, epoch=epoch, incarnation=uuid.uuid4().hex), planned, None)
+
+
+def _chunks(
+    context: TableContext, state: SourceState, epoch: int, loading: Loading | None = None
+) -> tuple[PlannedSlice, ...]:
+    """Return the chunks of the table as of the state's version, behind those that have landed."""
+    landed = (loading.chunk.number, loading.chunk.end) if loading else (0, 0)
+    chunks = cut_files(context.log.files(state.version), limits_of(context.table), *landed)
+    return tuple(snapshot_slice(state, epoch, context.table.files.target_rows, chunk) for chunk in chunks)
+
+
+def slice_key(planned: PlannedSlice) -> SliceKey:
+    """Return the planned slice's partition key."""
+    return SliceKey(planned.epoch, planned.first, planned.last)
+
+
+def chunk_of(planned: PlannedSlice) -> Chunk | None:
+    """Return which chunk of its slice is planned, as slice records have it; None for a whole slice."""
+    chunk = planned.chunk
+    return Chunk(number=chunk.number, of=chunk.of, first=chunk.first, end=chunk.end) if chunk else None

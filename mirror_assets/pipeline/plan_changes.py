@@ -1,0 +1,191 @@
+"""Slices of changes behind what has landed or is staged: settings, log and base state as the planner wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from mirror_assets.config import Changes, OnDropColumn, TableSettings
+from mirror_assets.delta.commits import Commit
+from mirror_assets.delta.errors import LogGap, SourceUnavailable
+from mirror_assets.delta.log import SourceLog
+from mirror_assets.delta.plan import Break, BreakKind, Limits, Plan, PlanRequest, plan_slices
+from mirror_assets.delta.schema import parse_schema
+from mirror_assets.delta.state import SourceState
+from mirror_assets.landing.format import Manifest, SliceKind, SliceRecord
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.source_check import table_columns
+
+
+@dataclass(frozen=True)
+class BaseState:
+    """What the next slice of changes builds on: the covered version, and the source's schema and table id there.
+
+    `columns` are the columns that land; `dropped` are those that the mirror keeps from earlier slices of its epoch.
+    `is_start`: the mirror began without a snapshot and has no rows; schema and table id are those of the first version
+    to land, the next one. `is_planned`: the slice before was planned in this run, so its version needs no further look.
+    """
+
+    covered: int
+    schema_string: str
+    table_id: str
+    columns: frozenset[str]
+    dropped: frozenset[str] = frozenset()
+    is_start: bool = False
+    is_planned: bool = False
+
+    @property
+    def version(self) -> int:
+        """Return the version at which the source has this schema and table id."""
+        return self.covered + 1 if self.is_start else self.covered
+
+    @classmethod
+    def landed(cls, manifest: Manifest) -> BaseState:
+        """Return the base that has landed."""
+        return cls(
+            covered=manifest.covered,
+            schema_string=manifest.source_schema,
+            table_id=manifest.source_table_id,
+            columns=frozenset(column.name for column in manifest.live_columns),
+            dropped=frozenset(manifest.dropped),
+            is_start=_is_start(manifest, manifest.landed_rows),
+        )
+
+    @classmethod
+    def staged(cls, record: SliceRecord, base: BaseState | None) -> BaseState:
+        """Return the base when the staged slice has landed behind `base`."""
+        columns = frozenset(column.name for column in record.columns)
+        known = base.columns | base.dropped if base else frozenset()
+        return cls(
+            covered=record.key.last,
+            schema_string=record.source_schema,
+            table_id=record.source_table_id,
+            columns=columns,
+            dropped=known - columns,
+            is_start=_is_start(record, record.markers.total),
+            is_planned=record.key.first > 0,
+        )
+
+
+def _is_start(newest: Manifest | SliceRecord, rows: int) -> bool:
+    return newest.generation == 1 and newest.kind is not SliceKind.SNAPSHOT and rows == 0
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Columns that the mirror keeps though they no longer land, and the break that new `columns` make, if any."""
+
+    dropped: frozenset[str]
+    stop: Break | None = None
+
+
+def chosen_columns(table: TableSettings, base: BaseState) -> Chosen:
+    """Compare the setting `columns` with the columns of the slice before.
+
+    A removed column is treated as one that the source drops. An added column has values in the source that no later
+    commit contains, so it needs a rebuild.
+    """
+    wanted = {column.name for column in table_columns(table, parse_schema(base.schema_string))}
+    put_in, taken_out = wanted - base.columns, base.columns - wanted
+    if put_in:
+        return _break(base, f"`columns` now has {_listed(put_in)}, whose values have not landed")
+    if taken_out and table.on_drop_column is OnDropColumn.REBUILD:
+        return _break(base, f"`columns` no longer has {_listed(taken_out)}, and on_drop_column is rebuild")
+    return Chosen(base.dropped | taken_out)
+
+
+def _break(base: BaseState, message: str) -> Chosen:
+    return Chosen(base.dropped, Break(base.covered + 1, BreakKind.COLUMNS_CHANGED, message))
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
+
+
+# A partition key gives the range of its slice: no limit may split it again.
+NO_LIMITS = Limits(max_commits=2**62, max_rows=2**62, max_bytes=2**62)
+
+
+def limits_of(table: TableSettings) -> Limits:
+    """Return the limits of a slice of the table."""
+    limits = table.slices
+    return Limits(limits.max_commits, limits.max_rows, limits.max_bytes)
+
+
+def plan_changes(
+    context: TableContext,
+    base: BaseState,
+    epoch: int,
+    tip: SourceState,
+    limits: Limits,
+    boundaries: frozenset[int],
+    last: int | None = None,
+) -> Plan:
+    """Return the slices of the commits behind `base`, up to `last` or the newest, and the break behind them, if any.
+
+    Raises what the log raises, LogGap when row tracking needs a version that can't be read any more, and
+    SourceUnavailable where the log lists less than it holds.
+    """
+    chosen = chosen_columns(context.table, base)
+    if chosen.stop is not None:
+        return Plan((), chosen.stop)
+    if tip.version < base.covered and tip.table_id == base.table_id and context.log.has_commit(base.covered):
+        why = f"it says that version {tip.version} is the newest, and commit {base.covered} is in the log"
+        raise SourceUnavailable(context.table.source, why)
+    end = tip.version if last is None else min(last, tip.version)
+    tracked = context.table.changes is Changes.ROW_TRACKING
+    if tracked and (stop := _untracked(context.log, base)):
+        return Plan((), stop)
+    return plan_slices(
+        PlanRequest(
+            covered=base.covered,
+            epoch=epoch,
+            tip=end,
+            tip_table_id=tip.table_id,
+            commits=_commits(context, base.covered + 1, end),
+            schema_string=base.schema_string,
+            table_id=base.table_id,
+            keys=context.table.mirror_keys,
+            columns=context.table.columns,
+            dropped=chosen.dropped,
+            keep_dropped=context.table.on_drop_column is OnDropColumn.KEEP,
+            feed=context.table.changes is Changes.FEED,
+            row_tracking=tracked,
+            append_only=context.table.changes is Changes.APPEND_ONLY,
+            net=context.table.is_net,
+            limits=limits,
+            target_rows=context.table.files.target_rows,
+            boundaries=boundaries,
+            covered_table_id=_id_at(context.log, base) if tip.table_id != base.table_id else base.table_id,
+        )
+    )
+
+
+def _commits(context: TableContext, first: int, last: int) -> tuple[Commit, ...]:
+    """Return the commits; with row tracking, rewritten rows don't count, unless their key is the row id and changed."""
+    commits = context.log.commits(first, last)
+    if context.table.changes is not Changes.ROW_TRACKING:
+        return commits
+    return tuple(_tracked(commit, keyless=context.table.is_keyless) for commit in commits)
+
+
+def _tracked(commit: Commit, *, keyless: bool) -> Commit:
+    if keyless and commit.renumbered:
+        return replace(commit, rows=commit.changed_rows + commit.renumbered_rows, changes_data=True)
+    return replace(commit, rows=commit.changed_rows)
+
+
+def _untracked(log: SourceLog, base: BaseState) -> Break | None:
+    """Return a break if rows had no ids at the covered version. Raises LogGap when that can't be read any more."""
+    if base.is_planned or log.state(base.covered).metadata.row_tracking:
+        return None
+    message = f"row tracking was off at version {base.covered}, which has landed"
+    return Break(base.covered, BreakKind.ROW_TRACKING_DISABLED, message)
+
+
+def _id_at(log: SourceLog, base: BaseState) -> str | None:
+    """Return the table id at the base's version, or None when the log no longer has it."""
+    try:
+        return log.state(base.version).table_id
+    except LogGap:
+        return None

@@ -1,0 +1,68 @@
+"""One slice, or one chunk of a snapshot, from plan to landing files: stage, check, publish."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass
+
+from mirror_assets.audit.finding import CheckResult
+from mirror_assets.delta.plan import PlannedSlice
+from mirror_assets.delta.state import SourceState
+from mirror_assets.landing.errors import LostRace
+from mirror_assets.landing.format import SliceRecord, is_next
+from mirror_assets.landing.publish import Published
+from mirror_assets.landing.state import CommitPosition, next_position
+from mirror_assets.pipeline.check import require_passed, run_checks
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.plan import TablePlan, chunk_of, slice_key
+from mirror_assets.pipeline.publish import publish_next
+from mirror_assets.pipeline.stage import stage_slice
+
+
+@dataclass(frozen=True)
+class ProcessedSlice:
+    """A slice, or one chunk of it, that has landed.
+
+    `source` is the source's state that it was planned from, `record` what was staged, `seconds` the time it took.
+    """
+
+    source: SourceState
+    planned: PlannedSlice
+    record: SliceRecord
+    results: tuple[CheckResult, ...]
+    published: Published
+    seconds: float
+
+
+def process_slice(
+    context: TableContext, plan: TablePlan, planned: PlannedSlice, rebuild_epoch: int | None = None
+) -> ProcessedSlice:
+    """Stage a slice of the plan behind what has landed, check it, and publish it.
+
+    `rebuild_epoch` is the epoch of the rebuild on whose behalf it lands. Raises ChecksFailed before anything is
+    published, LostRace when another run has landed something meanwhile, and what the three steps raise.
+    """
+    began = time.monotonic()
+    position = next_position(context.manifest(), epoch=planned.epoch, incarnation=uuid.uuid4().hex)
+    _require_next(context, planned, position)
+    record, results = stage_passed(context, planned, position)
+    published = publish_next(context, record.key, rebuild_epoch)
+    return ProcessedSlice(plan.state, planned, record, results, published, time.monotonic() - began)
+
+
+def stage_passed(
+    context: TableContext, planned: PlannedSlice, position: CommitPosition
+) -> tuple[SliceRecord, tuple[CheckResult, ...]]:
+    """Stage the slice and run its blocking checks. Raises ChecksFailed unless all pass."""
+    record, results = run_checks(context, stage_slice(context, planned, position))
+    require_passed(context, record, results)
+    return record, results
+
+
+def _require_next(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> None:
+    """Raise LostRace for a snapshot, or a chunk of it, that does not come next: another run was ahead."""
+    key = slice_key(planned)
+    fits = position.covered < 0 and is_next(key, chunk_of(planned), position.loading)
+    if planned.is_snapshot and not fits:
+        raise LostRace(str(context.name), str(key))

@@ -1,0 +1,59 @@
+"""Publishes a staged slice whose checks have passed: its parts become landing files. No Spark."""
+
+from __future__ import annotations
+
+import uuid
+
+from mirror_assets.landing.errors import SliceMissing
+from mirror_assets.landing.names import SliceKey
+from mirror_assets.landing.parts import fitting_slice
+from mirror_assets.landing.publish import Outcome, Published, publish
+from mirror_assets.landing.recover import collect, list_attempts, recover
+from mirror_assets.landing.state import CommitPosition, next_position
+from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.check import BLOCKING_CHECKS
+from mirror_assets.pipeline.context import TableContext, not_overtaken
+from mirror_assets.pipeline.errors import snapshot_under_way
+
+
+def publish_slice(context: TableContext, key: SliceKey, rebuild_epoch: int | None = None) -> Published:
+    """Publish the slice, or all of its chunks, and return the last publication; also of a slice that landed before.
+
+    Raises what `publish_next` raises; the chunks before the one that failed have landed.
+    """
+    while True:
+        published = publish_next(context, key, rebuild_epoch)
+        loading = published.manifest.loading
+        if loading is None or loading.key != key:
+            return published
+
+
+def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None = None) -> Published:
+    """Publish the slice, or the next of its chunks, and return the publication; also of what landed before.
+
+    Finishes an interrupted publication first. Raises SliceMissing (an earlier slice has not landed), SnapshotUnderWay
+    (of another version), SliceNotStaged, SliceNotChecked, LostRace, and what recovery raises.
+    """
+    current = drive(recover(context.name, rebuild_epoch), context.store)
+    manifest = current.manifest if current else None
+    if manifest and key.epoch < manifest.epoch:
+        return Published(Outcome.VOID, manifest)
+    if manifest and key.last <= manifest.covered:
+        return Published(Outcome.COVERED, manifest)
+    position = next_position(manifest, epoch=key.epoch, incarnation=uuid.uuid4().hex)
+    require_loading(str(context.name), key, position)
+    if key.first > position.covered + 1:
+        raise SliceMissing(str(context.name), str(key), position.covered + 1)
+    with not_overtaken(context, position.epoch, position.generation, key):
+        record = fitting_slice(context.store, context.name, key, position)
+        published = drive(publish(context.name, record, BLOCKING_CHECKS, rebuild_epoch), context.store)
+    if context.local_staging:
+        attempts = drive(list_attempts(context.name), context.local_staging)
+        drive(collect(attempts, published.manifest), context.local_staging)
+    return published
+
+
+def require_loading(table: str, key: SliceKey, position: CommitPosition) -> None:
+    """Raise SnapshotUnderWay for a snapshot that is not the one of which chunks have landed."""
+    if position.loading is not None and key.first == 0 and key != position.loading.key:
+        raise snapshot_under_way(table, str(key), position.loading)

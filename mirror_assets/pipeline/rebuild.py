@@ -1,0 +1,173 @@
+"""Rebuilds a table: stage a snapshot, drop the table folder, wait for the mirror to drop it, load, wait for its return.
+
+Each step is recorded outside the folder before it begins, so a rebuild that was killed continues where it was
+(reference `landing-zone` §4.35; docs/landing-folder.md).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mirror_assets.config import OnBreak, Start
+from mirror_assets.delta.ranges import EVERYTHING, Range
+from mirror_assets.errors import MirrorError, RetryError
+from mirror_assets.landing.errors import (
+    ManifestCorrupt,
+    ManifestLost,
+    MetadataDiffers,
+    SliceNotChecked,
+    SliceNotStaged,
+    StagedFileLost,
+)
+from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.landing.publish import Outcome, Published
+from mirror_assets.landing.rebuild import (
+    RebuildRecord,
+    RebuildStep,
+    advance_rebuild,
+    begin_rebuild,
+    drop_again,
+    drop_table_folder,
+)
+from mirror_assets.landing.recover import recover
+from mirror_assets.landing.steps import drive
+from mirror_assets.monitoring import Mirror, TableState
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, mirror_failed, mirror_slow
+from mirror_assets.pipeline.plan import plan_rest, plan_snapshot, slice_key
+from mirror_assets.pipeline.process import process_slice, stage_passed
+from mirror_assets.pipeline.publish import publish_slice
+from mirror_assets.pipeline.source_check import check_source
+
+
+@dataclass(frozen=True)
+class MirrorWait:
+    """How a rebuild polls the mirror: what it waits for, the pause between two polls, and the time limit."""
+
+    dropped: Callable[[], bool]
+    returned: Callable[[], bool]
+    pause_seconds: float = 2.0
+    limit_seconds: float = 600.0
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for the condition, also while the mirror can't answer. Raises MirrorSlow at the limit."""
+        deadline = time.monotonic() + self.limit_seconds
+        while True:
+            unanswered: RetryError | None = None
+            try:
+                if condition():
+                    return
+            except RetryError as error:
+                unanswered = error
+            if time.monotonic() >= deadline:
+                raise mirror_slow(what, self.limit_seconds) from unanswered
+            time.sleep(self.pause_seconds)
+
+
+def may_rebuild(context: TableContext, requested: Range = EVERYTHING) -> bool:
+    """Return whether a break starts a rebuild without asking anybody.
+
+    Not in a run of a range, because a rebuild loads the newest version. Not before the first slice of a mirror that
+    starts without a snapshot: its owner does not want the whole table.
+    """
+    if context.table.on_break is OnBreak.HOLD or not requested.is_everything:
+        return False
+    return context.table.start is Start.SNAPSHOT or context.manifest() is not None
+
+
+def rebuild_table(context: TableContext, wait: MirrorWait, report: Callable[[str], None]) -> Published:
+    """Rebuild the table, or continue an interrupted rebuild, and return the publication of the new epoch.
+
+    The table folder is dropped when the new snapshot is staged and has passed its checks; when that fails, the rebuild
+    is called off and what has landed stays. Raises ChecksFailed, MirrorSlow, and what staging raises.
+    """
+    check_source(context.config, context.table, context.log.state())
+    record, staged = drive(begin_rebuild(context.name), context.store), None
+    if record.step is RebuildStep.STAGING:
+        staged = _stage_or_call_off(context, record, report)
+        record = drive(advance_rebuild(context.name, record, RebuildStep.DROPPING), context.store)
+    if record.step is RebuildStep.DROPPING:
+        staged = staged or _stage(context, record, report)
+        record = _drop(context, record, wait, report)
+    published = _load(context, record, staged, report)
+    if record.step is RebuildStep.LOADING:
+        record = drive(advance_rebuild(context.name, record, RebuildStep.RETURNING), context.store)
+    report(f"{context.name}: {record.step.value}")
+    wait.until(wait.returned, f"{context.name} to come back in the mirror")
+    drive(advance_rebuild(context.name, record, RebuildStep.FINISHED), context.store)
+    return published
+
+
+def _stage_or_call_off(context: TableContext, record: RebuildRecord, report: Callable[[str], None]) -> SliceKey:
+    try:
+        return _stage(context, record, report)
+    except MirrorError:
+        drive(advance_rebuild(context.name, record, RebuildStep.FINISHED), context.store)
+        raise
+
+
+def _stage(context: TableContext, record: RebuildRecord, report: Callable[[str], None]) -> SliceKey:
+    """Stage and check all chunks of the new epoch's snapshot; return its key. Raises ChecksFailed."""
+    report(f"{context.name}: {RebuildStep.STAGING.value}")
+    plan = plan_snapshot(context, record.epoch)
+    position = plan.position
+    for chunk in plan.slices:
+        staged, _ = stage_passed(context, chunk, position)
+        position = position.behind(staged)
+    return slice_key(plan.slices[0])
+
+
+def _drop(
+    context: TableContext, record: RebuildRecord, wait: MirrorWait, report: Callable[[str], None]
+) -> RebuildRecord:
+    report(f"{context.name}: {record.step.value}")
+    drive(drop_table_folder(context.name, record), context.store)
+    wait.until(wait.dropped, f"{context.name} to be dropped from the mirror")
+    return drive(advance_rebuild(context.name, record, RebuildStep.LOADING), context.store)
+
+
+def _load(
+    context: TableContext, record: RebuildRecord, staged: SliceKey | None, report: Callable[[str], None]
+) -> Published:
+    """Publish the new epoch's snapshot, unless it has landed. A folder beyond repair is dropped by the next run."""
+    try:
+        current = drive(recover(context.name, record.epoch), context.store)
+        if current is None:
+            report(f"{context.name}: {RebuildStep.LOADING.value}")
+            return publish_slice(context, staged or _stage(context, record, report), record.epoch)
+        if current.manifest.loading is None:
+            return Published(Outcome.COVERED, current.manifest)
+        report(f"{context.name}: {current.manifest.loading}")
+        return _load_rest(context, current.manifest.loading.key, record.epoch)
+    except (ManifestCorrupt, ManifestLost, MetadataDiffers, SnapshotLost, SourceBroke, StagedFileLost):
+        drive(drop_again(context.name, record), context.store)
+        raise
+
+
+def _load_rest(context: TableContext, key: SliceKey, epoch: int) -> Published:
+    """Publish the chunks that are left, staging again those that are not staged; return the last publication."""
+    try:
+        return publish_slice(context, key, epoch)
+    except (SliceNotChecked, SliceNotStaged):
+        manifest = context.manifest()
+        if manifest is None or manifest.loading is None:
+            raise
+    plan = plan_rest(context, manifest, manifest.loading)
+    return [process_slice(context, plan, chunk, epoch).published for chunk in plan.slices][-1]
+
+
+def mirror_wait(mirror: Mirror, table: TableName) -> MirrorWait:
+    """The wait for a table to be dropped from the mirror, and to come back. The latter raises MirrorFailed."""
+
+    def dropped() -> bool:
+        return mirror.look(table) is None
+
+    def returned() -> bool:
+        status = mirror.look(table)
+        if status is not None and status.state is TableState.FAILED:
+            raise mirror_failed(str(table), status.message or "no reason given")
+        return status is not None and status.state is TableState.REPLICATING
+
+    return MirrorWait(dropped, returned, mirror.pace.pause_seconds, mirror.pace.limit_seconds)

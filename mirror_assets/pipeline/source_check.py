@@ -1,0 +1,94 @@
+"""A table's settings against its source: the columns that land, and the properties that must be on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from mirror_assets.config import Changes, Config, SourceColumn, TableSettings, missing_columns, source_problems
+from mirror_assets.delta.actions import Protocol
+from mirror_assets.delta.columns import LandedColumn
+from mirror_assets.delta.errors import ColumnUnfit
+from mirror_assets.delta.feed_property import how_to_enable
+from mirror_assets.delta.schema import Schema, landing_type
+from mirror_assets.delta.state import SourceState, source_columns
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.landing.format import Column
+from mirror_assets.markers import ROW_ID
+
+_ROW_ID = LandedColumn(ROW_ID, "bigint", nullable=False, is_row_id=True)
+
+
+def landed_columns(
+    schema: Schema, wanted: Callable[[str], bool] = lambda _: True, *, keyless: bool = False
+) -> tuple[LandedColumn, ...]:
+    """Return the columns that land, in source order; a table without keys has its row id before them.
+
+    Raises ColumnUnfit for a type that can't land.
+    """
+    columns = tuple(
+        LandedColumn(
+            field.name,
+            landing_type(field),
+            nested=field.is_nested or field.type == "variant",
+            nullable=field.nullable,
+        )
+        for field in schema.fields
+        if wanted(field.name)
+    )
+    return (_ROW_ID, *columns) if keyless else columns
+
+
+def table_columns(table: TableSettings, schema: Schema) -> tuple[LandedColumn, ...]:
+    """Return the columns that land of a table with these settings. Raises ColumnUnfit."""
+    try:
+        return landed_columns(schema, table.mirrors, keyless=table.is_keyless)
+    except ColumnUnfit as error:
+        raise ColumnUnfit(error.column, error.column_type, str(table.name)) from error
+
+
+def recorded_columns(columns: Iterable[LandedColumn]) -> tuple[Column, ...]:
+    """Return the columns as slice records and manifests store them."""
+    return tuple(Column(name=column.name, type=column.type) for column in columns)
+
+
+class FeedOff(SettingError):
+    """The source's change data feed is off."""
+
+    code = ErrorCode.FEED_DISABLED
+
+    def __init__(self, table: str, uri: str, protocol: Protocol) -> None:
+        self.table, self.uri, self.protocol = table, uri, protocol
+        super().__init__(
+            f"{table}: the change data feed of {uri} is off, so its changes can't be read.",
+            f"{how_to_enable(uri, protocol)} The feed begins with that commit: what is in the table by then lands as a "
+            "snapshot.",
+        )
+
+
+def row_tracking_off(table: str, uri: str) -> SettingError:
+    """The source's row tracking is off."""
+    return SettingError(
+        f"{table}: row tracking of {uri} is off, so its changes can't be told from its files.",
+        f"run `ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableRowTracking = true)` (a writer feature: "
+        "older writers can't write the table afterwards, every reader can read it), then run again.",
+        code=ErrorCode.ROW_TRACKING_DISABLED,
+    )
+
+
+def check_source(config: Config, table: TableSettings, state: SourceState) -> None:
+    """Check the settings against the source. Raises ConfigInvalid with their lines, FeedOff and RowTrackingOff."""
+    columns = tuple(SourceColumn(name, type_) for name, type_ in source_columns(state))
+    problems = source_problems(table, columns)
+    if problems:
+        raise config.invalid(problems)
+    if table.changes is Changes.FEED and not state.feed_enabled:
+        raise FeedOff(str(table.name), table.source, state.protocol)
+    if table.changes is Changes.ROW_TRACKING and not state.metadata.row_tracking:
+        raise row_tracking_off(str(table.name), table.source)
+
+
+def check_columns(config: Config, table: TableSettings, state: SourceState, landed: Sequence[str]) -> None:
+    """Raise ConfigInvalid, with their lines, for `columns` that neither the source has nor the mirror ever had."""
+    problems = missing_columns(table, [*(name for name, _ in source_columns(state)), *landed])
+    if problems:
+        raise config.invalid(problems)

@@ -1,0 +1,179 @@
+"""Stages a slice: Spark encodes its parts where Fabric does not look; the slice record is written last."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+
+from mirror_assets.delta.columns import LandedColumn
+from mirror_assets.delta.pairing import EncodeGroup
+from mirror_assets.delta.plan import PlannedSlice
+from mirror_assets.delta.spark_errors import RowIdsUnfit
+from mirror_assets.errors import MirrorError
+from mirror_assets.landing.format import ChangeCounts, Receipt, SliceKind, SliceRecord, StagedPart
+from mirror_assets.landing.names import AttemptFolder, attempt_id, part_place
+from mirror_assets.landing.parts import (
+    best_attempt,
+    clear_refused,
+    is_refused,
+    is_whole,
+    staged_slices,
+    stands_on,
+    take_parts,
+    upload_parts,
+    write_record,
+)
+from mirror_assets.landing.state import CommitPosition
+from mirror_assets.pipeline.context import TableContext, not_overtaken, reading, source_read
+from mirror_assets.pipeline.encode_slice import encode_slice, slice_kind
+from mirror_assets.pipeline.plan import chunk_of, slice_key
+from mirror_assets.pipeline.source_check import recorded_columns, table_columns
+
+
+def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
+    """Return the record of the slice, or of one chunk of it, staged at the position: by an earlier run, else now.
+
+    An earlier attempt counts when it was made from the same plan and settings and its parts are unchanged; it may have
+    passed its checks or not. Raises LostRace when another run has landed the position, and what `stage_attempt` raises.
+    """
+    with not_overtaken(context, position.epoch, position.generation, slice_key(planned)):
+        return _staged_before(context, planned, position) or stage_attempt(context, planned, position)
+
+
+def _staged_before(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord | None:
+    """Return an attempt that equals what would be staged now, or None.
+
+    An attempt with missing parts may be landing at this moment, by another publisher: leave it alone.
+    """
+    staged = staged_slices(context.store, context.name, position.generation)
+    candidates = [record for record in staged if stands_on(record, position) and not is_refused(record)]
+    if not candidates:
+        return None
+    digest = plan_digest(context, planned)
+    fitting = [record for record in candidates if record.plan == digest and is_whole(context.store, record)]
+    return best_attempt(fitting) if fitting else None
+
+
+def stage_attempt(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
+    """Encode the slice, or one chunk of it, under a new attempt, and return its record.
+
+    A slice without changes has no parts and starts no Spark; the first of an epoch lands a file without rows. Deletes
+    earlier attempts whose checks failed, and its own attempt if it fails. Raises what the encoders and the store raise;
+    DataFileMissing, FeedMissing and HistoryExpired only when log and store prove them.
+    """
+    clear_refused(context.store, context.name, position.generation)
+    kind = slice_kind(context.table, planned, is_first=position.generation == 1)
+    with reading(context, source_read(context.table, kind, slice_key(planned))):
+        try:
+            return _attempt(context, planned, position)
+        except RowIdsUnfit:  # only the rows can prove it, so they are read twice
+            return _attempt(context, planned, position)
+
+
+def _attempt(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
+    attempt = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10))
+    folder = AttemptFolder(context.name, position.generation, attempt)
+    try:
+        return _stage(context, planned, position, folder)
+    except MirrorError:
+        for store in {context.store, context.staging}:
+            store.delete_tree(folder.path)
+        raise
+
+
+def _stage(
+    context: TableContext, planned: PlannedSlice, position: CommitPosition, folder: AttemptFolder
+) -> SliceRecord:
+    columns = table_columns(context.table, planned.schema)
+    kind = slice_kind(context.table, planned, is_first=position.generation == 1)
+    receipt, read, parts = _receipt(planned, position, folder.attempt), ChangeCounts(), tuple[StagedPart, ...]()
+    if planned.parts or kind is SliceKind.START:
+        read, parts = _encode(context, planned, kind, columns, folder, receipt)
+    record = SliceRecord(
+        table=str(context.name),
+        slice=str(slice_key(planned)),
+        kind=kind,
+        epoch=planned.epoch,
+        generation=position.generation,
+        attempt=folder.attempt,
+        incarnation=position.incarnation,
+        first_number=position.first_number,
+        source_table_id=planned.table_id,
+        source_schema=planned.schema_string,
+        keys=context.table.mirror_keys,
+        columns=recorded_columns(columns),
+        first_commit_ms=planned.first_commit_ms,
+        last_commit_ms=planned.last_commit_ms,
+        read=read,
+        parts=parts,
+        chunk=chunk_of(planned),
+        plan=plan_digest(context, planned),
+    )
+    write_record(context.store, record)
+    return record
+
+
+def _receipt(planned: PlannedSlice, position: CommitPosition, attempt: str) -> Receipt:
+    return Receipt(
+        incarnation=position.incarnation,
+        source_table_id=planned.table_id,
+        slice=str(slice_key(planned)),
+        generation=position.generation,
+        attempt=attempt,
+        first_number=position.first_number,
+    )
+
+
+def _encode(
+    context: TableContext,
+    planned: PlannedSlice,
+    kind: SliceKind,
+    columns: tuple[LandedColumn, ...],
+    folder: AttemptFolder,
+    receipt: Receipt,
+) -> tuple[ChangeCounts, tuple[StagedPart, ...]]:
+    """Write the parts; return the rows read, by change type, and the parts in order."""
+    encoded = encode_slice(context, planned, kind, columns, context.staging.spark_path(folder.parts), receipt)
+    parts = with_commits(take_parts(context.staging, folder), encoded.groups)
+    if context.local_staging:
+        parts = upload_parts(context.local_staging, context.store, folder, parts)
+    return encoded.read, parts
+
+
+def with_commits(parts: Sequence[StagedPart], groups: Sequence[EncodeGroup]) -> tuple[StagedPart, ...]:
+    """Return the parts, each with the range of commits of its rows: its name has the group and the Spark partition."""
+    return tuple(_with_commits(part, groups) for part in parts) if groups else tuple(parts)
+
+
+def _with_commits(part: StagedPart, groups: Sequence[EncodeGroup]) -> StagedPart:
+    place = part_place(part.name)
+    if place is None:
+        raise ValueError(f"{part.name} is no part's name")
+    first, last = groups[place.write].commits_of(place.partition)
+    return part.model_copy(update={"first_version": first, "last_version": last})
+
+
+def plan_digest(context: TableContext, planned: PlannedSlice) -> str:
+    """Return a digest of the planned slice, the settings that its encoder uses, and this release.
+
+    Slices with equal digests hold the same rows in the same parts. The digest leaves out where the slice is staged
+    (generation, first number, incarnation).
+    """
+    table = context.table
+    made_from = {
+        "release": version("mirror-assets"),
+        "source": table.source,
+        "changes": table.changes.value,
+        "net": table.is_net,
+        "keys": table.mirror_keys,
+        "columns": [column.model_dump() for column in recorded_columns(table_columns(table, planned.schema))],
+        "compression": table.files.compression.value,
+        "target_rows": table.files.target_rows,
+        "planned": asdict(planned),
+    }
+    return hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()

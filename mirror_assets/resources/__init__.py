@@ -1,1 +1,0 @@
-"""Dagster's resources; each wraps Dagster-free code."""

@@ -1,1 +1,0 @@
-"""Asset checks as Dagster runs them."""

@@ -1,0 +1,110 @@
+"""A lake of tables of every column mapping mode and with every feature, all mirrored in one run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+
+import dagster as dg
+from pyspark.sql import SparkSession
+
+from mirror_assets.composition import open_mirror, open_zone
+from mirror_assets.config import Config, load_config
+from mirror_assets.definitions import build_definitions
+from mirror_assets.delta.log import SourceLog
+from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP
+from mirror_assets.orchestration.report import TableReport
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.replicator.reconciliation import ReconcileState
+
+MODES = ("none", "name", "id")
+_ROWS = "SELECT CAST(id AS INT), CAST(id % 3 AS SMALLINT), concat('n', id) FROM range({rows})"
+_CHANGES = ("UPDATE {t} SET name = 'changed' WHERE id < 10", "DELETE FROM {t} WHERE id = 20")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a table has beside its mapping mode, how it is mirrored, and what happens to it behind its first rows."""
+
+    name: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+    settings: str = "keys: [id]"
+    layout: str = ""
+    changes: Sequence[str] = _CHANGES
+
+
+KINDS = (
+    Kind("plain"),
+    Kind("vectors", {"delta.enableDeletionVectors": "true"}),
+    Kind("tracked", {"delta.enableRowTracking": "true"}, "changes: row_tracking"),
+    Kind("partitioned", layout="PARTITIONED BY (part)"),
+    Kind("appended", settings="changes: append_only", changes=("INSERT INTO {t} " + _ROWS.format(rows=5),)),
+    Kind("checkpoints", {"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "2"}),
+    Kind(
+        "widened",
+        {"delta.enableTypeWidening": "true"},
+        changes=("ALTER TABLE {t} ALTER COLUMN part TYPE INT", *_CHANGES),
+    ),
+    Kind("compacted", settings="keys: [id], compact: true"),
+)
+ALL = tuple(product(MODES, KINDS))
+
+
+@dataclass(frozen=True)
+class Lake:
+    """The tables below `root/lake`, and a mirror.yaml of them all."""
+
+    spark: SparkSession
+    root: Path
+
+    def create(self, tables: Sequence[tuple[str, Kind]], rows: int = 30) -> None:
+        """Write the tables, four versions or so each, and mirror.yaml."""
+        lines = ["landing_zone: {path: ./landing}", "mirror: {path: ./mirror}", "tables:"]
+        for mode, kind in tables:
+            name = f"{kind.name}_{mode}"
+            self._create(self.root / "lake" / name, mode, kind, rows)
+            start = "" if kind.name == "tracked" else ", start: {version: 0}"
+            lines.append(f"  {name}: {{source: ./lake/{name}, {kind.settings}{start}, slices: {{max_commits: 2}}}}")
+        (self.root / "mirror.yaml").write_text("\n".join(lines))
+
+    def _create(self, path: Path, mode: str, kind: Kind, rows: int) -> None:
+        properties = {"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": mode, **kind.properties}
+        written = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+        table = f"delta.`{path}`"
+        self.spark.sql(
+            f"CREATE TABLE {table} (id INT, part SMALLINT, name STRING) USING delta {kind.layout} "
+            f"TBLPROPERTIES ({written})"
+        )
+        for statement in ("INSERT INTO {t} " + _ROWS.format(rows=rows), *kind.changes):
+            self.spark.sql(statement.format(t=table))
+
+    @property
+    def config(self) -> Config:
+        """Its settings."""
+        return load_config(self.root / "mirror.yaml")
+
+    def mirror(self) -> list[TableReport]:
+        """Mirror all tables in one run, from nothing: the reports."""
+        for folder in ("landing", "mirror"):
+            shutil.rmtree(self.root / folder, ignore_errors=True)
+        job = build_definitions(self.config).resolve_job_def(MIRROR_ALL)
+        with dg.DagsterInstance.ephemeral() as instance:
+            result = job.execute_in_process(instance=instance, raise_on_error=False)
+        reports: list[TableReport] = result.output_for_node(TABLES_OP)
+        return reports
+
+    def differences(self) -> list[str]:
+        """Tables whose mirror is not equal to its source, and why."""
+        config, store = self.config, open_zone(self.config.landing_zone)
+        mirror = open_mirror(config, store)
+        mirror.poll()
+        works = (
+            TableContext(config, table, SourceLog(table.source), store, lambda: self.spark)
+            for table in config.all_tables()
+        )
+        results = (reconcile_table(context, mirror) for context in works)
+        return [f"{x.table}: {x.summary}" for x in results if x.state is not ReconcileState.EQUAL]

@@ -1,0 +1,46 @@
+"""The sensor of the mirror: where Fabric replicates, it observes and starts nothing."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from mirror_assets.config import load_config
+from mirror_assets.definitions import build_definitions
+from mirror_assets.orchestration.resources import resources
+from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table
+from mirror_assets_tests.fabric.interface import Answer
+from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
+
+
+def tick() -> dg.SensorResult | dg.SkipReason:
+    config = load_config()
+    definitions = build_definitions(config)
+    with dg.instance_for_test() as instance:
+        context = dg.build_sensor_context(instance=instance, definitions=definitions, resources=resources(config))
+        result = definitions.resolve_sensor_def("replicator")(context)
+    assert isinstance(result, dg.SensorResult | dg.SkipReason)
+    return result
+
+
+def test_tables_of_mirror_yaml_are_observed_and_no_run_is_asked_for(database: LoopbackDatabase) -> None:
+    told = told_table("shop", "orders", processedRows=12, lastSyncDateTime="2026-11-21T05:07:11Z")
+    database.tables = lambda: [told, told_table("shop", "orphan")]
+    result = tick()
+    assert isinstance(result, dg.SensorResult)
+    assert not result.run_requests
+    (observed,) = result.asset_events
+    assert observed.asset_key.to_user_string() == "mirror/shop/orders"
+    metadata = {name: value.value for name, value in observed.metadata.items()}
+    assert (metadata["state"], metadata["processed_rows"]) == ("Replicating", 12)
+    assert metadata["last_sync"] == "2026-11-21T05:07:11+00:00"
+    assert str(metadata["mirror"]).startswith(f"abfss://{load_config().mirror.fabric.workspace}@")  # type: ignore[union-attr]
+    assert not {"applied_number", "dagster/row_count"} & set(metadata)
+
+
+def test_a_fabric_that_cannot_be_asked_now_is_asked_later(database: LoopbackDatabase, fabric: LoopbackFabric) -> None:
+    assert database.tables() == ()
+    refused = Answer.refusal(429, "RequestBlocked", **{"Retry-After": "3600"})
+    fabric.faults.append(Fault("getTablesMirroringStatus", refused))
+    result = tick()
+    assert isinstance(result, dg.SkipReason)
+    assert "RequestBlocked" in (result.skip_message or "")

@@ -1,0 +1,322 @@
+"""Exceptions that look like a loss of the source, while the source is healthy: none of them may start a rebuild."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from mirror_assets.delta.errors import LogGap
+from mirror_assets.delta.files import SourceFiles
+from mirror_assets.delta.losses import DataFileMissing, FeedMissing, HistoryExpired
+from mirror_assets.delta.spark_errors import RowIdsUnfit, spark_errors
+from mirror_assets.errors import RebuildError
+from mirror_assets.landing.drop import begin_drop, end_drop, remove_table
+from mirror_assets.landing.errors import EpochEnded
+from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.encode_slice import encode_slice
+from mirror_assets.pipeline.errors import ColumnsChanged, SnapshotLost, SourceBroke
+from mirror_assets.pipeline.run import mirror_table
+from mirror_assets_tests.lab import TABLE, Lab
+
+_ENCODE = "mirror_assets.pipeline.stage.encode_slice"
+_COMMIT = "INSERT INTO {t} VALUES (900, 'x', 1)"
+_EXPIRED = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
+
+
+@dataclass(frozen=True)
+class Innocent:
+    """What is raised, or done, in a run; the loss it could be taken for; and what the run says, None if it ends well.
+
+    `epoch` is the table's, before and after.
+    """
+
+    name: str
+    taken_for: type[RebuildError]
+    strike: Callable[[Lab, pytest.MonkeyPatch], object]
+    says: str | None
+    epoch: int = 1
+
+
+def _java(lab: Lab, name: str, message: str, cause: JavaObject | None = None) -> JavaObject:
+    package = lab.spark._jvm
+    for step in name.split("."):
+        package = getattr(package, step)
+    return package(message, cause) if cause else package(message)
+
+
+def _always(lab: Lab, patch: pytest.MonkeyPatch, make: Callable[[], Exception], times: int = 100) -> None:
+    """Let Spark fail with this as often while it encodes."""
+    lab.sql("INSERT INTO {t} VALUES (901, 'x', 1)")
+    left = [times]
+
+    def fail(*args: object) -> object:
+        left[0] -= 1
+        if left[0] < 0:
+            return encode_slice(*args)  # type: ignore[arg-type]
+        with spark_errors("shop.orders, encoding"):
+            raise make()
+
+    patch.setattr(_ENCODE, fail)
+
+
+def _not_found(message: str, times: int = 100) -> Callable[[Lab, pytest.MonkeyPatch], None]:
+    """Java's exception with a message; {lab} is the lab's folder, {file} a data file of the newest commit."""
+
+    def strike(lab: Lab, patch: pytest.MonkeyPatch) -> None:
+        def make() -> Exception:
+            told = message.format(lab=lab.root, file=_newest_file(lab))
+            java = _java(lab, "java.io.FileNotFoundException", told)
+            outer = (
+                "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:/x. File does not exist."
+            )
+            spark = _java(lab, "org.apache.spark.SparkException", outer, java)
+            failure: Exception = Py4JJavaError("An error occurred while calling o249.parquet.\n", spark)
+            return failure
+
+        _always(lab, patch, make, times)
+
+    return strike
+
+
+def _newest_file(lab: Lab) -> Path:
+    """A data file that the newest commit adds."""
+    files = set(DeltaTable(lab.uri).file_uris())
+    version = DeltaTable(lab.uri).version()
+    added = files - set(DeltaTable(lab.uri, version=version - 1).file_uris())
+    return Path(min(added).removeprefix("file://"))
+
+
+def _text(text: str) -> Callable[[Lab, pytest.MonkeyPatch], None]:
+    return lambda lab, patch: _always(lab, patch, lambda: PySparkException(text))
+
+
+def _path_of_nobody(lab: Lab, patch: pytest.MonkeyPatch) -> None:
+    """PATH_NOT_FOUND, as Spark itself raises it for a folder of staged parts."""
+
+    def make() -> Exception:
+        try:
+            lab.spark.read.parquet(f"{lab.root}/landing/_scratchPad/shop.orders/9-x/parts")
+        except PySparkException as error:
+            failure: Exception = error
+            return failure
+        raise AssertionError
+
+    _always(lab, patch, make)
+
+
+def _old_file(lab: Lab, patch: pytest.MonkeyPatch) -> None:
+    """A file that VACUUM took from an old version: gone, but not read by this slice."""
+    (old, *_) = sorted(Path(lab.uri).glob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+    old.unlink()
+    _not_found(f"File file:{old} does not exist")(lab, patch)
+
+
+def _while_it_reads(harm: Callable[[Path], None]) -> Callable[[Lab, pytest.MonkeyPatch], None]:
+    """Something happens to the source's folder after the slice is planned; Spark itself fails by it."""
+
+    def strike(lab: Lab, patch: pytest.MonkeyPatch) -> None:
+        lab.sql(_COMMIT)
+
+        def harmed(*args: object) -> object:
+            harm(Path(lab.uri))
+            lab.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+            return encode_slice(*args)  # type: ignore[arg-type]
+
+        patch.setattr(_ENCODE, harmed)
+
+    return strike
+
+
+def _unmount(source: Path) -> None:
+    if (source / "_delta_log").exists():
+        source.rename(source.with_name("unmounted"))
+        source.mkdir()
+
+
+def _dangle(source: Path) -> None:
+    for file in source.glob("*.parquet"):
+        if not file.is_symlink():
+            file.rename(source.parent / file.name)
+            file.symlink_to("/not/mounted")
+
+
+def _block_files(lab: Lab, patch: pytest.MonkeyPatch) -> None:
+    """A cleaner takes Spark's block files; when the run has failed once, they are back."""
+    lab.sql(_COMMIT, "UPDATE {t} SET id = id + 1000 WHERE id > 3")
+    manager = lab.spark._jvm.org.apache.spark.SparkEnv.get().blockManager().diskBlockManager()
+    folders = [Path(str(folder)) for folder in manager.localDirsString()]
+    tries = []
+
+    def cleaned(*args: object) -> object:
+        tries.append(1)
+        if len(tries) > 1:
+            return encode_slice(*args)  # type: ignore[arg-type]
+        with _away(folders):
+            return encode_slice(*args)  # type: ignore[arg-type]
+
+    patch.setattr(_ENCODE, cleaned)
+
+
+@contextmanager
+def _away(folders: list[Path]) -> Iterator[None]:
+    for folder in folders:
+        folder.rename(folder.with_name(f"{folder.name}.away"))
+    try:
+        yield
+    finally:
+        for folder in folders:
+            folder.with_name(f"{folder.name}.away").rename(folder)
+
+
+def _ids_once(lab: Lab, patch: pytest.MonkeyPatch) -> None:
+    def misread() -> Exception:
+        return RowIdsUnfit(str(TABLE), 3)
+
+    _always(lab, patch, misread, times=1)
+
+
+def _unread_commit(lab: Lab, patch: pytest.MonkeyPatch) -> None:
+    """The commit file is not found, though it is there."""
+    lab.sql(_COMMIT)
+    patch.setattr(SourceFiles, "commit", lambda _self, _version: None)
+
+
+def _library_sees_a_hole(lab: Lab, patch: pytest.MonkeyPatch) -> None:
+    lab.sql(_COMMIT)
+
+    def fail(*_: object, **__: object) -> None:
+        raise DeltaError(
+            'Expected contiguous commit files, but found gap: ParsedLogPath { location: "2.json", version: 2 } 4'
+        )
+
+    patch.setattr("mirror_assets.delta.log.DeltaTable", fail)
+
+
+def _dangling_commit(lab: Lab, _: pytest.MonkeyPatch) -> None:
+    lab.sql(_COMMIT, "INSERT INTO {t} VALUES (901, 'x', 1)")
+    commit = Path(lab.uri) / "_delta_log" / f"{6:020d}.json"
+    kept = commit.with_name("kept")
+    commit.rename(kept)
+    commit.symlink_to("/not/mounted")
+
+
+def _half_loaded(lab: Lab) -> None:
+    """A first load of which one chunk of three has landed."""
+    for number in (50, 60):
+        lab.sql(f"INSERT INTO {{t}} VALUES ({number}, 'x', 1)")
+    lab.configure(defaults="slices: {max_rows: 6}")
+    drive(begin_drop(TABLE), lab.store)
+    record = drive(begin_drop(TABLE), lab.store)
+    drive(remove_table(TABLE, record), lab.store)
+    drive(end_drop(TABLE, record), lab.store)
+    lab.replicator.poll()
+    running = mirror_table(lab.context, lab.wait, lambda _: None)
+    assert next(running).planned.chunk is not None
+    lab.sql(_COMMIT)
+
+
+def _unread_checkpoint(lab: Lab, patch: pytest.MonkeyPatch) -> None:
+    _half_loaded(lab)
+
+    def fail(*_: object) -> None:
+        raise DeltaError("Kernel error: Arrow error: Parquet error: Invalid Parquet file. Corrupt footer")
+
+    patch.setattr(DeltaTable, "load_as_version", fail)
+
+
+def _unread_chunk(lab: Lab, patch: pytest.MonkeyPatch) -> None:
+    _half_loaded(lab)
+    _not_found("File file:{file} does not exist")(lab, patch)
+
+
+def _stale_listing(lab: Lab, patch: pytest.MonkeyPatch) -> None:
+    """The log lists no newer version than one before what has landed."""
+    older = DeltaTable(lab.uri, version=4)
+    patch.setattr("mirror_assets.delta.log.DeltaTable", lambda *_, **__: older)
+
+
+def _same_again(lab: Lab, _: pytest.MonkeyPatch) -> None:
+    lab.sql("ALTER TABLE {t} SET TBLPROPERTIES (delta.enableChangeDataFeed = true)", "RESTORE {t} TO VERSION AS OF 4")
+
+
+def _same_columns(lab: Lab, _: pytest.MonkeyPatch) -> None:
+    lab.sql(_COMMIT)
+    lab.configure("columns: [amount, name, id]")
+
+
+def _dropped_before(lab: Lab, _: pytest.MonkeyPatch) -> None:
+    """The record of a drop stays for ever; the table lives again."""
+    record = drive(begin_drop(TABLE), lab.store)
+    drive(remove_table(TABLE, record), lab.store)
+    drive(end_drop(TABLE, record), lab.store)
+    lab.replicator.poll()
+    lab.mirror()
+    lab.sql(_COMMIT)
+
+
+INNOCENTS = (
+    Innocent(
+        "Spark's block file, by its name",
+        DataFileMissing,
+        _not_found("/scratch/blockmgr-1/1e/temp_shuffle_a (No such file or directory)"),
+        "temp_shuffle_a",
+    ),
+    Innocent("Spark's block files, taken from a running job", DataFileMissing, _block_files, None),
+    Innocent(
+        "a staged part",
+        DataFileMissing,
+        _not_found(
+            "File file:{lab}/landing/_scratchPad/shop.orders/4-x/parts/part-00000-a.snappy.parquet does not exist"
+        ),
+        "part-00000-a",
+    ),
+    Innocent(
+        "a staged folder that another run collected",
+        DataFileMissing,
+        _not_found("File file:{lab}/landing/_scratchPad/shop.orders/4-x/parts/_temporary/0 does not exist"),
+        "_temporary",
+    ),
+    Innocent("PATH_NOT_FOUND of staged parts", DataFileMissing, _path_of_nobody, "PATH_NOT_FOUND"),
+    Innocent(
+        "a file of the source that is there", DataFileMissing, _not_found("File file:{file} does not exist"), "part-"
+    ),
+    Innocent(
+        "the same, and there at the second look",
+        DataFileMissing,
+        _not_found("File file:{file} does not exist", times=2),
+        None,
+    ),
+    Innocent(
+        "a file of the source that may not be read",
+        DataFileMissing,
+        _not_found("{file} (Permission denied)"),
+        "refused",
+    ),
+    Innocent("too many open files", DataFileMissing, _not_found("{file} (Too many open files)"), "Too many open files"),
+    Innocent("a file of an older version that VACUUM took", DataFileMissing, _old_file, "does not exist"),
+    Innocent("the source is unmounted while it is read", DataFileMissing, _while_it_reads(_unmount), "no Delta table"),
+    Innocent("links in place of files lead nowhere", DataFileMissing, _while_it_reads(_dangle), "is a link to"),
+    Innocent("a loaded version's file that is there", SnapshotLost, _unread_chunk, "part-", epoch=3),
+    Innocent(
+        "a checkpoint that can't be read for a moment", SnapshotLost, _unread_checkpoint, "Corrupt footer", epoch=3
+    ),
+    Innocent("the feed was on all the time", FeedMissing, _text("[DELTA_MISSING_CHANGE_DATA] no feed."), "no feed"),
+    Innocent("the commit is young", HistoryExpired, _text(f"[{_EXPIRED}] too old."), "too old"),
+    Innocent("row ids that fit at the second look", RowIdsUnfit, _ids_once, None),
+    Innocent("a commit that is not found and there", LogGap, _unread_commit, "could not be read"),
+    Innocent("the library sees a hole where there is none", LogGap, _library_sees_a_hole, "could not be read"),
+    Innocent("a link in place of a commit leads nowhere", LogGap, _dangling_commit, "is a link to"),
+    Innocent("a listing that is stale", SourceBroke, _stale_listing, "is in the log"),
+    Innocent("properties set again, RESTORE without another schema", SourceBroke, _same_again, None),
+    Innocent("the same columns, named in another order", ColumnsChanged, _same_columns, None),
+    Innocent("a drop before this epoch", EpochEnded, _dropped_before, None, epoch=3),
+)

@@ -1,0 +1,136 @@
+"""Tables that are only ever appended to, with neither keys nor a feed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from mirror_assets.audit.landed import file_continuity, metadata_unchanged
+from mirror_assets.delta.append import AppendSlice, appended_rows, encode_appends
+from mirror_assets.delta.columns import LandedColumn
+from mirror_assets.delta.errors import RowsChanged
+from mirror_assets.delta.losses import FeedRefused
+from mirror_assets.delta.reader import read_appends, read_changes
+from mirror_assets.delta.spark_errors import spark_errors
+from mirror_assets.errors import StopError
+from mirror_assets.landing.format import SliceKind
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.errors import ChecksFailed
+from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.rebuild import rebuild_table
+from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets_tests.lab import TABLE, Lab
+
+_APPEND_ONLY = "changes: append_only"
+
+
+def _compare(lab: Lab) -> ReconcileState:
+    lab.replicator.poll()
+    return reconcile_table(lab.context, lab.replicator).state
+
+
+def _figure(slice_: ProcessedSlice, check: str, name: str) -> object:
+    return next(result.figures[name] for result in slice_.results if result.check == check)
+
+
+def _declared(lab: Lab) -> object:
+    return json.loads((lab.folder / "_metadata.json").read_bytes())
+
+
+def _metadata_problems(lab: Lab, *keys: str) -> tuple[str, ...]:
+    return metadata_unchanged(lab.store, TABLE, keys).problems
+
+
+@pytest.fixture
+def events(spark: SparkSession, tmp_path: Path) -> Lab:
+    """A table without keys and without a feed, with equal rows, at version 1; nothing mirrored yet."""
+    lab = Lab(spark, tmp_path)
+    lab.configure(_APPEND_ONLY, defaults="slices: {max_commits: 20}", keys="[]")
+    lab.sql(
+        "CREATE TABLE {t} (id INT, name STRING, amount DOUBLE) USING delta",
+        "INSERT INTO {t} VALUES (1, 'a', 1), (1, 'a', 1), (2, NULL, 2)",
+    )
+    return lab
+
+
+def test_a_epoch_of_appends(events: Lab) -> None:
+    lab = events
+    lab.mirror()
+    lab.sql(
+        "INSERT INTO {t} VALUES (1, 'a', 1), (3, 'c', 3)",
+        "OPTIMIZE {t}",
+        "MERGE INTO {t} t USING (SELECT 4 AS id) s ON t.id = s.id "
+        "WHEN NOT MATCHED THEN INSERT (id, name, amount) VALUES (s.id, 'merged', 4)",
+        "ALTER TABLE {t} ADD COLUMNS (tags ARRAY<STRING>)",
+        "INSERT INTO {t} VALUES (5, 'e', 5, array('x'))",
+    )
+    before, after = lab.mirror()
+    assert [slice_.record.kind for slice_ in (before, after)] == [SliceKind.APPENDS] * 2
+    assert (before.planned.rows, before.planned.rows_exact, before.record.read.insert) == (3, True, 3)
+    assert "__rowMarker__" not in pq.read_schema(lab.folder / lab.files[-1]).names
+    assert _figure(before, "row_counts", "written") == 3
+    assert _declared(lab) == {}
+    assert _compare(lab) is ReconcileState.EQUAL
+
+    # Keys that are added are declared with the next slice; until then nothing is wrong.
+    lab.configure(_APPEND_ONLY, keys="[name]")
+    assert _metadata_problems(lab, "name") == ()
+    lab.sql("INSERT INTO {t} VALUES (6, 'f', 6, NULL)")
+    lab.mirror()
+    assert _declared(lab) == {"keyColumns": ["name"]}
+    assert _metadata_problems(lab, "name") == ()
+    assert _metadata_problems(lab) != ()
+    assert file_continuity(lab.store, TABLE, None).passed
+    assert _compare(lab) is ReconcileState.EQUAL
+
+    # Rows that change stop the table behind what came before them, until a rebuild starts anew.
+    lab.sql("INSERT INTO {t} VALUES (7, 'g', 7, NULL)", "UPDATE {t} SET name = 'once' WHERE name = 'a' OR name IS NULL")
+    with pytest.raises(RowsChanged, match=r"version \d+ \(UPDATE\)") as stopped:
+        lab.mirror()
+    manifest = lab.context.manifest()
+    assert isinstance(stopped.value, StopError)
+    assert manifest is not None
+    assert manifest.covered == stopped.value.version - 1
+    lab.sql("DELETE FROM {t} WHERE name = 'once'")
+    rebuild_table(lab.context, lab.wait, lambda _: None)
+    lab.sql("INSERT INTO {t} VALUES (8, 'h', 8, NULL)")
+    lab.mirror()
+    assert _compare(lab) is ReconcileState.EQUAL
+
+
+def test_a_mirror_that_has_a_row_once_too_often_is_different(events: Lab) -> None:
+    events.mirror()
+    events.replicator.poll()
+    events.spark.sql(f"INSERT INTO delta.`{events.root}/mirror/{TABLE.schema}/{TABLE.table}` VALUES (2, NULL, 2)")
+    result = reconcile_table(events.context, events.replicator)
+    assert result.state is ReconcileState.DIFFERENT
+    assert [(sample.key, sample.source_rows, sample.mirror_rows) for sample in result.samples] == [
+        (("2", None, "2.0"), 1, 2)
+    ]
+
+
+def test_a_key_that_is_appended_twice_publishes_nothing(events: Lab) -> None:
+    events.sql("DELETE FROM {t}")
+    events.configure(_APPEND_ONLY, defaults="slices: {max_commits: 20}")
+    events.mirror()
+    events.sql("INSERT INTO {t} VALUES (1, 'a', 1)", "INSERT INTO {t} VALUES (1, 'b', 1)")
+    with pytest.raises(ChecksFailed, match="key id=1 has 2 rows that were appended"):
+        events.mirror()
+
+
+def test_appends_need_no_shuffle_and_no_feed_and_removed_rows_are_never_encoded(events: Lab, tmp_path: Path) -> None:
+    events.sql("INSERT INTO {t} VALUES (3, 'c', 3)", "DELETE FROM {t} WHERE id = 3")
+    columns = (LandedColumn("id", "int"),)
+    spark, slice_ = events.spark, AppendSlice("t", events.uri, 2, 2, columns, 1, 1000)
+    frame = appended_rows(read_appends(spark, events.uri, 2, 2), slice_, {})
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert "Exchange" not in plan
+    assert "Sort" not in plan
+    with pytest.raises(FeedRefused), spark_errors("the feed"):
+        read_changes(spark, events.uri, 2, 2).count()
+    with pytest.raises(RowsChanged, match="1 rows are removed"):
+        encode_appends(spark, AppendSlice("t", events.uri, 2, 3, columns, 1, 1000), str(tmp_path / "out"), "zstd", {})

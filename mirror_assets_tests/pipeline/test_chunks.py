@@ -1,0 +1,177 @@
+"""First loads and rebuilds in chunks: killed on the way, gone on with, or begun again."""
+
+from __future__ import annotations
+
+import shutil
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mirror_assets.audit.landed import file_continuity
+from mirror_assets.delta.chunks import FileChunk
+from mirror_assets.delta.versions import read_files, read_version
+from mirror_assets.landing.format import Manifest
+from mirror_assets.landing.names import SliceKey
+from mirror_assets.landing.publish import Outcome, Published
+from mirror_assets.landing.recover import list_attempts
+from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline import publish as land
+from mirror_assets.pipeline.check import run_checks
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.errors import ChecksFailed
+from mirror_assets.pipeline.plan import plan_snapshot
+from mirror_assets.pipeline.publish import publish_next, publish_slice
+from mirror_assets.pipeline.rebuild import rebuild_table
+from mirror_assets.pipeline.run import mirror_table
+from mirror_assets.pipeline.stage_range import stage_range
+from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets_tests.lab import TABLE, Lab, key
+
+_CHUNKS = "slices: {max_rows: 5}"
+
+
+@pytest.fixture(scope="module")
+def _large_orders(spark: SparkSession, _new_orders: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    lab = Lab(spark, tmp_path_factory.mktemp("large") / "lab")
+    shutil.copytree(_new_orders, lab.root)
+    lab.sql(
+        "ALTER TABLE {t} SET TBLPROPERTIES (delta.enableDeletionVectors = true)",
+        "INSERT INTO {t} SELECT /*+ COALESCE(1) */ CAST(id AS INT), 'more', 1 FROM range(10, 16)",
+        "DELETE FROM {t} WHERE id = 12",
+    )
+    lab.configure(defaults=_CHUNKS)
+    return lab.root
+
+
+@pytest.fixture
+def large(spark: SparkSession, _large_orders: Path, tmp_path: Path) -> Lab:
+    """The table at version 4, with three files or more, of which a chunk takes one; some rows are hidden."""
+    shutil.copytree(_large_orders, tmp_path / "lab")
+    return Lab(spark, tmp_path / "lab")
+
+
+def _manifest(lab: Lab) -> Manifest:
+    manifest = lab.context.manifest()
+    assert manifest is not None
+    return manifest
+
+
+def _land_first(lab: Lab) -> None:
+    """A run that is killed when the first chunk has landed."""
+    next(mirror_table(lab.context, lab.wait, lambda _: None))
+    assert _manifest(lab).loading is not None
+
+
+def _is_equal(lab: Lab) -> bool:
+    lab.replicator.poll()
+    return reconcile_table(lab.context, lab.replicator).state is ReconcileState.EQUAL
+
+
+def test_files_of_a_version_are_read_once_each(large: Lab, tmp_path: Path) -> None:
+    """Also with deletion vectors, mapped column names and folders that are named after values."""
+    uri = str(tmp_path / "parted")
+    large.sql(
+        f"CREATE TABLE delta.`{uri}` (id INT, `a b` STRING, part STRING) USING delta PARTITIONED BY (part) "
+        "TBLPROPERTIES (delta.columnMapping.mode = 'name', delta.enableDeletionVectors = true)",
+        f"INSERT INTO delta.`{uri}` SELECT id, 'x', concat('/ %', id % 3) FROM range(12)",
+        f"INSERT INTO delta.`{uri}` SELECT id, 'y', NULL FROM range(12, 20)",
+        f"DELETE FROM delta.`{uri}` WHERE id IN (3, 15)",
+    )
+    for source in (large.uri, uri):
+        version = large.spark.sql(f"DESCRIBE HISTORY delta.`{source}` LIMIT 1").collect()[0]["version"]
+        whole = read_version(large.spark, source, version)
+        files = len(whole.inputFiles())
+        bounds = [0, 1, 2, files]
+        frames = [
+            read_files(large.spark, source, version, FileChunk(1, 3, first, end, files, rows=0, bytes=0))
+            for first, end in pairwise(bounds)
+        ]
+        assert [len(frame.inputFiles()) for frame in frames] == [1, 1, files - 2]
+        assert [frame.schema for frame in frames] == [whole.schema] * 3
+        rows = [row for frame in frames for row in frame.collect()]
+        assert sorted(rows, key=str) == sorted(whole.collect(), key=str)
+
+
+def test_a_killed_load_goes_on_at_its_version_while_the_source_moves(large: Lab) -> None:
+    _land_first(large)
+    large.replicator.poll()
+    assert (_manifest(large).covered, _manifest(large).kind.value) == (-1, "snapshot")
+    result = reconcile_table(large.context, large.replicator)
+    assert (result.state, result.reason) == (ReconcileState.LOADING, str(_manifest(large).loading))
+    large.sql("UPDATE {t} SET name = 'later' WHERE id IN (1, 11)")
+    large.configure(defaults="slices: {max_rows: 100}")
+    loaded, changed = large.mirror()
+    assert [loaded.record.slice, changed.record.slice] == [str(key(0, 4)), str(key(5, 5))]
+    assert loaded.record.chunk is not None
+    assert (loaded.record.chunk.number, loaded.record.chunk.of) == (2, 2)
+    assert _manifest(large).covered == 5
+    assert file_continuity(large.store, TABLE, None).problems == ()
+    assert _is_equal(large)
+
+
+def test_a_partition_is_done_with_its_last_chunk(large: Lab) -> None:
+    """As Dagster's assets do it: all chunks but the last have landed when the slice is staged."""
+    slice_ = key(0, 4)
+    (staged,) = stage_range(large.context, [slice_])
+    assert staged is not None
+    assert staged.chunk is not None
+    assert staged.chunk.is_last
+    assert (_manifest(large).covered, _manifest(large).generation) == (-1, staged.generation - 1)
+    (again,) = stage_range(large.context, [slice_])
+    assert again is not None
+    assert (again.chunk, again.generation) == (staged.chunk, staged.generation)
+    run_checks(large.context, again)
+    published = publish_slice(large.context, slice_)
+    assert (published.outcome, published.manifest.covered) == (Outcome.LANDED, 4)
+    assert publish_slice(large.context, slice_).outcome is Outcome.COVERED
+    assert list(stage_range(large.context, [slice_])) == [None]
+    assert _is_equal(large)
+
+
+def test_a_key_in_two_chunks_publishes_nothing(large: Lab) -> None:
+    large.sql("INSERT INTO {t} VALUES (1, 'again', 1)")
+    with pytest.raises(ChecksFailed, match=r"key_uniqueness: key id=1 has 2 rows"):
+        large.mirror()
+    assert large.files == []
+
+
+def test_a_load_whose_files_are_gone_begins_again(large: Lab) -> None:
+    _land_first(large)
+    old = {file.path for file in large.context.log.files(4)}
+    large.sql("UPDATE {t} SET name = 'new'")
+    for path in old - {file.path for file in large.context.log.files(5)}:
+        (Path(large.uri) / path).unlink()  # as VACUUM does
+    told: list[str] = []
+    large.mirror(told.append)
+    assert any("rebuild, because" in line and "chunks of version 4 have landed" in line for line in told)
+    assert (_manifest(large).epoch, _manifest(large).covered) == (2, 5)
+    assert _is_equal(large)
+
+
+def test_a_killed_rebuild_goes_on_with_what_is_staged(large: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A staged chunk is lost meanwhile: it is staged again, at the same version."""
+    large.configure()
+    large.mirror()
+    large.configure(defaults=_CHUNKS)
+    chunks = len(plan_snapshot(large.context, epoch=2).slices)
+
+    def land_one(context: TableContext, slice_: SliceKey, epoch: int | None = None) -> Published:
+        if (manifest := context.manifest()) and manifest.loading:
+            raise KeyboardInterrupt
+        return publish_next(context, slice_, epoch)
+
+    monkeypatch.setattr(land, "publish_next", land_one)
+    with pytest.raises(KeyboardInterrupt):
+        rebuild_table(large.context, large.wait, lambda _: None)
+    monkeypatch.undo()
+    staged = drive(list_attempts(TABLE), large.store)
+    assert sorted(folder.generation for folder in staged) == list(range(1, chunks + 1))
+    large.store.delete_tree(next(folder.path for folder in staged if folder.generation == chunks))
+    large.sql("DELETE FROM {t} WHERE id = 2")
+    assert rebuild_table(large.context, large.wait, lambda _: None).outcome is Outcome.LANDED
+    assert (_manifest(large).epoch, _manifest(large).generation, _manifest(large).covered) == (2, chunks, 4)
+    large.mirror()
+    assert _is_equal(large)

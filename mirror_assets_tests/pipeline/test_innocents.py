@@ -1,0 +1,113 @@
+"""A rebuild drops a table: no exception may start one while the source is healthy, and every real loss does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.errors import MirrorError, RebuildError
+from mirror_assets.landing.rebuild import RebuildStep, read_rebuild
+from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.replicator.reconciliation import ReconcileState
+from mirror_assets_tests import figures
+from mirror_assets_tests.lab import TABLE, Lab
+from mirror_assets_tests.pipeline.innocents import INNOCENTS, Innocent
+
+
+def _families(base: type[RebuildError] = RebuildError) -> Iterator[type[RebuildError]]:
+    for family in base.__subclasses__():
+        yield family
+        yield from _families(family)
+
+
+def test_every_error_that_ends_in_a_rebuild_has_an_innocent_twin() -> None:
+    ours = {family for family in _families() if family.__module__.startswith("mirror_assets.")}
+    assert ours == {case.taken_for for case in INNOCENTS}
+
+
+@pytest.mark.parametrize("case", INNOCENTS, ids=lambda case: case.name)
+def test_a_healthy_source_is_never_rebuilt(mirrored: Lab, monkeypatch: pytest.MonkeyPatch, case: Innocent) -> None:
+    mirrored.replicator.poll()
+    with monkeypatch.context() as patch:
+        case.strike(mirrored, patch)
+        said = _said_by_a_run(mirrored)
+    _lift(Path(mirrored.uri))
+    figures.report("innocent twins", "cases", 1, f"{case.taken_for.__name__}: {case.name}")
+    figures.report(
+        "innocent twins", "rebuilds", _rebuilds(mirrored, case.epoch), f"{case.taken_for.__name__}: {case.name}"
+    )
+    assert _rebuilds(mirrored, case.epoch) == 0
+    assert (said is None) == (case.says is None), said
+    assert case.says is None or case.says in str(said)
+    assert case.says is None or str(TABLE) in str(said) or mirrored.uri in str(said), "which table it is"
+    mirrored.mirror()
+    mirrored.replicator.poll()
+    assert reconcile_table(mirrored.context, mirrored.replicator).state is ReconcileState.EQUAL
+    assert _rebuilds(mirrored, case.epoch) == 0
+
+
+def _change_file(lab: Lab) -> Path:
+    lab.sql("UPDATE {t} SET amount = 1 WHERE id = 2")
+    (*_, newest) = sorted(Path(lab.uri).rglob("_change_data/*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+    return newest
+
+
+def _vector_file(lab: Lab) -> Path:
+    lab.sql("ALTER TABLE {t} SET TBLPROPERTIES (delta.enableDeletionVectors = true)", "DELETE FROM {t} WHERE id = 7")
+    (vector,) = Path(lab.uri).glob("deletion_vector_*.bin")
+    lab.sql("OPTIMIZE {t}")  # the newest version does without it
+    return vector
+
+
+@pytest.mark.parametrize("make", [_change_file, _vector_file])
+def test_a_proved_loss_is_rebuilt_and_names_the_file(mirrored: Lab, make: Callable[[Lab], Path]) -> None:
+    mirrored.replicator.poll()
+    lost = make(mirrored)
+    lost.unlink()
+    told = list[str]()
+    mirrored.mirror(told.append)
+    (why,) = [line for line in told if line.startswith("rebuild")]
+    assert lost.name in why
+    assert str(TABLE) in why
+    assert _rebuilds(mirrored, 1) == 2, "another epoch, by a rebuild"
+    mirrored.replicator.poll()
+    assert reconcile_table(mirrored.context, mirrored.replicator).state is ReconcileState.EQUAL
+
+
+def test_the_run_says_what_it_begins_again_for(mirrored: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    (case,) = [case for case in INNOCENTS if "taken from a running job" in case.name]
+    case.strike(mirrored, monkeypatch)
+    told = list[str]()
+    mirrored.mirror(told.append)
+    (again,) = [line for line in told if line.startswith("again")]
+    assert "blockmgr" in again
+    assert str(TABLE) in again
+
+
+def _said_by_a_run(lab: Lab) -> MirrorError | None:
+    try:
+        lab.mirror()
+    except MirrorError as error:
+        return error
+    return None
+
+
+def _lift(source: Path) -> None:
+    """Bring back what the strike has taken away."""
+    if (away := source.with_name("unmounted")).exists():
+        source.rmdir()
+        away.rename(source)
+    for link in [path for path in source.rglob("*") if path.is_symlink()]:
+        kept = next(path for path in (source.parent / link.name, link.with_name("kept")) if path.exists())
+        kept.replace(link)
+
+
+def _rebuilds(lab: Lab, epoch: int) -> int:
+    """Lives that have begun since, and a rebuild under way."""
+    manifest, record = lab.context.manifest(), drive(read_rebuild(TABLE), lab.store)
+    assert manifest is not None
+    is_rebuild = record is not None and record.step is not RebuildStep.DROPPED
+    return manifest.epoch - epoch + is_rebuild

@@ -1,0 +1,63 @@
+"""Which mirror is opened, and whether Spark reaches it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.composition import SparkSettings, open_fabric, open_mirror
+from mirror_assets.config import Config
+from mirror_assets.config.load import parse_config
+from mirror_assets.fabric.mirror import FabricMirror
+from mirror_assets.replicator import LocalReplicator
+from mirror_assets.storage.errors import CredentialIncomplete
+from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
+from mirror_assets_tests.storage.memory import MemoryStore
+
+IDS = "workspace: 11111111-aaaa-4bbb-8ccc-000000000001, item: 22222222-aaaa-4bbb-8ccc-000000000002"
+ABFS = "spark.hadoop.fs.azure.account.auth.type.onelake.dfs.fabric.microsoft.com"
+
+
+def config(mirror: str, zone: str = f"{{onelake: {{{IDS}}}}}") -> Config:
+    text = f"landing_zone: {zone}\nmirror: {mirror}\ntables: {{orders: {{source: ./lake/orders, keys: [id]}}}}\n"
+    return parse_config(text.encode(), Path("/etc/mirror.yaml"), {})
+
+
+def in_fabric(credential: str = "default") -> Config:
+    return config(f"{{fabric: {{{IDS}, credential: {credential}}}}}")
+
+
+def test_the_setting_chooses() -> None:
+    assert isinstance(open_mirror(config("{path: ./m}"), MemoryStore()), LocalReplicator)
+    assert isinstance(open_mirror(in_fabric(), MemoryStore()), FabricMirror)
+
+
+def test_one_client_serves_a_process() -> None:
+    place, other = in_fabric().mirror.fabric, in_fabric("managed_identity").mirror.fabric
+    assert place is not None
+    assert other is not None
+    assert open_fabric(place) is open_fabric(place)
+    assert open_fabric(place) is not open_fabric(other)
+
+
+def test_a_credential_without_its_variables_is_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AZURE_CLIENT_SECRET", raising=False)
+    with pytest.raises(CredentialIncomplete, match="AZURE_CLIENT_SECRET"):
+        open_mirror(in_fabric("client_secret"), MemoryStore())
+
+
+@pytest.mark.parametrize(
+    ("settings", "reaches"),
+    [
+        (config("{path: ./m}"), False),
+        (in_fabric(), False),
+        (in_fabric("client_secret"), True),
+        (in_fabric("managed_identity"), True),
+    ],
+    ids=["the stand-in", "no identity for Spark", "a secret", "a managed identity"],
+)
+def test_spark_reaches_the_mirrored_tables_where_it_has_an_identity(settings: Config, reaches: bool) -> None:
+    found = SparkSettings.of(settings).filled()
+    assert (found.get(ABFS) == "OAuth") is reaches
+    assert (HADOOP_AZURE in found["spark.jars.packages"]) is reaches

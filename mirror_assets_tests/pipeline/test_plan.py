@@ -1,0 +1,289 @@
+"""What a plan takes of a range, and where it begins; from logs alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, Field, Schema, write_deltalake
+from deltalake.schema import PrimitiveType
+
+from mirror_assets.config import ConfigInvalid
+from mirror_assets.config.load import parse_config
+from mirror_assets.delta.breaks import BreakKind
+from mirror_assets.delta.errors import ColumnUnfit, RangeRefused, StartRefused
+from mirror_assets.delta.ranges import EVERYTHING, Range, parse_range
+from mirror_assets.landing.format import SliceKind
+from mirror_assets.pipeline.plan import TablePlan, plan_key, plan_table, slice_key
+from mirror_assets.pipeline.rebuild import may_rebuild
+from mirror_assets.pipeline.source_check import FeedOff
+from mirror_assets.storage import LocalStore
+from mirror_assets_tests.delta.handmade import (
+    PROTOCOL,
+    column,
+    commit_file,
+    file_action,
+    metadata_action,
+    schema_string,
+)
+from mirror_assets_tests.landing.staging import cover
+from mirror_assets_tests.pipeline.paper import COLUMNS, FEED, TABLE, Paper
+
+_DAY = 86_400.0
+_SCHEMA = schema_string(column("id"), column("name", "string"))
+
+
+def _paper(root: Path, settings: str = "") -> Paper:
+    """Five commits, one a day from 1970-01-02 on."""
+    paper = Paper(root, settings)
+    paper.create(_DAY)
+    for version in range(1, 5):
+        paper.commit(version, (version + 1) * _DAY)
+    return paper
+
+
+def _keys(plan: TablePlan) -> list[tuple[int, int]]:
+    return [(one.first, one.last) for one in plan.slices]
+
+
+def _requested(first: str | None = None, last: str | None = None, *, clip: bool = False) -> Range:
+    return parse_range(first, last, clip=clip)
+
+
+def test_slices_end_where_the_range_does(tmp_path: Path) -> None:
+    paper = _paper(tmp_path)
+    paper.cover(0)
+    assert _keys(plan_table(paper.context, requested=_requested(last="2"))) == [(1, 2)]
+    assert _keys(plan_table(paper.context, requested=_requested("0", "1970-01-04"))) == [(1, 2)]
+    assert _keys(plan_table(paper.context, requested=_requested("1"))) == [(1, 4)]
+    assert _keys(plan_table(paper.context, frozenset({1}), _requested(last="2"))) == [(1, 1), (2, 2)]
+
+
+def test_what_is_covered_is_skipped(tmp_path: Path) -> None:
+    paper = _paper(tmp_path)
+    paper.cover(3)
+    plan = plan_table(paper.context, requested=_requested("1", "2"))
+    assert (plan.slices, plan.stop) == ((), None)
+    assert _keys(plan_table(paper.context, requested=_requested("1", "4"))) == [(4, 4)]
+
+
+def test_a_range_never_leaves_a_gap(tmp_path: Path) -> None:
+    paper = _paper(tmp_path)
+    paper.cover(0)
+    with pytest.raises(RangeRefused, match="--from 2 would leave out what has not landed, from version 1 on"):
+        plan_table(paper.context, requested=_requested("2", "3"))
+    assert _keys(plan_table(paper.context, requested=_requested("1", "3"))) == [(1, 3)]
+
+
+def test_a_range_beyond_the_end_is_an_error_or_clipped(tmp_path: Path) -> None:
+    paper = _paper(tmp_path)
+    paper.cover(0)
+    with pytest.raises(RangeRefused, match="--clip"):
+        plan_table(paper.context, requested=_requested(last="9"))
+    assert _keys(plan_table(paper.context, requested=_requested(last="9", clip=True))) == [(1, 4)]
+    assert _keys(plan_table(paper.context, requested=_requested("9", clip=True))) == []
+
+
+def test_a_first_load_is_taken_at_the_end_of_the_range(tmp_path: Path) -> None:
+    (planned,) = plan_table(_paper(tmp_path).context, requested=_requested(last="2")).slices
+    assert (planned.is_snapshot, planned.last) == (True, 2)
+
+
+@pytest.mark.parametrize("start", ["snapshot", "{version: 2}"])
+def test_a_first_load_of_an_empty_range_is_nothing(tmp_path: Path, start: str) -> None:
+    assert plan_table(_paper(tmp_path, f"start: {start}").context, requested=_requested("9", clip=True)).slices == ()
+
+
+def test_a_first_load_before_the_feed_was_on_is_refused(tmp_path: Path) -> None:
+    paper = Paper(tmp_path)
+    paper.create(_DAY, delta__enableChangeDataFeed="false")
+    paper.commit(1, 2 * _DAY, metadata_action(_SCHEMA, **FEED))
+    with pytest.raises(RangeRefused, match="feed was off at version 0"):
+        plan_table(paper.context, requested=_requested(last="0"))
+    assert _keys(plan_table(paper.context)) == [(0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("start", "slices"),
+    [
+        ("latest", [(0, 4)]),
+        ("{version: 3}", [(0, 2), (3, 4)]),
+        ("{version: 5}", [(0, 4)]),
+        ("{version: 0}", [(0, 4)]),
+        ("{timestamp: 1970-01-04}", [(0, 1), (2, 4)]),
+        ("{timestamp: 1970-01-03 23:00:00 -01:00}", [(0, 1), (2, 4)]),
+        ("{timestamp: '1970-01-04 00:00:00.001'}", [(0, 2), (3, 4)]),
+        ("{timestamp: 1970-01-01}", [(0, 4)]),
+    ],
+)
+def test_a_start_covers_what_lies_before_it_with_a_slice_of_no_rows(
+    tmp_path: Path, start: str, slices: list[tuple[int, int]]
+) -> None:
+    plan = plan_table(_paper(tmp_path, f"start: {start}").context)
+    assert _keys(plan) == slices
+    assert not any(one.is_snapshot for one in plan.slices)
+    first = plan.slices[0]
+    everything = start in ("{version: 0}", "{timestamp: 1970-01-01}")
+    assert (first.is_start, first.rows > 0, first.parts) == (not everything, everything, 1)
+    assert plan.slices[-1].last == plan.state.version
+
+
+@pytest.mark.parametrize(
+    ("start", "why"),
+    [
+        ("{version: 6}", "its newest commit is version 4"),
+        ("{timestamp: 1970-01-06 00:00:01}", "version 4, was made before"),
+    ],
+)
+def test_a_start_that_is_not_there_yet_is_refused(tmp_path: Path, start: str, why: str) -> None:
+    with pytest.raises(StartRefused, match=why):
+        plan_table(_paper(tmp_path, f"start: {start}").context)
+
+
+@pytest.mark.parametrize("start", ["{version: 2}", "{timestamp: 1970-01-04}"])
+def test_a_start_that_is_gone_from_history_is_refused_and_not_rebuilt(tmp_path: Path, start: str) -> None:
+    paper = _paper(tmp_path, f"start: {start}")
+    DeltaTable(paper.lake, version=3).create_checkpoint()
+    for version in range(3):
+        commit_file(paper.lake, version).unlink()
+    with pytest.raises(StartRefused, match="its log begins at version 3"):
+        plan_table(paper.context)
+    assert not may_rebuild(paper.context)
+    assert not paper.zone.exists()
+    assert _keys(plan_table(Paper(tmp_path, "start: {version: 3}").context)) == [(0, 2), (3, 4)]
+
+
+def test_a_start_where_the_feed_was_off_is_refused(tmp_path: Path) -> None:
+    paper = Paper(tmp_path, "start: {version: 1}")
+    paper.create(_DAY, delta__enableChangeDataFeed="false")
+    paper.commit(1, 2 * _DAY)
+    with pytest.raises(FeedOff):
+        plan_table(paper.context)
+    paper.commit(2, 3 * _DAY, metadata_action(_SCHEMA, **FEED))
+    paper.commit(3, 4 * _DAY)
+    with pytest.raises(StartRefused, match="feed was off at version 1"):
+        plan_table(paper.context)
+    assert _keys(plan_table(Paper(tmp_path, "start: {version: 2}").context)) == [(0, 1), (2, 3)]
+
+
+def test_a_start_counts_with_a_range(tmp_path: Path) -> None:
+    paper = _paper(tmp_path, "start: {version: 2}")
+    assert _keys(plan_table(paper.context, requested=_requested("1", "3"))) == [(0, 1), (2, 3)]
+    with pytest.raises(RangeRefused, match="begins with version 2"):
+        plan_table(paper.context, requested=_requested(last="0"))
+    with pytest.raises(RangeRefused, match="from version 2 on"):
+        plan_table(paper.context, requested=_requested("3"))
+
+
+def test_a_start_before_the_table_was_replaced_ends_there(tmp_path: Path) -> None:
+    """By delta-rs: the replacement has another id, and nothing landed that it could be compared with."""
+    schema = Schema([Field("id", PrimitiveType("long")), Field("name", PrimitiveType("string"))])
+    for _ in range(2):
+        DeltaTable.create(tmp_path / "lake", schema, mode="overwrite", configuration=FEED)
+        write_deltalake(tmp_path / "lake", pa.table({"id": [1], "name": ["a"]}), mode="append")
+    plan = plan_table(Paper(tmp_path, "start: {version: 0}").context)
+    assert _keys(plan) == [(0, 1)]
+    assert plan.stop is not None
+    assert (plan.stop.kind, plan.stop.version) == (BreakKind.TABLE_REPLACED, 2)
+
+
+def _replaced(root: Path) -> Paper:
+    """Another table from version 2 on, and another one again with version 4."""
+    paper = Paper(root, "start: {version: 2}")
+    paper.create(_DAY)
+    paper.commit(1, 2 * _DAY)
+    paper.commit(2, 3 * _DAY, metadata_action(_SCHEMA, "table-2", **FEED))
+    paper.commit(3, 4 * _DAY)
+    paper.commit(4, 5 * _DAY, metadata_action(_SCHEMA, "table-3", **FEED))
+    return paper
+
+
+def test_a_start_at_a_replaced_table_lands_that_one_up_to_the_next(tmp_path: Path) -> None:
+    paper = _replaced(tmp_path)
+    plan = plan_table(paper.context)
+    assert _keys(plan) == [(0, 1), (2, 3)]
+    assert plan.stop is not None
+    assert plan.stop.version == 4
+    landed = paper.context.log.state(2)
+    cover(LocalStore(paper.zone), TABLE, 1, landed.table_id, landed.schema_string, COLUMNS, SliceKind.APPENDS)
+    assert _keys(plan_table(paper.context)) == [(2, 3)]
+
+
+def test_a_start_that_waits_in_a_table_that_was_made_anew_is_a_break(tmp_path: Path) -> None:
+    """Nothing has landed, but the commits behind it are another table's from the first on."""
+    paper = _replaced(tmp_path)
+    cover(LocalStore(paper.zone), TABLE, 1, "table-0", _SCHEMA, COLUMNS, SliceKind.CHANGES)
+    plan = plan_table(paper.context)
+    assert plan.slices == ()
+    assert plan.stop is not None
+    assert (plan.stop.kind, plan.stop.version) == (BreakKind.TABLE_REPLACED, 2)
+
+
+@pytest.mark.parametrize("start", ["latest", "{version: 3}", "{version: 0}"])
+def test_slices_are_planned_again_by_their_keys(tmp_path: Path, start: str) -> None:
+    paper = _paper(tmp_path, f"start: {start}")
+    first = plan_table(paper.context).slices[0]
+    assert plan_key(paper.context, slice_key(first), None, paper.context.log.state()) == first
+    paper.commit(5, 6 * _DAY)
+    assert plan_key(paper.context, slice_key(first), None, paper.context.log.state()).last == first.last
+
+
+def test_a_start_slice_that_was_planned_for_another_start_is_refused(tmp_path: Path) -> None:
+    first = plan_table(_paper(tmp_path, "start: latest").context).slices[0]
+    later = Paper(tmp_path, "start: {version: 3}").context
+    with pytest.raises(StartRefused, match="up to version 4 was planned for another start"):
+        plan_key(later, slice_key(first), None, later.log.state())
+
+
+def test_who_has_chosen_no_snapshot_is_not_given_one_before_anything_has_landed(tmp_path: Path) -> None:
+    paper = _paper(tmp_path, "start: latest")
+    assert not may_rebuild(paper.context)
+    paper.cover(4)
+    assert may_rebuild(paper.context)
+    assert not may_rebuild(paper.context, _requested(last="4"))
+    assert not may_rebuild(_paper(tmp_path / "held", "on_break: hold").context, EVERYTHING)
+
+
+def test_a_tables_start_takes_the_place_of_the_defaults(tmp_path: Path) -> None:
+    assert str(_paper(tmp_path, "start: {version: 3}").context.table.start) == "version 3"
+    for wrong in ("{version: -1}", "{version: 1, timestamp: 1970-01-01}", "{}", "{timestamp: soon}", "now"):
+        with pytest.raises(ConfigInvalid, match="start: expected"):
+            _ = Paper(tmp_path, f"start: {wrong}").config
+
+
+@pytest.mark.parametrize("own", ["latest", "{version: 3}", "{timestamp: 1970-01-04 12:00:00}", "snapshot"])
+def test_a_tables_start_is_not_merged_with_the_defaults(own: str) -> None:
+    text = (
+        "landing_zone: {path: l}\ndefaults: {keys: [id], start: {version: 7}}\n"
+        f"tables: {{a: {{source: s, start: {own}}}, b: {{source: t}}}}"
+    )
+    config = parse_config(text.encode(), Path("/etc/mirror.yaml"), {})
+    alone = parse_config(text.replace(", start: {version: 7}", "").encode(), Path("/etc/mirror.yaml"), {})
+    assert config.table("a").start == alone.table("a").start
+    assert str(config.table("b").start) == "version 7"
+
+
+def test_a_feed_that_tells_of_changes_the_table_never_had_is_a_break(tmp_path: Path) -> None:
+    """Change files alone, by hand or by a writer's mistake: the mirror would not be its source any more."""
+    paper = _paper(tmp_path)
+    paper.cover(4)
+    cdc = file_action("cdc", "c.parquet", data=False)
+    paper.commit(5, 6 * _DAY, cdc, file_action("add", "5.parquet", data=False), operation="OPTIMIZE")
+    paper.commit(6, 7 * _DAY, cdc, operation="Manual Update")
+    plan = plan_table(paper.context)
+    assert _keys(plan) == [(5, 5)]
+    assert plan.stop is not None
+    assert (plan.stop.kind, plan.stop.version) == (BreakKind.FEED_CONTRADICTED, 6)
+    assert "version 6 (Manual Update) has change files, but adds and removes no file" in plan.stop.message
+    assert plan_table(Paper(tmp_path, "changes: append_only").context).stop is not None
+
+
+def test_a_column_that_can_not_land_is_told_with_its_table_and_may_be_left_out(tmp_path: Path) -> None:
+    schema = schema_string(column("id"), column("nothing", "void"))
+    paper = Paper(tmp_path, "start: {version: 0}")
+    paper.commit(0, _DAY, PROTOCOL, metadata_action(schema, **FEED))
+    with pytest.raises(ColumnUnfit, match=r"^shop\.orders: column `nothing` has type void.*`columns`"):
+        plan_table(paper.context)
+    paper.commit(1, 2 * _DAY)
+    assert _keys(plan_table(Paper(tmp_path, "columns: [id]\n    start: {version: 0}").context)) == [(0, 1)]

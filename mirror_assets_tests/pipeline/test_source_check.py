@@ -1,0 +1,24 @@
+"""A source whose feed is off: the statement, and what it does to the table."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirror_assets.delta.actions import Protocol
+from mirror_assets.pipeline.source_check import FeedOff
+
+
+@pytest.mark.parametrize(
+    ("protocol", "consequence"),
+    [
+        (Protocol(1, 2), "protocol from writer version 2 to 7, with the table feature changeDataFeed: writers that"),
+        (Protocol(3, 7, frozenset({"deletionVectors"})), "protocol, with the table feature changeDataFeed: writers"),
+        (Protocol(1, 4), "writer version 4 stays as it is"),
+        (Protocol(1, 7, frozenset({"changeDataFeed"})), "writer version 7 stays as it is"),
+    ],
+)
+def test_a_feed_that_is_off_tells_the_statement_and_its_consequences(protocol: Protocol, consequence: str) -> None:
+    told = FeedOff("shop.orders", "/lake/orders", protocol).next_step
+    assert "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)" in told
+    assert consequence in told
+    assert "The feed begins with that commit" in told

@@ -1,0 +1,54 @@
+"""What staging a run of slices costs besides encoding them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.delta.log import SourceLog
+from mirror_assets.delta.plan import PlannedSlice
+from mirror_assets.delta.state import SourceState
+from mirror_assets.landing.format import Column, SliceRecord
+from mirror_assets.landing.parts import write_record
+from mirror_assets.landing.state import CommitPosition
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.plan import slice_key
+from mirror_assets.pipeline.stage_range import stage_range, staged_ahead
+from mirror_assets_tests.lab import key
+from mirror_assets_tests.landing.staging import hex_id, new_record
+from mirror_assets_tests.pipeline.paper import Paper
+
+_COLUMNS = (Column(name="id", type="bigint"), Column(name="name", type="string"))
+
+
+@pytest.mark.parametrize("changes", ["feed", "row_tracking"])
+def test_the_source_is_loaded_once_for_all_slices_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: str
+) -> None:
+    paper = Paper(tmp_path, f"changes: {changes}")
+    paper.create(delta__enableRowTracking="true")
+    paper.cover(0)
+    for version in range(1, 6):
+        paper.commit(version, version)
+    loads, real = [], SourceLog.state
+
+    def counted(log: SourceLog, version: int | None = None) -> SourceState:
+        loads.append(version)
+        return real(log, version)
+
+    monkeypatch.setattr(SourceLog, "state", counted)
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", _without_parts)
+    records = list(stage_range(paper.context, [key(number, number) for number in range(1, 6)]))
+    assert [record.slice for record in records if record] == [str(key(number, number)) for number in range(1, 6)]
+    assert loads == ([None] if changes == "feed" else [None, 0])  # row tracking looks at the covered version, too
+    assert [record.slice for record in staged_ahead(paper.context)] == [record.slice for record in records if record]
+
+
+def _without_parts(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
+    """Staged without Spark."""
+    record = new_record(position, slice_key(planned), hex_id(str(planned.first)), ())
+    update = {"columns": _COLUMNS, "source_schema": planned.schema_string, "source_table_id": planned.table_id}
+    record = record.model_copy(update=update)
+    write_record(context.store, record)
+    return record
