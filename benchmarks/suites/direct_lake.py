@@ -18,11 +18,10 @@ from deltalake import DeltaTable, write_deltalake
 from benchmarks.bench import Bench
 from benchmarks.contest import interleaved
 from benchmarks.result import Case, Goal, Outcome
-from mirror_assets.direct_lake.footers.cache import FooterCache
-from mirror_assets.direct_lake.footers.reader import FooterReader
-from mirror_assets.direct_lake.report.look import TableLook
-from mirror_assets.direct_lake.report.report import table_report
+from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader
 from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.table_report import table_report
+from mirror_assets.direct_lake.table_snapshot import TableSnapshot
 
 _FILES_A_COMMIT, _ROWS_A_FILE, _NUMBERS = 10, 2_000, 8
 _PLAIN, _FIRST, _AGAIN = "footers by pyarrow", "first report", "report again, cached"
@@ -87,7 +86,7 @@ def _footers(uri: str) -> None:
 def _report(uri: str, cache: Path) -> None:
     log = TableLog(uri)
     reader = FooterReader(uri, log.files, FooterCache.of(cache, uri))
-    table_report(TableLook(uri, log, reader, time.time()))
+    table_report(TableSnapshot(uri, log, reader, time.time()))
 
 
 def _commands(uri: str, cache: Path) -> list[float]:

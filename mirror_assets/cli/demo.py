@@ -19,7 +19,7 @@ from mirror_assets.demo.lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.jobs import ALL_CHECKS, REPLICATE
-from mirror_assets.orchestration.report import TableReport
+from mirror_assets.orchestration.run_reports import TableReport
 
 _EQUAL = "equal to source"
 

@@ -30,7 +30,7 @@ from mirror_assets.orchestration.jobs import (
     MirrorTables,
     RebuildTable,
 )
-from mirror_assets.orchestration.report import RebuildReport, TableReport
+from mirror_assets.orchestration.run_reports import RebuildReport, TableReport
 from mirror_assets.pipeline.drop import find_orphans
 
 

@@ -26,9 +26,8 @@ from mirror_assets.config.setting_values import (
     Text,
 )
 from mirror_assets.delta.points import TimePoint, VersionPoint, parse_point, parse_time
-from mirror_assets.direct_lake.guardrails.modes import Mode
-from mirror_assets.direct_lake.guardrails.skus import SKUS
-from mirror_assets.direct_lake.maintenance.sizes import FileSizes
+from mirror_assets.direct_lake.guardrails.skus import SKUS, Mode
+from mirror_assets.direct_lake.maintenance.bins import FileSizes
 from mirror_assets.landing.names import TableName
 from mirror_assets.markers import ROW_ID
 

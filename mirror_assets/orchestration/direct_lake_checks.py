@@ -1,25 +1,31 @@
 """Checks on source and mirror as Direct Lake reads them, from log and footers; no Spark."""
 
+import base64
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import dagster as dg
 
-from mirror_assets.audit.direct_lake.frames import FRAMES_SAFE, check_frames
-from mirror_assets.audit.direct_lake.guardrails import GUARDRAILS, Wanted, check_guardrails
-from mirror_assets.audit.direct_lake.layout import LAYOUT, check_layout
-from mirror_assets.audit.direct_lake.types import TYPES, check_types
+from mirror_assets.audit.direct_lake_rules import (
+    FRAMES_SAFE,
+    GUARDRAILS,
+    LAYOUT,
+    TYPES,
+    Wanted,
+    check_frames,
+    check_guardrails,
+    check_layout,
+    check_types,
+)
 from mirror_assets.audit.finding import CheckResult
 from mirror_assets.config import Config, FramesOf, TableSettings
 from mirror_assets.delta.errors import SourceNotDelta
-from mirror_assets.direct_lake.footers.cache import FooterCache
-from mirror_assets.direct_lake.footers.reader import FooterReader
-from mirror_assets.direct_lake.guard.plan import VacuumPlan
+from mirror_assets.direct_lake.errors import PlotsMissing
+from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader
 from mirror_assets.direct_lake.guardrails.figures import TableFigures
 from mirror_assets.direct_lake.guardrails.skus import sku_of
-from mirror_assets.direct_lake.report.look import TableLook
-from mirror_assets.direct_lake.report.pictures import (
+from mirror_assets.direct_lake.plots.pictures import (
     Pictures,
     framing_pictures,
     growth_pictures,
@@ -27,9 +33,10 @@ from mirror_assets.direct_lake.report.pictures import (
     layout_pictures,
 )
 from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.table_snapshot import TableSnapshot
+from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan
 from mirror_assets.orchestration.asset_checks import check_result, checking
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
-from mirror_assets.orchestration.pictures import shown
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, mirror_of, project
 from mirror_assets.pipeline.retention_consumers import mirror_guard, source_guard
 
@@ -54,7 +61,7 @@ def source_lake_checks(config: Config, table: TableSettings) -> dg.AssetChecksDe
     ) -> Iterator[dg.AssetCheckResult]:
         with checking():
             now, log = time.time(), sources.table_log(table.name)
-            look = TableLook(str(table.name), log, _reader(context, log), now)
+            look = TableSnapshot(str(table.name), log, _reader(context, log), now)
             manifest = project(config, landing_zone, sources).table(table).manifest()
             results = _table_results(
                 table, look, lambda: source_guard(config, table, log, manifest, now), FramesOf.SOURCE
@@ -81,7 +88,7 @@ def _stand_in_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefi
                 yield from _requested(context, mirror, {name: _nothing_yet(name) for name in _DESCRIPTIONS})
                 return
             now = time.time()
-            look = TableLook(f"{table.name} (mirror)", log, _reader(context, log), now)
+            look = TableSnapshot(f"{table.name} (mirror)", log, _reader(context, log), now)
             results = _table_results(table, look, lambda: mirror_guard(table, log, now), FramesOf.MIRROR)
             yield from _requested(context, mirror, results)
 
@@ -95,7 +102,7 @@ def _predicted_checks(table: TableSettings) -> dg.AssetChecksDefinition:
     def found(context: dg.AssetCheckExecutionContext, sources: SourceTables) -> Iterator[dg.AssetCheckResult]:
         with checking():
             log = sources.table_log(table.name)
-            predicted = TableLook(str(table.name), log, _reader(context, log), time.time()).guardrails.mirror
+            predicted = TableSnapshot(str(table.name), log, _reader(context, log), time.time()).guardrails.mirror
             figures = predicted.figures if predicted else None
             yield from _requested(context, mirror, {GUARDRAILS: lambda: _guardrails(table, figures)})
 
@@ -105,7 +112,9 @@ def _predicted_checks(table: TableSettings) -> dg.AssetChecksDefinition:
 _Results = Mapping[str, Callable[[], _Found]]
 
 
-def _table_results(table: TableSettings, look: TableLook, guard: Callable[[], VacuumPlan], which: FramesOf) -> _Results:
+def _table_results(
+    table: TableSettings, look: TableSnapshot, guard: Callable[[], VacuumPlan], which: FramesOf
+) -> _Results:
     """The four checks, each to be had when it is asked for."""
     return {
         FRAMES_SAFE: lambda: _frames(table, look, guard(), is_framed=table.direct_lake.frames_of is which),
@@ -115,7 +124,7 @@ def _table_results(table: TableSettings, look: TableLook, guard: Callable[[], Va
     }
 
 
-def _frames(table: TableSettings, look: TableLook, plan: VacuumPlan, *, is_framed: bool) -> _Found:
+def _frames(table: TableSettings, look: TableSnapshot, plan: VacuumPlan, *, is_framed: bool) -> _Found:
     """With pictures where a model is framed."""
     result = check_frames(plan, look.log.snapshot().metadata, table.retention.warn_seconds)
     frames = table.direct_lake.frames or table.direct_lake.exports
@@ -131,7 +140,7 @@ def _guardrails(table: TableSettings, figures: TableFigures | None, growth: Call
     return result, {} if sku is None or figures is None else shown(lambda: guardrail_pictures(figures) | growth())
 
 
-def _layout(table: TableSettings, look: TableLook, which: FramesOf) -> _Found:
+def _layout(table: TableSettings, look: TableSnapshot, which: FramesOf) -> _Found:
     """With pictures where there is something to mend. The stand-in's mirror is no place to expect V-Order at."""
     is_read = table.direct_lake.sku is not None and which is FramesOf.SOURCE
     result = check_layout(look.layout, wants_vorder=is_read)
@@ -173,3 +182,16 @@ def _reader(context: dg.AssetCheckExecutionContext, log: TableLog) -> FooterRead
     """Facts of footers outlive the run beside what else the instance stores."""
     cache = Path(context.instance.storage_directory()) / "direct_lake" / "footers"
     return FooterReader(log.uri, log.files, FooterCache.of(cache, log.uri))
+
+
+def shown(draw: Callable[[], Pictures]) -> dict[str, MetadataItem]:
+    """The pictures as metadata; where they can't be drawn, what to install."""
+    try:
+        pictures = draw()
+    except PlotsMissing as error:
+        return {"pictures": str(error)}
+    return {f"{name}_picture": _inline(png, name.replace("_", " ")) for name, png in pictures.items()}
+
+
+def _inline(png: bytes, what: str) -> MetadataItem:
+    return dg.MetadataValue.md(f"![{what}](data:image/png;base64,{base64.b64encode(png).decode()})")

@@ -18,8 +18,8 @@ from mirror_assets.orchestration.assets import mirror_observation
 from mirror_assets.orchestration.maintenance import maintenance_jobs
 from mirror_assets.orchestration.materialize import failure
 from mirror_assets.orchestration.mirror_tables import mirror_tables
-from mirror_assets.orchestration.report import RebuildReport, TableReport, require_all
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, project
+from mirror_assets.orchestration.run_reports import RebuildReport, TableReport, require_all
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.coordination import leased, note_failure
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait, rebuild_table

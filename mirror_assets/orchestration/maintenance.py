@@ -10,8 +10,8 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
 from mirror_assets.orchestration.mirror_tables import mirror_tables
-from mirror_assets.orchestration.report import MaintenanceReport, require_all
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
+from mirror_assets.orchestration.run_reports import MaintenanceReport, require_all
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import unexpected
 from mirror_assets.pipeline.maintain import StepDone, maintain

@@ -17,8 +17,8 @@ from mirror_assets.orchestration.asset_names import Kind, asset_key, partitions_
 from mirror_assets.orchestration.assets import source_observation
 from mirror_assets.orchestration.materialize import landed_metadata, staged_metadata
 from mirror_assets.orchestration.partitions import Surplus, delete_keys
-from mirror_assets.orchestration.report import TableReport
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, project
+from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.coordination import leased, note_failure
 from mirror_assets.pipeline.errors import TableBusy, unexpected

@@ -7,21 +7,19 @@ from pathlib import Path
 
 from mirror_assets.config import Changes, Config, DirectLakeSettings, FramesOf, TableSettings
 from mirror_assets.delta.points import TimePoint, VersionPoint
-from mirror_assets.direct_lake.guard.errors import FramesUnreadable
-from mirror_assets.direct_lake.guard.frames import Frame, exported_frames, frame_at
-from mirror_assets.direct_lake.guard.needs import MIRROR, Mirror, Reads
-from mirror_assets.direct_lake.guard.plan import VacuumPlan, plan_vacuum
-from mirror_assets.direct_lake.report.asked import Readers
-from mirror_assets.direct_lake.report.report import vacuum_of
+from mirror_assets.direct_lake.errors import FramesUnreadable
+from mirror_assets.direct_lake.log_history import committed_by
 from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.time_travel.resolve import committed_by
+from mirror_assets.direct_lake.vacuum.model_frames import Frame, exported_frames, frame_at
+from mirror_assets.direct_lake.vacuum.requirements import MIRROR, ChangeSource, Mirror, RetentionConsumers
+from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan, plan_vacuum, vacuum_of
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.landing.format import Manifest
 
 _READS = {
-    Changes.FEED: Reads.FEED,
-    Changes.ROW_TRACKING: Reads.ROW_TRACKING,
-    Changes.APPEND_ONLY: Reads.APPEND_ONLY,
+    Changes.FEED: ChangeSource.FEED,
+    Changes.ROW_TRACKING: ChangeSource.ROW_TRACKING,
+    Changes.APPEND_ONLY: ChangeSource.APPEND_ONLY,
 }
 
 
@@ -35,7 +33,9 @@ def source_guard(
     return vacuum_of(log, now, source_readers(config, table, log, manifest))
 
 
-def source_readers(config: Config, table: TableSettings, log: TableLog, manifest: Manifest | None) -> Readers:
+def source_readers(
+    config: Config, table: TableSettings, log: TableLog, manifest: Manifest | None
+) -> RetentionConsumers:
     """The frames of the source that the settings name, a version that is being loaded, and what has yet to be read.
 
     Raises FramesUnreadable and FrameRefused.
@@ -44,7 +44,7 @@ def source_readers(config: Config, table: TableSettings, log: TableLog, manifest
     loading = manifest.loading.key.last if manifest and manifest.loading else None
     if loading is not None and loading <= log.newest():
         frames = (*frames, Frame(MIRROR, loading))
-    return Readers(frames, _mirror(config, table, log, manifest))
+    return RetentionConsumers(frames, _mirror(config, table, log, manifest))
 
 
 def mirror_guard(table: TableSettings, log: TableLog, now: float) -> VacuumPlan:
@@ -89,7 +89,7 @@ def _mirror(config: Config, table: TableSettings, log: TableLog, manifest: Manif
     covered = [version for version in (mirrored, kept) if version is not None and version <= log.newest()]
     if not covered:
         return None
-    return Mirror(min(covered), _READS[table.changes] if kept is None else Reads.ANY)
+    return Mirror(min(covered), _READS[table.changes] if kept is None else ChangeSource.ANY)
 
 
 def _mirrored(table: TableSettings, log: TableLog, manifest: Manifest | None) -> int | None:

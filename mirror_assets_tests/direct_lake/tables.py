@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mirror_assets.direct_lake.footers.footers import Footers
-from mirror_assets.direct_lake.footers.reader import FooterReader
-from mirror_assets.direct_lake.layout.report import LayoutReport, layout_report
+from mirror_assets.direct_lake.footers.facts import Footers
+from mirror_assets.direct_lake.footers.footer_reader import FooterReader
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.values import Snapshot
+from mirror_assets.direct_lake.table_layout import LayoutReport, layout_report
 
 
 def seen(path: Path) -> tuple[Snapshot, Footers]:

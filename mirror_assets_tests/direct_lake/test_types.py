@@ -10,12 +10,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.delta.actions import Metadata
-from mirror_assets.direct_lake.footers.columns import parquet_columns
-from mirror_assets.direct_lake.footers.errors import ColumnUnknown
-from mirror_assets.direct_lake.footers.mapping import ColumnNames
-from mirror_assets.direct_lake.footers.reader import FooterReader
+from mirror_assets.direct_lake.footers.footer_reader import FooterReader
+from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames, parquet_columns
 from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.types import MOST_CHARACTERS, Rule, TypeLint, Weight
+from mirror_assets.direct_lake.type_rules import MOST_CHARACTERS, Rule, TypeLint, Weight
+from mirror_assets.errors import SettingError
 from mirror_assets_tests.delta.handmade import Action, column, schema_string
 
 
@@ -24,7 +23,7 @@ def _schema(*columns: Action) -> ColumnNames:
 
 
 def _found(lint: TypeLint) -> dict[str, tuple[Rule, Weight]]:
-    return {result.column: (result.rule, result.weight) for result in lint.results()}
+    return {result.column: (result.rule, result.weight) for result in lint.issues()}
 
 
 def _lint(path: Path, *one_side: str) -> TypeLint:
@@ -81,7 +80,7 @@ def test_dictionaries_show_duplicates_and_that_there_are_none(tmp_path: Path) ->
     write_deltalake(tmp_path, rows)
     lint = _lint(tmp_path, "id", "code")
     assert _found(lint) == {"code": (Rule.UNIQUE, Weight.FAILS)}
-    (result,) = lint.results()
+    (result,) = lint.issues()
     assert "at most 7 different values in 500 rows" in result.message
     # In two files, the same ids may come twice.
     write_deltalake(tmp_path, rows, mode="append")
@@ -108,7 +107,7 @@ def test_a_statement_tells_what_footers_do_not(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"sha`re": [0.5], "key": [1]}))
     names = ColumnNames.of(TableLog(str(tmp_path)).snapshot().metadata)
     lint = TypeLint("/la`ke/t", names, one_side=["key"])
-    assert [result.statement for result in lint.results()] == [
+    assert [result.statement for result in lint.issues()] == [
         "SELECT count(*) FROM delta.`/la``ke/t` WHERE isnan(`sha``re`) OR abs(`sha``re`) = double('infinity')",
         "SELECT `key`, count(*) FROM delta.`/la``ke/t` GROUP BY `key` HAVING count(*) > 1",
     ]
@@ -117,5 +116,5 @@ def test_a_statement_tells_what_footers_do_not(tmp_path: Path) -> None:
 def test_an_unknown_one_side_is_said(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"id": [1]}))
     assert DeltaTable(tmp_path).version() == 0
-    with pytest.raises(ColumnUnknown):
-        _lint(tmp_path, "key").results()
+    with pytest.raises(SettingError):
+        _lint(tmp_path, "key").issues()

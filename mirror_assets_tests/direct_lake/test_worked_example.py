@@ -8,7 +8,7 @@ contradicts itself. The readings taken here:
 - *Files*: the seed's third Parquet file has only the updated row, its fourth all rows that are left. Real Delta without
   deletion vectors rewrites the file of a changed row and no other: the third has A, B and C, the fourth A and C, and D
   stays in the second. The numbers of Parquet and "link" files (commits) are the seed's.
-- *Time travel*: `AS OF VERSION 2` is no Delta; it is `VERSION AS OF 2`. The seed's first version is Delta's version 0.
+- *Time travel*: the seed's first version is Delta's version 0.
 """
 
 from __future__ import annotations
@@ -22,15 +22,10 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.delta.points import TimePoint, VersionPoint, parse_time
-from mirror_assets.direct_lake.framing.effect import framing_effect
-from mirror_assets.direct_lake.framing.history import History, read_history
-from mirror_assets.direct_lake.framing.lifetimes import file_lifetimes
-from mirror_assets.direct_lake.framing.series import framing_series
+from mirror_assets.delta.points import parse_time
+from mirror_assets.direct_lake.framing import framing_effect, framing_series
+from mirror_assets.direct_lake.log_history import History, committed_by, file_lifetimes, read_history
 from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.time_travel.resolve import version_at
-from mirror_assets.direct_lake.time_travel.shorthand import parse_shorthand, shorthand
-from mirror_assets.direct_lake.time_travel.statement import select_as_of
 from mirror_assets_tests.delta.handmade import commit_file
 
 Stock = dict[str, int]
@@ -112,19 +107,10 @@ def test_each_version_needs_its_files(inventory: Path, numbers: dict[str, int]) 
         ]
 
 
-def test_the_seeds_queries_travel_in_time(inventory: Path) -> None:
+def test_the_seeds_query_by_time_means_the_second_version(inventory: Path) -> None:
     log = TableLog(str(inventory))
-    assert version_at(log, _QUERIED) == 1
-    assert version_at(log, VersionPoint(2)) == 2
-    assert [version_at(log, TimePoint(round(time.timestamp() * 1000))) for time in _TIMES] == [0, 1, 2, 3]
-    assert select_as_of("Inventory", _QUERIED) == "SELECT * FROM Inventory TIMESTAMP AS OF '2024-04-28T09:15:00.000Z'"
-    assert select_as_of("Inventory", VersionPoint(2)) == "SELECT * FROM Inventory VERSION AS OF 2"
-
-
-def test_the_seeds_shorthand_names_the_same_versions() -> None:
-    assert shorthand("Inventory", _QUERIED) == "Inventory@20240428091500000"
-    assert parse_shorthand("Inventory@20240428091500000").point == _QUERIED
-    assert parse_shorthand("Inventory@v2").point == VersionPoint(2)
+    assert committed_by(log, _QUERIED.time_ms) == 1
+    assert [committed_by(log, round(time.timestamp() * 1000)) for time in _TIMES] == [0, 1, 2, 3]
 
 
 def test_framing_anew_keeps_what_is_still_there(history: History) -> None:

@@ -16,7 +16,7 @@ from mirror_assets.config import Config, load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP
-from mirror_assets.orchestration.report import TableReport
+from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.replicator.reconciliation import ReconcileState

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from mirror_assets.definitions import build_definitions
-from mirror_assets.direct_lake.guardrails import fit, skus
+from mirror_assets.direct_lake.guardrails import capacity_fit as fit
+from mirror_assets.direct_lake.guardrails import skus
 from mirror_assets.orchestration.asset_names import Kind
 from mirror_assets_tests.orchestration.lakes import CHECKS, Shop, evaluated
 

@@ -16,8 +16,8 @@ from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.errors import ErrorCode
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.maintenance import MAINTENANCE, MAINTENANCE_OP
-from mirror_assets.orchestration.report import MaintenanceReport
-from mirror_assets_tests.direct_lake.guard.vacuums import FOR_SMALL_TABLES
+from mirror_assets.orchestration.run_reports import MaintenanceReport
+from mirror_assets_tests.direct_lake.vacuum.vacuums import FOR_SMALL_TABLES
 from mirror_assets_tests.lab import TABLE, Lab
 
 

@@ -11,9 +11,10 @@ import pytest
 from deltalake import DeltaTable
 
 from mirror_assets.config import Config, FramesOf, TableSettings
-from mirror_assets.direct_lake.guard.errors import FrameRefused, FramesUnreadable
-from mirror_assets.direct_lake.guard.plan import VacuumPlan
+from mirror_assets.direct_lake.errors import FramesUnreadable
 from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan
+from mirror_assets.errors import SettingError
 from mirror_assets.history.record import APPLICATION, Kept
 from mirror_assets.pipeline.retention_consumers import named_frames, source_guard
 from mirror_assets_tests.delta.handmade import Action, commit_file, write_commit
@@ -90,7 +91,7 @@ def _keep(paper: Paper, last: int) -> None:
 
 
 def test_frames_that_can_not_be_are_refused(paper: Paper) -> None:
-    with pytest.raises(FrameRefused, match="its newest version is 3"):
+    with pytest.raises(SettingError, match="its newest version is 3"):
         _guard(paper, "direct_lake: {frames: [4]}")
     with pytest.raises(FramesUnreadable, match=r"answer\.csv does not tell a model's frames: it can't be read"):
         _guard(paper, "direct_lake: {exports: [answer.csv]}")

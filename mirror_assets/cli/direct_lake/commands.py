@@ -13,7 +13,7 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.options import PATH, Decorated, configured, examples, table_names, whole_number, with_options
 
 if TYPE_CHECKING:
-    from mirror_assets.direct_lake.maintenance.values import FabricTable
+    from mirror_assets.direct_lake.maintenance.plan_values import FabricTable
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _hours(text: str) -> float:
 
 
 def _fabric_table(text: str) -> FabricTable:
-    from mirror_assets.direct_lake.maintenance.values import FabricTable
+    from mirror_assets.direct_lake.maintenance.plan_values import FabricTable
 
     schema, _, name = text.rpartition(".")
     return FabricTable(name, schema or None)
@@ -83,7 +83,7 @@ def _fabric_table(text: str) -> FabricTable:
 _table = click.argument("table", shell_complete=table_names)
 
 
-def _readers(command: Decorated) -> Decorated:
+def _consumers(command: Decorated) -> Decorated:
     """Add who still needs older versions of the table."""
     point = "A version at which a model is framed, or a time, in UTC without a zone; may be repeated."
     export = (
@@ -138,7 +138,7 @@ def direct_lake() -> None:
 
 @direct_lake.command(epilog=examples("direct-lake report ./lake/orders --sku F64 --pictures ./pictures"))
 @_table
-@_readers
+@_consumers
 @_capacity
 @_questions
 @configured
@@ -154,7 +154,7 @@ def report(*, as_json: bool, **options: object) -> Exit:
 
 @direct_lake.command(epilog=examples("direct-lake vacuum-plan sales.orders --frame 120 --retain-hours 0"))
 @_table
-@_readers
+@_consumers
 @configured
 def vacuum_plan(*, as_json: bool, **options: object) -> Exit:
     """Show what VACUUM would delete, and who needs it.

@@ -11,21 +11,18 @@ from mirror_assets.cli.direct_lake.show_report import show_report
 from mirror_assets.cli.direct_lake.subject import Subject, subject_of
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json
-from mirror_assets.direct_lake.guard.plan import VacuumPlan
-from mirror_assets.direct_lake.guardrails.fit import Verdict
-from mirror_assets.direct_lake.guardrails.modes import Mode
-from mirror_assets.direct_lake.guardrails.skus import SKUS, SOURCE, SOURCE_DATE, Sku
-from mirror_assets.direct_lake.plots.errors import PicturesUnwritable
-from mirror_assets.direct_lake.report.asked import Asked, Keeping, Questions
-from mirror_assets.direct_lake.report.fitting import Fitting, Guardrails
-from mirror_assets.direct_lake.report.look import TableLook
-from mirror_assets.direct_lake.report.pictures import (
+from mirror_assets.direct_lake.errors import PicturesUnwritable
+from mirror_assets.direct_lake.guardrails.capacity_fit import Fitting, Guardrails, Verdict
+from mirror_assets.direct_lake.guardrails.skus import SKUS, SOURCE, SOURCE_DATE, Mode, Sku
+from mirror_assets.direct_lake.plots.pictures import (
     framing_pictures,
     growth_pictures,
     guardrail_pictures,
     layout_pictures,
 )
-from mirror_assets.direct_lake.report.report import table_report, vacuum_of
+from mirror_assets.direct_lake.table_report import Keeping, Questions, ReportOptions, table_report
+from mirror_assets.direct_lake.table_snapshot import TableSnapshot
+from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan, vacuum_of
 
 _Json = dict[str, object]
 
@@ -34,22 +31,22 @@ def report(request: Request, *, as_json: bool) -> Exit:
     """Print the whole report, and draw its pictures if a folder for them is given."""
     subject = subject_of(request)
     sku, mode = subject.sku, subject.mode
-    look = subject.look()
-    found = table_report(look, _asked(subject))
+    snapshot = subject.snapshot()
+    found = table_report(snapshot, _options(subject))
     if as_json:
         parts = {"guardrails": _guardrails(found.guardrails, sku, mode), "vacuum": _vacuum(found.vacuum)}
         show_json([vars(found) | parts])
     else:
         show_report(found, sku, mode)
     if request.pictures is not None:
-        _draw(look, request.pictures)
+        _draw(snapshot, request.pictures)
     return Exit.FINE
 
 
 def vacuum_plan(request: Request, *, as_json: bool) -> Exit:
     """Print what VACUUM would delete; it fails when that is a file that someone needs. Deletes nothing."""
     subject = subject_of(request)
-    plan = vacuum_of(subject.log, time.time(), subject.readers())
+    plan = vacuum_of(subject.log, time.time(), subject.consumers())
     if as_json:
         show_json([_vacuum(plan)])
     else:
@@ -61,7 +58,7 @@ def guardrails(request: Request, *, as_json: bool) -> Exit:
     """Print how a table fits capacities; it fails when it exceeds a limit of the chosen one."""
     subject = subject_of(request)
     sku, mode = subject.sku, subject.mode
-    found = subject.look(dictionaries=False).guardrails
+    found = subject.snapshot(dictionaries=False).guardrails
     if as_json:
         show_json([_guardrails(found, sku, mode)])
     else:
@@ -70,9 +67,9 @@ def guardrails(request: Request, *, as_json: bool) -> Exit:
     return Exit.FAILED if is_over else Exit.FINE
 
 
-def _asked(subject: Subject) -> Asked:
+def _options(subject: Subject) -> ReportOptions:
     """Return what the command line asks of the report."""
-    request, readers = subject.request, subject.readers()
+    request, consumers = subject.request, subject.consumers()
     dated = request.date_column is not None and request.months is not None
     questions = Questions(
         columns=request.columns,
@@ -81,7 +78,7 @@ def _asked(subject: Subject) -> Asked:
         keeping=Keeping(request.date_column or "", request.months or 0) if dated else None,
         sku=subject.sku or SKUS[0],
     )
-    return Asked(readers, questions, subject.maintenance(readers.mirror))
+    return ReportOptions(consumers, questions, subject.maintenance(consumers.mirror))
 
 
 def _vacuum(plan: VacuumPlan) -> _Json:
@@ -105,10 +102,10 @@ def _fitting(fitting: Fitting, sku: Sku | None) -> _Json:
     }
 
 
-def _draw(look: TableLook, folder: Path) -> None:
+def _draw(snapshot: TableSnapshot, folder: Path) -> None:
     """Write the pictures into the folder, with the same names each time. Raises PlotsMissing, PicturesUnwritable."""
-    limits = guardrail_pictures(look.guardrails.table.figures)
-    pictures = limits | growth_pictures(look) | layout_pictures(look) | framing_pictures(look)
+    limits = guardrail_pictures(snapshot.guardrails.table.figures)
+    pictures = limits | growth_pictures(snapshot) | layout_pictures(snapshot) | framing_pictures(snapshot)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, png in pictures.items():

@@ -6,14 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 
 from mirror_assets.cli.output import show_line, show_records
-from mirror_assets.direct_lake.framing.values import FramingEffect, FramingPoint
-from mirror_assets.direct_lake.guard.needs import Need
-from mirror_assets.direct_lake.guard.plan import NeededFile, VacuumPlan
-from mirror_assets.direct_lake.guardrails.fit import Use, Verdict
-from mirror_assets.direct_lake.guardrails.modes import Mode, consequence
-from mirror_assets.direct_lake.guardrails.skus import SOURCE, SOURCE_DATE, Sku
-from mirror_assets.direct_lake.report.fitting import Fitting, Guardrails
-from mirror_assets.direct_lake.spans import hours, hours_at_least
+from mirror_assets.direct_lake.framing import FramingEffect, FramingPoint
+from mirror_assets.direct_lake.guardrails.capacity_fit import Fitting, Guardrails, Use, Verdict
+from mirror_assets.direct_lake.guardrails.skus import SOURCE, SOURCE_DATE, Mode, Sku, consequence
+from mirror_assets.direct_lake.vacuum.requirements import Requirement
+from mirror_assets.direct_lake.vacuum.vacuum_plan import NeededFile, VacuumPlan, hours, hours_at_least
 
 _USE_COLUMNS = ("of", "limit", "used", "allowed", "% free", "days left", "verdict")
 _FIT_COLUMNS = ("capacity", "verdict", "tightest limit", "used", "allowed", "days left", "mirror, predicted")
@@ -129,7 +126,7 @@ def _show_files(title: str, files: Sequence[NeededFile]) -> None:
         show_line(f"… and {len(files) - _MOST_FILES:,} more; --json has all.")
 
 
-def _needed_by(needs: Iterable[Need]) -> str:
+def _needed_by(needs: Iterable[Requirement]) -> str:
     return ", ".join(map(str, needs))
 
 

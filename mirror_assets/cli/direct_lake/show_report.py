@@ -6,20 +6,16 @@ from collections.abc import Sequence
 
 from mirror_assets.cli.direct_lake.show_parts import known, moment, number, show_framing, show_guardrails, show_vacuum
 from mirror_assets.cli.output import show_line, show_records, show_text
-from mirror_assets.direct_lake.guardrails.modes import Mode
-from mirror_assets.direct_lake.guardrails.skus import Sku
-from mirror_assets.direct_lake.layout.columns import ColumnLayout
-from mirror_assets.direct_lake.layout.histogram import Bin, Histogram
-from mirror_assets.direct_lake.layout.partitions import Partitions
-from mirror_assets.direct_lake.layout.report import LayoutReport
-from mirror_assets.direct_lake.maintenance.text import script
-from mirror_assets.direct_lake.report.report import TableReport
+from mirror_assets.direct_lake.guardrails.skus import Mode, Sku
+from mirror_assets.direct_lake.maintenance.plan_values import script
+from mirror_assets.direct_lake.table_layout import Bin, ColumnLayout, Histogram, LayoutReport, Partitions
+from mirror_assets.direct_lake.table_report import DirectLakeReport
 
 # Most columns that are printed, the largest first; --json has all.
 _COLUMNS = 30
 
 
-def show_report(report: TableReport, sku: Sku | None, mode: Mode) -> None:
+def show_report(report: DirectLakeReport, sku: Sku | None, mode: Mode) -> None:
     """Print all parts of the report: what the table is, what was found, and what to do."""
     _show_table(report)
     show_guardrails(report.guardrails, sku, mode)
@@ -34,7 +30,7 @@ def show_report(report: TableReport, sku: Sku | None, mode: Mode) -> None:
     show_text("Maintenance", script(report.maintenance))
 
 
-def _show_table(report: TableReport) -> None:
+def _show_table(report: DirectLakeReport) -> None:
     layout, figures = report.layout, report.guardrails.table.figures
     rows = [
         ("version", f"{report.version} of {moment(report.timestamp_ms / 1000)}"),
@@ -58,7 +54,7 @@ def _partitions(found: Partitions) -> str:
     return f"{len(files):,} by {', '.join(found.columns)}, of {min(files):,} to {max(files):,} files{skew}"
 
 
-def _growth(report: TableReport) -> str:
+def _growth(report: DirectLakeReport) -> str:
     growth = report.guardrails.table.figures.growth
     if growth is None:
         return "not known: the log tells of less than an hour"
@@ -99,7 +95,7 @@ def _column(column: ColumnLayout) -> tuple[str, ...]:
     )
 
 
-def _show_types(report: TableReport) -> None:
+def _show_types(report: DirectLakeReport) -> None:
     rows = [(one.column, one.type, one.weight.value, one.message) for one in report.types]
     _show_if_any("What Direct Lake can't load, or may not", ("column", "type", "", "why"), rows)
     statements = [f"{one.statement};" for one in report.types if one.statement]
@@ -107,12 +103,12 @@ def _show_types(report: TableReport) -> None:
         show_text("To find out", "\n".join(statements))
 
 
-def _show_answers(report: TableReport) -> None:
+def _show_answers(report: DirectLakeReport) -> None:
     rows = [(one.question, one.subject, one.found, one.advice) for one in report.answers]
     _show_if_any("Questions", ("question", "about", "found", "advice"), rows)
 
 
-def _show_advice(report: TableReport) -> None:
+def _show_advice(report: DirectLakeReport) -> None:
     rows = [(one.topic.value, one.found, one.do) for one in report.advice]
     _show_if_any("Advice", ("about", "found", "do"), rows)
     if report.writers:

@@ -1,4 +1,4 @@
-"""The table of a direct-lake command: by its address, or from mirror.yaml; and who still reads it."""
+"""The table of a direct-lake command: by its address, or from mirror.yaml; and who still needs its old versions."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ from urllib.parse import urlsplit
 from mirror_assets.cli.direct_lake.commands import Request
 from mirror_assets.cli.output import note
 from mirror_assets.config import Config, ConfigMissing, DirectLakeMode, TableSettings, TableUnknown, load_config
-from mirror_assets.direct_lake.footers.cache import FooterCache
-from mirror_assets.direct_lake.footers.reader import FooterReader
-from mirror_assets.direct_lake.guard.needs import Mirror
-from mirror_assets.direct_lake.guardrails.modes import Mode
-from mirror_assets.direct_lake.guardrails.skus import Sku, sku_of
-from mirror_assets.direct_lake.maintenance.sizes import FileSizes, sizes_for
-from mirror_assets.direct_lake.maintenance.values import Dialect, MaintenanceInput, Unpublished, Worth
-from mirror_assets.direct_lake.report.asked import Readers
-from mirror_assets.direct_lake.report.cache import cache_folder
-from mirror_assets.direct_lake.report.look import TableLook
+from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader, cache_folder
+from mirror_assets.direct_lake.guardrails.skus import Mode, Sku, sku_of
+from mirror_assets.direct_lake.maintenance.bins import FileSizes, sizes_for
+from mirror_assets.direct_lake.maintenance.plan_values import Dialect, MaintenanceInput, Unpublished, Worth
 from mirror_assets.direct_lake.sql import quoted
 from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.table_snapshot import TableSnapshot
+from mirror_assets.direct_lake.vacuum.requirements import Mirror, RetentionConsumers
 from mirror_assets.landing.format import Manifest
 from mirror_assets.pipeline.retention_consumers import frames_of, source_readers
 
@@ -53,20 +49,20 @@ class Subject:
             return DirectLakeMode(self.request.mode.replace("-", "_")).kind
         return Mode.ONELAKE if self.settings is None else self.settings.direct_lake.mode.kind
 
-    def readers(self) -> Readers:
+    def consumers(self) -> RetentionConsumers:
         """Return the frames of command line and settings, and the mirror. Raises FrameRefused, FramesUnreadable."""
         request = self.request
         named = frames_of(self.log, request.frame, request.export, request.model_table)
         if self.config is None or self.settings is None:
-            return Readers(named, retain_hours=request.retain_hours)
+            return RetentionConsumers(named, retain_hours=request.retain_hours)
         known = source_readers(self.config, self.settings, self.log, _manifest(self.config, self.name))
-        return Readers((*named, *known.frames), known.mirror, request.retain_hours)
+        return RetentionConsumers((*named, *known.frames), known.mirror, request.retain_hours)
 
-    def look(self, *, dictionaries: bool = True) -> TableLook:
-        """Return a look at the table as it is now, with the cache of footers that the request names."""
+    def snapshot(self, *, dictionaries: bool = True) -> TableSnapshot:
+        """Return the table as it is now; facts of its footers are cached where the request says."""
         root = self.request.cache or cache_folder()
         cache = None if self.request.no_cache else FooterCache.of(root, self.log.uri)
-        return TableLook(
+        return TableSnapshot(
             self.name, self.log, FooterReader(self.log.uri, self.log.files, cache, dictionaries), time.time()
         )
 

@@ -1,13 +1,16 @@
-"""Direct Lake's limits per capacity, as data with their date and source (reference `direct-lake` §1.1).
+"""Direct Lake's limits per capacity, as data with their date and source, and what happens over them.
 
-Microsoft's page has them as one table for Direct Lake on OneLake and on SQL alike. A newer page means new rows here.
+Reference `direct-lake` §1.1: Microsoft's page has them as one table for Direct Lake on OneLake and on SQL alike. A
+newer page means new rows here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
-from mirror_assets.direct_lake.guardrails.errors import SkuUnknown
+from mirror_assets.direct_lake.errors import direct_lake_error
+from mirror_assets.errors import ErrorCode
 
 SOURCE = "Microsoft, Direct Lake overview, Fabric capacity requirements"
 SOURCE_URL = "https://learn.microsoft.com/fabric/fundamentals/direct-lake-overview"
@@ -15,6 +18,18 @@ SOURCE_URL = "https://learn.microsoft.com/fabric/fundamentals/direct-lake-overvi
 SOURCE_DATE = "2025-09-22"
 # The page doesn't say whether its GB are 10⁹ bytes: the smaller reading promises nothing too much.
 GB = 10**9
+
+
+class Limit(str, Enum):
+    """What is limited: the first three per table, the last for all tables of a model together.
+
+    Microsoft doesn't define the model's size on disk; whole tables are counted here, the most that it can mean.
+    """
+
+    FILES = "files"
+    ROW_GROUPS = "row groups"
+    ROWS = "rows"
+    MODEL_BYTES = "bytes on disk"
 
 
 @dataclass(frozen=True)
@@ -60,8 +75,39 @@ SKUS = (
 
 
 def sku_of(name: str) -> Sku:
-    """The capacity called so, in any spelling of case. Raises SkuUnknown."""
+    """Return the capacity of this name, in any case. Raises SettingError for an unknown one."""
     found = next((sku for sku in SKUS if name.upper() in sku.names), None)
     if found is None:
-        raise SkuUnknown(name, tuple(name for sku in SKUS for name in sku.names))
+        known = ", ".join(name for sku in SKUS for name in sku.names)
+        raise direct_lake_error(ErrorCode.SKU_UNKNOWN, name=name, known=known)
     return found
+
+
+class Mode(str, Enum):
+    """The kinds of Direct Lake, as a model's connection and its property DirectLakeBehavior have it."""
+
+    ONELAKE = "Direct Lake on OneLake"
+    SQL = "Direct Lake on SQL, Automatic"
+    SQL_ONLY = "Direct Lake on SQL, DirectLakeOnly"
+
+    @property
+    def fails(self) -> bool:
+        """Whether over a limit queries fail; else they are slower, by DirectQuery."""
+        return self is not Mode.SQL
+
+
+def consequence(mode: Mode, limit: Limit) -> str:
+    """Say what happens over the limit, in one sentence (reference `direct-lake` §1.2).
+
+    Microsoft's pages don't agree on whether one table over its limits takes Direct Lake from the whole model
+    ("evaluated per query" in the overview, "can prevent Direct Lake mode for the entire model" in How Direct Lake
+    works). By tests of others, which no page confirms, the refresh of a model on SQL succeeds with a warning, and that
+    of a model on OneLake fails.
+    """
+    if mode is Mode.ONELAKE:
+        return "framing fails, and there is no DirectQuery to fall back to: the model can't be refreshed or queried"
+    if mode is Mode.SQL_ONLY:
+        return "queries fail"
+    if limit is Limit.MODEL_BYTES:
+        return "all queries to the model fall back to DirectQuery, which is slower"
+    return "queries to the table, perhaps to the whole model, fall back to DirectQuery, which is slower"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mirror_assets.direct_lake.layout.histogram import GB, MB
 from mirror_assets.direct_lake.plots.figure import BAND, INK, KEPT, calm, counted, new_figure, png, sized
+from mirror_assets.direct_lake.table_layout import GB, MB
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,12 +33,12 @@ _FILES = _Scale("files", "size of the file", sized, (400 * MB, GB), 25 * MB)
 
 
 def row_group_histogram(rows: Sequence[int], table: str) -> bytes:
-    """Row groups by their number of rows, with the band of 1 to 16 million that Fabric's documentation gives."""
+    """Draw row groups by their number of rows, with the band of 1 to 16 million that Fabric's documentation gives."""
     return _histogram(rows, _ROW_GROUPS, f"{table}: rows in row groups")
 
 
 def file_size_histogram(sizes: Sequence[int], table: str) -> bytes:
-    """Files by their bytes, with the band of 400 MB to 1 GB; below 25 MB a table counts as fragmented."""
+    """Draw files by their bytes, with the band of 400 MB to 1 GB; below 25 MB a table counts as fragmented."""
     return _histogram(sizes, _FILES, f"{table}: sizes of files")
 
 

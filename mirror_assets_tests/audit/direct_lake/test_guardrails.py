@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.audit.direct_lake.guardrails import Wanted, check_guardrails
+from mirror_assets.audit.direct_lake_rules import Wanted, check_guardrails
 from mirror_assets.direct_lake.guardrails.figures import TableFigures
 from mirror_assets.direct_lake.guardrails.growth import Growth
-from mirror_assets.direct_lake.guardrails.modes import Mode
-from mirror_assets.direct_lake.guardrails.skus import sku_of
+from mirror_assets.direct_lake.guardrails.skus import Mode, sku_of
 
 _F2 = Wanted(sku_of("F2"), Mode.ONELAKE, 10)
 

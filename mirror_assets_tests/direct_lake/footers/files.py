@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mirror_assets.delta.files import SourceFiles
-from mirror_assets.direct_lake.footers.cache import FooterCache
-from mirror_assets.direct_lake.footers.footers import Footers
-from mirror_assets.direct_lake.footers.reader import FooterReader
+from mirror_assets.direct_lake.footers.facts import Footers
+from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from deltalake import WriterProperties, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.footers.columns import Bounds, ParquetColumn, parquet_columns
 from mirror_assets.direct_lake.footers.facts import Coding
+from mirror_assets.direct_lake.footers.parquet_columns import Bounds, ParquetColumn, parquet_columns
 from mirror_assets_tests.direct_lake.footers.files import named, read, reader, write
 
 

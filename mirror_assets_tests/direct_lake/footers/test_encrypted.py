@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyarrow.parquet.encryption import CryptoFactory, EncryptionConfiguration, KmsClient, KmsConnectionConfig
 
-from mirror_assets.direct_lake.footers.errors import FooterUnreadable
+from mirror_assets.errors import StopError
 from mirror_assets_tests.direct_lake.footers.files import read, write
 
 
@@ -26,5 +26,5 @@ def test_an_encrypted_file_is_named(tmp_path: Path, plaintext_footer: bool, why:
     configuration = EncryptionConfiguration("footer", column_keys={"a": ["id"]}, plaintext_footer=plaintext_footer)
     properties = CryptoFactory(lambda _: _Keys()).file_encryption_properties(KmsConnectionConfig(), configuration)
     write(tmp_path, "a.parquet", pa.table({"id": [1], "text": ["a"]}), encryption_properties=properties)
-    with pytest.raises(FooterUnreadable, match=f"a.parquet can't be read: {why}"):
+    with pytest.raises(StopError, match=f"a.parquet can't be read: {why}"):
         read(tmp_path)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mirror_assets.delta.actions import Metadata
-from mirror_assets.direct_lake.footers.errors import ColumnUnknown
-from mirror_assets.direct_lake.footers.mapping import ColumnNames
-from mirror_assets.errors import ErrorCode
+from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets_tests.delta.handmade import Action, column, schema_string
 
 
@@ -64,6 +63,6 @@ def test_row_ids_are_deltas_own() -> None:
 
 
 def test_an_unknown_column_is_named_with_those_there_are() -> None:
-    with pytest.raises(ColumnUnknown, match=r"no column `ID`.*id, name") as error:
+    with pytest.raises(SettingError, match=r"no column `ID`.*id, name") as error:
         _names(column("id"), column("name")).require(["name", "ID"])
     assert error.value.code is ErrorCode.COLUMN_UNKNOWN

@@ -12,8 +12,7 @@ import pytest
 from deltalake import ColumnProperties, WriterProperties, write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.direct_lake.footers.facts import Coding
-from mirror_assets.direct_lake.footers.footers import Footers
+from mirror_assets.direct_lake.footers.facts import Coding, Footers
 from mirror_assets_tests.direct_lake.footers.files import age, named, read, write
 
 _ROWS = 6_000
@@ -187,9 +186,9 @@ def test_vorder_is_told_file_by_file_and_copies_of_the_schema_are_left_out(tmp_p
     marked = {"com.microsoft.parquet.vorder.enabled": "true", "com.microsoft.parquet.vorder.level": "9"}
     write(tmp_path, "a.parquet", _TABLE.replace_schema_metadata(marked))
     write(tmp_path, "b.parquet", _TABLE)
-    first, second = read(tmp_path).files
-    assert (first.vorder, first.vorder_level, dict(first.key_values)) == (True, "9", marked)
-    assert (second.vorder, second.vorder_level, second.key_values) == (False, None, ())
+    footers = read(tmp_path)
+    assert [file.vorder for file in footers.files] == [True, False]
+    assert [dict(values) for values in footers.table["key_values"].to_pylist()] == [marked, {}]
 
 
 def test_a_file_without_rows(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.footers.pages import dictionary_header, pages_by_dictionary
-from mirror_assets.direct_lake.footers.thrift import CompactReader
+from mirror_assets.direct_lake.footers.thrift import CompactReader, dictionary_header, pages_by_dictionary
 
 Written = tuple[int, bytes]
 

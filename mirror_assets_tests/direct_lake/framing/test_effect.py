@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.framing.effect import framing_effect
-from mirror_assets.direct_lake.framing.values import FileSum, FramingEffect, sum_of
+from mirror_assets.direct_lake.framing import FileSum, FramingEffect, framing_effect, sum_of
 from mirror_assets.direct_lake.table.values import LiveFile, Snapshot
-from mirror_assets_tests.direct_lake.framing.synthetic import Story, live_file, snapshot, stories, vector
+from mirror_assets_tests.direct_lake.framing.stories import Story, live_file, snapshot, stories, vector
 
 _ONE, _TWO, _THREE = live_file("1", 10, 100), live_file("2", 30, 300), live_file("3", 60, 600)
 
@@ -26,7 +25,7 @@ def test_an_append_loads_what_is_new() -> None:
     assert effect.kept == FileSum(2, 40, bytes=400)
     assert effect.reloaded == FileSum(1, 60, bytes=600)
     assert (effect.changed, effect.dropped) == (FileSum(), FileSum())
-    assert (effect.kept_share, effect.changed_share, effect.reloaded_share) == (0.4, 0.0, 0.6)
+    assert effect.reloaded_share == 0.6
     assert effect.bytes_to_load == 600
 
 
@@ -40,7 +39,6 @@ def test_a_deletion_vector_is_no_reload_and_no_rest() -> None:
     effect = _between([_ONE, _TWO], [_ONE, hidden])
     assert effect.changed == FileSum(1, 24, hidden=6, bytes=300)
     assert (effect.kept.rows, effect.reloaded.files, effect.bytes_to_load) == (10, 0, 34)
-    assert effect.changed_share == pytest.approx(24 / 34)
     assert _between([hidden], [live_file("2", 30, 300, vector("a", 6))]).kept.files == 1
     assert _between([hidden], [live_file("2", 30, 300, vector("b", 6))]).changed.files == 1
     assert _between([hidden], [_TWO]).changed == FileSum(1, 30, bytes=300)
@@ -50,13 +48,13 @@ def test_rows_that_no_statistics_tell_are_not_guessed() -> None:
     unknown = live_file("4", None, 50)
     effect = _between([_ONE], [_ONE, unknown])
     assert (effect.kept.rows, effect.reloaded.rows, effect.reloaded.without_rows) == (10, None, 1)
-    assert (effect.total.rows, effect.kept_share, effect.reloaded_share) == (None, None, None)
+    assert (effect.total.rows, effect.reloaded_share) == (None, None)
     assert effect.bytes_to_load == 50
 
 
 def test_an_empty_version_has_no_shares() -> None:
     effect = _between([_ONE], [])
-    assert (effect.kept_share, effect.dropped.rows, effect.total.rows) == (None, 10, 0)
+    assert (effect.reloaded_share, effect.dropped.rows, effect.total.rows) == (None, 10, 0)
 
 
 def _all(of: Snapshot) -> FileSum:
@@ -72,8 +70,9 @@ def test_every_file_is_counted_once(story: Story, data: st.DataObject) -> None:
     assert effect.kept.files + effect.changed.files + effect.dropped.files == len(first.files)
     assert (back.kept, back.dropped, back.reloaded) == (effect.kept, effect.reloaded, effect.dropped)
     assert back.changed.files == effect.changed.files
-    shares = (effect.kept_share, effect.changed_share, effect.reloaded_share)
-    assert None in shares or sum(share for share in shares if share is not None) == pytest.approx(1)
+    assert effect.reloaded_share is None or effect.reloaded_share == pytest.approx(
+        (effect.reloaded.rows or 0) / (effect.total.rows or 1)
+    )
 
 
 @given(stories())

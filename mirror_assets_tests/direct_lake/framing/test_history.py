@@ -9,10 +9,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.delta.errors import LogGap
-from mirror_assets.direct_lake.framing.effect import framing_effect
-from mirror_assets.direct_lake.framing.history import read_history, recent_history
-from mirror_assets.direct_lake.framing.series import framing_series
-from mirror_assets.direct_lake.framing.values import Maintenance
+from mirror_assets.direct_lake.framing import framing_effect, framing_series
+from mirror_assets.direct_lake.log_history import Maintenance, read_history, recent_history
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets_tests.delta.handmade import commit_file
 

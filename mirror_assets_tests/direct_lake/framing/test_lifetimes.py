@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from mirror_assets.direct_lake.framing.lifetimes import file_lifetimes
-from mirror_assets.direct_lake.framing.values import FileLifetime
-from mirror_assets_tests.direct_lake.framing.synthetic import Story, live_file, stories, vector
+from mirror_assets.direct_lake.log_history import FileLifetime, file_lifetimes
+from mirror_assets_tests.direct_lake.framing.stories import Story, live_file, stories, vector
 
 _THIRD = 86_400_000 // 3
 

@@ -7,10 +7,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.framing.effect import framing_effect
-from mirror_assets.direct_lake.framing.series import framing_series
-from mirror_assets.direct_lake.framing.values import Maintenance
-from mirror_assets_tests.direct_lake.framing.synthetic import Story, live_file, stories
+from mirror_assets.direct_lake.framing import framing_effect, framing_series
+from mirror_assets.direct_lake.log_history import Maintenance
+from mirror_assets_tests.direct_lake.framing.stories import Story, live_file, stories
 
 
 @given(stories(), st.data())

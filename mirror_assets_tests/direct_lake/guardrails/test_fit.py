@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.guardrails.figures import TableFigures
-from mirror_assets.direct_lake.guardrails.fit import Limit, Use, Verdict, fit, fit_all, smallest_fit
+from mirror_assets.direct_lake.guardrails.capacity_fit import Use, Verdict, fit, fit_all, smallest_of
+from mirror_assets.direct_lake.guardrails.figures import TableFigures, predicted_mirror
 from mirror_assets.direct_lake.guardrails.growth import Growth
-from mirror_assets.direct_lake.guardrails.mirror import predicted_mirror
-from mirror_assets.direct_lake.guardrails.modes import Mode, consequence
-from mirror_assets.direct_lake.guardrails.skus import GB, SKUS, sku_of
+from mirror_assets.direct_lake.guardrails.skus import GB, SKUS, Limit, Mode, consequence, sku_of
 
 _SMALL = TableFigures("orders", files=10, row_groups=20, rows=1_000, hidden_rows=0, bytes=GB)
 _F2, _F64 = sku_of("F2"), sku_of("F64")
@@ -49,7 +47,7 @@ def test_a_figure_at_its_limit_fits_and_one_above_does_not() -> None:
 def test_what_is_not_known_is_not_said_to_fit() -> None:
     unknown = replace(_SMALL, row_groups=None)
     assert fit(_F2, [unknown]).verdict is Verdict.UNSURE
-    assert smallest_fit([unknown]) is None
+    assert smallest_of(fit_all([unknown])) is None
     assert str(_use(unknown, Limit.ROW_GROUPS)) == "orders: an unknown number of row groups, 1,000 are allowed"
     assert fit(_F2, [replace(unknown, files=1_001)]).verdict is Verdict.OVER
 
@@ -66,7 +64,7 @@ def test_a_models_size_is_that_of_all_its_tables() -> None:
     tables = [replace(_SMALL, table=name, bytes=6 * GB) for name in ("a", "b")]
     assert fit(_F2, tables[:1]).verdict is Verdict.FITS
     assert fit(_F2, tables).verdict is Verdict.OVER
-    assert smallest_fit(tables) == sku_of("F16")
+    assert smallest_of(fit_all(tables)) == sku_of("F16")
     model = fit(_F64, tables).uses[-1]
     assert (model.allowed, model.headroom_percent, str(model)) == (
         None,
@@ -102,7 +100,7 @@ def test_days_until_a_limit() -> None:
 def test_what_fits_fits_into_every_larger_capacity(tables: list[TableFigures]) -> None:
     fits = [found.verdict is Verdict.FITS for found in fit_all(tables)]
     assert fits == sorted(fits)
-    smallest = smallest_fit(tables)
+    smallest = smallest_of(fit_all(tables))
     assert smallest == (SKUS[fits.index(True)] if any(fits) else None)
 
 

@@ -11,10 +11,9 @@ from deltalake import DeltaTable, WriterProperties, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.footers.reader import FooterReader
+from mirror_assets.direct_lake.footers.footer_reader import FooterReader
 from mirror_assets.direct_lake.guardrails.figures import measure
-from mirror_assets.direct_lake.guardrails.growth import Growth, growth
-from mirror_assets.direct_lake.guardrails.window import Step, Window, recent_window
+from mirror_assets.direct_lake.guardrails.growth import Growth, Step, Window, growth, recent_window
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets_tests.delta.handmade import (
     PROTOCOL,

@@ -9,11 +9,18 @@ import pyarrow as pa
 import pytest
 from deltalake import WriterProperties, write_deltalake
 
+from mirror_assets.direct_lake.advice import Topic, advice
 from mirror_assets.direct_lake.footers.facts import Coding
-from mirror_assets.direct_lake.layout.advice import Topic, advice
-from mirror_assets.direct_lake.layout.histogram import FILE_BINS, ROW_GROUP_BINS, Histogram
-from mirror_assets.direct_lake.layout.partitions import PartitionLayout, Partitions
-from mirror_assets.direct_lake.layout.report import LayoutReport, VectorShare, VOrderShare
+from mirror_assets.direct_lake.table_layout import (
+    FILE_BINS,
+    ROW_GROUP_BINS,
+    Histogram,
+    LayoutReport,
+    PartitionLayout,
+    Partitions,
+    VectorShare,
+    VOrderShare,
+)
 from mirror_assets_tests.direct_lake.tables import report
 
 _MB = 10**6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.layout.histogram import FILE_BINS, ROW_GROUP_BINS, Bin, Histogram, Spread
+from mirror_assets.direct_lake.table_layout import FILE_BINS, ROW_GROUP_BINS, Bin, Histogram, Spread
 
 
 @given(st.lists(st.integers(0, 3 * 10**9)), st.sampled_from([FILE_BINS, ROW_GROUP_BINS]))

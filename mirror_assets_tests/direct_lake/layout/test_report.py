@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.direct_lake.footers.columns import Bounds
-from mirror_assets.direct_lake.layout.partitions import PartitionLayout
+from mirror_assets.direct_lake.footers.parquet_columns import Bounds
+from mirror_assets.direct_lake.table_layout import PartitionLayout
 from mirror_assets_tests.direct_lake.tables import report
 
 

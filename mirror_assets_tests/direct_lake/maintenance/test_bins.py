@@ -6,9 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.maintenance.bins import compaction_bins, purge_bins
-from mirror_assets.direct_lake.maintenance.cubes import clustering_bins
-from mirror_assets.direct_lake.maintenance.sizes import FileSizes, sizes_for
+from mirror_assets.direct_lake.maintenance.bins import (
+    FileSizes,
+    clustering_bins,
+    compaction_bins,
+    purge_bins,
+    sizes_for,
+)
 from mirror_assets.direct_lake.table.values import LiveFile
 from mirror_assets_tests.direct_lake.maintenance.tables import file
 

@@ -8,10 +8,8 @@ from dataclasses import replace
 import pytest
 
 from mirror_assets.delta.errors import PropertyUnreadable
-from mirror_assets.direct_lake.maintenance.errors import FabricNameRefused
-from mirror_assets.direct_lake.maintenance.plan import maintenance_plan
-from mirror_assets.direct_lake.maintenance.text import script
-from mirror_assets.direct_lake.maintenance.values import (
+from mirror_assets.direct_lake.maintenance.maintenance_plan import maintenance_plan
+from mirror_assets.direct_lake.maintenance.plan_values import (
     Dialect,
     FabricTable,
     MaintenanceInput,
@@ -20,8 +18,9 @@ from mirror_assets.direct_lake.maintenance.values import (
     StepKind,
     Unpublished,
     Worth,
+    script,
 )
-from mirror_assets.errors import ErrorCode
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets_tests.direct_lake.maintenance.tables import MB, file, snapshot, some
 
 _MONTH = {"month": "string"}
@@ -111,7 +110,7 @@ def test_fabric_gets_no_request_for_nothing() -> None:
 
 @pytest.mark.parametrize("name", ["", "123", "dbo.sales", "größe", "x" * 257])
 def test_fabric_refuses_some_names(name: str) -> None:
-    with pytest.raises(FabricNameRefused) as caught:
+    with pytest.raises(SettingError) as caught:
         maintenance_plan(snapshot(some(20)), MaintenanceInput(dialect=Dialect.FABRIC, fabric=FabricTable(name)))
     assert caught.value.code is ErrorCode.NAME_REFUSED
 

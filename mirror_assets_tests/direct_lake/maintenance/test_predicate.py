@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.direct_lake.maintenance.predicate import PartitionKey, partition_predicate
-from mirror_assets.direct_lake.sql import literal
+from mirror_assets.direct_lake.sql import PartitionKey, literal, partition_predicate
 from mirror_assets_tests.direct_lake.maintenance.tables import snapshot
 
 _TWO = {"year": "integer", "month": "string"}

@@ -15,29 +15,25 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.points import TimePoint, VersionPoint
-from mirror_assets.direct_lake.framing.effect import framing_effect
-from mirror_assets.direct_lake.framing.values import FramingEffect
-from mirror_assets.direct_lake.guard.frames import Frame
-from mirror_assets.direct_lake.guard.plan import plan_vacuum
-from mirror_assets.direct_lake.maintenance.plan import maintenance_plan
-from mirror_assets.direct_lake.maintenance.predicate import partition_predicate
-from mirror_assets.direct_lake.maintenance.retention import safe_retention
-from mirror_assets.direct_lake.maintenance.sizes import FileSizes
-from mirror_assets.direct_lake.maintenance.values import (
+from mirror_assets.direct_lake.framing import FramingEffect, framing_effect
+from mirror_assets.direct_lake.maintenance.bins import FileSizes
+from mirror_assets.direct_lake.maintenance.maintenance_plan import maintenance_plan
+from mirror_assets.direct_lake.maintenance.plan_values import (
     Dialect,
     Effect,
     MaintenanceInput,
     MaintenancePlan,
+    SafeRetention,
     Step,
     StepKind,
     Worth,
 )
-from mirror_assets.direct_lake.maintenance.writers import writer_settings
-from mirror_assets.direct_lake.sql import table_at
+from mirror_assets.direct_lake.maintenance.writer_settings import spark_settings
+from mirror_assets.direct_lake.sql import partition_predicate, table_at
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.values import Snapshot
-from mirror_assets.direct_lake.time_travel.statement import as_of
+from mirror_assets.direct_lake.vacuum.model_frames import Frame
+from mirror_assets.direct_lake.vacuum.vacuum_plan import plan_vacuum
 
 # How many files each commit's partition gets: one per commit in which it has rows. The larger, the more rows in it.
 _COMMITS = {"it's \\ a": 10, "b": 3, None: 8, "d": 1}
@@ -178,11 +174,12 @@ def test_a_whole_plan_runs_and_leaves_frames_readable(session: SparkSession, tmp
     log, before = TableLog(str(table)), _snapshot(table)
     guard = plan_vacuum(log, time.time() + 2 * 86_400, [Frame("model", framed)])
     assert len(guard.threatened) == 3
-    plan = maintenance_plan(before, MaintenanceInput(retention=safe_retention(guard)))
+    plan = maintenance_plan(before, MaintenanceInput(retention=SafeRetention.of(guard)))
     assert [step.kind for step in plan.steps] == [StepKind.OPTIMIZE, StepKind.RETENTION, StepKind.VACUUM]
     _run(session, plan)
-    for point in (VersionPoint(framed), TimePoint(log.time_ms(framed))):
-        assert session.sql(f"SELECT * FROM {name} {as_of(point)}").count() == rows
+    moment = datetime.fromtimestamp(log.time_ms(framed) / 1000, timezone.utc).isoformat(timespec="milliseconds")
+    for point in (f"VERSION AS OF {framed}", f"TIMESTAMP AS OF '{moment}'"):
+        assert session.sql(f"SELECT * FROM {name} {point}").count() == rows
     assert plan_vacuum(TableLog(str(table)), time.time() + 2 * 86_400, [Frame("model", framed)]).is_safe
     assert len(_snapshot(table).files) < len(before.files)
 
@@ -253,7 +250,7 @@ def test_conditions_hold_for_their_partitions_alone(session: SparkSession, tmp_p
 
 def test_row_groups_have_as_many_rows_as_is_set(session: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
-    for setting in writer_settings("t", FileSizes(), Dialect.DELTA, row_group_rows=1_000)[:2]:
+    for setting in spark_settings("t", FileSizes(), Dialect.DELTA, row_group_rows=1_000)[:2]:
         session.sql(setting.statement)
     session.range(0, 3_500, 1, 1).write.format("delta").save(str(path))
     (file,) = path.glob("*.parquet")

@@ -7,12 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.direct_lake.guard.frames import Frame
-from mirror_assets.direct_lake.guard.plan import plan_vacuum
-from mirror_assets.direct_lake.maintenance.plan import maintenance_plan
-from mirror_assets.direct_lake.maintenance.retention import safe_retention
-from mirror_assets.direct_lake.maintenance.values import MaintenanceInput, StepKind
+from mirror_assets.direct_lake.maintenance.maintenance_plan import maintenance_plan
+from mirror_assets.direct_lake.maintenance.plan_values import MaintenanceInput, SafeRetention, StepKind
 from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.vacuum.model_frames import Frame
+from mirror_assets.direct_lake.vacuum.vacuum_plan import plan_vacuum
 
 _DAY = 86_400
 
@@ -24,16 +23,16 @@ def test_a_frame_that_is_older_than_the_property_comes_with_a_statement(tmp_path
     written = log.time_ms(1) / 1000
     snapshot = log.snapshot()
 
-    soon = safe_retention(plan_vacuum(log, written + _DAY, [Frame("model", 0)]))
+    soon = SafeRetention.of(plan_vacuum(log, written + _DAY, [Frame("model", 0)]))
     assert (soon.statement, soon.files, soon.bytes) == (None, 0, 0)
     assert _DAY - 60 < soon.seconds < _DAY + 60
     assert maintenance_plan(snapshot, MaintenanceInput(retention=soon)).steps == ()
 
-    late = safe_retention(plan_vacuum(log, written + 8 * _DAY, [Frame("model", 0)]))
+    late = SafeRetention.of(plan_vacuum(log, written + 8 * _DAY, [Frame("model", 0)]))
     assert late.files is None
     plan = maintenance_plan(snapshot, MaintenanceInput(retention=late))
     assert [step.kind for step in plan.steps] == [StepKind.RETENTION, StepKind.VACUUM]
     assert plan.steps[0].statement == late.statement
 
-    free = safe_retention(plan_vacuum(log, written + 8 * _DAY))
+    free = SafeRetention.of(plan_vacuum(log, written + 8 * _DAY))
     assert (free.seconds, free.statement, free.files) == (0.0, None, 1)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from mirror_assets.direct_lake.maintenance.sizes import FileSizes
-from mirror_assets.direct_lake.maintenance.values import Dialect
-from mirror_assets.direct_lake.maintenance.writers import delta_rs_settings, writer_settings
+from mirror_assets.direct_lake.maintenance.bins import FileSizes
+from mirror_assets.direct_lake.maintenance.plan_values import Dialect
+from mirror_assets.direct_lake.maintenance.writer_settings import delta_rs_settings, spark_settings
 
 
 def test_sparks_settings_are_statements() -> None:
-    settings = writer_settings("t", FileSizes(10, 20), Dialect.DELTA, 4_000_000)
+    settings = spark_settings("t", FileSizes(10, 20), Dialect.DELTA, 4_000_000)
     assert [setting.statement for setting in settings] == [
         "SET parquet.block.row.count.limit = 4000000",
         "SET parquet.block.size = 1073741824",
@@ -19,7 +19,7 @@ def test_sparks_settings_are_statements() -> None:
 
 
 def test_fabric_has_settings_of_its_own() -> None:
-    plain, fabric = (writer_settings("t", FileSizes(), dialect) for dialect in Dialect)
+    plain, fabric = (spark_settings("t", FileSizes(), dialect) for dialect in Dialect)
     assert fabric[: len(plain)] == plain
     assert [setting.statement for setting in fabric[len(plain) :]] == [
         "SET spark.sql.parquet.native.writer.maxRowGroupRowCount = 8000000",

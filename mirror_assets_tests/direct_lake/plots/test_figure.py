@@ -7,11 +7,11 @@ import sys
 import pytest
 from matplotlib.figure import Figure
 
-from mirror_assets.direct_lake.layout.histogram import FILE_BINS, MB, Histogram
+from mirror_assets.direct_lake.errors import PlotsMissing
 from mirror_assets.direct_lake.plots import histograms
-from mirror_assets.direct_lake.plots.errors import PlotsMissing
 from mirror_assets.direct_lake.plots.figure import counted, sized
 from mirror_assets.direct_lake.plots.histograms import row_group_histogram
+from mirror_assets.direct_lake.table_layout import FILE_BINS, MB, Histogram
 from mirror_assets.errors import ErrorCode
 
 

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timezone
+from dataclasses import replace
 
 import pytest
 
-from mirror_assets.direct_lake.framing.values import (
-    FileLifetime,
-    FileSum,
-    FramingEffect,
-    FramingPoint,
-    Maintenance,
-    Mark,
-)
+from mirror_assets.direct_lake.framing import FileSum, FramingEffect, FramingPoint
+from mirror_assets.direct_lake.guardrails.capacity_fit import SkuFit, Use, Verdict
+from mirror_assets.direct_lake.guardrails.skus import Limit, sku_of
+from mirror_assets.direct_lake.log_history import FileLifetime, Maintenance, Mark
 from mirror_assets.direct_lake.plots.figure import BAD, CAUTION, CHANGED, DROPPED, GOOD, KEPT, LOADED
-from mirror_assets.direct_lake.plots.framing import framing_bars
-from mirror_assets.direct_lake.plots.growth import Growth, Limit, Sample, growth_chart
-from mirror_assets.direct_lake.plots.guardrails import LimitUse, headroom_bars
+from mirror_assets.direct_lake.plots.framing_plots import framing_bars, lifetime_chart
+from mirror_assets.direct_lake.plots.guardrail_plots import CapacityLimit, GrowthCurve, growth_chart, headroom_bars
 from mirror_assets.direct_lake.plots.histograms import file_size_histogram, row_group_histogram
-from mirror_assets.direct_lake.plots.lifetimes import lifetime_chart
 from mirror_assets_tests.direct_lake.plots.pixels import amount, size
 
 _DAY = 86_400_000
+_LIMITS = (Limit.FILES, Limit.ROWS, Limit.MODEL_BYTES)
 
 
 @pytest.mark.parametrize("amounts", [[], [0, 16_000_000], [1, 2**30, 10**12]])
@@ -36,18 +31,17 @@ def test_histograms_have_bars_where_there_is_anything(amounts: Sequence[int]) ->
 @pytest.mark.parametrize(
     ("used", "limit", "colour"), [(700, 1000, GOOD), (900, 1000, CAUTION), (1200, 1000, BAD), (5, 0, BAD)]
 )
-def test_a_bar_is_coloured_by_how_much_is_left(used: float, limit: float, colour: str) -> None:
-    picture = headroom_bars([LimitUse("F2", "files", used, limit)], "t")
+def test_a_bar_is_coloured_by_how_much_is_left(used: int, limit: int, colour: str) -> None:
+    picture = headroom_bars([SkuFit(sku_of("F2"), (Use(Limit.FILES, "t", used, limit, Verdict.FITS),))], "t")
     assert [shade for shade in (GOOD, CAUTION, BAD) if amount(picture, shade) > 500] == [colour]
 
 
 def test_every_sku_and_measure_has_its_place() -> None:
-    uses = [
-        LimitUse(sku, measure, 10, limit, measure == "model size")
-        for sku, limit in (("F2", 100), ("F64", None))
-        for measure in ("files", "rows", "model size")
+    fits = [
+        SkuFit(sku_of(sku), tuple(Use(limit, "t", 10, allowed, Verdict.FITS) for limit in _LIMITS))
+        for sku, allowed in (("F2", 100), ("F64", None))
     ]
-    one, three = headroom_bars(uses[:1], "t"), headroom_bars(uses, "t")
+    one, three = headroom_bars([replace(fits[0], uses=fits[0].uses[:1])], "t"), headroom_bars(fits, "t")
     assert size(three)[0] > size(one)[0]
     assert amount(three, GOOD) > amount(one, GOOD) > 1000
     assert amount(headroom_bars([], "t"), GOOD) == 0
@@ -108,27 +102,27 @@ def test_lifetimes_are_lines_by_what_became_of_the_file(lives: Sequence[FileLife
     assert [shade for shade in (KEPT, CHANGED, DROPPED) if amount(picture, shade) > 60] == colours
 
 
-_SAMPLES = [Sample(day * _DAY, 100.0 + 10 * day) for day in range(10)]
+_SAMPLES = [(day * _DAY, 100.0 + 10 * day) for day in range(10)]
 
 
 @pytest.mark.parametrize(
     ("growth", "limit", "days"),
     [
-        (Growth("files", _SAMPLES, 10.0), 1000, 81.0),
-        (Growth("files", _SAMPLES, 10.0), 190, 0.0),
-        (Growth("files", _SAMPLES, 0.0), 1000, None),
-        (Growth("files", _SAMPLES, -5.0), 1000, None),
-        (Growth("files", _SAMPLES, None), 1000, None),
-        (Growth("bytes", _SAMPLES[:1], 1e-6, in_bytes=True), 10**12, pytest.approx(1e18)),
+        (GrowthCurve("files", _SAMPLES, 10.0), 1000, 81.0),
+        (GrowthCurve("files", _SAMPLES, 10.0), 190, 0.0),
+        (GrowthCurve("files", _SAMPLES, 0.0), 1000, None),
+        (GrowthCurve("files", _SAMPLES, -5.0), 1000, None),
+        (GrowthCurve("files", _SAMPLES, None), 1000, None),
+        (GrowthCurve("files", _SAMPLES[:1], 1e-6), 10**12, pytest.approx(1e18)),
     ],
 )
-def test_growth_is_drawn_towards_the_limit(growth: Growth, limit: float, days: float | None) -> None:
-    assert growth.days_to(Limit("F2", limit)) == days
-    picture = growth_chart(growth, [Limit("F2", limit), Limit("F4", limit)], "t", timezone.utc)
+def test_growth_is_drawn_towards_the_limit(growth: GrowthCurve, limit: float, days: float | None) -> None:
+    assert growth.days_to(CapacityLimit("F2", limit)) == days
+    picture = growth_chart(growth, [CapacityLimit("F2", limit), CapacityLimit("F4", limit)], "t")
     assert amount(picture, KEPT) > 50
     assert amount(picture, BAD) > 500
 
 
 def test_growth_without_samples_or_limits_is_a_picture_too() -> None:
-    assert amount(growth_chart(Growth("files", []), [], "t"), KEPT) == 0
-    assert amount(growth_chart(Growth("files", _SAMPLES), [], "t"), KEPT) > 50
+    assert amount(growth_chart(GrowthCurve("files", []), [], "t"), KEPT) == 0
+    assert amount(growth_chart(GrowthCurve("files", _SAMPLES), [], "t"), KEPT) > 50

@@ -12,20 +12,18 @@ from deltalake import ColumnProperties, WriterProperties, write_deltalake
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.questions.errors import NotADate
-from mirror_assets.direct_lake.questions.keeping import Kept, rows_kept
-from mirror_assets.direct_lake.questions.months import days_of, months_before
-from mirror_assets.errors import ErrorCode
+from mirror_assets.direct_lake.row_questions import RowsKept, days_of, months_before, rows_kept
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets_tests.direct_lake.tables import seen
 
 _TODAY = date(2024, 6, 30)
 
 
-def _kept(path: Path, column: str, months: int = 3) -> Kept:
+def _kept(path: Path, column: str, months: int = 3) -> RowsKept:
     return rows_kept(*seen(path), column, months, _TODAY)
 
 
-def _counts(kept: Kept) -> tuple[int, int, int]:
+def _counts(kept: RowsKept) -> tuple[int, int, int]:
     return kept.kept, kept.gone, kept.undecided
 
 
@@ -103,8 +101,8 @@ def test_by_partitions(tmp_path: Path, values: list[object], counts: tuple[int, 
 
 def test_a_column_that_is_no_date_is_said(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"id": [1], "p": ["north"]}), partition_by=["p"])
-    with pytest.raises(NotADate, match="age of `id`: its type is bigint") as error:
+    with pytest.raises(SettingError, match="age of `id`: its type is bigint") as error:
         _kept(tmp_path, "id")
     assert error.value.code is ErrorCode.NOT_A_DATE
-    with pytest.raises(NotADate, match="'north' is no date"):
+    with pytest.raises(SettingError, match="'north' is no date"):
         _kept(tmp_path, "p")

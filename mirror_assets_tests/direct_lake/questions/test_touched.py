@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.direct_lake.questions.touched import Partition, Touched, partition_of, partitions_touched
+from mirror_assets.direct_lake.row_questions import Partition, Touched, partition_of, partitions_touched
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets_tests.delta.handmade import (
     PROTOCOL,

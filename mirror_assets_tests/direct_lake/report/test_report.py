@@ -12,20 +12,17 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.direct_lake.footers.cache import FooterCache
-from mirror_assets.direct_lake.footers.errors import ColumnUnknown, LiveFileMissing
-from mirror_assets.direct_lake.footers.reader import FooterReader
-from mirror_assets.direct_lake.guard.frames import Frame
-from mirror_assets.direct_lake.guard.needs import Mirror, Need
-from mirror_assets.direct_lake.guardrails.fit import Limit, Verdict
-from mirror_assets.direct_lake.guardrails.skus import sku_of
-from mirror_assets.direct_lake.maintenance.values import MaintenanceInput, StepKind, Unpublished
-from mirror_assets.direct_lake.report.asked import Asked, Keeping, Questions, Readers
-from mirror_assets.direct_lake.report.cache import cache_folder
-from mirror_assets.direct_lake.report.look import TableLook
-from mirror_assets.direct_lake.report.report import TableReport, table_report
+from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader, cache_folder
+from mirror_assets.direct_lake.guardrails.capacity_fit import Verdict
+from mirror_assets.direct_lake.guardrails.skus import Limit, sku_of
+from mirror_assets.direct_lake.maintenance.plan_values import MaintenanceInput, StepKind, Unpublished
 from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.types import Rule
+from mirror_assets.direct_lake.table_report import DirectLakeReport, Keeping, Questions, ReportOptions, table_report
+from mirror_assets.direct_lake.table_snapshot import TableSnapshot
+from mirror_assets.direct_lake.type_rules import Rule
+from mirror_assets.direct_lake.vacuum.model_frames import Frame
+from mirror_assets.direct_lake.vacuum.requirements import Mirror, Requirement, RetentionConsumers
+from mirror_assets.errors import SettingError, StopError
 from mirror_assets_tests.delta.handmade import commit_file
 
 _WEEK = 7 * 86_400
@@ -38,13 +35,13 @@ def _sales(first: int, last: int, day: date = date(2026, 3, 1)) -> pa.Table:
     return pa.table({"id": ids, "day": days, "price": [i / 7 for i in ids], "photo": [b"x" for _ in ids]})
 
 
-def _of(path: Path, requested: Asked | None = None, now: float | None = None) -> TableReport:
+def _of(path: Path, requested: ReportOptions | None = None, now: float | None = None) -> DirectLakeReport:
     return table_report(_look(path, now), requested)
 
 
-def _look(path: Path, now: float | None = None) -> TableLook:
+def _look(path: Path, now: float | None = None) -> TableSnapshot:
     log = TableLog(str(path))
-    return TableLook(str(path), log, FooterReader(log.uri, log.files), time.time() if now is None else now)
+    return TableSnapshot(str(path), log, FooterReader(log.uri, log.files), time.time() if now is None else now)
 
 
 @pytest.fixture
@@ -80,11 +77,16 @@ def test_its_parts_agree(sales: Path) -> None:
 
 
 def test_readers_and_the_clock_are_given_to_the_plan(sales: Path) -> None:
-    readers = Readers((Frame("model", 1),), Mirror(1))
-    found = _of(sales, Asked(readers), time.time() + _WEEK + 60).vacuum
+    readers = RetentionConsumers((Frame("model", 1),), Mirror(1))
+    found = _of(sales, ReportOptions(readers), time.time() + _WEEK + 60).vacuum
     assert len(found.deleted) == len(found.threatened) == 2
-    assert {need for file in found.threatened for need in file.needed_by} == {Need("model", 1), Need("mirror", 3)}
-    told = _of(sales, Asked(readers=Readers((Frame("model", 1),), retain_hours=0)), time.time() + 60).vacuum
+    assert {need for file in found.threatened for need in file.needed_by} == {
+        Requirement("model", 1),
+        Requirement("mirror", 3),
+    }
+    told = _of(
+        sales, ReportOptions(consumers=RetentionConsumers((Frame("model", 1),), retain_hours=0)), time.time() + 60
+    ).vacuum
     assert len(told.threatened) == 2
 
 
@@ -92,7 +94,7 @@ def test_what_framing_loads_by_day_and_for_each_frame(sales: Path) -> None:
     day = 86_400
     for version, days_ago in enumerate((9, 2, 1, 1)):
         _dated(commit_file(sales, version), _NOW - days_ago * day)
-    found = table_report(_look(sales, _NOW), Asked(Readers((Frame("model", 1), Frame("model", 3)))))
+    found = table_report(_look(sales, _NOW), ReportOptions(RetentionConsumers((Frame("model", 1), Frame("model", 3)))))
     assert [(point.effect.first, point.effect.last) for point in found.framing] == [(0, 1), (1, 3)]
     assert [point.effect.reloaded.rows for point in found.framing] == [10, 10]
     assert [(effect.first, effect.dropped.rows) for effect in found.reframing] == [(1, 10), (3, 0)]
@@ -101,8 +103,9 @@ def test_what_framing_loads_by_day_and_for_each_frame(sales: Path) -> None:
 def test_maintenance_publishes_first_and_keeps_what_readers_need(sales: Path) -> None:
     for first in range(100, 200, 10):
         write_deltalake(sales, _sales(first, first + 10), mode="append", partition_by=["day"])
-    requested = Asked(
-        Readers((Frame("model", 1),), Mirror(12)), maintenance=MaintenanceInput(unpublished=Unpublished(12, 13, "run"))
+    requested = ReportOptions(
+        RetentionConsumers((Frame("model", 1),), Mirror(12)),
+        maintenance=MaintenanceInput(unpublished=Unpublished(12, 13, "run")),
     )
     fresh = _of(sales, requested).maintenance
     assert [step.kind for step in fresh.steps] == [StepKind.PUBLISH, StepKind.OPTIMIZE]
@@ -112,7 +115,7 @@ def test_maintenance_publishes_first_and_keeps_what_readers_need(sales: Path) ->
 
 
 def test_maintenance_goes_by_the_tables_properties_whatever_retain_is_asked_about(sales: Path) -> None:
-    found = _of(sales, Asked(Readers(retain_hours=0)), time.time() + 60)
+    found = _of(sales, ReportOptions(RetentionConsumers(retain_hours=0)), time.time() + 60)
     assert len(found.vacuum.deleted) == 2
     assert {left.kind: left.why for left in found.maintenance.left_out}[
         StepKind.VACUUM
@@ -151,7 +154,7 @@ def test_questions_are_answered_where_they_are_asked(sales: Path) -> None:
     unasked = [answer.question for answer in _of(sales).answers]
     assert unasked == [*floats, *["partitions touched"] * 4]
     questions = Questions(("id", "price"), partition_by="id", keeping=Keeping("day", 0), sku=sku_of("F64"))
-    answers = {answer.question: answer for answer in _of(sales, Asked(questions=questions)).answers}
+    answers = {answer.question: answer for answer in _of(sales, ReportOptions(questions=questions)).answers}
     assert answers["bytes to load"].subject == "id, price" or answers["bytes to load"].subject == "price, id"
     assert answers["unused columns"].subject == "day"
     assert answers["files if partitioned, F64"].figures["verdict"] == "fits"
@@ -159,7 +162,9 @@ def test_questions_are_answered_where_they_are_asked(sales: Path) -> None:
 
 
 def test_one_side_columns_are_linted(sales: Path) -> None:
-    (found,) = (one for one in _of(sales, Asked(questions=Questions(one_side=("id",)))).types if one.column == "id")
+    (found,) = (
+        one for one in _of(sales, ReportOptions(questions=Questions(one_side=("id",)))).types if one.column == "id"
+    )
     assert found.rule is Rule.UNIQUE
 
 
@@ -173,12 +178,12 @@ def test_touched_partitions_are_those_of_commits_that_are_left(sales: Path) -> N
 def test_a_second_report_reads_no_footer(sales: Path, tmp_path: Path) -> None:
     log = TableLog(str(sales))
     reader = FooterReader(log.uri, log.files, FooterCache.of(tmp_path / "cache", log.uri))
-    first = table_report(TableLook(log.uri, log, reader, _NOW))
+    first = table_report(TableSnapshot(log.uri, log, reader, _NOW))
     for file in sales.rglob("*.parquet"):
         file.write_bytes(b"")
-    again = table_report(TableLook(log.uri, log, reader, _NOW))
+    again = table_report(TableSnapshot(log.uri, log, reader, _NOW))
     assert again == first
-    with pytest.raises(LiveFileMissing):
+    with pytest.raises(StopError):
         _missing(sales)
 
 
@@ -195,8 +200,8 @@ def test_an_empty_table_has_a_report(tmp_path: Path) -> None:
 
 
 def test_a_column_that_is_not_there(sales: Path) -> None:
-    with pytest.raises(ColumnUnknown):
-        _of(sales, Asked(questions=Questions(columns=("ids",))))
+    with pytest.raises(SettingError):
+        _of(sales, ReportOptions(questions=Questions(columns=("ids",))))
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.direct_lake.layout.advice import Advice, Topic
-from mirror_assets.direct_lake.maintenance.values import MaintenanceInput
-from mirror_assets.direct_lake.report.writing import settings_for_writers
+from mirror_assets.direct_lake.advice import Advice, Topic
+from mirror_assets.direct_lake.maintenance.plan_values import MaintenanceInput
+from mirror_assets.direct_lake.maintenance.writer_settings import settings_for_writers
 
 _SPARK, _RUST = "parquet-mr version 1.17.0 (build x)", "delta-rs version py-1.6.6"
 

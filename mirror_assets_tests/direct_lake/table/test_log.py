@@ -12,9 +12,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.delta.errors import LogGap, SourceNotDelta, SourceUnreadable
+from mirror_assets.direct_lake.log_history import committed_by
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.values import Snapshot
-from mirror_assets.direct_lake.time_travel.resolve import committed_by
 from mirror_assets_tests.delta.handmade import (
     PROTOCOL,
     Action,

@@ -1,1 +1,0 @@
-"""How a table lies in its files, and what of that makes Direct Lake slow."""

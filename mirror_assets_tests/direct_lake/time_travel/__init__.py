@@ -1,1 +1,0 @@
-"""Tests of points in a table's history."""
