@@ -15,9 +15,10 @@ from pyspark.sql import functions as F
 from mirror_assets.audit.key_codes import Numbers
 from mirror_assets.audit.keyed_rows import PLACE, VERSION, aliases
 from mirror_assets.audit.staged import StagedSlice
-from mirror_assets.delta.columns import LandedColumn, landed_value, quoted
+from mirror_assets.delta.columns import landed_value, quoted
 from mirror_assets.delta.feed_columns import COMMIT_VERSION, is_new_row
 from mirror_assets.delta.reader import read_changes
+from mirror_assets.delta.schema import LandedColumn
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import LandedColumn, described
+from mirror_assets.delta.columns import described
+from mirror_assets.delta.schema import LandedColumn
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.delta.write import write_parts
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from pyspark.sql import Observation, SparkSession
 
-from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.commit_rows import CommitRows, look_at_commits, row_counts
 from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.delta.pairing import (
@@ -31,6 +30,7 @@ from mirror_assets.delta.pairing import (
 from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.delta.reader import ChangeFeed
 from mirror_assets.delta.repeats import repeated_key_samples
+from mirror_assets.delta.schema import LandedColumn
 from mirror_assets.delta.spark_errors import DuplicateKey, RowsMisplaced, spark_errors
 from mirror_assets.delta.versions import has_own_reader
 from mirror_assets.delta.write import write_parts

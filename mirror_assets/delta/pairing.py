@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import LandedColumn, described, quoted, unused_prefix, values_where
+from mirror_assets.delta.columns import described, quoted, unused_prefix, values_where
 from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_VERSION, is_new_row
 from mirror_assets.delta.read_rows import ReadRows
+from mirror_assets.delta.schema import LandedColumn
 from mirror_assets.markers import ROW_MARKER, Marker
 
 DUPLICATES, MISPLACED = "duplicates", "misplaced"

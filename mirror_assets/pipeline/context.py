@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from mirror_assets.config import Changes, Config, TableSettings
 from mirror_assets.delta.log import SourceLog
@@ -20,6 +19,9 @@ from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.errors import SnapshotLost
 from mirror_assets.storage import LocalStore, Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession  # planning and status start without loading it
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 
 from mirror_assets.config import Changes, TableSettings
 from mirror_assets.delta.append import AppendSlice, encode_appends
-from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.empty import encode_no_rows
 from mirror_assets.delta.feed import FeedSlice, encode_changes
 from mirror_assets.delta.net import NetSlice, encode_net
@@ -15,6 +14,7 @@ from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.read_rows import ReadRows
 from mirror_assets.delta.reader import read_changes
 from mirror_assets.delta.row_tracking import TrackedNames, TrackedRange, read_tracked
+from mirror_assets.delta.schema import LandedColumn
 from mirror_assets.delta.snapshot import SnapshotSlice, encode_snapshot
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.landing.format import ChangeCounts, Receipt, SliceKind

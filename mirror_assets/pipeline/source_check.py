@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from mirror_assets.config import Changes, Config, SourceColumn, TableSettings, missing_columns, source_problems
 from mirror_assets.delta.actions import Protocol
-from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.errors import ColumnUnfit
 from mirror_assets.delta.feed_property import how_to_enable
-from mirror_assets.delta.schema import Schema, landing_type
+from mirror_assets.delta.schema import LandedColumn, Schema, landing_type
 from mirror_assets.delta.state import SourceState, source_columns
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import Column

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 
-from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.pairing import EncodeGroup
 from mirror_assets.delta.plan import PlannedSlice
+from mirror_assets.delta.schema import LandedColumn
 from mirror_assets.delta.spark_errors import RowIdsUnfit
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import ChangeCounts, Receipt, SliceKind, SliceRecord, StagedPart

@@ -53,7 +53,6 @@ def test_help_imports_neither_spark_nor_dagster_nor_the_configuration() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.xfail(strict=True, reason="the pipeline and the composition import PySpark where they need its types only")
 @pytest.mark.parametrize("command", ["plan", "status"])
 def test_commands_that_read_logs_import_no_spark(tmp_path: Path, command: str) -> None:
     (tmp_path / "mirror.yaml").write_text(_SETTINGS)

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.delta.feed import FeedSlice, encode_changes, encoded_runs
 from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.losses import FileUnfound
 from mirror_assets.delta.reader import read_changes
+from mirror_assets.delta.schema import LandedColumn
 from mirror_assets.delta.spark_errors import DuplicateKey
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets_tests.delta.histories import random_history

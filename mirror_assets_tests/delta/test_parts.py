@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.delta import feed, pairing
-from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.cut import CommitSpread
 from mirror_assets.delta.feed import FeedSlice, encode_changes
 from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_VERSION
 from mirror_assets.delta.pairing import EncodeGroup
 from mirror_assets.delta.read_rows import ReadRows
+from mirror_assets.delta.schema import LandedColumn
 from mirror_assets.delta.spark_errors import RowsMisplaced
 from mirror_assets.landing.names import part_place
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, Observation
 
 from mirror_assets.audit.finding import CheckResult
 from mirror_assets.delta import net, pairing
-from mirror_assets.delta.columns import LandedColumn
+from mirror_assets.delta.schema import LandedColumn
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets_tests.histories.setup import Way
 

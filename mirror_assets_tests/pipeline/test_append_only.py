@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.audit.landed import file_continuity, metadata_unchanged
 from mirror_assets.delta.append import AppendSlice, appended_rows, encode_appends
-from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.errors import RowsChanged
 from mirror_assets.delta.losses import FeedRefused
 from mirror_assets.delta.reader import read_appends, read_changes
+from mirror_assets.delta.schema import LandedColumn
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.errors import StopError
 from mirror_assets.landing.format import SliceKind
