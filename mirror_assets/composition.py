@@ -6,16 +6,13 @@ Nothing is read, requested or started before somebody asks for it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import NoReturn
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, NoReturn
 
 from mirror_assets.config import Config, FabricWorkspace, History, LandingZoneConfig, Staging, TableSettings
 from mirror_assets.config.variables import fill_settings, has_reference
-from mirror_assets.delta.session import HADOOP, open_session, spark_settings
 from mirror_assets.fabric.client import FabricClient
 from mirror_assets.fabric.mirror import FabricMirror
 from mirror_assets.fabric.values import Workspace
@@ -35,6 +32,9 @@ from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings
 from mirror_assets.storage.onelake.clients import open_clients, shared_clients
 from mirror_assets.storage.onelake.store import OneLakeStore
 from mirror_assets.storage.onelake.witness import Witness
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession  # loaded when a session opens: commands that read logs do without
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,11 @@ class Project:
         """Return the context of the table's pipeline; its Spark session starts when a step asks for it."""
         session = cache(partial(self.session, str(table.name)))
         return TableContext(self.config, table, self.log(table.name), self.store, session, self.local_staging)
+
+    def tables(self, names: Sequence[str] = ()) -> list[TableContext]:
+        """Return the contexts of these tables, or of all. Raises TableUnknown."""
+        chosen = [self.config.table(name) for name in names] if names else self.config.all_tables()
+        return [self.table(table) for table in chosen]
 
     def mirror(self) -> Mirror:
         """Return the mirror of the landing zone: the database in Fabric, or the local stand-in's tables."""
@@ -137,15 +142,19 @@ class SparkSettings:
     @property
     def secret_names(self) -> frozenset[str]:
         """Return the names of secret settings: a session gets them, and the JVM's command line does not."""
-        return frozenset(n for n, text in self.written.items() if n.startswith(HADOOP) and has_reference(text))
+        return frozenset(n for n, text in self.written.items() if n.startswith("spark.hadoop.") and has_reference(text))
 
     def filled(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
         """Return all settings with environment variables resolved. Raises VariableUnset and PackageRefused."""
+        from mirror_assets.delta.session import spark_settings
+
         written = fill_settings(self.written, environment)
         return spark_settings({**self.reach, **written}, [HADOOP_AZURE] if self.reach else ())
 
     def open(self, owner: str | None = None) -> SparkSession:
         """Return the owner's session, or a new one. Raises VariableUnset, PackageRefused and SparkNotStarted."""
+        from mirror_assets.delta.session import open_session
+
         filled, secret = self.filled(), self.secret_names
         known = {name: value for name, value in filled.items() if name not in secret}
         return open_session(known, {name: filled[name] for name in secret}, owner)

@@ -21,7 +21,6 @@ from mirror_assets.orchestration.assets import (
     mirror_asset,
     source_asset,
 )
-from mirror_assets.orchestration.console import PLAIN, plain_logger
 from mirror_assets.orchestration.direct_lake_checks import mirror_lake_checks, source_lake_checks
 from mirror_assets.orchestration.jobs import build_jobs
 from mirror_assets.orchestration.resources import resources
@@ -68,7 +67,6 @@ def build_definitions(config: Config) -> dg.Definitions:
         schedules=job_schedules(by_name),
         jobs=jobs,
         resources=resources(config),
-        loggers={PLAIN: plain_logger},
         # Steps of one run share the Spark session of its process (docs/decisions/0004).
         executor=dg.in_process_executor,
     )

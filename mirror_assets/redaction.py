@@ -1,39 +1,38 @@
-"""Keeps values of the environment out of messages: where one stands, its reference `${NAME}` is shown.
+"""Replaces values of environment variables in error messages by their references `${NAME}`.
 
-A value becomes known here when a Spark setting takes it. From then on it is looked for in what Spark says of a failure,
-because Spark and the JVM quote settings as they please.
+A variable is registered when a Spark setting uses it, because Spark and the JVM may quote any setting in an error.
 """
 
 from __future__ import annotations
 
-# Anything shorter is no secret, and `1` or `true` stands in most messages by chance.
+# A shorter value is no secret, and would be replaced where it is in a message by chance, such as `1` or `true`.
 _SHORTEST = 6
 _references: dict[str, str] = {}
 
 
 class RedactedError(Exception):
-    """An error of a library in its own words, but for values of the environment; it stands in for that error."""
+    """Replaces an error of a library: its type and message, without the values of environment variables."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(f"{type(error).__name__}: {redacted(str(error))}")
 
 
 def hide(name: str, value: str) -> None:
-    """Show the value of this environment variable as its reference from now on."""
+    """Show this environment variable's value as `${name}` from now on; values shorter than six characters stay."""
     if len(value) >= _SHORTEST:
-        # Also as Python writes it between quotes.
+        # Also escaped, as repr() writes it.
         _references.update(dict.fromkeys((value, repr(value)[1:-1]), f"${{{name}}}"))
 
 
 def redacted(text: str) -> str:
-    """The text, with references in place of values; longer values first, as one may be a part of another."""
+    """Return the text with references in place of values; the longest first, because one may contain another."""
     for value in sorted(_references, key=len, reverse=True):
         text = text.replace(value, _references[value])
     return text
 
 
 def redacted_error(error: Exception) -> Exception:
-    """The error, or what stands in for it where its message, or that of an error behind it, quotes a value."""
+    """Return a RedactedError if the error's message, or that of one of its causes, has a value; else the error."""
     behind: BaseException | None = error
     while behind is not None:
         if redacted(str(behind)) != str(behind):

@@ -23,7 +23,7 @@ import mirror_assets
 from mirror_assets.cli import main
 from mirror_assets.config import CONFIG_VARIABLE, Config, ConfigInvalid, TableConfig, load_config
 from mirror_assets.config.load import parse_config
-from mirror_assets.config.sizes import parse_size
+from mirror_assets.config.setting_values import parse_size
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import Manifest, Receipt
@@ -180,7 +180,7 @@ def test_every_check_is_in_the_table_with_its_asset_and_whether_it_blocks(defini
 def test_every_command_is_in_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    listed = set(re.findall(r"^    ([a-z-]+)", capsys.readouterr().out, re.MULTILINE))
+    listed = set(re.findall(r"^  ([a-z][a-z-]*) ", capsys.readouterr().out, re.MULTILINE))
     assert {_codes(command)[0] for command, _, _ in _table(_README, "Commands")} == listed
 
 

@@ -1,4 +1,4 @@
-"""`mirror-assets demo`: a lake with a past, mirrored as it happens, replicated, and proved equal to its source."""
+"""`mirror-assets demo`: builds a lake with a past, mirrors it as it grows, and compares mirror and source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from mirror_assets.cli.execute import CheckLine, check_lines, mirror
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.jobs import execute, failures
-from mirror_assets.cli.output import note, show_json, show_records
+from mirror_assets.cli.output import note, show
 from mirror_assets.composition import open_spark, open_zone
 from mirror_assets.config import Config, load_config
 from mirror_assets.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables
@@ -26,7 +26,7 @@ _EQUAL = "equal to source"
 
 @dataclass(frozen=True)
 class DemoLine:
-    """A table of the demo, from its source to its mirror."""
+    """A table of the demo: what was mirrored, and whether source and mirror are equal."""
 
     table: str
     versions: int
@@ -40,7 +40,7 @@ class DemoLine:
 
 
 def demo(folder: Path, months: int, others: Path | None, *, as_json: bool) -> Exit:
-    """Build, mirror, replicate, check; it fails when a check fails with severity ERROR, or a table differs."""
+    """Build, mirror, replicate and check; it fails when a check fails with severity ERROR, or a table differs."""
     began = time.monotonic()
     root = folder.resolve()
     root.mkdir(parents=True, exist_ok=True)
@@ -68,38 +68,38 @@ def _said(line: CheckLine) -> str:
 
 
 def _mirror_as_it_happens(config: Config, root: Path, months: range) -> list[list[TableReport]]:
-    """What was mirrored after the first loads, and after all that happened then."""
+    """Return the reports of two runs: after the first loads, and after all later commits."""
     spark = open_spark(config)
     note(f"First loads of flights, planes, weather, airports and airlines into {root / 'lake'}")
     begin_lake(spark, root, note, months)
     _clear(config)
     rounds = [_mirror(config)]
-    note("What happens to the tables afterwards")
+    note("Changing the tables: updates, deletes, merges, schema changes, maintenance")
     continue_lake(spark, root, note, months)
     return [*rounds, _mirror(config)]
 
 
 def _mirror(config: Config) -> list[TableReport]:
-    note("Mirroring what the lake holds now")
+    note("Mirroring the lake")
     return mirror(config)
 
 
 def _claim(config: Config) -> None:
-    """Refuse, before anything is built, to replace what the demo did not make."""
+    """Refuse, before anything is built, to delete what the demo did not make."""
     claim_tables(open_zone(config.landing_zone), config.names)
     if config.mirror.fabric is None:
         claim_folder(config.mirror.path)
 
 
 def _clear(config: Config) -> None:
-    """Start over: the landing zone and the mirror of an earlier demo belong to a lake that is made anew."""
+    """Delete the landing zone and the mirror of an earlier demo: its lake is built again, too."""
     clear_tables(open_zone(config.landing_zone), config.names)
     if config.mirror.fabric is None:
         clear_folder(config.mirror.path)
 
 
 def _line(reports: Sequence[TableReport], checks: Sequence[CheckLine]) -> DemoLine:
-    """One table's line, from its reports of all rounds and the check that compares its mirror."""
+    """Return one table's line, from its reports of all runs and the check that compares its mirror."""
     table, rows = reports[0].table, [report.rows for report in reports]
     covered = [report.covered for report in reports if report.covered is not None]
     return DemoLine(
@@ -122,23 +122,15 @@ def _result(table: str, checks: Sequence[CheckLine]) -> str:
 
 
 def _show(lines: list[DemoLine], zone: str, seconds: float, *, as_json: bool) -> None:
-    if as_json:
-        show_json(lines)
-        return
     columns = ("table", "versions", "slices", "files", "inserts", "updates", "deletes", "seconds", "result")
     rows = [
-        (
-            line.table,
-            str(line.versions),
-            str(line.slices),
-            str(line.files),
-            f"{line.inserts:,}",
-            f"{line.updates:,}",
-            f"{line.deletes:,}",
-            f"{line.seconds:.1f}",
-            line.result,
-        )
-        for line in lines
+        (x.table, x.versions, x.slices, x.files, *_commas(x.inserts, x.updates, x.deletes), x.seconds, x.result)
+        for x in lines
     ]
-    show_records(f"Mirrored in {seconds:.0f} s, into {zone}", columns, rows)
-    note("See the same in the Dagster UI: make dev, then open http://127.0.0.1:3000")
+    show(f"Mirrored in {seconds:.0f} s, into {zone}", columns, rows, lines, as_json=as_json)
+    if not as_json:
+        note("See the same in the Dagster UI: make dev, then open http://127.0.0.1:3000")
+
+
+def _commas(*numbers: int) -> list[str]:
+    return [f"{number:,}" for number in numbers]

@@ -1,22 +1,26 @@
-"""Commands that do something: each is a Dagster job, run in this process."""
+"""Commands that change something: each runs a Dagster job in this process and prints what it did."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
 
-from mirror_assets.cli.asked import Asked
 from mirror_assets.cli.exit import Exit, exit_code
-from mirror_assets.cli.jobs import execute, failures
-from mirror_assets.cli.output import note, show_json, show_records
+from mirror_assets.cli.jobs import StepFailed, execute, failures
+from mirror_assets.cli.options import RangeOptions
+from mirror_assets.cli.output import note, show, show_json
 from mirror_assets.composition import open_zone
-from mirror_assets.config import Config, load_config
+from mirror_assets.config import Config, Problem, TableSettings, load_config
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.monitoring import MonitoredTable, TableState
+from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.assets import KeepHistory
 from mirror_assets.orchestration.jobs import (
     ALL_CHECKS,
+    HISTORY,
     MIRROR_ALL,
     REBUILD,
     REBUILD_OP,
@@ -32,7 +36,7 @@ from mirror_assets.pipeline.drop import find_orphans
 
 @dataclass(frozen=True)
 class CheckLine:
-    """One check as the command line shows it."""
+    """The result of one check."""
 
     asset: str
     check: str
@@ -42,27 +46,44 @@ class CheckLine:
 
     @property
     def is_error(self) -> bool:
-        """Whether it makes `check` fail."""
+        """Whether it makes the command fail."""
         return not self.passed and self.severity == dg.AssetCheckSeverity.ERROR.value
 
 
-def run(path: Path | None, tables: Sequence[str], requested: Asked, *, as_json: bool) -> Exit:
-    """Mirror the tables until nothing is left; what it did to each."""
+@dataclass(frozen=True)
+class HistoryReport:
+    """What a run appended to a table's history, the version up to which that goes, and what stopped it, if anything."""
+
+    table: str
+    slices: int
+    rows: int
+    covered: int | None
+    path: str
+    error: str | None = None
+    family: str | None = None
+
+
+def run(path: Path | None, names: Sequence[str], commits: RangeOptions, *, as_json: bool) -> Exit:
+    """Mirror the tables until nothing is left; a table that fails doesn't hold up the others."""
     config = load_config(path)
-    for name in tables:
+    for name in names:
         config.table(name)
-    reports = mirror(config, tables, requested)
-    if as_json:
-        show_json(reports)
-    else:
-        _show_reports(reports)
-    return exit_code([report.family for report in reports if report.family])
+    reports = mirror(config, names, commits)
+    rows = [
+        (x.table, x.covered, x.slices, x.files, x.rows.inserts, x.rows.updates, x.rows.deletes, x.seconds, x.result)
+        for x in reports
+    ]
+    columns = ("table", "version", "slices", "files", "inserts", "updates", "deletes", "seconds", "result")
+    show("Mirrored", columns, rows, reports, as_json=as_json)
+    if not as_json:
+        _note_errors(report.error for report in reports)
+    return exit_code(report.family for report in reports if report.family)
 
 
-def mirror(config: Config, tables: Sequence[str] = (), requested: Asked | None = None) -> list[TableReport]:
-    """The reports of a `mirror_all` run."""
-    requested = requested or Asked()
-    ops = MirrorTables(tables=list(tables), first=requested.first, last=requested.last, clip=requested.clip)
+def mirror(config: Config, names: Sequence[str] = (), commits: RangeOptions | None = None) -> list[TableReport]:
+    """Run the job `mirror_all` for these tables, or all; return its report of each."""
+    commits = commits or RangeOptions()
+    ops = MirrorTables(tables=list(names), first=commits.first, last=commits.last, clip=commits.clip)
     result = execute(config, MIRROR_ALL, {TABLES_OP: ops})
     reports: list[TableReport] = result.output_for_node(TABLES_OP)
     return reports
@@ -73,40 +94,34 @@ def check(path: Path | None, *, as_json: bool) -> Exit:
     config = load_config(path)
     result = execute(config, ALL_CHECKS)
     lines, broken = [*check_lines(result), *orphan_lines(config)], failures(result)
-    if as_json:
-        show_json(lines)
-    else:
-        _show_checks(lines)
-    _tell([f"{failed.step}: {failed.text}" for failed in broken])
+    rows = [
+        (x.asset, x.check, "passed" if x.passed else x.severity, x.message)
+        for x in sorted(lines, key=lambda line: (line.passed, line.asset, line.check))
+    ]
+    show("Checks", ("asset", "check", "result", "message"), rows, lines, as_json=as_json)
+    _note_errors(f"{failed.step}: {failed.text}" for failed in broken)
     return Exit.FAILED if broken or any(line.is_error for line in lines) else Exit.FINE
 
 
-def orphan_lines(config: Config) -> list[CheckLine]:
-    """Tables that mirror.yaml no longer names, as warnings: they have no asset that a check could be of."""
-    warning = dg.AssetCheckSeverity.WARN.value
-    orphans = find_orphans(open_zone(config.landing_zone), config.names)
+def check_lines(result: dg.ExecuteInProcessResult) -> list[CheckLine]:
+    """Return the results of a run's checks."""
     return [
-        CheckLine(asset=f"landing_zone/{x.name}", check="orphans", passed=False, severity=warning, message=x.message)
-        for x in orphans
+        CheckLine(x.asset_key.to_user_string(), x.check_name, x.passed, x.severity.value, x.description or "")
+        for x in result.get_asset_check_evaluations()
     ]
 
 
-def check_lines(result: dg.ExecuteInProcessResult) -> list[CheckLine]:
-    """What the checks of a run found."""
+def orphan_lines(config: Config) -> list[CheckLine]:
+    """Return a warning for each table folder that mirror.yaml no longer names: it has no asset to attach a check to."""
+    warning, place = dg.AssetCheckSeverity.WARN.value, open_zone(config.landing_zone)
     return [
-        CheckLine(
-            asset=evaluation.asset_key.to_user_string(),
-            check=evaluation.check_name,
-            passed=evaluation.passed,
-            severity=evaluation.severity.value,
-            message=evaluation.description or "",
-        )
-        for evaluation in result.get_asset_check_evaluations()
+        CheckLine(f"landing_zone/{x.name}", "orphans", passed=False, severity=warning, message=x.message)
+        for x in find_orphans(place, config.names)
     ]
 
 
 def rebuild(path: Path | None, name: str, *, as_json: bool) -> Exit:
-    """Rebuild one table, from where an earlier rebuild of it was interrupted."""
+    """Rebuild one table, or finish an interrupted rebuild of it."""
     config = load_config(path)
     config.table(name)
     result = execute(config, REBUILD, {REBUILD_OP: RebuildTable(table=name)})
@@ -116,7 +131,7 @@ def rebuild(path: Path | None, name: str, *, as_json: bool) -> Exit:
     if as_json:
         show_json([report])
     else:
-        note(f"{report.table}: epoch {report.epoch} has begun, version {report.covered} is covered")
+        note(f"{report.table}: rebuilt from version {report.covered} of the source, as epoch {report.epoch}")
     return Exit.FINE
 
 
@@ -125,66 +140,81 @@ def replicate(path: Path | None, *, as_json: bool) -> Exit:
     result = execute(load_config(path), REPLICATE)
     if not result.success:
         return _failed(result)
-    statuses: Sequence[MonitoredTable] = result.output_for_node(REPLICATE_OP)
-    if as_json:
-        show_json(statuses)
-    else:
-        _show_statuses(statuses)
-    return Exit.FAILED if any(status.state is TableState.FAILED for status in statuses) else Exit.FINE
-
-
-def _show_reports(reports: Sequence[TableReport]) -> None:
-    """One line for each table, then the errors in full."""
+    tables: Sequence[MonitoredTable] = result.output_for_node(REPLICATE_OP)
     rows = [
-        (
-            report.table,
-            "" if report.covered is None else str(report.covered),
-            str(report.slices),
-            str(report.files),
-            str(report.rows.inserts),
-            str(report.rows.updates),
-            str(report.rows.deletes),
-            f"{report.seconds:.1f}",
-            report.result,
-        )
-        for report in reports
+        (x.name, x.state.value, x.applied_number, x.waiting_files, x.processed_rows, x.mirror_rows, x.message)
+        for x in tables
     ]
-    columns = ("table", "version", "slices", "files", "inserts", "updates", "deletes", "seconds", "result")
-    show_records("Mirrored", columns, rows)
-    _tell([report.error for report in reports if report.error])
+    columns = ("table", "state", "applied file", "files waiting", "operations", "rows", "message")
+    show("Mirror", columns, rows, tables, as_json=as_json)
+    return Exit.FAILED if any(table.state is TableState.FAILED for table in tables) else Exit.FINE
 
 
-def _show_checks(lines: Sequence[CheckLine]) -> None:
+def history(path: Path | None, names: Sequence[str], skip_to: int | None, *, as_json: bool) -> Exit:
+    """Append to the histories of these tables, or all; a table that fails doesn't hold up the others."""
+    config = load_config(path)
+    tables = _with_history(config, names)
+    if skip_to is not None and len(names) != 1:
+        what, next_step = "--skip-to names a version of one table.", "name that table, and no other, with --table."
+        raise SettingError(what, next_step, code=ErrorCode.RANGE_REFUSED)
+    keys = {table.name: asset_key(Kind.HISTORY, table.name) for table in tables}
+    ops = {_step(key): KeepHistory(skip_to=skip_to) for key in keys.values()}
+    result = execute(config, HISTORY, ops, list(keys.values()))
+    broken = {failed.step: failed for failed in failures(result)}
+    reports = [_history_report(result, config, table, broken.get(_step(keys[table.name]))) for table in tables]
     rows = [
-        (line.asset, line.check, "passed" if line.passed else line.severity, line.message)
-        for line in sorted(lines, key=lambda line: (line.passed, line.asset, line.check))
+        (x.table, x.covered, x.slices, x.rows, "failed" if x.error else "kept" if x.slices else "nothing to do", x.path)
+        for x in reports
     ]
-    show_records("Checks", ("asset", "check", "result", "message"), rows)
+    show("Histories", ("table", "version", "slices", "rows", "result", "kept in"), rows, reports, as_json=as_json)
+    if not as_json:
+        _note_errors(report.error for report in reports)
+    return exit_code(report.family for report in reports if report.family)
 
 
-def _show_statuses(statuses: Sequence[MonitoredTable]) -> None:
-    rows = [
-        (
-            str(status.name),
-            status.state.value,
-            "" if status.applied_number is None else str(status.applied_number),
-            str(status.waiting_files),
-            str(status.processed_rows),
-            "" if status.mirror_rows is None else str(status.mirror_rows),
-            status.message or "",
-        )
-        for status in statuses
-    ]
-    show_records("Mirror", ("table", "state", "applied file", "files waiting", "operations", "rows", "message"), rows)
+def _with_history(config: Config, names: Sequence[str]) -> list[TableSettings]:
+    """Return these tables, or all with a history. Raises TableUnknown, and ConfigInvalid for one without a history."""
+    tables = [config.table(name) for name in names] or [t for t in config.all_tables() if t.keeps_history]
+    without = [Problem(f"tables.{t.name}.history", "write slices or stream") for t in tables if not t.keeps_history]
+    if not tables:
+        without = [Problem("defaults.history", "no table keeps its history: write slices or stream")]
+    if without:
+        raise config.invalid(tuple(without))
+    return tables
+
+
+def _step(key: dg.AssetKey) -> str:
+    """Return Dagster's name of the step that makes the asset."""
+    return "__".join(key.path)
+
+
+def _history_report(
+    result: dg.ExecuteInProcessResult, config: Config, table: TableSettings, failed: StepFailed | None
+) -> HistoryReport:
+    """Return what the run's events say of the table."""
+    key = asset_key(Kind.HISTORY, table.name)
+    events = [event for event in result.get_asset_materialization_events() if event.asset_key == key]
+    metadata = events[-1].materialization.metadata if events else {}
+    numbers = {name: item.value for name, item in metadata.items() if isinstance(item, dg.IntMetadataValue)}
+    return HistoryReport(
+        table=str(table.name),
+        slices=numbers.get("slices") or 0,
+        rows=numbers.get("rows") or 0,
+        covered=numbers.get("covered_version"),
+        path=str(config.history_folder(table.name)),
+        error=failed.text if failed else None,
+        family=failed.family if failed else None,
+    )
 
 
 def _failed(result: dg.ExecuteInProcessResult) -> Exit:
-    """Tell what made the run fail, and the exit code for it."""
+    """Print why the run failed; return the exit code for it."""
     broken = failures(result)
-    _tell([failed.text for failed in broken])
-    return exit_code([failed.family for failed in broken])
+    _note_errors(failed.text for failed in broken)
+    return exit_code(failed.family for failed in broken)
 
 
-def _tell(problems: Sequence[str]) -> None:
-    for problem in problems:
-        note(f"error: {problem}")
+def _note_errors(errors: Iterable[str | None]) -> None:
+    for error in errors:
+        if error:
+            note(f"error: {error}")

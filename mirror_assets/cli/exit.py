@@ -1,28 +1,24 @@
-"""What the exit code of a command says."""
+"""The exit codes of all commands."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from enum import IntEnum
 
-from mirror_assets.errors import MirrorError, SettingError
+from mirror_assets.errors import SettingError
 
 
 class Exit(IntEnum):
-    """Fine; a check or a table failed; what failed needs another setting, or the command line is wrong."""
+    """Fine; a check or a table failed; the configuration or the command line must be corrected."""
 
     FINE = 0
     FAILED = 1
     BAD_SETTING = 2
 
 
-def exit_code(families: Sequence[str]) -> Exit:
-    """The exit code for errors of these families; a setting is to blame only if it is for all of them."""
-    if not families:
+def exit_code(families: Iterable[str]) -> Exit:
+    """Return the exit code for errors of these families: BAD_SETTING only if all of them are setting errors."""
+    found = set(families)
+    if not found:
         return Exit.FINE
-    return Exit.BAD_SETTING if set(families) == {SettingError.family} else Exit.FAILED
-
-
-def exit_code_of(errors: Sequence[MirrorError]) -> Exit:
-    """The same for the errors themselves."""
-    return exit_code([error.family for error in errors])
+    return Exit.BAD_SETTING if found == {SettingError.family} else Exit.FAILED

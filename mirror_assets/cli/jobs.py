@@ -1,7 +1,8 @@
-"""Runs Dagster jobs in this process, and says what failed in them."""
+"""Runs Dagster jobs in this process, and tells what failed in them."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,8 @@ import dagster as dg
 from mirror_assets.config import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import MirrorError
-from mirror_assets.orchestration.console import PLAIN
+
+_LOGGER = "plain"
 
 
 def execute(
@@ -21,18 +23,19 @@ def execute(
     ops: Mapping[str, dg.Config] | None = None,
     assets: Sequence[dg.AssetKey] | None = None,
 ) -> dg.ExecuteInProcessResult:
-    """A run of the job, or of some assets of it; a step that fails is in the result."""
-    run_config = dg.RunConfig(ops=dict(ops or {}), loggers={PLAIN: {"config": {}}})
+    """Run the job, or some assets of it; return its result, which also has the steps that failed."""
+    run_config = dg.RunConfig(ops=dict(ops or {}), loggers={_LOGGER: {"config": {}}})
+    logger = dg.LoggerDefinition(_printing_logger, description="Messages alone, on the error stream.")
+    definitions = dg.Definitions.merge(build_definitions(config), dg.Definitions(loggers={_LOGGER: logger}))
     with _instance() as instance:
-        definition = build_definitions(config).resolve_job_def(job)
-        return definition.execute_in_process(
+        return definitions.resolve_job_def(job).execute_in_process(
             instance=instance, run_config=run_config, asset_selection=assets, raise_on_error=False
         )
 
 
 @dataclass(frozen=True)
 class StepFailed:
-    """A step's failure: its message, and the family of the error where it is one of ours."""
+    """A failed step: its message, and the error's family where it is one of this project's errors."""
 
     step: str
     text: str
@@ -40,17 +43,35 @@ class StepFailed:
 
 
 def failures(result: dg.ExecuteInProcessResult) -> list[StepFailed]:
-    """What made steps fail, but for blocking checks: their own lines say it better."""
+    """Return why steps failed, without blocking checks, whose own results say it better."""
     failed = [event for event in result.all_events if event.is_step_failure and not _is_check_failure(event)]
     return [StepFailed(event.step_key or "", _text(event), _family(event)) for event in failed]
 
 
 @contextmanager
 def _instance() -> Iterator[dg.DagsterInstance]:
-    """The instance of DAGSTER_HOME, so that the UI shows what the command did; without one, a passing one."""
+    """Open the instance of DAGSTER_HOME, so that the UI shows the run; without DAGSTER_HOME, a temporary one."""
     opened = dg.DagsterInstance.get() if os.environ.get("DAGSTER_HOME") else dg.DagsterInstance.ephemeral()
     with opened as instance:
         yield instance
+
+
+def _printing_logger(_context: dg.InitLoggerContext) -> logging.Logger:
+    """Return a logger that prints one line a message; commands print errors themselves when they end."""
+    logger = logging.Logger("mirror_assets", level=logging.INFO)
+    handler = logging.StreamHandler()
+    handler.setFormatter(_MessageOnly())
+    handler.addFilter(lambda record: record.levelno < logging.ERROR)
+    logger.addHandler(handler)
+    return logger
+
+
+class _MessageOnly(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the message as it was logged, without the ids of run and step that Dagster adds."""
+        meta = getattr(record, "dagster_meta", {})
+        text = meta.get("orig_message") if isinstance(meta, dict) else None
+        return str(text) if text else record.getMessage()
 
 
 def _is_check_failure(event: dg.DagsterEvent) -> bool:

@@ -1,11 +1,11 @@
-"""Prints for people as a table, for machines as JSON."""
+"""Prints results on the output, as a table for people or as JSON for machines, and messages on the error stream."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -14,47 +14,79 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from mirror_assets.cli.exit import Exit, exit_code
+from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+# Characters in a line where the output is no terminal.
 _WIDE = 200
 
 
 def note(text: str) -> None:
-    """Tell progress, on the error stream: the output stays clean for machines."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+    """Print a message on the error stream."""
+    Console(stderr=True, highlight=False, soft_wrap=True, emoji=False).print(text, markup=False)
 
 
-def show_records(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table for people."""
+def note_errors(errors: Iterable[MirrorError]) -> Exit:
+    """Print errors that did not end the command; return the exit code for them."""
+    found = list(errors)
+    for error in found:
+        note(f"error: {error}")
+    return exit_code(error.family for error in found)
+
+
+def show(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    records: Sequence[DataclassInstance],
+    *,
+    as_json: bool,
+) -> None:
+    """Print the records: as JSON with all their fields, or as a table of the rows."""
+    if as_json:
+        show_json(records)
+    else:
+        show_records(title, columns, rows)
+
+
+def show_records(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table. None is an empty cell, a float has one digit after the point, numbers are aligned to the right."""
+    cells = [[_cell(value) for value in row] for row in rows]
     table = Table(title=escape(title), title_justify="left", title_style="bold")
-    for name in columns:
-        table.add_column(name, justify="right" if _all_numbers(rows, columns.index(name)) else "left")
-    for row in rows:
+    for index, name in enumerate(columns):
+        table.add_column(name, justify="right" if cells and all(map(_is_number, (c[index] for c in cells))) else "left")
+    for row in cells:
         table.add_row(*map(escape, row))
-    _console().print(table)
+    Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else _WIDE).print(table)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.1f}" if isinstance(value, float) else str(value)
+
+
+def _is_number(cell: str) -> bool:
+    return cell.replace(",", "").replace(".", "").isdigit()
 
 
 def show_line(text: str) -> None:
-    """A line of text for people, on the output, in one piece however long it is."""
-    Console(highlight=False, soft_wrap=True).print(text, markup=False)
+    """Print a line of text on the output, unbroken however long it is."""
+    Console(highlight=False, soft_wrap=True, emoji=False).print(text, markup=False)
 
 
 def show_text(title: str, text: str) -> None:
-    """A text for people, below its title, to be copied as it is."""
-    Console(highlight=False).print(title, style="bold", markup=False)
+    """Print a text below its title, in a form that can be copied."""
+    Console(highlight=False, emoji=False).print(title, style="bold", markup=False)
     show_line(text)
 
 
-def _console() -> Console:
-    """As wide as the terminal; wide enough for any table where the output goes elsewhere."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
-
-
-def show_json(records: Sequence[DataclassInstance]) -> None:
-    """The values as a JSON array."""
+def show_json(records: Sequence[DataclassInstance | Mapping[str, object]]) -> None:
+    """Print the records as a JSON array."""
     print(json.dumps([_plain(record) for record in records], indent=1, ensure_ascii=False))  # noqa: T201 the output
 
 
@@ -70,7 +102,3 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)
-
-
-def _all_numbers(rows: Sequence[Sequence[str]], index: int) -> bool:
-    return all(row[index].replace(",", "").replace(".", "").isdigit() for row in rows) and bool(rows)

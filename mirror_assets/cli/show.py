@@ -1,37 +1,34 @@
-"""Commands that only look: no Dagster run, and Spark only to reconcile."""
+"""Commands that read logs and the landing zone: no Dagster run, and no Spark."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
 from pathlib import Path
 
-from mirror_assets.cli.exit import Exit, exit_code_of
-from mirror_assets.cli.output import note, show_json, show_records
-from mirror_assets.composition import open_local_staging, open_mirror, open_spark, open_zone
-from mirror_assets.config import Config, TableSettings, load_config
+from mirror_assets.cli.exit import Exit
+from mirror_assets.cli.output import note, note_errors, show
+from mirror_assets.composition import Project
+from mirror_assets.config import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.landing.names import TableName
-from mirror_assets.monitoring import Mirror, MonitoredTable
-from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.monitoring import MonitoredTable
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.drop import find_orphans
 from mirror_assets.pipeline.errors import stop_error
 from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.plan import plan_table, slice_key
-from mirror_assets.source.log import SourceLog
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import EVERYTHING, Range
-from mirror_assets.storage import Store
-from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation, shown
+
+_Mirrored = Mapping[TableName, MonitoredTable]
 
 
 @dataclass(frozen=True)
 class SliceLine:
-    """A pending slice as the command line shows it."""
+    """A slice that waits to be mirrored."""
 
     table: str
     slice: str
@@ -46,10 +43,9 @@ class SliceLine:
 
 @dataclass(frozen=True)
 class StatusLine:
-    """A table as the command line shows it; `readable_seconds` are left to read the oldest commit that waits.
+    """What is known of a table; None for what can't be read, and then `error` says why.
 
-    `kept` is the version up to which its history goes, if it has one. `error` says why the table can't be read; what
-    only the unreadable side knows is None then.
+    `readable_seconds`: time left to read the oldest waiting commit. `kept`: the version up to which its history goes.
     """
 
     table: str
@@ -65,42 +61,40 @@ class StatusLine:
     error: str | None = None
 
 
-def plan(path: Path | None, tables: Sequence[str], requested: Range = EVERYTHING, *, as_json: bool) -> Exit:
+def plan(path: Path | None, names: Sequence[str], commits: Range = EVERYTHING, *, as_json: bool) -> Exit:
     """Show the pending slices, and where a break stops a table."""
-    config = load_config(path)
+    project = Project.of(load_config(path))
     lines, errors = list[SliceLine](), list[MirrorError]()
-    for context in _works(config, tables):
+    for table in project.tables(names):
         try:
-            planned = plan_table(context, requested=requested)
+            planned = plan_table(table, requested=commits)
         except MirrorError as error:
             errors.append(error)
             continue
-        lines += [_slice_line(context, one) for one in planned.slices]
+        lines += [_slice_line(table.name, one) for one in planned.slices]
         if planned.stop:
-            note(stop_error(context.name, planned.stop).what)
-    if as_json:
-        show_json(lines)
-    else:
-        rows = [
-            (
-                x.table,
-                x.slice,
-                f"{x.kind}, chunk {x.chunk}" if x.chunk else x.kind,
-                str(x.commits),
-                str(x.rows) if x.rows_exact else f"about {x.rows}",
-                str(x.bytes),
-                str(x.parts),
-            )
-            for x in lines
-        ]
-        show_records("Pending slices", ("table", "slice", "kind", "commits", "rows", "bytes", "parts"), rows)
-    return _told(errors)
+            note(stop_error(table.name, planned.stop).what)
+    rows = [
+        (
+            x.table,
+            x.slice,
+            f"{x.kind}, chunk {x.chunk}" if x.chunk else x.kind,
+            x.commits,
+            x.rows if x.rows_exact else f"about {x.rows}",
+            x.bytes,
+            x.parts,
+        )
+        for x in lines
+    ]
+    columns = ("table", "slice", "kind", "commits", "rows", "bytes", "parts")
+    show("Pending slices", columns, rows, lines, as_json=as_json)
+    return note_errors(errors)
 
 
-def _slice_line(context: TableContext, planned: PlannedSlice) -> SliceLine:
+def _slice_line(table: TableName, planned: PlannedSlice) -> SliceLine:
     kind, commits = ("snapshot", 1) if planned.is_snapshot else ("changes", planned.last - planned.first + 1)
     return SliceLine(
-        table=str(context.name),
+        table=str(table),
         slice=str(slice_key(planned)),
         kind="start" if planned.is_start else kind,
         commits=0 if planned.is_start else commits,
@@ -112,153 +106,45 @@ def _slice_line(context: TableContext, planned: PlannedSlice) -> SliceLine:
     )
 
 
-def status(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
-    """Show what is covered, landed and applied; it fails where a table's source can't be read."""
-    config = load_config(path)
-    lines, errors, unread = list[StatusLine](), list[MirrorError](), list[MirrorError]()
-    store = open_zone(config.landing_zone)
-    mirrored = _mirrored(open_mirror(config, store), errors)
-    for context in _works(config, tables):
+def status(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
+    """Show what is covered, landed and applied; it fails if a source can't be read."""
+    project = Project.of(load_config(path))
+    mirror, mirrored = project.mirror(), None
+    lines, errors, unreadable = list[StatusLine](), list[MirrorError](), list[MirrorError]()
+    try:
+        mirrored = {status.name: status for status in mirror.status()}
+    except MirrorError as error:  # what has landed is shown all the same
+        errors.append(error)
+    for table in project.tables(names):
         try:
-            lines.append(_status(context, mirrored, unread))
+            line = _landed(table, mirrored)
         except MirrorError as error:
-            lines.append(_unknown(context, error))
+            lines.append(_unknown(table.name, error))
             errors.append(error)
-    if as_json:
-        show_json(lines)
-    else:
-        _show_status(lines)
-    if not tables:
-        _tell_orphans(config, store, errors)
-    code = _told([*errors, *unread])
-    return Exit.FAILED if unread else code
-
-
-def _show_status(lines: Sequence[StatusLine]) -> None:
-    rows = [
-        (
-            x.table,
-            _number(x.tip),
-            _number(x.covered),
-            _number(x.lag_seconds),
-            "" if x.readable_seconds is None else f"{x.readable_seconds / 3600:.1f}",
-            _number(x.landed),
-            _number(x.applied),
-            _number(x.kept),
-            x.state,
-            x.message,
-        )
-        for x in lines
-    ]
-    columns = (
-        "table",
-        "source",
-        "covered",
-        "lag seconds",
-        "hours left",
-        "landed file",
-        "applied file",
-        "kept",
-        "state",
-        "message",
-    )
-    show_records("Status", columns, rows)
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.0f}"
-
-
-def reconcile(path: Path | None, tables: Sequence[str], *, as_json: bool) -> Exit:
-    """Compare mirror and source; it fails on a difference and where there is no mirror, not while files wait."""
-    config = load_config(path)
-    mirror = open_mirror(config, open_zone(config.landing_zone))
-    results, errors = list[Reconciliation](), list[MirrorError]()
-    for context in _works(config, tables):
+            continue
         try:
-            results.append(reconcile_table(context, mirror))
+            lines.append(_with_source(table, line))
+        except MirrorError as error:
+            lines.append(replace(line, error=str(error), message=error.what))
+            unreadable.append(error)
+    _show_status(lines, as_json=as_json)
+    if not names:
+        try:
+            for orphan in find_orphans(project.store, project.config.names):
+                note(orphan.message)
         except MirrorError as error:
             errors.append(error)
-    if as_json:
-        show_json(results)
-    else:
-        _show_reconciliations(results)
-    bad = (ReconcileState.DIFFERENT, ReconcileState.MISSING, ReconcileState.STOPPED)
-    code = _told(errors)
-    return Exit.FAILED if any(result.state in bad for result in results) else code
+    code = note_errors([*errors, *unreadable])
+    return Exit.FAILED if unreadable else code
 
 
-def _show_reconciliations(results: Sequence[Reconciliation]) -> None:
-    """One line for each table, then sample keys."""
-    rows = [
-        (
-            result.table,
-            "" if result.version < 0 else str(result.version),
-            "" if result.source_rows is None else str(result.source_rows),
-            "" if result.mirror_rows is None else str(result.mirror_rows),
-            result.summary,
-            ", ".join(result.columns),
-        )
-        for result in results
-    ]
-    columns = ("table", "version", "source rows", "mirror rows", "result", "columns that differ")
-    show_records("Reconciled", columns, rows)
-    for result in results:
-        kept = ", ".join(result.ignored_columns)
-        only = f"not compared, because only the mirror has them: {kept}" if kept else ""
-        for text in (result.reason, only, *map(shown, result.samples)):
-            if text:
-                note(f"{result.table}: {text}")
-
-
-def _tell_orphans(config: Config, store: Store, errors: list[MirrorError]) -> None:
-    """Tell of tables that are no longer in mirror.yaml: they keep their folders until somebody drops them."""
-    try:
-        for orphan in find_orphans(store, config.names):
-            note(orphan.message)
-    except MirrorError as error:
-        errors.append(error)
-
-
-def _told(errors: Sequence[MirrorError]) -> Exit:
-    """Tell the errors of tables, which kept no other table from being shown, and the exit code for them."""
-    for error in errors:
-        note(f"error: {error}")
-    return exit_code_of(errors)
-
-
-def _works(config: Config, tables: Sequence[str]) -> list[TableContext]:
-    store, local_staging = open_zone(config.landing_zone), open_local_staging(config.landing_zone)
-
-    def context(table: TableSettings) -> TableContext:
-        spark = cache(partial(open_spark, config, str(table.name)))
-        return TableContext(config, table, SourceLog(table.source), store, spark, local_staging)
-
-    return [context(table) for table in _tables(config, tables)]
-
-
-def _tables(config: Config, names: Sequence[str]) -> Sequence[TableSettings]:
-    return [config.table(name) for name in names] if names else config.all_tables()
-
-
-def _mirrored(mirror: Mirror, errors: list[MirrorError]) -> dict[TableName, MonitoredTable] | None:
-    """Every mirrored table, or None with the reason among the errors: what has landed can be told all the same."""
-    try:
-        return {status.name: status for status in mirror.status()}
-    except MirrorError as error:
-        errors.append(error)
-        return None
-
-
-def _status(
-    context: TableContext, mirrored: dict[TableName, MonitoredTable] | None, unread: list[MirrorError]
-) -> StatusLine:
-    """The table's line. Why its source can't be read goes to `unread`: what has landed is told all the same."""
-    manifest, status = context.manifest(), mirrored.get(context.name) if mirrored else None
+def _landed(table: TableContext, mirrored: _Mirrored | None) -> StatusLine:
+    """Return what landing zone, mirror and history tell of the table; `mirrored` is None where the mirror doesn't."""
+    manifest, status = table.manifest(), mirrored.get(table.name) if mirrored else None
     absent = "not mirrored yet" if mirrored is not None else "unknown"
     loading = str(manifest.loading) if manifest and manifest.loading else ""
-    line = StatusLine(
-        table=str(context.name),
+    return StatusLine(
+        table=str(table.name),
         tip=None,
         covered=manifest.covered if manifest else -1,
         lag_seconds=None,
@@ -267,30 +153,45 @@ def _status(
         applied=status.applied_number if status else 0,
         state=status.state.value if status else absent,
         message=(status and status.message) or loading,
-        kept=_kept(context),
+        kept=_kept(table),
     )
-    try:
-        return _with_source(context, line)
-    except MirrorError as error:
-        unread.append(error)
-        return replace(line, error=str(error), message=error.what)
 
 
-def _with_source(context: TableContext, line: StatusLine) -> StatusLine:
-    """The line with what the source's log tells. Raises what the log raises."""
-    uncovered, now = pending_commits(context), time.time()
-    lag, deadline = table_lag(uncovered, now), feed_deadline(context, uncovered, now)
+def _kept(table: TableContext) -> int | None:
+    """Return the version up to which the table's history goes, or None."""
+    if not table.table.keeps_history:
+        return None
+    newest = HistoryLog(str(table.name), table.config.history_folder(table.name)).newest()
+    return newest.last if newest else None
+
+
+def _with_source(table: TableContext, line: StatusLine) -> StatusLine:
+    """Add what the source's log tells. Raises what reading the log raises."""
+    pending, now = pending_commits(table), time.time()
+    lag, deadline = table_lag(pending, now), feed_deadline(table, pending, now)
     return replace(line, tip=lag.tip, lag_seconds=round(lag.seconds, 1), readable_seconds=deadline.seconds_left)
 
 
-def _unknown(context: TableContext, error: MirrorError) -> StatusLine:
-    """The line of a table of which the landing zone does not tell."""
-    return StatusLine(str(context.name), None, None, None, None, None, None, "unknown", error.what, error=str(error))
+def _unknown(table: TableName, error: MirrorError) -> StatusLine:
+    """Return the line of a table whose manifest or history can't be read."""
+    return StatusLine(str(table), None, None, None, None, None, None, "unknown", error.what, error=str(error))
 
 
-def _kept(context: TableContext) -> int | None:
-    """The version up to which the table's feed is kept for ever, or None."""
-    if not context.table.keeps_history:
-        return None
-    newest = HistoryLog(str(context.name), context.config.history_folder(context.name)).newest()
-    return newest.last if newest else None
+def _show_status(lines: Sequence[StatusLine], *, as_json: bool) -> None:
+    columns = ("table", "source", "covered", "lag seconds", "hours left", "landed file", "applied file", "kept")
+    rows = [
+        (
+            x.table,
+            x.tip,
+            x.covered,
+            None if x.lag_seconds is None else f"{x.lag_seconds:.0f}",
+            None if x.readable_seconds is None else x.readable_seconds / 3600,
+            x.landed,
+            x.applied,
+            x.kept,
+            x.state,
+            x.message,
+        )
+        for x in lines
+    ]
+    show("Status", (*columns, "state", "message"), rows, lines, as_json=as_json)

@@ -1,4 +1,4 @@
-"""Keeps Spark's own messages out of the terminal: they go to a file that is named when a command fails."""
+"""Keeps Spark's own messages out of the terminal: they go to a file, which is named when a command fails."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pathlib import Path
 
 @dataclass
 class SparkLog:
-    """The file that gets what child processes (Spark's JVM) write to the error stream, and whether to keep it."""
+    """The file that receives what child processes (Spark's JVM) write to the error stream, and whether to keep it."""
 
     path: Path | None
     keep: bool = True
 
     def close(self) -> None:
-        """Name the file if it is to be kept and says something, else delete it."""
+        """Name the file if it is kept and not empty; delete it otherwise."""
         if self.path is None:
             return
         if self.keep and self.path.stat().st_size:
@@ -31,7 +31,10 @@ class SparkLog:
 
 @contextmanager
 def spark_log() -> Iterator[SparkLog]:
-    """The log of the block; kept unless the block ends and says otherwise. Our own messages reach the terminal."""
+    """Redirect the error stream of child processes to a file; this process's own messages still reach the terminal.
+
+    The file is kept unless the block sets `keep` to false before it ends.
+    """
     if not _is_process_stream():
         yield SparkLog(None)
         return

@@ -1,29 +1,34 @@
 """mirror.yaml as a typed model; every mistake names the line to mend."""
 
-from mirror_assets.config.direct_lake import DirectLakeMode, DirectLakeSettings, FramesOf, MaintenanceSettings
 from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, Problem, TableUnknown
-from mirror_assets.config.fabric import FabricConfig, FabricWorkspace
-from mirror_assets.config.load import CONFIG_VARIABLE, DEFAULT_FILE, config_file, load_config
-from mirror_assets.config.model import (
-    Config,
-    FileSettings,
+from mirror_assets.config.load import CONFIG_VARIABLE, DEFAULT_FILE, config_file, load_config, load_workspace
+from mirror_assets.config.model import Config, SparkConfig
+from mirror_assets.config.places import (
+    FabricConfig,
+    FabricWorkspace,
     HistoryConfig,
-    LagLimits,
     LandingZoneConfig,
     MirrorConfig,
+    OneLakeConfig,
     PartnerConfig,
+    Staging,
+)
+from mirror_assets.config.setting_values import Changes, Compression, History, OnBreak, OnDropColumn
+from mirror_assets.config.source_fit import SourceColumn, missing_columns, source_problems
+from mirror_assets.config.table_settings import (
+    DirectLakeMode,
+    DirectLakeSettings,
+    FileSettings,
+    FramesOf,
+    LagLimits,
+    MaintenanceSettings,
     RetentionLimits,
     SliceLimits,
-    SparkConfig,
+    Start,
     TableConfig,
     TableDefaults,
     TableSettings,
 )
-from mirror_assets.config.onelake import OneLakeConfig, Staging
-from mirror_assets.config.source import SourceColumn, missing_columns, source_problems
-from mirror_assets.config.start import Start
-from mirror_assets.config.values import Changes, Compression, History, OnBreak, OnDropColumn
-from mirror_assets.config.workspace import load_workspace
 
 __all__ = [
     "CONFIG_VARIABLE",

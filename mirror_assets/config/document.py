@@ -1,68 +1,210 @@
-"""mirror.yaml as plain values that know their lines, so that every mistake can name its own."""
+"""The YAML of mirror.yaml: its plain values, the line of each setting, and every mistake in the YAML itself.
+
+PyYAML parses; what walks its nodes is written by hand, because no loader keeps all that the messages need. Dagster's
+parser with source positions silently takes the last of two equal names. ruamel.yaml stops at the first of them, accepts
+unknown tags, and reads YAML 1.2, in which `no` is a text.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+import yaml
+
 from mirror_assets.config.errors import Problem
-from mirror_assets.config.origin import Origin
+from mirror_assets.config.variables import Filled, fill
 
 Value: TypeAlias = bool | int | float | str | list["Value"] | dict[str, "Value"] | None
 Steps: TypeAlias = tuple[str, ...]
 
+_TAG = "tag:yaml.org,2002:"
+_TYPED = {f"{_TAG}{name}" for name in ("null", "bool", "int", "float")}
+_TEXT = {f"{_TAG}{name}" for name in ("str", "timestamp", "value", "merge")}  # no setting is a date: one is text
+_SPARK_SETTINGS = ("spark", "settings")  # their references are replaced when a session opens
+
 
 @dataclass(frozen=True)
-class Written:
-    """A text with references as it is written, and as the environment filled it."""
+class Origin:
+    """The file of a configuration, and the line of each setting by its dotted path; the root's path is empty."""
 
-    text: str
-    filled: str
+    file: Path = Path("mirror.yaml")
+    lines: Mapping[str, int] = field(default_factory=dict)
 
-    def shown_in(self, message: str) -> str:
-        """The message with what is written in place of what the environment says, which may be a secret."""
-        for value in (self.filled, repr(self.filled)[1:-1]):
-            message = message.replace(value, self.text) if value else message
-        return message
+    def line_of(self, path: str) -> int | None:
+        """Return the line of a setting, or of the nearest setting above it; None if the file has none of them."""
+        while path:
+            if path in self.lines:
+                return self.lines[path]
+            path = path.rpartition(".")[0]
+        return None
+
+    def place(self, path: str) -> str:
+        """Return `mirror.yaml:12`, or the file alone where no line is known."""
+        line = self.line_of(path)
+        return f"{self.file}:{line}" if line else str(self.file)
+
+    def absolute(self, path: str | Path) -> Path:
+        """Return the path; a relative one starts at the file's folder."""
+        return Path(os.path.normpath(self.file.absolute().parent / path))
 
 
 @dataclass
 class Document:
-    """The file's values, the line of each, and what is wrong with the YAML itself."""
+    """The file's values, and what is wrong with them so far.
 
+    `filled` has the texts in which references were replaced; `from_environment` the settings that come from the
+    environment alone.
+    """
+
+    file: Path
     value: Value = None
-    lines: dict[Steps, int] = field(default_factory=dict)
-    from_environment: set[Steps] = field(default_factory=set)
-    written: dict[Steps, Written] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    filled: dict[str, Filled] = field(default_factory=dict)
+    from_environment: set[str] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
 
+    @property
+    def origin(self) -> Origin:
+        """The file and the lines, as the model keeps them."""
+        return Origin(self.file, self.lines)
+
     def report(self, steps: Steps, message: str, line: int | None = None) -> None:
-        """Add a mistake, at `line` or at the line of the setting; a setting's first mistake is enough."""
+        """Add a mistake at `line`, or else at the setting's line, where its first mistake is enough."""
         path = ".".join(steps)
-        if steps in self.written:
-            message = self.written[steps].shown_in(message)
+        if path in self.filled:
+            message = self.filled[path].unfilled(message)
         if line is not None or all(problem.path != path for problem in self.problems):
             self.problems.append(Problem(path, message, line or self.line_of(steps)))
 
     def line_of(self, steps: Steps) -> int:
-        """Line of a setting, or of what it would stand under."""
-        while steps and steps not in self.lines:
-            steps = steps[:-1]
-        return self.lines.get(steps, 1)
+        """Return the line of a setting, or of the nearest setting above it."""
+        return self.origin.line_of(".".join(steps)) or self.lines.get("", 1)
 
     def get(self, *steps: str) -> Value:
-        """The value at these steps, or None."""
+        """Return the value at these steps, or None."""
         value = self.value
         for step in steps:
             value = value.get(step) if isinstance(value, dict) else None
         return value
 
-    def origin(self, file: Path) -> Origin:
-        """Where its settings stand, for those who know only their dotted paths."""
-        return Origin(file, {".".join(steps): line for steps, line in self.lines.items()})
-
     def names(self, *steps: str) -> tuple[str, ...]:
-        """Names of the mapping at these steps; none where there is no mapping."""
+        """Return the names in the mapping at these steps; none where there is no mapping."""
         value = self.get(*steps)
         return tuple(value) if isinstance(value, dict) else ()
+
+
+def read_document(text: bytes, file: Path, environment: Mapping[str, str]) -> Document:
+    """Return the document in `text`, which is the content of `file`, with its references to the environment replaced.
+
+    Mistakes are in the document; nothing is raised for them.
+    """
+    reader = _Reader(Document(file), environment)
+    document = reader.document
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        if root is None:
+            document.report((), "the file is empty")
+        else:
+            document.value = reader.read(root, ())
+    except yaml.MarkedYAMLError as error:
+        _report_syntax(document, error, text)
+    except yaml.reader.ReaderError as error:
+        _report_character(document, error, text)
+    except yaml.YAMLError as error:
+        document.report((), f"this is not YAML: {' '.join(str(error).split())}")
+    except RecursionError:
+        document.report((), "the file is nested too deeply")
+    return document
+
+
+class _Reader:
+    """Turns YAML nodes into values, and notes their lines and mistakes in the document."""
+
+    def __init__(self, document: Document, environment: Mapping[str, str]) -> None:
+        self.document = document
+        self._environment = environment
+        self._open: set[int] = set()
+        self._typed = yaml.constructor.SafeConstructor()
+
+    def read(self, node: yaml.Node, steps: Steps) -> Value:
+        """Return the node's value; None where it has a mistake, which is in the document then."""
+        self.document.lines.setdefault(".".join(steps), node.start_mark.line + 1)
+        if id(node) in self._open:
+            self.document.report(steps, "this alias refers to itself")
+            return None
+        self._open.add(id(node))
+        try:
+            if isinstance(node, yaml.MappingNode):
+                return self._mapping(node, steps)
+            if isinstance(node, yaml.SequenceNode):
+                return [self.read(item, (*steps, str(index))) for index, item in enumerate(node.value)]
+            return self._scalar(node, steps)
+        finally:
+            self._open.discard(id(node))
+
+    def _mapping(self, node: yaml.MappingNode, steps: Steps) -> dict[str, Value]:
+        values: dict[str, Value] = {}
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                self.document.report(steps, "a name must be text, not a list or a mapping", line)
+                continue
+            below = (*steps, key.value)
+            if key.value in values:
+                already = self.document.lines[".".join(below)]
+                self.document.report(below, f"it is already set on line {already}", line)
+                continue
+            self.document.lines[".".join(below)] = line
+            values[key.value] = self.read(value, below)
+        return values
+
+    def _scalar(self, node: yaml.Node, steps: Steps) -> Value:
+        if node.tag in _TYPED:
+            try:
+                typed: Value = self._typed.construct_object(node)
+            except (ValueError, KeyError):
+                self.document.report(steps, f"{node.value[:60]!r} can't be read as {node.tag.replace(_TAG, '')}")
+                return None
+            return typed
+        if node.tag in _TEXT:
+            return self._text(str(node.value), steps)
+        self.document.report(steps, f"the tag {node.tag.replace(_TAG, '!!')} can't be used here")
+        return None
+
+    def _text(self, text: str, steps: Steps) -> str | None:
+        """Return the text with its references replaced, those of Spark settings as they are written."""
+        filled, path = fill(text, self._environment), ".".join(steps)
+        for problem in filled.problems:
+            self.document.report(steps, problem)
+        if filled.from_environment:
+            self.document.from_environment.add(path)
+        if filled.problems or steps[:-1] == _SPARK_SETTINGS:
+            return None if filled.problems else text
+        if filled.text != text:
+            self.document.filled[path] = filled
+        return filled.text
+
+
+def _report_syntax(document: Document, error: yaml.MarkedYAMLError, text: bytes) -> None:
+    what = ", ".join(part for part in (error.context, error.problem) if part)
+    mark = error.problem_mark or error.context_mark
+    line = mark.line + 1 if mark else None
+    here = b"".join(text.splitlines()[line - 1 : line]) if line else b""
+    hint = "; inside { } and [ ] put quotes around ${NAME}" if b"${" in here else ""
+    document.report((), f"this is not YAML: {what}{hint}", line)
+
+
+def _report_character(document: Document, error: yaml.reader.ReaderError, text: bytes) -> None:
+    """Report the place of the first byte that is not UTF-8, or of the character that YAML does not allow."""
+    try:
+        decoded = text.decode("utf-8-sig")
+        line = decoded[: error.position].count("\n") + 1
+        what = f"this is not YAML: unacceptable character #x{ord(decoded[error.position]):04x}: {error.reason}"
+    except UnicodeDecodeError as wrong:
+        line = text[: wrong.start].count(b"\n") + 1
+        what = f"it is not UTF-8: byte 0x{text[wrong.start]:02X}; save it as UTF-8"
+    document.report((), what, line)

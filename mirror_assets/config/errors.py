@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,41 +19,52 @@ class Problem:
     line: int | None = None
 
     def at(self, file: Path) -> str:
-        """`mirror.yaml:12: tables.nycflights.planes.keys: message`."""
+        """Return `mirror.yaml:12: tables.nycflights.planes.keys: message`."""
         place = f"{file}:{self.line}" if self.line else str(file)
         return ": ".join(text for text in (place, self.path, self.message) if text)
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean 'x'?` with the most similar known name, or else the list of them."""
+    by_lower = {other.lower(): other for other in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    return f"; did you mean {by_lower[near[0]]!r}?" if near else f"; it is one of: {', '.join(by_lower.values())}"
+
+
 class ConfigInvalid(SettingError):
-    """mirror.yaml has mistakes; all of them are in the message, one a line."""
+    """mirror.yaml has mistakes; the message lists all of them, one a line."""
 
     code = ErrorCode.CONFIG_INVALID
 
     def __init__(self, file: Path, problems: tuple[Problem, ...]) -> None:
-        self.file, self.problems = file, problems
+        self.problems = problems
         count = "one mistake" if len(problems) == 1 else f"{len(problems)} mistakes"
         listed = "".join(f"{problem.at(file)}\n" for problem in problems)
-        super().__init__(f"{file} has {count}:\n{listed}", "mend the lines named above, then run again.")
+        super().__init__(f"{file} has {count}:\n{listed}", "correct these lines, then run again.")
 
 
 class ConfigMissing(SettingError):
-    """There is no mirror.yaml that can be read."""
+    """mirror.yaml is not there, or can't be read."""
 
     code = ErrorCode.CONFIG_MISSING
 
     def __init__(self, file: Path, why: str) -> None:
-        self.file = file
         super().__init__(
-            f"configuration {file} can't be read: {why}.",
-            "go to the folder of your mirror.yaml, or name it with --config or the variable MIRROR_CONFIG.",
+            f"the configuration {file} can't be read: {why}.",
+            "run in the folder of your mirror.yaml, or name the file with --config or the variable MIRROR_CONFIG.",
         )
 
 
 class TableUnknown(SettingError):
-    """A table that mirror.yaml doesn't name."""
+    """mirror.yaml has no table of this name."""
 
     code = ErrorCode.CONFIG_INVALID
 
     def __init__(self, file: Path, name: str, known: tuple[str, ...]) -> None:
-        self.file, self.name, self.known = file, name, known
         super().__init__(f"{file} has no table {name!r}.", f"use one of: {', '.join(known)}.")
+
+
+def variable_unset(setting: str, problem: str) -> SettingError:
+    """A Spark setting refers to an environment variable that this process does not have."""
+    what, next_step = f"spark.settings: {setting}: {problem}.", "set it in this process's environment."
+    return SettingError(what, next_step, code=ErrorCode.CONFIG_INVALID)

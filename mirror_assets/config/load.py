@@ -1,69 +1,142 @@
-"""Reads mirror.yaml: all of its mistakes at once, each with its line."""
+"""Reads mirror.yaml and reports all of its mistakes at once, each with its line and in words for its author."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeVar, get_args
 
 import pydantic
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
 
-from mirror_assets.config.document import Document
-from mirror_assets.config.errors import ConfigInvalid, ConfigMissing
-from mirror_assets.config.messages import message_of, steps_of
+from mirror_assets.config.document import Document, Steps, Value, read_document
+from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, did_you_mean
 from mirror_assets.config.model import Config
-from mirror_assets.config.nodes import read_document
-from mirror_assets.config.origin import Origin
+from mirror_assets.config.places import FabricWorkspace
 from mirror_assets.config.rules import apply_rules
 
 CONFIG_VARIABLE = "MIRROR_CONFIG"
 DEFAULT_FILE = "mirror.yaml"
 
+_Model = TypeVar("_Model", bound=BaseModel)
+_EXPECTED = {
+    "bool": "true or false",
+    "dict": "settings below it (name: value)",
+    "float": "a number",
+    "int": "a whole number",
+    "model": "settings below it (name: value)",
+    "path": "a path",
+    "string": "text (quotes make it text)",
+    "tuple": "a list, like [one, two]",
+}
+_OTHER = {
+    "missing": "this setting is missing",
+    "string_too_short": "it must not be empty",
+    "too_short": "it must not be empty",
+}
+
 
 def config_file(environment: Mapping[str, str] = os.environ) -> Path:
-    """The file to read when none is named: that of `MIRROR_CONFIG`, or `mirror.yaml` in the current folder."""
+    """Return the file to read when none is named: `MIRROR_CONFIG`, or `mirror.yaml` in the current folder."""
     return Path(environment.get(CONFIG_VARIABLE) or DEFAULT_FILE)
 
 
 def load_config(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Config:
-    """The configuration in `path`, by default `config_file()`. Raises ConfigMissing, and ConfigInvalid for mistakes."""
+    """Read the configuration in `path`, by default `config_file()`. Raises ConfigMissing and ConfigInvalid."""
     file = path or config_file(environment)
-    return parse_config(read_config(file), file, environment)
-
-
-def read_config(file: Path) -> bytes:
-    """The file's text. Raises ConfigMissing."""
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise ConfigMissing(file, error.strerror or str(error)) from error
+    return parse_config(_read(file), file, environment)
 
 
 def parse_config(text: bytes, file: Path, environment: Mapping[str, str]) -> Config:
-    """The configuration in `text`, which stands in `file`. Raises ConfigInvalid."""
-    document = read_document(text, environment)
-    origin = document.origin(file)
-    config = _validated(document, origin)
+    """Return the configuration in `text`, the content of `file`. Raises ConfigInvalid."""
+    document = read_document(text, file, environment)
+    config = _validate(Config, document.value, document)
+    apply_rules(document)
+    if config is not None and config.mirror.fabric is not None:
+        misplaced = config.mirror.fabric.misplaced(config.landing_zone.onelake)
+        if misplaced:
+            document.report(("mirror", "fabric"), misplaced)
     if config is None or document.problems:
         in_order = sorted(document.problems, key=lambda problem: (problem.line or 0, problem.path))
         raise ConfigInvalid(file, tuple(in_order))
     return config
 
 
-def _validated(document: Document, origin: Origin) -> Config | None:
-    """The document as a Config, or None; what is wrong is reported into the document."""
-    config = None
+def load_workspace(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> FabricWorkspace:
+    """Read `mirror.fabric` without its item, which does not exist yet; the rest of the file may still be wrong.
+
+    Raises ConfigMissing, and ConfigInvalid for mistakes in what is read.
+    """
+    file, fabric = path or config_file(environment), ("mirror", "fabric")
+    document = read_document(_read(file), file, environment)
+    written = document.get(*fabric)
+    settings = {name: value for name, value in written.items() if name != "item"} if isinstance(written, dict) else {}
+    workspace = _validate(FabricWorkspace, settings, document, fabric)
+    problems = tuple(problem for problem in document.problems if _is_of_workspace(problem.path))
+    if workspace is None or problems:
+        raise ConfigInvalid(file, problems)
+    return workspace
+
+
+def _is_of_workspace(path: str) -> bool:
+    """Return whether a mistake is in the YAML itself, or in a setting of the workspace."""
+    return not path or (path.startswith("mirror.fabric.") and path != "mirror.fabric.item")
+
+
+def _read(file: Path) -> bytes:
     try:
-        config = Config.model_validate(document.value, context=origin)
+        return file.read_bytes()
+    except OSError as error:
+        raise ConfigMissing(file, error.strerror or str(error)) from error
+
+
+def _validate(model: type[_Model], value: Value, document: Document, above: Steps = ()) -> _Model | None:
+    """Return the value as a model, or None; mistakes go into the document. `above` leads to the value in it."""
+    try:
+        return model.model_validate(value, context=document.origin)
     except pydantic.ValidationError as error:
         for detail in error.errors(include_url=False):
-            steps = steps_of(detail)
-            if steps in document.written:
-                detail["input"] = document.written[steps].text
-            document.report(steps, message_of(detail, Config))
-    apply_rules(document, origin)
-    if config is not None and config.mirror.fabric is not None:
-        misplaced = config.mirror.fabric.misplaced(config.landing_zone.onelake)
-        if misplaced:
-            document.report(("mirror", "fabric"), misplaced)
-    return config
+            below = tuple(str(step) for step in detail["loc"] if step != "[key]")
+            path = ".".join((*above, *below))
+            if path in document.filled:
+                detail["input"] = document.filled[path].written
+            document.report((*above, *below), _message(detail, below, model))
+    return None
+
+
+def _message(error: ErrorDetails, steps: Steps, model: type[BaseModel]) -> str:
+    """Say what pydantic found wrong at these steps of the model, and what it expected."""
+    kind, context = error["type"], error.get("ctx", {})
+    family, _, reason = kind.partition("_")
+    if kind == "extra_forbidden":
+        return f"unknown setting{did_you_mean(steps[-1], _settings_at(model, steps[:-1]))}"
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "enum":
+        return f"expected {context['expected']}, got {_shown(error['input'])}"
+    if family in _EXPECTED and reason in ("type", "parsing", "from_float"):
+        return f"expected {_EXPECTED[family]}, got {_shown(error['input'])}"
+    return _OTHER.get(kind) or error["msg"].replace("Input should", "it must")
+
+
+def _shown(value: Value) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    return str(value).lower() if isinstance(value, bool) else repr(value)[:60]
+
+
+def _settings_at(model: type[BaseModel], steps: Steps) -> tuple[str, ...]:
+    """Return the names of the settings below these steps of the model."""
+    kind: object = model
+    for step in steps:
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            kind = kind.model_fields[step].annotation
+        else:
+            kind = get_args(kind)[-1]  # a mapping from names: the type of its values
+        if type(None) in get_args(kind):
+            kind = get_args(kind)[0]  # `Model | None`: a mapping that may be left out
+    return tuple(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else ()

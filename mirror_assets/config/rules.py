@@ -1,4 +1,4 @@
-"""Rules that need more than one setting. They read the plain document, so that they speak even while others fail."""
+"""Rules over several settings. They read the plain document, so that they also apply while a setting is wrong."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
-from mirror_assets.config.direct_lake import FramesOf
 from mirror_assets.config.document import Document, Steps
-from mirror_assets.config.origin import Origin
-from mirror_assets.config.values import Changes, History, is_uri, local_source
+from mirror_assets.config.places import HISTORY_PATH, MIRROR_PATH
+from mirror_assets.config.setting_values import Changes, History, is_uri, local_source
+from mirror_assets.config.table_settings import FramesOf
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
 
@@ -20,22 +20,22 @@ _KEYS_NEEDED = (
     "`changes: feed` needs `keys`, the columns that identify a row; `changes: row_tracking` can do without, and so can "
     "`changes: append_only`, for a table that rows are only ever appended to"
 )
-
 _FABRIC_FRAMES = (
     "nothing checks the frames of a mirror in Fabric, whose tables Fabric itself cleans up; write `source`, or leave "
     "it out, or mirror with the stand-in (mirror.path)"
 )
+_SECRET = "this looks like a secret; keep it in an environment variable and write ${NAME}"  # noqa: S105 a message
 
 
-def apply_rules(document: Document, origin: Origin) -> None:
+def apply_rules(document: Document) -> None:
     """Report what breaks a rule into the document."""
-    plain = (*_same_folder(document), *_keys_needed(document), *_mirror_frames(document), *_plain_secrets(document))
-    for steps, message in (*plain, *_overlaps(document, origin)):
-        document.report(steps, message)
+    for rule in (_own_folders, _keys_needed, _source_frames, _no_plain_secrets, _folders_apart):
+        for steps, message in rule(document):
+            document.report(steps, message)
 
 
-def _same_folder(document: Document) -> Iterator[tuple[Steps, str]]:
-    """Two tables in one folder would number their files together."""
+def _own_folders(document: Document) -> Iterator[tuple[Steps, str]]:
+    """No two tables share a table folder, in which they would number their files together."""
     first: dict[str, str] = {}
     for name in document.names("tables"):
         try:
@@ -49,20 +49,42 @@ def _same_folder(document: Document) -> Iterator[tuple[Steps, str]]:
 
 
 def _keys_needed(document: Document) -> Iterator[tuple[Steps, str]]:
+    """The change data feed can't be mirrored without keys."""
     for name in document.names("tables"):
         keys, changes = (_effective(document, name, setting) for setting in ("keys", "changes"))
         if changes in (None, Changes.FEED.value) and keys in (None, []):
             yield ("tables", name, "keys"), _KEYS_NEEDED
 
 
-def _mirror_frames(document: Document) -> Iterator[tuple[Steps, str]]:
-    """Frames of a mirror guard the stand-in's table only: Fabric itself cleans up the tables of a mirrored database."""
+def _source_frames(document: Document) -> Iterator[tuple[Steps, str]]:
+    """Only frames of the stand-in's tables can be guarded: Fabric itself cleans up those of a mirrored database."""
     if document.get("mirror", "fabric") is None:
         return
     for place in (("defaults",), *(("tables", name) for name in document.names("tables"))):
         steps = (*place, "direct_lake", "frames_of")
         if document.get(*steps) == FramesOf.MIRROR.value:
             yield steps, _FABRIC_FRAMES
+
+
+def _no_plain_secrets(document: Document) -> Iterator[tuple[Steps, str]]:
+    """No secret stands in mirror.yaml, which ends up in version control."""
+    for name in document.names("spark", "settings"):
+        steps = ("spark", "settings", name)
+        if _SECRET_WORD.search(name) and ".".join(steps) not in document.from_environment:
+            yield steps, _SECRET
+
+
+def _folders_apart(document: Document) -> Iterator[tuple[Steps, str]]:
+    """No folder lies inside another, as part of which it would be read, replaced or dropped."""
+    ours: list[Steps] = [("landing_zone", "path"), ("mirror", "path")]
+    if any(_keeps_history(document, name) for name in document.names("tables")):
+        ours.append(("history", "path"))
+    sources = [("tables", name, "source") for name in document.names("tables")]
+    for one, other in [*combinations(ours, 2), *((one, source) for one in ours for source in sources)]:
+        here, there = _folder(document, one), _folder(document, other)
+        if here and there and (here.is_relative_to(there) or there.is_relative_to(here)):
+            line = document.line_of(one)
+            yield other, f"{there} overlaps with {'.'.join(one)} on line {line}; keep their folders apart"
 
 
 def _effective(document: Document, table: str, setting: str) -> object:
@@ -74,39 +96,17 @@ def _keeps_history(document: Document, table: str) -> bool:
     return _effective(document, table, "history") in (History.SLICES.value, History.STREAM.value)
 
 
-def _plain_secrets(document: Document) -> Iterator[tuple[Steps, str]]:
-    """A secret in mirror.yaml ends up in version control."""
-    for name in document.names("spark", "settings"):
-        steps = ("spark", "settings", name)
-        if _SECRET_WORD.search(name) and steps not in document.from_environment:
-            yield steps, "this looks like a secret; keep it in an environment variable and write ${NAME}"
-
-
-def _overlaps(document: Document, origin: Origin) -> Iterator[tuple[Steps, str]]:
-    """Folders inside each other would be read, replaced or dropped as parts of the other."""
-    ours: list[Steps] = [("landing_zone", "path"), ("mirror", "path")]
-    if any(_keeps_history(document, name) for name in document.names("tables")):
-        ours.append(("history", "path"))
-    sources = [("tables", name, "source") for name in document.names("tables")]
-    pairs = [*combinations(ours, 2), *((one, source) for one in ours for source in sources)]
-    for one, other in pairs:
-        here, there = _folder(document, origin, one), _folder(document, origin, other)
-        if here and there and (here.is_relative_to(there) or there.is_relative_to(here)):
-            line = document.line_of(one)
-            yield other, f"{there} overlaps with {'.'.join(one)} on line {line}; keep their folders apart"
-
-
-def _folder(document: Document, origin: Origin, steps: Steps) -> Path | None:
-    """The real folder of a path setting, or None where it is no path on this machine."""
+def _folder(document: Document, steps: Steps) -> Path | None:
+    """Return the real folder of a path setting, or None where it is no path on this machine."""
     value = document.get(*steps)
     if value is None and steps == ("mirror", "path") and document.get("mirror", "fabric") is None:
-        value = "./mirror"
+        value = MIRROR_PATH
     if value is None and steps == ("history", "path"):
-        value = "./history"
+        value = HISTORY_PATH
     try:
         path = local_source(value)
     except ValueError:
-        return None  # said where the setting is read
+        return None  # reported where the setting is read
     if not isinstance(path, str) or is_uri(path):
         return None
-    return Path(os.path.realpath(origin.absolute(path)))
+    return Path(os.path.realpath(document.origin.absolute(path)))

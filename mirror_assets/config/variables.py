@@ -1,7 +1,8 @@
-"""References to environment variables in a setting's text: `${NAME}` and `${NAME:-default}`.
+"""References to environment variables in mirror.yaml: `${NAME}` and `${NAME:-default}`.
 
-Most are filled in when mirror.yaml is read. Those in `spark.settings` may be secrets: the configuration keeps them as
-they are written, and they are filled in when a Spark session opens.
+Most are replaced when the file is read. Those in `spark.settings` may be secrets: the configuration keeps the
+references, and they are replaced when a Spark session opens. Written by hand, because the libraries for it (expandvars,
+OmegaConf) stop at the first mistake or have another syntax.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.config.errors import variable_unset
 from mirror_assets.redaction import hide
 
 _REFERENCE = re.compile(r"\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
@@ -18,15 +19,25 @@ _REFERENCE = re.compile(r"\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
 
 @dataclass(frozen=True)
 class Filled:
-    """A text with its references replaced; `from_environment` when it has some and none has a default in the file."""
+    """A text as it is written, and with its references replaced.
 
+    `from_environment`: it has references, and none of them has a default in the file.
+    """
+
+    written: str
     text: str
     from_environment: bool
     problems: tuple[str, ...]
 
+    def unfilled(self, message: str) -> str:
+        """Return the message with the references in place of the values of the environment, which may be secrets."""
+        for value in (self.text, repr(self.text)[1:-1]):
+            message = message.replace(value, self.written) if value else message
+        return message
+
 
 def fill(text: str, environment: Mapping[str, str]) -> Filled:
-    """`text` with every reference replaced. As in a shell, a default also stands in for an empty variable."""
+    """Replace every reference in `text`. As in a shell, a default also replaces an empty variable."""
     problems: list[str] = []
 
     def value(match: re.Match[str]) -> str:
@@ -40,35 +51,26 @@ def fill(text: str, environment: Mapping[str, str]) -> Filled:
             problems.append(f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}")
         return environment.get(name, "")
 
-    references = list(_REFERENCE.finditer(text))
     filled = _REFERENCE.sub(value, text)
-    return Filled(filled, bool(references) and not any(match[2] for match in references), tuple(problems))
-
-
-class VariableUnset(SettingError):
-    """A Spark setting refers to an environment variable that this process does not have."""
-
-    code = ErrorCode.CONFIG_INVALID
-
-    def __init__(self, setting: str, problem: str) -> None:
-        self.setting = setting
-        super().__init__(f"spark.settings: {setting}: {problem}.", "then run again.")
+    references = list(_REFERENCE.finditer(text))
+    from_environment = bool(references) and not any(match[2] for match in references)
+    return Filled(text, filled, from_environment, tuple(problems))
 
 
 def has_reference(text: str) -> bool:
-    """Whether the text refers to the environment."""
+    """Return whether the text refers to the environment."""
     return _REFERENCE.search(text) is not None
 
 
 def fill_settings(settings: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Spark settings by name, with every reference replaced; messages show the references from then on.
+    """Replace every reference in these Spark settings; from now on, messages show the references, not the values.
 
-    Raises VariableUnset.
+    Raises SettingError for a variable that is not set.
     """
     for name in (match[1] for text in settings.values() for match in _REFERENCE.finditer(text)):
         hide(name, environment.get(name, ""))
     filled = {name: fill(text, environment) for name, text in settings.items()}
     for name, value in filled.items():
         if value.problems:
-            raise VariableUnset(name, "; ".join(value.problems))
+            raise variable_unset(name, "; ".join(value.problems))
     return {name: value.text for name, value in filled.items()}

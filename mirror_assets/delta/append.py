@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import LandedColumn, inserted_row
+from mirror_assets.delta.columns import inserted_row
 from mirror_assets.delta.feed_columns import CHANGE_TYPE
 from mirror_assets.delta.reader import read_appends
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.delta.write import write_parts
 from mirror_assets.source.errors import RowsChanged
+from mirror_assets.source.schema import LandedColumn
 
 
 @dataclass(frozen=True)

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from mirror_assets.json_text import json_text
-
-
-@dataclass(frozen=True)
-class LandedColumn:
-    """One landed column: its name, its landing type as Spark spells it, and what the source has under it.
-
-    `is_row_id`: the source has no such column; it is the id that row tracking gives each row.
-    """
-
-    name: str
-    type: str
-    nested: bool = False
-    nullable: bool = True
-    is_row_id: bool = False
+from mirror_assets.source.schema import LandedColumn
 
 
 def quoted(name: str) -> str:

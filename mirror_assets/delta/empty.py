@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import LandedColumn, described
+from mirror_assets.delta.columns import described
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.delta.write import write_parts
+from mirror_assets.source.schema import LandedColumn
 
 
 def encode_no_rows(

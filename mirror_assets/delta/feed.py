@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from pyspark.sql import Observation, SparkSession
 
-from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.commit_rows import CommitRows, look_at_commits, row_counts
 from mirror_assets.delta.pairing import (
     DUPLICATES,
@@ -34,6 +33,7 @@ from mirror_assets.delta.versions import has_own_reader
 from mirror_assets.delta.write import write_parts
 from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.row_counts import ReadRows
+from mirror_assets.source.schema import LandedColumn
 
 # A run of one part keeps one core busy; more jobs at once than this only wait for each other.
 _RUNS_AT_ONCE = 4

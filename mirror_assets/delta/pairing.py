@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import LandedColumn, described, quoted, unused_prefix, values_where
+from mirror_assets.delta.columns import described, quoted, unused_prefix, values_where
 from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_VERSION, is_new_row
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.row_counts import ReadRows
+from mirror_assets.source.schema import LandedColumn
 
 DUPLICATES, MISPLACED = "duplicates", "misplaced"
 _MARKERS = {"insert": Marker.INSERT, "update_postimage": Marker.UPDATE, "delete": Marker.DELETE}

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import LandedColumn, inserted_row
+from mirror_assets.delta.columns import inserted_row
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.delta.versions import read_files, read_version
 from mirror_assets.delta.write import write_parts
 from mirror_assets.source.batching import FileChunk
+from mirror_assets.source.schema import LandedColumn
 
 
 @dataclass(frozen=True)

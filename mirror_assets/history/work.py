@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from mirror_assets.history.checkpoint import Checkpoints
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.log import SourceLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from mirror_assets.config import Changes, Config, TableSettings
 from mirror_assets.errors import MirrorError
@@ -19,6 +18,9 @@ from mirror_assets.pipeline.errors import SnapshotLost
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.losses import DataFileMissing, SourceRead, proved
 from mirror_assets.storage import LocalStore, Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession  # planning and status start without loading it
 
 
 @dataclass(frozen=True)

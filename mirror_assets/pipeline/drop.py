@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mirror_assets.config import Config
 from mirror_assets.errors import ErrorCode, RetryError, SettingError, UnknownOutcome
@@ -18,8 +19,10 @@ from mirror_assets.landing.folders import rebuilt_names, table_names
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.rebuild import MirrorWait
 from mirror_assets.storage import Store
+
+if TYPE_CHECKING:
+    from mirror_assets.pipeline.rebuild import MirrorWait  # loads PySpark, which finding orphans does not need
 
 
 def table_absent(name: str, file: Path, zone: str, known: tuple[str, ...]) -> SettingError:

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 
 from mirror_assets.config import Changes, TableSettings
 from mirror_assets.delta.append import AppendSlice, encode_appends
-from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.empty import encode_no_rows
 from mirror_assets.delta.feed import FeedSlice, encode_changes
 from mirror_assets.delta.net import NetSlice, encode_net
@@ -20,6 +19,7 @@ from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.row_counts import ReadRows
+from mirror_assets.source.schema import LandedColumn
 
 
 def slice_kind(table: TableSettings, planned: PlannedSlice, *, is_first: bool) -> SliceKind:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from mirror_assets.config import Changes, Config, SourceColumn, TableSettings, missing_columns, source_problems
-from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import Column
 from mirror_assets.markers import ROW_ID
 from mirror_assets.source.actions import Protocol
 from mirror_assets.source.errors import ColumnUnfit
-from mirror_assets.source.schema import Schema, landing_type
+from mirror_assets.source.schema import LandedColumn, Schema, landing_type
 from mirror_assets.source.source_state import SourceState, source_columns
 from mirror_assets.source.table_properties import how_to_enable
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 
-from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.pairing import EncodeGroup
 from mirror_assets.delta.spark_errors import RowIdsUnfit
 from mirror_assets.errors import MirrorError
@@ -33,6 +32,7 @@ from mirror_assets.pipeline.encode_slice import encode_slice, slice_kind
 from mirror_assets.pipeline.plan import chunk_of, slice_key
 from mirror_assets.pipeline.source_check import recorded_columns, table_columns
 from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.source.schema import LandedColumn
 
 
 def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:

@@ -25,6 +25,20 @@ _TEXT = ("string", "char(", "varchar(")
 _NESTED = ("struct<", "array<", "map<", "variant")
 
 
+@dataclass(frozen=True)
+class LandedColumn:
+    """One landed column: its name, its landing type as Spark spells it, and what the source has under it.
+
+    `is_row_id`: the source has no such column; it is the id that row tracking gives each row.
+    """
+
+    name: str
+    type: str
+    nested: bool = False
+    nullable: bool = True
+    is_row_id: bool = False
+
+
 class _Raw(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True, extra="ignore")
 

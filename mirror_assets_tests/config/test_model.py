@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,8 @@ from mirror_assets.config import (
     OnBreak,
     TableUnknown,
 )
-from mirror_assets.config import model as models
 from mirror_assets.config.load import parse_config
-from mirror_assets.config.model import Part
+from mirror_assets.config.setting_values import Section
 from mirror_assets.landing.names import TableName
 
 TEXT = """\
@@ -137,10 +137,16 @@ def test_values_never_change() -> None:
 
 
 def test_every_setting_has_a_sentence() -> None:
-    parts = [kind for kind in vars(models).values() if isinstance(kind, type) and issubclass(kind, Part)]
+    parts = list(_below(Section))
     assert len(parts) > 5
     bare = [f"{part.__name__}.{name}" for part in parts for name, of in part.model_fields.items() if not of.description]
     assert bare == []
+
+
+def _below(section: type[Section]) -> Iterator[type[Section]]:
+    for child in section.__subclasses__():
+        yield child
+        yield from _below(child)
 
 
 def test_the_model_round_trips() -> None:

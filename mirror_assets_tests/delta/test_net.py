@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.net import NetSlice, encode_net, net_rows
 from mirror_assets.delta.reader import read_changes
 from mirror_assets.delta.spark_errors import DuplicateKey, RowIdsUnfit
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.row_counts import ReadRows
+from mirror_assets.source.schema import LandedColumn
 from mirror_assets_tests.delta.histories import random_history
 
 _COLUMNS = (LandedColumn("id", "int"), LandedColumn("name", "string"))

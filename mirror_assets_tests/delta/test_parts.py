@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.delta import feed, pairing
-from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.feed import FeedSlice, encode_changes
 from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_VERSION
 from mirror_assets.delta.pairing import EncodeGroup
@@ -22,6 +21,7 @@ from mirror_assets.delta.spark_errors import RowsMisplaced
 from mirror_assets.landing.names import part_place
 from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.row_counts import ReadRows
+from mirror_assets.source.schema import LandedColumn
 
 _COLUMNS = (LandedColumn("id", "bigint"), LandedColumn("version", "bigint"))
 _TARGET = 50

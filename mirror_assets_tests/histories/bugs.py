@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, Observation
 
 from mirror_assets.delta import net, pairing
-from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
+from mirror_assets.source.schema import LandedColumn
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets_tests.histories.setup import Way
 

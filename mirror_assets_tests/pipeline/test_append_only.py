@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.delta.append import AppendSlice, appended_rows, encode_appends
-from mirror_assets.delta.columns import LandedColumn
 from mirror_assets.delta.reader import read_appends, read_changes
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.errors import StopError
@@ -21,6 +20,7 @@ from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.rebuild import rebuild_table
 from mirror_assets.source.errors import RowsChanged
 from mirror_assets.source.losses import FeedRefused
+from mirror_assets.source.schema import LandedColumn
 from mirror_assets.verify.landed import file_continuity, metadata_unchanged
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab

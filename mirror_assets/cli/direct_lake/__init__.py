@@ -1,1 +1,1 @@
-"""`mirror-assets direct-lake`: tables as Direct Lake reads them, from log and footers; no Spark starts."""
+"""`mirror-assets direct-lake`: tables as Direct Lake reads them, from log and footers."""

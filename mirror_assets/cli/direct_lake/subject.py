@@ -1,4 +1,4 @@
-"""The table that a command is about: by its address, or as mirror.yaml has it, with who reads it."""
+"""The table of a direct-lake command: by its address, or from mirror.yaml; and who still needs its old versions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mirror_assets.cli.direct_lake.arguments import Request
+from mirror_assets.cli.direct_lake.commands import Request
 from mirror_assets.cli.output import note
 from mirror_assets.config import Config, ConfigMissing, DirectLakeMode, TableSettings, TableUnknown, load_config
 from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader, cache_folder
@@ -18,15 +18,13 @@ from mirror_assets.direct_lake.sql import quoted
 from mirror_assets.direct_lake.table_snapshot import TableSnapshot
 from mirror_assets.direct_lake.vacuum.requirements import Mirror, RetentionConsumers
 from mirror_assets.landing.format import Manifest
-from mirror_assets.landing.state import read_manifest
-from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.retention_consumers import frames_of, source_readers
 from mirror_assets.source.table_log import TableLog
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A table, and what was asked of it; `settings` are those of mirror.yaml, None for one that is not in it."""
+    """A table and the request for it; `config` and `settings` are None where the table is named by its address."""
 
     request: Request
     log: TableLog
@@ -35,33 +33,33 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """As it was named."""
+        """The table as it was typed."""
         return self.request.table
 
     @property
     def sku(self) -> Sku | None:
-        """The capacity that counts. Raises SkuUnknown."""
-        told = self.request.sku or (self.settings and self.settings.direct_lake.sku)
-        return sku_of(told) if told else None
+        """The capacity whose limits count, from the command line or the settings. Raises SkuUnknown."""
+        name = self.request.sku or (self.settings and self.settings.direct_lake.sku)
+        return sku_of(name) if name else None
 
     @property
     def mode(self) -> Mode:
-        """The kind of Direct Lake."""
+        """The kind of Direct Lake, from the command line or the settings."""
         if self.request.mode is not None:
             return DirectLakeMode(self.request.mode.replace("-", "_")).kind
         return Mode.ONELAKE if self.settings is None else self.settings.direct_lake.mode.kind
 
-    def readers(self) -> RetentionConsumers:
-        """Frames of the command line, and whom mirror.yaml knows of. Raises FrameRefused, FramesUnreadable."""
-        requested = self.request
-        named = frames_of(self.log, requested.frame, requested.export, requested.model_table)
+    def consumers(self) -> RetentionConsumers:
+        """Return the frames of command line and settings, and the mirror. Raises FrameRefused, FramesUnreadable."""
+        request = self.request
+        named = frames_of(self.log, request.frame, request.export, request.model_table)
         if self.config is None or self.settings is None:
-            return RetentionConsumers(named, retain_hours=requested.retain_hours)
-        known = source_readers(self.config, self.settings, self.log, _manifest(self.config, self.settings))
-        return RetentionConsumers((*named, *known.frames), known.mirror, requested.retain_hours)
+            return RetentionConsumers(named, retain_hours=request.retain_hours)
+        known = source_readers(self.config, self.settings, self.log, _manifest(self.config, self.name))
+        return RetentionConsumers((*named, *known.frames), known.mirror, request.retain_hours)
 
-    def look(self, *, dictionaries: bool = True) -> TableSnapshot:
-        """A look at the table now, with the cache of footers that was asked for."""
+    def snapshot(self, *, dictionaries: bool = True) -> TableSnapshot:
+        """Return the table as it is now; facts of its footers are cached where the request says."""
         root = self.request.cache or cache_folder()
         cache = None if self.request.no_cache else FooterCache.of(root, self.log.uri)
         return TableSnapshot(
@@ -69,7 +67,7 @@ class Subject:
         )
 
     def maintenance(self, mirror: Mirror | None) -> MaintenanceInput:
-        """What a plan of maintenance goes by, but for what footers and the guard find."""
+        """Return what a maintenance plan depends on, without what footers and the VACUUM guard add."""
         fabric, sku = self.request.fabric, self.sku
         return MaintenanceInput(
             dialect=Dialect.DELTA if fabric is None else Dialect.FABRIC,
@@ -81,7 +79,7 @@ class Subject:
         )
 
     def _sizes(self) -> FileSizes:
-        """Those of the settings; else Fabric's, which follow the table's size, or Delta's."""
+        """Return the sizes of the settings; else Fabric's, which depend on the table's size, or Delta's."""
         if self.settings is not None:
             return self.settings.maintenance.sizes
         if self.request.fabric is None:
@@ -93,7 +91,7 @@ class Subject:
 
 
 def subject_of(request: Request) -> Subject:
-    """The table of the request. Raises TableUnknown and what reading mirror.yaml raises, unless it is a path."""
+    """Open the table of the request. Unless it is a path, raises TableUnknown and what reading mirror.yaml raises."""
     if request.is_path:
         return Subject(request, TableLog(_address(request.table)))
     try:
@@ -107,13 +105,12 @@ def subject_of(request: Request) -> Subject:
 
 
 def _address(path: str) -> str:
-    """Paths of this machine are whole in statements that are run elsewhere."""
+    """Make a path of this machine absolute: statements are run elsewhere."""
     return path if urlsplit(path).scheme else str(Path(path).absolute())
 
 
-def _manifest(config: Config, table: TableSettings) -> Manifest | None:
-    """What has landed. Raises ManifestCorrupt."""
-    from mirror_assets.composition import open_zone  # it knows Spark's settings, too, which take a second to import
+def _manifest(config: Config, name: str) -> Manifest | None:
+    """Read what has landed. Raises ManifestCorrupt."""
+    from mirror_assets.composition import Project  # a table that is named by its address needs no landing zone
 
-    current = drive(read_manifest(table.name), open_zone(config.landing_zone))
-    return current.manifest if current else None
+    return Project.of(config).table(config.table(name)).manifest()

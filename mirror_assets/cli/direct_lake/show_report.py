@@ -1,25 +1,22 @@
-"""A report for people, as tables."""
+"""Prints a report for people, as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mirror_assets.cli.direct_lake.framing import show_framing
-from mirror_assets.cli.direct_lake.guardrails import show_guardrails
-from mirror_assets.cli.direct_lake.vacuum import show_vacuum
-from mirror_assets.cli.direct_lake.words import known, moment, number
+from mirror_assets.cli.direct_lake.show_parts import known, moment, number, show_framing, show_guardrails, show_vacuum
 from mirror_assets.cli.output import show_line, show_records, show_text
 from mirror_assets.direct_lake.guardrails.skus import Mode, Sku
 from mirror_assets.direct_lake.maintenance.plan_values import script
 from mirror_assets.direct_lake.table_layout import Bin, ColumnLayout, Histogram, LayoutReport, Partitions
 from mirror_assets.direct_lake.table_report import DirectLakeReport
 
-# The largest ones; --json has all.
+# Most columns that are printed, the largest first; --json has all.
 _COLUMNS = 30
 
 
 def show_report(report: DirectLakeReport, sku: Sku | None, mode: Mode) -> None:
-    """All parts of it, from what the table is to what to do."""
+    """Print all parts of the report: what the table is, what was found, and what to do."""
     _show_table(report)
     show_guardrails(report.guardrails, sku, mode)
     _show_histogram("Files by bytes", report.layout.file_sizes)

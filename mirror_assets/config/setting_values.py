@@ -1,28 +1,39 @@
-"""The kinds of value that a setting can have, and how each is read."""
+"""The types of single settings: how a value of mirror.yaml is checked and converted."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
-from mirror_assets.config.origin import Origin
-from mirror_assets.config.sizes import parse_size
+from mirror_assets.config.document import Origin
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
 
-# A password before the host, or what signs a request in Azure, S3 and Google's storage.
+# A password before the host, or a signed request of Azure Storage, S3 or Google Cloud Storage.
 _CREDENTIALS = re.compile(r"://[^/?#@]*:[^/?#@]*@|[?&](sig|x-amz-signature|x-goog-signature)=", re.IGNORECASE)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.ASCII)
+_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_FACTORS = {"": 1} | {unit.lower(): factor for unit, factor in _UNITS.items()}
+
+
+class Section(BaseModel):
+    """A mapping in mirror.yaml: an unknown name in it is a mistake, and its values never change."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Changes(str, Enum):
-    """How changes of a table are found."""
+    """How the changes of a table are found."""
 
     FEED = "feed"
     ROW_TRACKING = "row_tracking"
@@ -30,21 +41,21 @@ class Changes(str, Enum):
 
 
 class OnBreak(str, Enum):
-    """What happens when the source can't be followed any more."""
+    """What happens at a commit that the mirror can't follow."""
 
     REBUILD = "rebuild"
     HOLD = "hold"
 
 
 class OnDropColumn(str, Enum):
-    """What happens when a mirrored column is dropped."""
+    """What happens when the source drops a mirrored column."""
 
     KEEP = "keep"
     REBUILD = "rebuild"
 
 
 class History(str, Enum):
-    """Whether the change feed is kept for ever, and how."""
+    """Whether and how the change data feed is kept forever."""
 
     OFF = "false"
     SLICES = "slices"
@@ -60,16 +71,36 @@ class Compression(str, Enum):
     ZSTD = "zstd"
 
 
-_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
-
-
 def is_uri(text: str) -> bool:
-    """Whether a source or folder is written as a URI, not as a path on this machine."""
+    """Return whether a source or folder is written as a URI, not as a path on this machine."""
     return bool(_SCHEME.match(text))
 
 
-def _origin(info: ValidationInfo) -> Origin:
-    return info.context if isinstance(info.context, Origin) else Origin()
+def local_source(value: object) -> object:
+    """Turn a `file:` URI into its path, so that every rule for paths applies to it; return anything else as it is.
+
+    Raises ValueError for a `file:` URI of another machine.
+    """
+    if not isinstance(value, str) or not value.lower().startswith("file:"):
+        return value
+    parts = urlsplit(value)
+    if parts.netloc not in ("", "localhost"):
+        raise ValueError(f"{value!r} names another machine; write file:///path or the path itself")
+    return unquote(parts.path)
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes of a size such as `16GiB`, `1.5 GB` or `1048576`.
+
+    Raises ValueError for any other text, and for a fraction of a byte, which pydantic's ByteSize would cut off.
+    """
+    match = _SIZE.fullmatch(text.strip().replace("_", "").lower())
+    if match is None or match[2] not in _FACTORS:
+        raise ValueError(f"expected a size like 16GiB (units: {', '.join(_UNITS)}), got {text!r}")
+    size = Decimal(match[1]) * _FACTORS[match[2]]
+    if size != int(size):
+        raise ValueError(f"{text!r} is not a whole number of bytes")
+    return int(size)
 
 
 def _no_bool(value: object) -> object:
@@ -78,15 +109,15 @@ def _no_bool(value: object) -> object:
     return value
 
 
+def _bytes(value: object) -> object:
+    return parse_size(value) if isinstance(value, str) else _no_bool(value)
+
+
 def _history(value: object) -> object:
     if value is True or not isinstance(value, bool | str):
         shown = "nothing" if value is None else str(value).lower()
         raise ValueError(f"expected false, 'slices' or 'stream', got {shown}")
     return History.OFF if value is False else value
-
-
-def _bytes(value: object) -> object:
-    return parse_size(value) if isinstance(value, str) else _no_bool(value)
 
 
 def _folder(value: object, info: ValidationInfo) -> object:
@@ -108,9 +139,14 @@ def _path(value: object, info: ValidationInfo) -> object:
         raise ValueError("expected a path, got an empty text")
     if str(value).startswith("~"):
         raise ValueError(f"`~` is not replaced in {str(value)!r}; write ${{HOME}}")
-    if _ESCAPE.search(str(value)):
-        raise ValueError(f"{str(value)!r} has a percent sign and two digits, which readers of Delta tables decode")
-    return str(_origin(info).absolute(value))
+    _refuse_escape(str(value))
+    origin = info.context if isinstance(info.context, Origin) else Origin()
+    return str(origin.absolute(value))
+
+
+def _refuse_escape(text: str) -> None:
+    if _ESCAPE.search(text):
+        raise ValueError(f"{text!r} has a percent sign and two digits, which readers of Delta tables decode")
 
 
 def _source(value: object, info: ValidationInfo) -> object:
@@ -123,23 +159,13 @@ def _source(value: object, info: ValidationInfo) -> object:
     return _path(local_source(value), info)
 
 
-def local_source(value: object) -> object:
-    """A `file:` URI as the path that it names, so that every rule for paths holds for it too."""
-    if not isinstance(value, str) or not value.lower().startswith("file:"):
-        return value
-    parts = urlsplit(value)
-    if parts.netloc not in ("", "localhost"):
-        raise ValueError(f"{value!r} names another machine; write file:///path or the path itself")
-    return unquote(parts.path)
-
-
-def _distinct(keys: Sequence[str]) -> tuple[str, ...]:
+def _distinct(names: Sequence[str]) -> tuple[str, ...]:
     seen: dict[str, str] = {}
-    for key in keys:
-        if key.lower() in seen:
-            raise ValueError(f"{key!r} and {seen[key.lower()]!r} are the same column")
-        seen[key.lower()] = key
-    return tuple(keys)
+    for name in names:
+        if name.lower() in seen:
+            raise ValueError(f"{name!r} and {seen[name.lower()]!r} are the same column")
+        seen[name.lower()] = name
+    return tuple(names)
 
 
 def _table_key(text: str) -> str:
@@ -147,8 +173,7 @@ def _table_key(text: str) -> str:
         TableName.parse(text)
     except NameRefused as error:
         raise ValueError(error.what) from None
-    if _ESCAPE.search(text):
-        raise ValueError(f"{text!r} has a percent sign and two digits, which readers of Delta tables decode")
+    _refuse_escape(text)
     return text
 
 

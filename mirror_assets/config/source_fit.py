@@ -1,4 +1,4 @@
-"""What of a table's settings doesn't fit its source: a pure check, for whoever has read the source's schema."""
+"""Whether a table's settings fit the schema of its source."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mirror_assets.config.errors import Problem
-from mirror_assets.config.messages import did_you_mean
-from mirror_assets.config.model import TableSettings
-from mirror_assets.config.values import Changes
+from mirror_assets.config.errors import Problem, did_you_mean
+from mirror_assets.config.setting_values import Changes
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.markers import ROW_ID, ROW_MARKER
 
 _UNFIT_KEYS = {
@@ -27,14 +26,14 @@ _TYPE_NAME = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class SourceColumn:
-    """A column of the source, its type as Spark's `simpleString` spells it."""
+    """A column of the source; its type in the notation of Spark's `simpleString`."""
 
     name: str
     type: str
 
 
 def source_problems(table: TableSettings, columns: Sequence[SourceColumn]) -> tuple[Problem, ...]:
-    """What has to be mended in mirror.yaml or in the source; `Config.invalid` gives the problems their lines."""
+    """Return what must be corrected in mirror.yaml or in the source; `Config.invalid` adds the lines."""
     path = f"tables.{table.name}"
     keys = (Problem(f"{path}.keys", message) for message in _unfit_keys(table, columns))
     reserved = (Problem(f"{path}.source", message) for message in _reserved(table, columns))
@@ -42,7 +41,7 @@ def source_problems(table: TableSettings, columns: Sequence[SourceColumn]) -> tu
 
 
 def missing_columns(table: TableSettings, known: Sequence[str]) -> tuple[Problem, ...]:
-    """The chosen columns that are none of the known ones."""
+    """Return a problem for each chosen column that the source does not have."""
     return tuple(
         Problem(f"tables.{table.name}.columns.{index}", f"the source has no column {name!r}{did_you_mean(name, known)}")
         for index, name in enumerate(table.columns or ())

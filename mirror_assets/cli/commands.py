@@ -1,0 +1,279 @@
+"""Every command of `mirror-assets` but direct-lake: its options, its help, and the function that it calls.
+
+A command imports its function when it runs: `--help` answers at once, and `plan` and `status` load no Spark.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from mirror_assets.cli.direct_lake.commands import direct_lake
+from mirror_assets.cli.exit import Exit
+from mirror_assets.cli.options import (
+    PATH,
+    RangeOptions,
+    commit_range,
+    configured,
+    examples,
+    printed,
+    table,
+    tables,
+    whole_number,
+)
+
+_NEW = "everything that has not landed"
+
+
+class _InOrder(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 click's signature
+        """Return the commands in the order of this file, not of the alphabet."""
+        return list(self.commands)
+
+
+@click.group(
+    cls=_InOrder,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True},
+    epilog="\b\nExit codes: 0 fine; 1 a check or a table failed; 2 the configuration or the command line is wrong.\n"
+    'Completion in bash: eval "$(_MIRROR_ASSETS_COMPLETE=bash_source mirror-assets)"; also zsh_source, fish_source.',
+)
+def app() -> None:
+    """Mirror Delta tables into Microsoft Fabric."""
+
+
+@app.result_callback()
+def _flush(code: Exit) -> Exit:
+    """Write all output here, where click ends the process quietly if its reader is gone (`| head`)."""
+    sys.stdout.flush()
+    return code
+
+
+@app.command(epilog=examples("demo", "demo --months 3 --folder /tmp/demo"))
+@click.option("--folder", type=PATH, default=".demo", help="Folder of the lake, the landing zone and the mirror.")
+@click.option("--months", type=int, default=12, help="Months of flights and weather, from 2 to 12.")
+@click.option("--settings", type=PATH, help="YAML file whose settings, such as landing_zone, replace the demo's.")
+@printed
+def demo(folder: Path, months: int, settings: Path | None, *, as_json: bool) -> Exit:
+    """Build a lake with a past, mirror it, and compare the mirror.
+
+    Deletes nothing that the demo did not make. Exit 1 if a check fails or a table differs.
+    """
+    from mirror_assets.cli import demo
+
+    return demo.demo(folder, months, settings, as_json=as_json)
+
+
+@app.command(epilog=examples("plan", "plan --table sales.orders --from 120 --json"))
+@tables
+@commit_range(_NEW)
+@configured
+def plan(
+    config: Path | None, names: tuple[str, ...], first: str | None, last: str | None, *, clip: bool, as_json: bool
+) -> Exit:
+    """Show the slices that `run` would mirror."""
+    from mirror_assets.cli import show
+
+    return show.plan(config, names, RangeOptions(first, last, clip).range, as_json=as_json)
+
+
+@app.command(epilog=examples("run", "run --table sales.orders --to '2026-01-31 18:00:00'"))
+@tables
+@commit_range(_NEW)
+@configured
+def run(
+    config: Path | None, names: tuple[str, ...], first: str | None, last: str | None, *, clip: bool, as_json: bool
+) -> Exit:
+    """Mirror tables until nothing is left.
+
+    Plans, stages, checks and publishes slice by slice. A table that fails does not hold up the others.
+    """
+    from mirror_assets.cli import execute
+
+    return execute.run(config, names, RangeOptions(first, last, clip), as_json=as_json)
+
+
+@app.command(epilog=examples("status", "status --table sales.orders --json"))
+@tables
+@configured
+def status(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Exit:
+    """Show what has landed and what the mirror has applied.
+
+    Exit 1 if a source can't be read.
+    """
+    from mirror_assets.cli import show
+
+    return show.status(config, names, as_json=as_json)
+
+
+@app.command(epilog=examples("reconcile", "reconcile --table sales.orders"))
+@tables
+@configured
+def reconcile(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Exit:
+    """Compare the mirror with its source.
+
+    Reads all rows of both, at the version that the mirror has. Exit 1 on a difference.
+    """
+    from mirror_assets.cli import show_rows
+
+    return show_rows.reconcile(config, names, as_json=as_json)
+
+
+@app.command(epilog=examples("feed sales.orders", "feed sales.orders --from 120 --to 125 --limit 1000"))
+@table
+@commit_range("the newest commit")
+@click.option(
+    "--limit",
+    type=whole_number("a whole number from 1 on", 1),
+    default=100,
+    metavar="N",
+    help="Show this many rows at most.",
+)
+@configured
+def feed(
+    config: Path | None,
+    name: str,
+    first: str | None,
+    last: str | None,
+    limit: int,
+    *,
+    clip: bool,
+    as_json: bool,
+) -> Exit:
+    """Show rows of a source's change data feed, by version."""
+    from mirror_assets.cli import show_rows
+
+    return show_rows.feed(config, name, RangeOptions(first, last, clip).range, limit, as_json=as_json)
+
+
+@app.command(epilog=examples("history", "history --table sales.orders --skip-to 120"))
+@tables
+@click.option(
+    "--skip-to",
+    type=whole_number("a version of the source", 0),
+    metavar="VERSION",
+    help="Continue one table at this version, though its history will never have the commits before it.",
+)
+@configured
+def history(config: Path | None, names: tuple[str, ...], skip_to: int | None, *, as_json: bool) -> Exit:
+    """Append to the histories, the change data feeds that are kept.
+
+    They are those of the tables with the setting `history`.
+    """
+    from mirror_assets.cli import execute
+
+    return execute.history(config, names, skip_to, as_json=as_json)
+
+
+@app.command(epilog=examples("check", "check --json"))
+@configured
+def check(config: Path | None, *, as_json: bool) -> Exit:
+    """Run all asset checks.
+
+    Exit 1 if one fails with severity ERROR.
+    """
+    from mirror_assets.cli import execute
+
+    return execute.check(config, as_json=as_json)
+
+
+@app.command(epilog=examples("doctor"))
+@configured
+def doctor(config: Path | None, *, as_json: bool) -> Exit:
+    """Probe the landing zone for what publishing needs.
+
+    Writes into a scratch folder only. Exit 1 if a probe fails.
+    """
+    from mirror_assets.cli import zone
+
+    return zone.doctor(config, as_json=as_json)
+
+
+@app.command(epilog=examples("replicate"))
+@configured
+def replicate(config: Path | None, *, as_json: bool) -> Exit:
+    """Apply what has landed, by the local stand-in for Fabric.
+
+    Where Fabric itself mirrors, only shows what it has applied. Exit 1 if a table has failed.
+    """
+    from mirror_assets.cli import execute
+
+    return execute.replicate(config, as_json=as_json)
+
+
+@app.command(epilog=examples("rebuild sales.orders"))
+@table
+@configured
+def rebuild(config: Path | None, name: str, *, as_json: bool) -> Exit:
+    """Drop a table's folder and load the table again.
+
+    An interrupted rebuild is continued.
+    """
+    from mirror_assets.cli import execute
+
+    return execute.rebuild(config, name, as_json=as_json)
+
+
+@app.command(epilog=examples("drop sales.orders", "drop sales.orders --yes"))
+@table
+@click.option("--yes", is_flag=True, help="Don't ask.")
+@configured
+def drop(config: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
+    """Delete a table from landing zone and mirror.
+
+    TABLE is a table of mirror.yaml, or one that it no longer names. An interrupted drop is continued.
+    """
+    from mirror_assets.cli import zone
+
+    return zone.drop(config, name, yes=yes, as_json=as_json)
+
+
+@app.group(epilog=examples("fabric create sales", "fabric start", "fabric status --json"))
+def fabric() -> None:
+    """Create, start and show the mirrored database in Fabric.
+
+    There is no command to stop it, on purpose: an open mirror that is stopped and started again replays everything
+    from the first landing file.
+    """
+
+
+@fabric.command(epilog=examples("fabric create sales"))
+@click.argument("name")
+@configured
+def create(config: Path | None, name: str, *, as_json: bool) -> Exit:
+    """Create the mirrored database NAME, or find it, and show its item.
+
+    mirror.yaml needs the workspace in mirror.fabric, and nothing else yet.
+    """
+    from mirror_assets.cli import fabric
+
+    return fabric.create(config, name, as_json=as_json)
+
+
+@fabric.command(epilog=examples("fabric start"))
+@click.option("--replay", is_flag=True, help="Also start one that was stopped: Fabric reads from file 1 again.")
+@configured
+def start(config: Path | None, *, replay: bool, as_json: bool) -> Exit:
+    """Start mirroring.
+
+    Does nothing if it runs.
+    """
+    from mirror_assets.cli import fabric
+
+    return fabric.start(config, replay=replay, as_json=as_json)
+
+
+@fabric.command("status", epilog=examples("fabric status --json"))
+@configured
+def fabric_status(config: Path | None, *, as_json: bool) -> Exit:
+    """Show the mirrored database and its tables.
+
+    Exit 1 if a table has failed.
+    """
+    from mirror_assets.cli import fabric
+
+    return fabric.status(config, as_json=as_json)
+
+
+app.add_command(direct_lake)

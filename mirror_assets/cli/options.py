@@ -1,0 +1,116 @@
+"""Options that several commands have, and how their values are read. Imports nothing heavy: `--help` needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from mirror_assets.errors import MirrorError
+
+if TYPE_CHECKING:
+    from mirror_assets.source.ranges import Range
+
+Decorated = TypeVar("Decorated", bound=Callable[..., object])
+PATH = click.Path(path_type=Path)
+_ONLY = "Only this table; may be repeated."
+
+
+def examples(*commands: str) -> str:
+    """Return the end of a command's help: how it is typed."""
+    return "\b\nExamples:\n" + "\n".join(f"  mirror-assets {command}" for command in commands)
+
+
+def with_options(command: Decorated, *options: Callable[[Decorated], Decorated]) -> Decorated:
+    """Add the options in the order in which the help shows them."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def configured(command: Decorated) -> Decorated:
+    """Add `--config` and `--json`."""
+    text = "The configuration.  [default: $MIRROR_CONFIG, else ./mirror.yaml]"
+    return click.option("--config", type=PATH, help=text)(printed(command))
+
+
+def printed(command: Decorated) -> Decorated:
+    """Add `--json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def tables(command: Decorated) -> Decorated:
+    """Add `--table`, which may be repeated."""
+    option = click.option("--table", "names", multiple=True, metavar="TABLE", shell_complete=table_names, help=_ONLY)
+    return option(command)
+
+
+def table(command: Decorated) -> Decorated:
+    """Add the argument TABLE, a name in mirror.yaml."""
+    return click.argument("name", metavar="TABLE", shell_complete=table_names)(command)
+
+
+def table_names(context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
+    """Return the tables of mirror.yaml that begin with what was typed, for the shell's completion."""
+    from mirror_assets.config import load_config
+
+    try:
+        return [name for name in load_config(context.params.get("config")).tables if name.startswith(typed)]
+    except MirrorError:
+        return []
+
+
+@dataclass(frozen=True)
+class RangeOptions:
+    """`--from`, `--to` and `--clip` as they were typed; both points have been found to be valid."""
+
+    first: str | None = None
+    last: str | None = None
+    clip: bool = False
+
+    @property
+    def range(self) -> Range:
+        """The range of commits that they name."""
+        from mirror_assets.source.ranges import parse_range
+
+        return parse_range(self.first, self.last, clip=self.clip)
+
+
+def commit_range(default: str) -> Callable[[Decorated], Decorated]:
+    """Add `--from`, `--to` and `--clip`; `default` says which commits are taken without them."""
+    first = "First commit: a version, or yyyy-MM-dd[ HH:mm:ss[.SSS]][ zone], in UTC without a zone."
+
+    def decorate(command: Decorated) -> Decorated:
+        return with_options(
+            command,
+            click.option("--from", "first", type=point, metavar="POINT", help=f"{first}  [default: {default}]"),
+            click.option("--to", "last", type=point, metavar="POINT", help="Last commit, written in the same way."),
+            click.option("--clip", is_flag=True, help="Let a range that goes beyond the newest commit end with it."),
+        )
+
+    return decorate
+
+
+def point(text: str) -> str:
+    """Return the text if it is a version or a time. Raises click.BadParameter."""
+    from mirror_assets.source.ranges import parse_point
+
+    try:
+        parse_point(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    return text
+
+
+def whole_number(expected: str, least: int, most: int | None = None) -> Callable[[str], int]:
+    """Return the type of an option from `least` to `most`, both inclusive; other values are told what is expected."""
+
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least or (most is not None and int(text) > most):
+            raise click.BadParameter(f"expected {expected}, got {text!r}")
+        return int(text)
+
+    return number

@@ -1,0 +1,106 @@
+"""Commands that read rows of the tables with Spark: reconcile and feed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from mirror_assets.cli.exit import Exit
+from mirror_assets.cli.output import note, note_errors, show, show_records
+from mirror_assets.composition import Project, open_spark
+from mirror_assets.config import load_config
+from mirror_assets.delta.reader import feed_rows
+from mirror_assets.delta.spark_errors import spark_errors
+from mirror_assets.errors import MirrorError
+from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.source_check import FeedOff
+from mirror_assets.source.commits import Commit
+from mirror_assets.source.errors import RangeRefused
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.ranges import Range, VersionPoint, resolve
+from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation, shown
+
+_DIFFERENT = (ReconcileState.DIFFERENT, ReconcileState.MISSING, ReconcileState.STOPPED)
+
+
+def reconcile(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
+    """Compare mirror and source; it fails on a difference and where there is no mirror, not while files wait."""
+    project = Project.of(load_config(path))
+    mirror = project.mirror()
+    results, errors = list[Reconciliation](), list[MirrorError]()
+    for table in project.tables(names):
+        try:
+            results.append(reconcile_table(table, mirror))
+        except MirrorError as error:
+            errors.append(error)
+    columns = ("table", "version", "source rows", "mirror rows", "result", "columns that differ")
+    rows = [
+        (x.table, None if x.version < 0 else x.version, x.source_rows, x.mirror_rows, x.summary, ", ".join(x.columns))
+        for x in results
+    ]
+    show("Reconciled", columns, rows, results, as_json=as_json)
+    if not as_json:
+        _note_differences(results)
+    code = note_errors(errors)
+    return Exit.FAILED if any(result.state in _DIFFERENT for result in results) else code
+
+
+def _note_differences(results: Sequence[Reconciliation]) -> None:
+    for result in results:
+        ignored = ", ".join(result.ignored_columns)
+        only = f"not compared, because only the mirror has them: {ignored}" if ignored else ""
+        for text in (result.reason, only, *map(shown, result.samples)):
+            if text:
+                note(f"{result.table}: {text}")
+
+
+def feed(path: Path | None, name: str, commits: Range, limit: int, *, as_json: bool) -> Exit:
+    """Show the feed's rows of these commits, by default of the newest, ordered by version."""
+    config = load_config(path)
+    table = config.table(name)
+    chosen = _feed_commits(SourceLog(table.source), name, commits)
+    rows: Sequence[str] = ()
+    if any(commit.changes_data for commit in chosen):
+        vectors = tuple(commit.version for commit in chosen if commit.deletion_vectors)
+        with spark_errors(table.source):
+            spark, (first, last) = open_spark(config), (chosen[0].version, chosen[-1].version)
+            rows = feed_rows(spark, table.source, first, last, vectors, limit + 1)
+    _show_feed(rows[:limit], as_json=as_json)
+    if len(rows) > limit:
+        note(f"{name}: there are more rows than {limit}; --limit shows more")
+    return Exit.FINE
+
+
+def _feed_commits(log: SourceLog, table: str, commits: Range) -> tuple[Commit, ...]:
+    """Return the commits to show. Raises RangeRefused, LogGap, and FeedOff."""
+    tip = log.state()
+    newest = VersionPoint(tip.version)
+    bounds = resolve(log.uri, log.times(tip), Range(newest, newest) if commits.is_everything else commits)
+    first = log.earliest() if bounds.first is None else bounds.first
+    if first > bounds.last:
+        return ()
+    if not tip.feed_enabled:
+        raise FeedOff(table, log.uri, tip.protocol)
+    found = log.commits(first, bounds.last)
+    off = [one.version for one in found if one.metadata is not None and not one.metadata.feed_enabled]
+    if off or not log.state(first).feed_enabled:
+        why = f"the change data feed was off at version {first if not off else off[0]}"
+        raise RangeRefused(log.uri, why, "choose commits before it, or after it.")
+    return found
+
+
+def _show_feed(rows: Sequence[str], *, as_json: bool) -> None:
+    """Print rows that are JSON objects as they are, or as a table in which no number is rounded."""
+    if as_json:
+        print(f"[{','.join(rows)}]")  # noqa: T201 the output
+        return
+    records: list[dict[str, object]] = [json.loads(row, parse_float=str, parse_int=str) for row in rows]
+    columns = tuple(records[0]) if records else ()
+    show_records("Change feed", columns, [[_text(record[name]) for name in columns] for record in records])
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "NULL"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,245 @@
+"""The settings of one table, and what each means."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, PlainSerializer
+
+from mirror_assets.config.setting_values import (
+    Bytes,
+    Changes,
+    Columns,
+    Compression,
+    Count,
+    History,
+    KeepHistory,
+    Keys,
+    LocalFile,
+    OnBreak,
+    OnDropColumn,
+    Percent,
+    Seconds,
+    Section,
+    TableSource,
+    Text,
+)
+from mirror_assets.direct_lake.guardrails.skus import SKUS, Mode
+from mirror_assets.direct_lake.maintenance.bins import FileSizes
+from mirror_assets.landing.names import TableName
+from mirror_assets.markers import ROW_ID
+from mirror_assets.source.ranges import TimePoint, VersionPoint, parse_point, parse_time
+
+
+class Start(str, Enum):
+    """What a new mirror starts with, where that is no version and no time."""
+
+    SNAPSHOT = "snapshot"
+    LATEST = "latest"
+
+
+class DirectLakeMode(str, Enum):
+    """The kinds of Direct Lake. They differ in what happens when a table exceeds a limit."""
+
+    ONELAKE = "onelake"
+    SQL = "sql"
+    SQL_ONLY = "sql_only"
+
+    @property
+    def kind(self) -> Mode:
+        """The same kind in the guardrails' terms."""
+        return Mode[self.name]
+
+
+class FramesOf(str, Enum):
+    """Which of the two tables a model reads."""
+
+    SOURCE = "source"
+    MIRROR = "mirror"
+
+
+def _start(value: object) -> Start | VersionPoint | TimePoint:
+    if isinstance(value, Start | VersionPoint | TimePoint):
+        return value
+    if isinstance(value, str) and value in list(Start):
+        return Start(value)
+    value = dict(value) if isinstance(value, tuple) else value
+    (name, point), *more = list(value.items()) if isinstance(value, dict) and value else [("", None)]
+    if name == "version" and isinstance(point, int) and not isinstance(point, bool) and point >= 0 and not more:
+        return VersionPoint(point)
+    if name == "timestamp" and isinstance(point, str) and not more:
+        return parse_time(point)
+    expected = "expected 'snapshot', 'latest', {version: N} or {timestamp: yyyy-MM-dd HH:mm:ss}"
+    raise ValueError(f"{expected}, got {_shown_start(value)}")
+
+
+def _shown_start(value: object) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name}: {below}' for name, below in value.items())}}}"
+    return "nothing" if value is None else repr(value)
+
+
+def _dump_start(start: Start | VersionPoint | TimePoint) -> Start | tuple[tuple[str, int | str]]:
+    """Return no mapping: a table's own start replaces that of the defaults, mappings would be merged."""
+    if isinstance(start, VersionPoint):
+        return (("version", start.version),)
+    return (("timestamp", str(start)),) if isinstance(start, TimePoint) else start
+
+
+def _sku(value: object) -> object:
+    names = [name for sku in SKUS for name in sku.names]
+    if value is None or (isinstance(value, str) and value.upper() in names):
+        return value.upper() if isinstance(value, str) else None
+    raise ValueError(f"expected a capacity ({', '.join(names)}) or null, got {value!r}")
+
+
+def _frame(value: object) -> object:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return str(value)
+    if not isinstance(value, str):
+        raise ValueError(f"expected a version or a time like 'yyyy-MM-dd HH:mm:ss', got {value!r}")  # noqa: TRY004 pydantic wants ValueError
+    parse_point(value)
+    return value
+
+
+HowToStart = Annotated[Start | VersionPoint | TimePoint, BeforeValidator(_start), PlainSerializer(_dump_start)]
+Frame = Annotated[str, BeforeValidator(_frame)]
+Sku = Annotated[str | None, BeforeValidator(_sku)]
+
+
+class SliceLimits(Section):
+    """How commits are divided into slices: a slice ends before the commit that would exceed a limit."""
+
+    max_commits: Count = Field(default=1000, description="Most commits in one slice.")
+    max_rows: Count = Field(default=20_000_000, description="Most changed rows in one slice.")
+    max_bytes: Bytes = Field(default=16 << 30, description="Most bytes of source files in one slice.")
+    max_per_run: Count = Field(default=100, description="Most slices of a table in one run.")
+
+
+class PartitionSettings(Section):
+    """How many slices of a table stay partitions in Dagster."""
+
+    keep: Count = Field(default=10_000, description="Newest slices that stay partitions in Dagster; older ones go.")
+
+
+class FileSettings(Section):
+    """How landing files are written."""
+
+    target_rows: Count = Field(default=1_000_000, description="Rows that a landing file should hold.")
+    compression: Compression = Field(default=Compression.ZSTD, description="Compression of the Parquet files.")
+
+
+class LagLimits(Section):
+    """How long a commit may wait until it lands; null switches a limit off."""
+
+    warn_seconds: Seconds | None = Field(default=900, description="Age of the oldest waiting commit that warns.")
+    error_seconds: Seconds | None = Field(default=None, description="Age of the oldest waiting commit that fails.")
+
+
+class RetentionLimits(Section):
+    """How soon the source may delete a waiting commit; null switches a limit off."""
+
+    warn_seconds: Seconds | None = Field(default=172_800, description="Time left to read it that warns.")
+    error_seconds: Seconds | None = Field(default=21_600, description="Time left to read it that fails.")
+
+
+class DirectLakeSettings(Section):
+    """The semantic model that reads the table, or its mirror, through Direct Lake."""
+
+    sku: Sku = Field(default=None, description="The capacity whose limits count; null: none, checks only tell.")
+    mode: DirectLakeMode = Field(default=DirectLakeMode.ONELAKE, description="The kind of Direct Lake.")
+    frames_of: FramesOf = Field(default=FramesOf.SOURCE, description="Whether models read the source or its mirror.")
+    frames: tuple[Frame, ...] = Field(default=(), description="Versions, or times, at which models are framed.")
+    exports: tuple[LocalFile, ...] = Field(default=(), description="Files of a model's answers to DAX INFO queries.")
+    model_table: Text | None = Field(default=None, description="The table's name in the exports, if they have several.")
+    min_headroom_percent: Percent = Field(default=10, description="Share of a limit that is to stay free.")
+
+
+class MaintenanceSettings(Section):
+    """What the job `maintenance` may do to the source. By default it does nothing."""
+
+    optimize: bool = Field(default=False, description="Put small files together, where it pays.")
+    purge: bool = Field(default=False, description="Rewrite files with many hidden rows or dropped columns.")
+    vacuum: bool = Field(default=False, description="Delete old files, none that a frame or the mirror needs.")
+    target_file_bytes: Bytes = Field(default=1 << 30, description="Bytes that a file should have at most.")
+
+    @property
+    def sizes(self) -> FileSizes:
+        """The sizes for OPTIMIZE: it combines files that are smaller than the target."""
+        return FileSizes(self.target_file_bytes, self.target_file_bytes)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether any maintenance is switched on."""
+        return self.optimize or self.purge or self.vacuum
+
+
+class TableDefaults(Section):
+    """Settings that every table has unless it sets its own."""
+
+    keys: Keys = Field(default=(), description="Columns that identify a row; needed for `changes: feed`.")
+    columns: Columns | None = Field(default=None, description="Columns to mirror beside the keys; null: all.")
+    changes: Changes = Field(default=Changes.FEED, description="How changes are found.")
+    compact: bool = Field(default=False, description="Land one net change per key and slice, not one per commit.")
+    start: HowToStart = Field(default=Start.SNAPSHOT, description="What a new mirror starts with.")
+    on_break: OnBreak = Field(
+        default=OnBreak.REBUILD, description="Rebuild by itself, or hold for approval, when the source breaks."
+    )
+    on_drop_column: OnDropColumn = Field(
+        default=OnDropColumn.KEEP, description="Keep a dropped column, NULL from then on, or rebuild without it."
+    )
+    history: KeepHistory = Field(
+        default=History.OFF, description="Keep the change feed for ever: slice by slice, or by a stream."
+    )
+    slices: SliceLimits = Field(default_factory=SliceLimits, description="How commits are cut into slices.")
+    partitions: PartitionSettings = Field(
+        default_factory=PartitionSettings, description="How many slices stay partitions in Dagster."
+    )
+    files: FileSettings = Field(default_factory=FileSettings, description="How landing files are written.")
+    lag: LagLimits = Field(default_factory=LagLimits, description="When the lag check warns and fails.")
+    retention: RetentionLimits = Field(
+        default_factory=RetentionLimits, description="When the retention check warns and fails."
+    )
+    direct_lake: DirectLakeSettings = Field(
+        default_factory=DirectLakeSettings, description="What reads the table through Direct Lake."
+    )
+    maintenance: MaintenanceSettings = Field(
+        default_factory=MaintenanceSettings, description="What the job maintenance may do to the source."
+    )
+
+
+class TableConfig(TableDefaults):
+    """One table as mirror.yaml writes it; `Config.table` adds the defaults."""
+
+    source: TableSource = Field(description="Path or URI of the Delta table, as Spark and deltalake read it.")
+
+
+class TableSettings(TableConfig):
+    """One table's effective settings: its own over the defaults."""
+
+    name: TableName = Field(description="The table's name in the mirror.")
+
+    @property
+    def is_keyless(self) -> bool:
+        """Whether the row id is the mirror's key, because no key columns are set."""
+        return not self.keys and self.changes is Changes.ROW_TRACKING
+
+    @property
+    def mirror_keys(self) -> tuple[str, ...]:
+        """The key columns of the mirror."""
+        return (ROW_ID,) if self.is_keyless else self.keys
+
+    @property
+    def keeps_history(self) -> bool:
+        """Whether the change data feed is kept forever."""
+        return self.history is not History.OFF
+
+    @property
+    def is_net(self) -> bool:
+        """Whether a slice has one net change per key, instead of one per key and commit."""
+        return self.changes is Changes.ROW_TRACKING or (self.compact and self.changes is Changes.FEED)
+
+    def mirrors(self, column: str) -> bool:
+        """Return whether the column is mirrored: all are, unless some are chosen; keys always are."""
+        return self.columns is None or column in self.columns or column in self.keys
