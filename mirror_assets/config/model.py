@@ -87,6 +87,14 @@ class HistoryConfig(Part):
     path: Folder = Field(default=Path("./history"), description="Folder of the histories' Delta tables.")
 
 
+class HistoryStream(Part):
+    """Delta's options for reading the change feed by a stream, for `history: stream`."""
+
+    max_files_per_trigger: Count | None = Field(default=None, description="Most source files in a batch; null: all.")
+    max_bytes_per_trigger: Bytes | None = Field(default=None, description="About the most bytes in a batch; null: all.")
+    exclude_regex: Text | None = Field(default=None, description="Leave out files whose path matches; null: none.")
+
+
 class SliceLimits(Part):
     """How commits are cut into slices; a slice ends before the commit that would pass a limit."""
 
@@ -139,6 +147,9 @@ class TableDefaults(Part):
     )
     history: KeepHistory = Field(
         default=History.OFF, description="Keep the change feed for ever: slice by slice, or by a stream."
+    )
+    history_stream: HistoryStream = Field(
+        default_factory=HistoryStream, description="How `history: stream` reads the change feed."
     )
     slices: SliceLimits = Field(default_factory=SliceLimits, description="How commits are cut into slices.")
     partitions: PartitionSettings = Field(
