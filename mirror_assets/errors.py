@@ -7,9 +7,10 @@
     ├── StopError       something is not as we left it: a person decides
     └── UnknownOutcome  a request may or may not have taken effect: read back, never guess
 
-Concrete errors live in the room that raises them. Each takes facts, keeps them as attributes, and writes its own
-message: what, where, and the next step. `code` is stable: codes are added, never renamed or removed; `family` is
-the branch, in one word, for those who see the error as data.
+Each room's `errors.py` has its errors, with the text of their messages: what, where, and the next step. An error that
+somebody catches by type is a class, which keeps its facts as attributes. Any other is a function that takes the facts
+and returns an error of its family with a code. Codes are stable: they are added, never renamed or removed. `family` is
+the branch in one word, for those who see the error as data.
 """
 
 from __future__ import annotations
@@ -118,13 +119,18 @@ class ErrorCode(str, Enum):
 class MirrorError(Exception):
     """Root of the tree. The message is `what`, then the next step."""
 
-    code: ClassVar[ErrorCode]
+    code: ErrorCode
     family: ClassVar[str] = "error"
 
-    def __init__(self, what: str, next_step: str) -> None:
-        """Keep both halves of the message; `what` names the table, file or setting."""
+    def __init__(self, what: str, next_step: str, *, code: ErrorCode | None = None) -> None:
+        """Keep both halves of the message; `what` names the table, file or setting.
+
+        `code` is for an error that nobody catches by its class: a function of the room makes it of its family.
+        """
         self.what = what
         self.next_step = next_step
+        if code is not None:
+            self.code = code
         super().__init__(f"{what} Next: {next_step}")
 
 
