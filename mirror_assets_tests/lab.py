@@ -14,7 +14,7 @@ from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.mirroring.rebuild import MirrorWait
 from mirror_assets.mirroring.run import MirroredSlice, mirror_table
 from mirror_assets.mirroring.work import TableWork
-from mirror_assets.replicator import LocalReplicator
+from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
 
 TABLE = TableName("shop", "orders")

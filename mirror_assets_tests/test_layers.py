@@ -51,7 +51,7 @@ def test_the_borders_hold(copy: Path) -> None:
         ("landing/parts.py", "import deltalake", "delta-rs stays where Delta logs are read or written"),
         ("landing/parts.py", "import azure.core", "Azure's SDK stays in storage and fabric"),
         ("mirroring/work.py", "import microsoft_fabric_api", "Fabric's client stays in fabric"),
-        ("fabric/table.py", "import mirror_assets.replicator.local", "Arrows between rooms go one way"),
+        ("fabric/table.py", "import mirror_assets.standin.replicator", "Arrows between rooms go one way"),
     ],
 )
 def test_a_crossed_border_is_noticed(copy: Path, file: str, line: str, border: str) -> None:

@@ -10,9 +10,9 @@ from mirror_assets.assets.names import Kind, asset_key, group_name, history_pool
 from mirror_assets.assets.slices import failure
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
+from mirror_assets.history.context import HistoryContext
 from mirror_assets.history.keep import keep_history
-from mirror_assets.history.record import Kept
-from mirror_assets.history.work import HistoryWork
+from mirror_assets.history.log import HistoryCommit
 from mirror_assets.resources.catalog import history_work
 from mirror_assets.resources.sources import SourceTables
 from mirror_assets.resources.spark import SparkSessions
@@ -40,7 +40,7 @@ def history_asset(settings: Config, table: TableSettings) -> dg.AssetsDefinition
         context: dg.AssetExecutionContext, config: KeepHistory, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
         work = history_work(settings, table, sources, spark)
-        kept: list[Kept] = []
+        kept: list[HistoryCommit] = []
         try:
             for slice_ in keep_history(work, context.log.info, config.skip_to):
                 kept.append(slice_)  # noqa: PERF402 what comes before an error is to be told
@@ -53,7 +53,7 @@ def history_asset(settings: Config, table: TableSettings) -> dg.AssetsDefinition
     return history
 
 
-def _metadata(work: HistoryWork, kept: Sequence[Kept]) -> dict[str, MetadataItem]:
+def _metadata(work: HistoryContext, kept: Sequence[HistoryCommit]) -> dict[str, MetadataItem]:
     """What a run has kept, and up to where the history goes now."""
     newest = kept[-1] if kept else work.history.newest()
     metadata: dict[str, MetadataItem] = {

@@ -7,7 +7,7 @@ import dagster as dg
 from mirror_assets.assets.items import MetadataItem
 from mirror_assets.assets.names import Kind, asset_key, group_name
 from mirror_assets.config import TableSettings
-from mirror_assets.monitoring import MonitoredTable
+from mirror_assets.fabric.monitoring import MonitoredTable
 
 
 def mirror_asset(table: TableSettings) -> dg.AssetSpec:

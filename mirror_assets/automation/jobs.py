@@ -18,13 +18,13 @@ from mirror_assets.automation.waiting import mirror_wait
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.delta.ranges import parse_range
 from mirror_assets.errors import MirrorError
+from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
 from mirror_assets.mirroring.failures import note_failure
 from mirror_assets.mirroring.lease import leased
 from mirror_assets.mirroring.rebuild import MirrorWait, rebuild_table
 from mirror_assets.mirroring.work import TableWork
-from mirror_assets.monitoring import MonitoredTable
 from mirror_assets.resources.catalog import mirror_of, table_work
 from mirror_assets.resources.landing_zone import LandingZone
 from mirror_assets.resources.sources import SourceTables

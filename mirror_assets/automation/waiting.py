@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from mirror_assets.fabric.monitoring import Mirror, TableState
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.errors import MirrorFailed
 from mirror_assets.mirroring.rebuild import MirrorWait
-from mirror_assets.monitoring import Mirror, TableState
 
 
 def mirror_wait(mirror: Mirror, table: TableName) -> MirrorWait:

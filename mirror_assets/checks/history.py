@@ -9,7 +9,7 @@ from mirror_assets.audit.retention import Horizon, Then
 from mirror_assets.checks.results import checking, retention_result
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.delta.rows import feed_files
-from mirror_assets.history.work import HistoryWork
+from mirror_assets.history.context import HistoryContext
 from mirror_assets.mirroring.horizon import horizon_at
 from mirror_assets.resources.catalog import planning_history
 from mirror_assets.resources.sources import SourceTables
@@ -30,7 +30,7 @@ def history_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksD
     return [history_retention]
 
 
-def history_horizon(work: HistoryWork, now: float) -> Horizon:
+def history_horizon(work: HistoryContext, now: float) -> Horizon:
     """The horizon at `now`, from both logs and the presence of files.
 
     A history that has not begun waits for no commit in particular.

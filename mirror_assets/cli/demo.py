@@ -15,8 +15,7 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.jobs import execute, failures
 from mirror_assets.cli.output import note, show_json, show_records
 from mirror_assets.config import Config, load_config
-from mirror_assets.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables
-from mirror_assets.demo.config import write_config
+from mirror_assets.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables, write_config
 from mirror_assets.demo.lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.zone import open_spark, open_zone

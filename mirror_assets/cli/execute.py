@@ -25,9 +25,9 @@ from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.jobs import execute, failures
 from mirror_assets.cli.output import note, show_json, show_records
 from mirror_assets.config import Config, load_config
+from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.mirroring.orphans import find_orphans
 from mirror_assets.mirroring.zone import open_zone
-from mirror_assets.monitoring import MonitoredTable, TableState
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json, show_records
 from mirror_assets.config import Config, FabricConfig, Problem, load_config, load_workspace
+from mirror_assets.fabric.database import DatabaseState
+from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.fabric.operate import create_database, start_mirroring
-from mirror_assets.fabric.values import DatabaseState
 from mirror_assets.mirroring.mirrors import open_fabric, open_mirror
 from mirror_assets.mirroring.zone import open_zone
-from mirror_assets.monitoring import MonitoredTable, TableState
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from mirror_assets.delta.log import SourceLog
 from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.delta.ranges import EVERYTHING, Range
 from mirror_assets.errors import MirrorError
+from mirror_assets.fabric.monitoring import Mirror, MonitoredTable
 from mirror_assets.history.log import HistoryLog
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.compare import reconcile_table
@@ -29,7 +30,6 @@ from mirror_assets.mirroring.stage import slice_key
 from mirror_assets.mirroring.uncovered import look
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.mirroring.zone import open_exchange, open_spark, open_zone
-from mirror_assets.monitoring import Mirror, MonitoredTable
 from mirror_assets.replicator.reconciliation import ReconcileState, Reconciliation
 from mirror_assets.storage import Store
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from mirror_assets.config.onelake import OneLakeConfig
 from mirror_assets.config.values import Folder
-from mirror_assets.fabric.values import PUBLIC_ENDPOINT, Workspace
+from mirror_assets.fabric.database import PUBLIC_ENDPOINT, Workspace
 from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets.storage.onelake.address import OneLakeAddress
 

@@ -13,11 +13,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.demo.claim import claim_folder
 from mirror_assets.demo.deliveries import WHOLE_YEAR, delivered
-from mirror_assets.demo.histories.airlines import AIRLINES
-from mirror_assets.demo.histories.airports import AIRPORTS
-from mirror_assets.demo.histories.flights import FLIGHTS
-from mirror_assets.demo.histories.planes import PLANES
-from mirror_assets.demo.histories.weather import WEATHER
+from mirror_assets.demo.histories import AIRLINES, AIRPORTS, FLIGHTS, PLANES, WEATHER
 from mirror_assets.demo.steps import History, Place
 
 HISTORIES = (AIRLINES, AIRPORTS, PLANES, WEATHER, FLIGHTS)

@@ -1,16 +1,44 @@
-"""A mirrored database as a mirror that is only asked: what Fabric says of its tables, beside their table folders."""
+"""One table as Fabric mirrors it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from uuid import UUID
 
 from mirror_assets.fabric.client import FabricClient
-from mirror_assets.fabric.table import FabricTable
-from mirror_assets.fabric.values import ToldTable
+from mirror_assets.fabric.database import ReportedTable
+from mirror_assets.fabric.monitoring import DEFAULT_SCHEMA, MonitoredTable, Pace, TableState
 from mirror_assets.landing.folders import table_names
+from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName, landing_number
-from mirror_assets.monitoring import DEFAULT_SCHEMA, Pace, TableState
 from mirror_assets.storage import Store
+
+
+@dataclass(frozen=True)
+class FabricTable(MonitoredTable):
+    """One table of a mirrored database, with what its table folder tells; `uri` is where OneLake has it."""
+
+    uri: str
+
+    @property
+    def location(self) -> str:
+        """The mirrored table in OneLake."""
+        return self.uri
+
+    def has_applied(self, manifest: Manifest) -> bool:
+        """Whether all that the manifest has committed is in the mirror, as far as Fabric tells.
+
+        Fabric numbers nothing that it has applied. It does move landing files away when it has processed them, but for
+        the last, and it counts the rows that it has processed, in all operations (reference `landing-zone` §4.14, §3).
+        So: no other file waits, and the counter has reached the rows of all files of this life, the last one's too.
+
+        To be confirmed on a live tenant: that the counter begins anew when a folder is made again (else a mirror may be
+        compared too early: the check says so, and the next one is right), and that it counts every row of a file, also
+        deletes without a match (else the mirror would seem to wait for ever).
+        """
+        counted = self.last_sync is not None and self.processed_rows >= manifest.landed_rows
+        return self.state is TableState.REPLICATING and self.waiting_files == 0 and counted
+
 
 # Fabric looks for folders every 15 to 20 s, and a table was back about 90 s after its folder (reference §3).
 _PACE = Pace(pause_seconds=15.0, limit_seconds=3600.0)
@@ -50,7 +78,7 @@ class FabricMirror:
         """The same as `table`."""
         return self.table(name)
 
-    def _table(self, name: TableName, told: ToldTable) -> FabricTable:
+    def _table(self, name: TableName, told: ReportedTable) -> FabricTable:
         files = self._store.list(name.folder)
         landed = sum(landing_number(info.name) is not None for info in files)
         state = _state(told.state)
@@ -75,7 +103,7 @@ def _state(text: str) -> TableState:
     return next((state for state in TableState if state.value == text), TableState.UNKNOWN)
 
 
-def _name(told: ToldTable) -> TableName:
+def _name(told: ReportedTable) -> TableName:
     return TableName(told.schema, told.table)
 
 

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from mirror_assets.fabric.client import FabricClient
-from mirror_assets.fabric.definition import misfit
+from mirror_assets.fabric.database import Database, DatabaseState, misfit
 from mirror_assets.fabric.errors import (
-    FabricItemUnfit,
-    FabricNotReady,
     FabricRefused,
     FabricUnavailable,
-    MirroringStopped,
+    fabric_item_unfit,
+    fabric_not_ready,
+    mirroring_stopped,
 )
-from mirror_assets.fabric.values import Database, DatabaseState
 
 _NAME_TAKEN = frozenset({"ItemDisplayNameAlreadyInUse", "ItemDisplayNameNotAvailableYet"})
 _ON_ITS_WAY = (DatabaseState.INITIALIZING, DatabaseState.STOPPING)
@@ -34,7 +33,7 @@ class Created:
 
 
 def create_database(client: FabricClient, name: str) -> Created:
-    """The mirrored database of this name, made now or found. Raises FabricItemUnfit, and what the client raises."""
+    """The mirrored database of this name, made now or found. Raises fabric_item_unfit, and what the client raises."""
     found = _find(client, name)
     if found is not None:
         return Created(found, was_there=True)
@@ -53,16 +52,16 @@ def create_database(client: FabricClient, name: str) -> Created:
 def start_mirroring(client: FabricClient, database: UUID, *, replay: bool = False) -> bool:
     """Start it, unless it runs already: whether there was anything to do.
 
-    Raises FabricNotReady before it can be started, MirroringStopped unless `replay` is wanted, and what the client
+    Raises fabric_not_ready before it can be started, mirroring_stopped unless `replay` is wanted, and what the client
     raises.
     """
     state = client.status(database).state
     if state in _STARTED:
         return False
     if state in _ON_ITS_WAY:
-        raise FabricNotReady(str(database), state.value)
+        raise fabric_not_ready(str(database), state.value)
     if state is DatabaseState.STOPPED and not replay:
-        raise MirroringStopped(str(database))
+        raise mirroring_stopped(str(database))
     try:
         client.start(database)
     except FabricUnavailable:
@@ -72,10 +71,10 @@ def start_mirroring(client: FabricClient, database: UUID, *, replay: bool = Fals
 
 
 def _find(client: FabricClient, name: str) -> Database | None:
-    """The mirrored database of this name, or None. Raises FabricItemUnfit for one that is not fed by a landing zone."""
+    """Return the mirrored database of this name, if any. Raises fabric_item_unfit for one without a landing zone."""
     found = next((database for database in client.databases() if database.name == name), None)
     if found is not None:
         why = misfit(client.definition(found.id))
         if why is not None:
-            raise FabricItemUnfit(name, str(found.id), why)
+            raise fabric_item_unfit(name, str(found.id), why)
     return found

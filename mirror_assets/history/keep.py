@@ -1,8 +1,12 @@
-"""Keeps a source's feed until nothing is left: each commit once, however often and by however many it is run."""
+"""Copies a source's change data feed into its history until nothing is left, each commit once (docs/history.md).
+
+Two readers do the same job for `history: slices` and `history: stream`: each appends the rows of the planned commits
+behind the newest commit of the history, and returns what it appended. Planning, appending and recovery are shared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 
@@ -11,84 +15,90 @@ from mirror_assets.delta.reader import read_changes
 from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.direct_lake.table.losses import SourceRead, proved
 from mirror_assets.errors import MirrorError
-from mirror_assets.history.append import append_nothing, append_rows, next_slice
+from mirror_assets.history.append import append_nothing, append_rows, next_commit
+from mirror_assets.history.context import HistoryContext
 from mirror_assets.history.errors import HistoryMoved, HistoryUnknown, StreamBegunAgain
+from mirror_assets.history.log import HistoryCommit
 from mirror_assets.history.plan import HistoryPlan, HistorySlice, lost_behind, plan_history
-from mirror_assets.history.record import Kept
-from mirror_assets.history.stream import stream_slices
-from mirror_assets.history.work import HistoryWork
+from mirror_assets.history.stream import read_by_stream
 
 
-def keep_history(work: HistoryWork, report: Callable[[str], None], skip_to: int | None = None) -> Iterator[Kept]:
-    """Each slice as it has been kept, up to the source's tip.
+def keep_history(
+    context: HistoryContext, report: Callable[[str], None], skip_to: int | None = None
+) -> Iterator[HistoryCommit]:
+    """Yield each commit of the history after it is made, up to the source's newest version.
 
-    `skip_to` goes on at a version though commits before it are not kept, and never will be. Where another run is ahead,
-    it plans again. Raises HistoryGap and HistoryFeedOff, with what could be kept before kept, HistoryColumnsUnfit,
-    HistoryAhead, HistoryUnknown, NoHistory, and what reading the source raises.
+    `skip_to` continues at that version and gives up the commits before it. When another run commits first, this one
+    plans again. Raises history_gap and history_feed_off after everything before the gap is kept, HistoryColumnsUnfit,
+    history_ahead, HistoryUnknown, no_history, and what reading the source raises.
     """
     while True:
         try:
-            newest = _newest(work, skip_to)
-            plan = plan_history(work, newest, skip_to)
-            yield from _keep(work, newest, plan, report)
+            newest = _newest(context, skip_to)
+            plan = plan_history(context, newest, skip_to)
+            yield from _keep(context, newest, plan, report)
             if plan.stop is not None:
                 raise plan.stop
             if not plan.slices:
-                _say_again(work, newest)
+                _repeat_coverage(context, newest)
                 return
         except (HistoryMoved, StreamBegunAgain) as error:
             report(error.what)
 
 
-def _newest(work: HistoryWork, skip_to: int | None) -> Kept | None:
-    """The newest slice; where the log has lost it, and the person says where to go on, only its generation."""
+def _newest(context: HistoryContext, skip_to: int | None) -> HistoryCommit | None:
+    """Return the history's newest commit; only its generation is known where the log has lost the entry."""
     try:
-        return work.history.newest()
+        return context.history.newest()
     except HistoryUnknown as error:
         if skip_to is None:
             raise
-        return Kept(error.generation, table_id="", first=0, last=-1, attempt="")
+        return HistoryCommit(error.generation, table_id="", first=0, last=-1, attempt="")
 
 
-def _keep(work: HistoryWork, newest: Kept | None, plan: HistoryPlan, report: Callable[[str], None]) -> Iterator[Kept]:
-    """The planned slices; by a stream the last of those that share a schema, which is all that a stream can read."""
+def _keep(
+    context: HistoryContext, newest: HistoryCommit | None, plan: HistoryPlan, report: Callable[[str], None]
+) -> Iterator[HistoryCommit]:
+    """Read and append the planned slices. A stream reads one schema, so it reads the last slices that share one."""
     stretches = [list(of) for _, of in groupby(plan.slices, lambda one: (one.table_id, one.schema_string))]
     for number, slices in enumerate(stretches, start=1):
-        report(f"{work.table}: versions {slices[0].first} to {slices[-1].last}, {sum(x.rows for x in slices)} rows")
-        if work.checkpoints is not None and number == len(stretches) and plan.stop is None:
-            with _reading(work, slices[0].first, slices[-1].last):
-                kept = stream_slices(work, work.checkpoints.take(newest), newest, slices)
+        report(f"{context.table}: versions {slices[0].first} to {slices[-1].last}, {sum(x.rows for x in slices)} rows")
+        streams = context.stream is not None and plan.stop is None and number == len(stretches)
+        for part in [slices] if streams else [[one] for one in slices]:
+            with _gaps_named(context, part[0].first, part[-1].last):
+                read = read_by_stream if streams else _read_by_batch
+                kept = read(context, newest, part)
             yield from kept
-            return
-        for planned in slices:
-            newest = _keep_slice(work, newest, planned)
-            yield newest
+            newest = kept[-1]
 
 
-def _keep_slice(work: HistoryWork, newest: Kept | None, planned: HistorySlice) -> Kept:
-    """One slice, read and appended."""
-    uri, first, last = work.source.uri, planned.first, planned.last
-    with _reading(work, first, last), spark_errors(uri):
-        rows = read_changes(work.spark(), uri, first, last, planned.vector_versions)
-        return append_rows(rows, work.history, next_slice(newest, planned.table_id, first, last))
+def _read_by_batch(
+    context: HistoryContext, newest: HistoryCommit | None, slices: Sequence[HistorySlice]
+) -> Sequence[HistoryCommit]:
+    """Append the feed of one slice. Raises what appending and Spark's failures raise."""
+    (planned,) = slices
+    uri, first, last = context.source.uri, planned.first, planned.last
+    with spark_errors(uri):
+        rows = read_changes(context.spark(), uri, first, last, planned.vector_versions)
+        return [append_rows(rows, context.history, next_commit(newest, planned.table_id, first, last))]
 
 
 @contextmanager
-def _reading(work: HistoryWork, first: int, last: int) -> Iterator[None]:
-    """Raise HistoryGap for what the source has lost of the commits that are read in the block, though it names it."""
+def _gaps_named(context: HistoryContext, first: int, last: int) -> Iterator[None]:
+    """Raise history_gap when the block fails because the source has lost commits `first` to `last` or their files."""
     try:
         yield
     except MirrorError as error:
-        meant = proved(work.table, work.source, SourceRead(first, last), error)
+        meant = proved(context.table, context.source, SourceRead(first, last), error)
         if isinstance(meant, DataFileMissing | FeedMissing | HistoryExpired):
-            raise lost_behind(work, first, last, meant.what.rstrip(".")) from error
+            raise lost_behind(context, first, last, meant.what.rstrip(".")) from error
         if meant is error:
             raise
         raise meant from error
 
 
-def _say_again(work: HistoryWork, newest: Kept | None) -> None:
-    """Keep an empty slice where others have committed since: their commits outlive ours while the source is quiet."""
-    if newest is not None and not work.history.is_newest(newest):
-        again = next_slice(newest, newest.table_id, newest.last + 1, newest.last)
-        append_nothing(work.spark(), work.history, again)
+def _repeat_coverage(context: HistoryContext, newest: HistoryCommit | None) -> None:
+    """Commit an empty slice after commits of others, which would outlive ours in the log of a quiet source."""
+    if newest is not None and not context.history.is_newest(newest):
+        again = next_commit(newest, newest.table_id, newest.last + 1, newest.last)
+        append_nothing(context.spark(), context.history, again)

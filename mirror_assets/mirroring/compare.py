@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mirror_assets.config import Problem
+from mirror_assets.fabric.monitoring import Mirror, TableState
 from mirror_assets.landing.format import Manifest, SliceKind, load
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.work import TableWork
-from mirror_assets.monitoring import Mirror, TableState
 from mirror_assets.replicator.reconcile import reconcile
 from mirror_assets.replicator.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
 from mirror_assets.storage import Store

@@ -6,10 +6,10 @@ from functools import cache
 
 from mirror_assets.config import Config, FabricWorkspace
 from mirror_assets.fabric.client import FabricClient
+from mirror_assets.fabric.database import Workspace
 from mirror_assets.fabric.mirror import FabricMirror
-from mirror_assets.fabric.values import Workspace
-from mirror_assets.monitoring import Mirror
-from mirror_assets.replicator import LocalReplicator
+from mirror_assets.fabric.monitoring import Mirror
+from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import Store
 from mirror_assets.storage.credentials import CredentialKind, credential_of
 

@@ -13,30 +13,29 @@ from mirror_assets.config.variables import fill_settings, has_reference
 from mirror_assets.delta.session import HADOOP, open_session, spark_settings
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.credentials import CredentialKind, credential_of
-from mirror_assets.storage.errors import RootUnusable
+from mirror_assets.storage.errors import root_unusable
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings
-from mirror_assets.storage.onelake.clients import open_clients, shared_clients
+from mirror_assets.storage.onelake.clients import ResponseRecorder, open_clients, shared_clients
 from mirror_assets.storage.onelake.store import OneLakeStore
-from mirror_assets.storage.onelake.witness import Witness
 
 
 def open_zone(config: LandingZoneConfig) -> Store:
     """The landing zone's store; no request is made yet.
 
-    Raises RootUnusable for a path that is no folder, CredentialIncomplete and ApiVersionRefused.
+    Raises root_unusable for a path that is no folder, CredentialIncomplete and ApiVersionRefused.
     """
     if config.path is not None:
         if config.path.exists() and not config.path.is_dir():
-            raise RootUnusable(str(config.path), "it is a file, not a folder")
+            raise root_unusable(str(config.path), "it is a file, not a folder")
         return LocalStore(config.path)
     place = config.onelake
     assert place is not None  # noqa: S101 it is one of the two
     return OneLakeStore(shared_clients(place.address, place.credential, place.api_version, place.ca_bundle))
 
 
-def open_watched_zone(config: LandingZoneConfig) -> tuple[Store, Witness]:
+def open_watched_zone(config: LandingZoneConfig) -> tuple[Store, ResponseRecorder]:
     """The same with a witness of its answers; a folder of this machine gives none."""
-    witness, place = Witness(), config.onelake
+    witness, place = ResponseRecorder(), config.onelake
     if place is None:
         return open_zone(config), witness
     credential = credential_of(place.credential, place.ca_bundle)

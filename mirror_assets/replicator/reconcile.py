@@ -18,7 +18,6 @@ from pyspark.sql.types import ArrayType, MapType, StructField, StructType, Varia
 from mirror_assets.errors import MirrorError
 from mirror_assets.json_text import json_text
 from mirror_assets.markers import ROW_ID
-from mirror_assets.replicator.errors import CoveredVersionGone, MirrorUnreadable, SourceUnreadable, first_line
 from mirror_assets.replicator.reconciliation import (
     DifferenceSample,
     ReconcileRequest,
@@ -26,6 +25,7 @@ from mirror_assets.replicator.reconciliation import (
     Reconciliation,
     Side,
 )
+from mirror_assets.standin.errors import CoveredVersionGone, MirrorUnreadable, SourceUnreadable, first_line
 
 _NESTED = (StructType, ArrayType, MapType, VariantType)
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\]")

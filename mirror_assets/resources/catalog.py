@@ -10,13 +10,12 @@ from dagster import ConfigurableResource, ResourceDefinition, mem_io_manager
 from pyspark.sql import SparkSession
 
 from mirror_assets.config import Config, History, TableSettings
-from mirror_assets.history.checkpoint import Checkpoints
+from mirror_assets.fabric.monitoring import Mirror
+from mirror_assets.history.context import HistoryContext, StreamOptions
 from mirror_assets.history.log import HistoryLog
-from mirror_assets.history.work import HistoryWork
 from mirror_assets.mirroring.changes import limits_of
 from mirror_assets.mirroring.mirrors import open_mirror
 from mirror_assets.mirroring.work import TableWork
-from mirror_assets.monitoring import Mirror
 from mirror_assets.resources.landing_zone import LandingZone, OneLake
 from mirror_assets.resources.sources import SourceTables
 from mirror_assets.resources.spark import SparkSessions, spark_resource
@@ -52,24 +51,24 @@ def planning_work(config: Config, table: TableSettings, zone: LandingZone, sourc
     return TableWork(config, table, sources.log(table.name), zone.open(), _no_spark, zone.exchange())
 
 
-def history_work(config: Config, table: TableSettings, sources: SourceTables, spark: SparkSessions) -> HistoryWork:
+def history_work(config: Config, table: TableSettings, sources: SourceTables, spark: SparkSessions) -> HistoryContext:
     """What keeping the table's history needs, with a session of its own that opens when needed; no landing zone."""
     return _history_work(config, table, sources, cache(partial(spark.open, f"history of {table.name}")))
 
 
-def planning_history(config: Config, table: TableSettings, sources: SourceTables) -> HistoryWork:
+def planning_history(config: Config, table: TableSettings, sources: SourceTables) -> HistoryContext:
     """The same for what only looks at the logs; it never starts Spark."""
     return _history_work(config, table, sources, _no_spark)
 
 
 def _history_work(
     config: Config, table: TableSettings, sources: SourceTables, spark: Callable[[], SparkSession]
-) -> HistoryWork:
+) -> HistoryContext:
     name = table.name
     folder = config.history.path / "_checkpoints" / name.folder
-    checkpoints = Checkpoints(folder) if table.history is History.STREAM else None
+    stream = StreamOptions(folder, **table.history_stream.model_dump()) if table.history is History.STREAM else None
     history = HistoryLog(str(name), config.history_folder(name))
-    return HistoryWork(str(name), sources.log(name), history, limits_of(table), spark, checkpoints)
+    return HistoryContext(str(name), sources.log(name), history, limits_of(table), spark, stream)
 
 
 def mirror_of(config: Config, zone: LandingZone) -> Mirror:

@@ -16,7 +16,7 @@ from azure.identity import (
     WorkloadIdentityCredential,
 )
 
-from mirror_assets.storage.errors import CertificateRefused, CredentialIncomplete, CredentialUnfit
+from mirror_assets.storage.errors import certificate_refused, credential_incomplete, credential_unfit
 
 TENANT, CLIENT, SECRET = "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"
 AUTHORITY, TOKEN_FILE = "AZURE_AUTHORITY_HOST", "AZURE_FEDERATED_TOKEN_FILE"
@@ -44,24 +44,24 @@ def credential_of(
 ) -> TokenCredential:
     """The credential; it asks for a token when one is needed.
 
-    Raises CredentialIncomplete, CredentialUnfit, and CertificateRefused for a `ca_bundle` that can't be read.
+    Raises credential_incomplete, credential_unfit, and certificate_refused for a `ca_bundle` that can't be read.
     """
     missing = tuple(name for name in kind.variables if not environment.get(name))
     if missing:
-        raise CredentialIncomplete(kind.value, missing)
+        raise credential_incomplete(kind.value, missing)
     if ca_bundle:
         _require_certificates(ca_bundle)
     try:
         return _made(kind, ca_bundle, environment)
     except ValueError as error:
-        raise CredentialUnfit(kind.value, str(error)) from error
+        raise credential_unfit(kind.value, str(error)) from error
 
 
 def _require_certificates(bundle: Path) -> None:
     try:
         ssl.create_default_context(cafile=bundle)
     except OSError as error:
-        raise CertificateRefused(str(bundle), f"no authority can be read from it ({error.strerror})") from error
+        raise certificate_refused(str(bundle), f"no authority can be read from it ({error.strerror})") from error
 
 
 def _made(kind: CredentialKind, ca_bundle: Path | None, environment: Mapping[str, str]) -> TokenCredential:

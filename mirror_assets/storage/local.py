@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mirror_assets.storage.errors import (
-    FileSystemUnfit,
     FileTooLarge,
     PathChanged,
     PathExists,
@@ -24,11 +23,10 @@ from mirror_assets.storage.errors import (
     StoreDenied,
     StoreFull,
     StoreUnavailable,
+    file_system_unfit,
 )
-from mirror_assets.storage.linux import rename_noreplace
-from mirror_assets.storage.local_folders import delete_folder, identity_of
-from mirror_assets.storage.paths import checked
-from mirror_assets.storage.store import Content, FileInfo
+from mirror_assets.storage.linux import delete_folder, identity_of, rename_noreplace
+from mirror_assets.storage.store import Content, FileInfo, checked
 
 _TRIES = 10
 
@@ -280,7 +278,7 @@ class LocalStore:
                 rename_noreplace(source, target)
             except OSError as error:
                 if error.errno in (errno.EINVAL, errno.ENOSYS):
-                    raise FileSystemUnfit(self.root) from error
+                    raise file_system_unfit(self.root) from error
                 raise
         with _unsure(path):
             _sync(target.parent)

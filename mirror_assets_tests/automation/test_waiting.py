@@ -9,10 +9,10 @@ import pytest
 
 from mirror_assets.automation.waiting import mirror_wait
 from mirror_assets.fabric.errors import FabricUnavailable
-from mirror_assets.fabric.table import FabricTable
+from mirror_assets.fabric.mirror import FabricTable
+from mirror_assets.fabric.monitoring import MonitoredTable, Pace, TableState
 from mirror_assets.landing.names import TableName
 from mirror_assets.mirroring.errors import MirrorFailed, MirrorSlow
-from mirror_assets.monitoring import MonitoredTable, Pace, TableState
 
 TABLE = TableName("shop", "orders")
 THERE = FabricTable(TABLE, TableState.REPLICATING, None, None, 0, 0, None, True, 0, None, None, uri="abfss://x")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mirror_assets.audit.retention import Then, retention_finding
 from mirror_assets.checks.history import history_horizon
-from mirror_assets.history.record import Kept
+from mirror_assets.history.log import HistoryCommit
 from mirror_assets_tests.history.sources import Place
 from mirror_assets_tests.history.test_log import write
 
@@ -19,7 +19,7 @@ def test_a_commit_that_waits_has_as_long_as_the_source_keeps_its_files(tmp_path:
     place.create()
     work = place.work()
     assert not history_horizon(work, time.time()).waits
-    write(work.history.path, Kept(1, work.source.state().table_id, 0, 0, "a"))
+    write(work.history.path, HistoryCommit(1, work.source.state().table_id, 0, 0, "a"))
     assert not history_horizon(work, time.time()).waits
     place.append(10)
     horizon = history_horizon(work, time.time() + 5 * _DAY)

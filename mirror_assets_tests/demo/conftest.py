@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from mirror_assets.config import load_config
-from mirror_assets.demo.config import write_config
+from mirror_assets.demo.claim import write_config
 from mirror_assets.demo.lake import HISTORIES, begin_lake, continue_lake
 
 MONTHS = range(1, 3)

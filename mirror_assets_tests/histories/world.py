@@ -16,13 +16,13 @@ from pyspark.sql import SparkSession
 from mirror_assets.delta.errors import RowsChanged
 from mirror_assets.delta.pairing import runs_of
 from mirror_assets.errors import MirrorError, RebuildError, RetryError, StopError, UnknownOutcome
+from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.mirroring.judge import judge_slice
 from mirror_assets.mirroring.planning import plan_table
 from mirror_assets.mirroring.rebuild import rebuild_table
 from mirror_assets.mirroring.run import mirror_table
 from mirror_assets.mirroring.stage import stage_slice
 from mirror_assets.mirroring.work import TableWork
-from mirror_assets.monitoring import TableState
 from mirror_assets_tests import figures
 from mirror_assets_tests.histories.equal import require_equal
 from mirror_assets_tests.histories.faulty import Fault, FaultyStore, Killed

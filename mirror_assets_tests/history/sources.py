@@ -13,11 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mirror_assets.delta.cut import Limits
 from mirror_assets.delta.log import SourceLog
-from mirror_assets.history.checkpoint import Checkpoints
+from mirror_assets.history.context import HistoryContext, StreamOptions
 from mirror_assets.history.keep import keep_history
-from mirror_assets.history.log import HistoryLog
-from mirror_assets.history.record import Kept
-from mirror_assets.history.work import HistoryWork
+from mirror_assets.history.log import HistoryCommit, HistoryLog
 
 TABLE = "shop.orders"
 
@@ -70,29 +68,29 @@ class Place:
         name: str = "history",
         max_commits: int = 1000,
         stream: bool = False,
-    ) -> HistoryWork:
+    ) -> HistoryContext:
         """What keeping the source's history needs; `name` tells several of them apart."""
-        return HistoryWork(
+        return HistoryContext(
             table=TABLE,
             source=SourceLog(self.source),
             history=HistoryLog(TABLE, self.root / name),
             limits=Limits(max_commits, 2**62, 2**62),
             spark=spark,
-            checkpoints=Checkpoints(self.root / f"{name}-checkpoints") if stream else None,
+            stream=StreamOptions(self.root / f"{name}-checkpoints") if stream else None,
         )
 
 
-def keep(work: HistoryWork, skip_to: int | None = None) -> list[Kept]:
+def keep(work: HistoryContext, skip_to: int | None = None) -> list[HistoryCommit]:
     """Keep what there is."""
     return list(keep_history(work, lambda _: None, skip_to))
 
 
-def kept_rows(spark: SparkSession, work: HistoryWork) -> DataFrame:
+def kept_rows(spark: SparkSession, work: HistoryContext) -> DataFrame:
     """The history."""
     return spark.read.format("delta").load(work.history.uri)
 
 
-def ranges(kept: list[Kept]) -> list[tuple[int, int]]:
+def ranges(kept: list[HistoryCommit]) -> list[tuple[int, int]]:
     """First and last versions."""
     return [(slice_.first, slice_.last) for slice_ in kept]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mirror_assets.delta.actions import Metadata, Protocol
 from mirror_assets.delta.commits import Commit
 from mirror_assets.delta.state import SourceState
-from mirror_assets.history.readable import _switched_on
+from mirror_assets.history.plan import _switched_on
 
 
 def _metadata(*, on: bool) -> Metadata:

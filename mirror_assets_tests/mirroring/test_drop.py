@@ -18,7 +18,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.mirroring.drop import TableAbsent, drop_table, require_table
 from mirror_assets.mirroring.errors import MirrorSlow
 from mirror_assets.mirroring.rebuild import MirrorWait
-from mirror_assets.replicator import LocalReplicator
+from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import RequestUnknown, StoreDenied, StoreUnavailable
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, footing_of, stage

@@ -14,7 +14,7 @@ from mirror_assets.config import Config, FramesOf, TableSettings
 from mirror_assets.direct_lake.guard.errors import FrameRefused, FramesUnreadable
 from mirror_assets.direct_lake.guard.plan import VacuumPlan
 from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.history.record import APPLICATION, Kept
+from mirror_assets.history.log import APPLICATION, HistoryCommit
 from mirror_assets.mirroring.readers import named_frames, source_guard
 from mirror_assets_tests.delta.handmade import Action, commit_file, write_commit
 from mirror_assets_tests.mirroring.paper import TABLE, Paper
@@ -84,7 +84,7 @@ def test_a_history_of_another_table_leaves_the_mirror_its_files(paper: Paper) ->
 
 def _keep(paper: Paper, last: int) -> None:
     """Say in a history's log that it has kept everything up to the version."""
-    kept = Kept(1, "table-1", 0, last, "a")
+    kept = HistoryCommit(1, "table-1", 0, last, "a")
     info: Action = {"commitInfo": {"userMetadata": kept.text}}
     write_commit(paper.config.history_folder(TABLE), 0, [info, {"txn": {"appId": APPLICATION, "version": 1}}])
 

@@ -11,7 +11,7 @@ from mirror_assets.delta.log import SourceLog
 from mirror_assets.mirroring.run import MirroredSlice, mirror_table
 from mirror_assets.mirroring.work import TableWork
 from mirror_assets.mirroring.zone import open_exchange
-from mirror_assets.replicator import LocalReplicator
+from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage.onelake.store import OneLakeStore
 from mirror_assets_tests.lab import TABLE, Lab, wait_on
 from mirror_assets_tests.onelake.item import LoopbackItem

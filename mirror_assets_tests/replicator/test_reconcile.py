@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 
 from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.markers import JSON_OPTIONS
-from mirror_assets.replicator.errors import CoveredVersionGone, MirrorUnreadable, SourceUnreadable
 from mirror_assets.replicator.reconcile import reconcile
 from mirror_assets.replicator.reconciliation import (
     DifferenceSample,
@@ -26,7 +25,8 @@ from mirror_assets.replicator.reconciliation import (
     Reconciliation,
     Side,
 )
-from mirror_assets_tests.replicator.publisher import Publisher
+from mirror_assets.standin.errors import CoveredVersionGone, MirrorUnreadable, SourceUnreadable
+from mirror_assets_tests.standin.publisher import Publisher
 
 _SOURCE = """
     SELECT * FROM VALUES

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from mirror_assets.storage import Content, FileInfo, PathChanged, PathExists, PathMissing
 from mirror_assets.storage.errors import FileTooLarge
-from mirror_assets.storage.paths import checked
+from mirror_assets.storage.store import checked
 
 
 class MemoryStore:

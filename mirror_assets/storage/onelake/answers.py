@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from types import TracebackType
 
 from azure.core.exceptions import (
     AzureError,
@@ -146,3 +147,23 @@ def _retry_after(error: HttpResponseError) -> float | None:
 
 def _first_line(error: AzureError) -> str:
     return str(error).strip().partition("\n")[0][:_LONGEST_TEXT]
+
+
+_OURS, _SDK = "mirror_assets", "azure"
+
+
+def raised_by_sdk(error: BaseException) -> bool:
+    """Whether the innermost code on the error's way, of ours and the SDK's, is the SDK's.
+
+    Libraries below, such as the decoder of a text, count for the one that called them.
+    """
+    innermost, step = "", error.__traceback__
+    while step is not None:
+        package = _package(step)
+        innermost = package if package in (_OURS, _SDK) else innermost
+        step = step.tb_next
+    return innermost == _SDK
+
+
+def _package(step: TracebackType) -> str:
+    return str(step.tb_frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -15,7 +15,7 @@ from azure.storage.blob import BlobClient, ContainerClient
 from azure.storage.filedatalake import DataLakeDirectoryClient, DataLakeFileClient, FileSystemClient
 
 from mirror_assets.storage.credentials import CredentialKind, credential_of
-from mirror_assets.storage.errors import ApiVersionRefused
+from mirror_assets.storage.errors import api_version_refused
 from mirror_assets.storage.onelake.address import OneLakeAddress
 
 # A file up to here comes with the first request for it; ranges of larger ones come in pieces of `_PIECE`.
@@ -54,7 +54,7 @@ class Clients:
 def shared_clients(
     address: OneLakeAddress, kind: CredentialKind, api_version: str | None, ca_bundle: Path | None
 ) -> Clients:
-    """The process's only clients for these settings. Raises CredentialIncomplete and ApiVersionRefused."""
+    """The process's only clients for these settings. Raises CredentialIncomplete and api_version_refused."""
     return open_clients(address, credential_of(kind, ca_bundle), api_version, ca_bundle)
 
 
@@ -92,5 +92,40 @@ def open_clients(
             **_SETTINGS,
         )
     except ValueError as error:
-        raise ApiVersionRefused(api_version or "", str(error)) from error
+        raise api_version_refused(api_version or "", str(error)) from error
     return Clients(address, files, blobs)
+
+
+def bare(etag: str | None) -> str:
+    """The ETag as we keep it."""
+    return (etag or "").strip('"')
+
+
+def quoted(etag: str) -> str:
+    """The ETag as a condition names it."""
+    return f'"{etag}"'
+
+
+_WAITING = ("Retry-After", "x-ms-retry-after-ms", "RateLimit-Remaining", "x-ms-ratelimit-remaining")
+
+
+class ResponseRecorder:
+    """Collects the answers of clients that have it as their hook."""
+
+    def __init__(self) -> None:
+        self._heard: list[str] = []
+        self.versions: set[str] = set()
+
+    def __call__(self, response: PipelineResponse[HttpRequest, HttpResponse]) -> None:
+        """Keep what the answer says; nothing of it is secret."""
+        answer, request = response.http_response, response.http_request
+        code = answer.headers.get("x-ms-error-code", "")
+        waiting = [f"{name}: {answer.headers[name]}" for name in _WAITING if name in answer.headers]
+        self._heard.append(" ".join([request.method, str(answer.status_code), code, *waiting]).strip())
+        if version := answer.headers.get("x-ms-version"):
+            self.versions.add(version)
+
+    def heard(self) -> str:
+        """The answers since the last call, one after another."""
+        told, self._heard = self._heard, []
+        return ", ".join(told)

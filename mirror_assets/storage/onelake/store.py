@@ -14,21 +14,17 @@ from azure.storage.filedatalake import PathProperties
 
 from mirror_assets.storage.errors import (
     FileTooLarge,
-    ItemMissing,
     PathChanged,
     PathExists,
     PathMissing,
     RequestUnknown,
     StoreUnavailable,
+    item_missing,
 )
-from mirror_assets.storage.onelake.chunks import ChunkedUpload
-from mirror_assets.storage.onelake.clients import SMALL, Clients
-from mirror_assets.storage.onelake.etags import bare, quoted
-from mirror_assets.storage.onelake.patience import Patience
-from mirror_assets.storage.onelake.reader import Range, RangeReader
-from mirror_assets.storage.onelake.requests import Requests
-from mirror_assets.storage.paths import checked
-from mirror_assets.storage.store import Content, FileInfo
+from mirror_assets.storage.onelake.clients import SMALL, Clients, bare, quoted
+from mirror_assets.storage.onelake.large_files import ChunkedUpload, Range, RangeReader
+from mirror_assets.storage.onelake.requests import Requests, RetryPolicy
+from mirror_assets.storage.store import Content, FileInfo, checked
 
 _WHOLE = 8 << 20  # up to here a file is one request that takes effect whole; above, it is written chunk by chunk
 _FOLDER_MARK = "hdi_isfolder"
@@ -59,10 +55,10 @@ def _content(path: str, found: Range, limit: int) -> Content:
 class OneLakeStore:
     """A Store on a folder of a Fabric item."""
 
-    def __init__(self, clients: Clients, patience: Patience | None = None) -> None:
+    def __init__(self, clients: Clients, patience: RetryPolicy | None = None) -> None:
         """Use the clients of the folder; nothing is asked yet."""
         self._clients, self._address = clients, clients.address
-        self._requests = Requests(self.root, patience or Patience(), clients.files.api_version)
+        self._requests = Requests(self.root, patience or RetryPolicy(), clients.files.api_version)
 
     @property
     def root(self) -> str:
@@ -225,7 +221,7 @@ class OneLakeStore:
         except PathChanged as error:
             raise (PathExists(path) if etag is None else self._why_not_replaced(path, etag)) from error
         except PathMissing as error:
-            raise (ItemMissing(self.root, "no landing zone there") if etag is None else error) from error
+            raise (item_missing(self.root, "no landing zone there") if etag is None else error) from error
         return bare(written["etag"])
 
     def _folder(self, folder: str) -> BlobProperties | None:

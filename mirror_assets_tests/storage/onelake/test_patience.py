@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.storage.errors import StoreUnavailable
-from mirror_assets.storage.onelake.patience import Patience
-from mirror_assets.storage.onelake.requests import Requests
+from mirror_assets.storage.onelake.requests import Requests, RetryPolicy
 from mirror_assets_tests.storage.onelake.wire import Clock
 
 JITTERS = st.floats(0, 1, exclude_max=True)
@@ -17,19 +16,19 @@ JITTERS = st.floats(0, 1, exclude_max=True)
 
 @given(st.integers(0, 60), JITTERS)
 def test_pauses_double_up_to_the_longest_within_the_jitters_bounds(attempt: int, jitter: float) -> None:
-    patience = Patience(first_pause=0.5, longest_pause=20.0, jitter=lambda: jitter)
+    patience = RetryPolicy(first_pause=0.5, longest_pause=20.0, jitter=lambda: jitter)
     whole = min(20.0, 0.5 * 2**attempt)
     assert whole / 2 <= patience.pause(attempt, None) <= whole
 
 
 @given(st.integers(0, 60), st.floats(0, 3600), JITTERS)
 def test_retry_after_is_waited_in_full_and_hardly_longer(attempt: int, asked: float, jitter: float) -> None:
-    patience = Patience(longest_pause=20.0, jitter=lambda: jitter)
+    patience = RetryPolicy(longest_pause=20.0, jitter=lambda: jitter)
     assert asked <= patience.pause(attempt, asked) <= asked + 2.0
 
 
 def test_publishers_that_were_refused_together_do_not_come_back_together() -> None:
-    pauses = {Patience().pause(3, 1.0) for _ in range(20)}
+    pauses = {RetryPolicy().pause(3, 1.0) for _ in range(20)}
     assert len(pauses) > 1
 
 

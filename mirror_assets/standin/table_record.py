@@ -1,0 +1,179 @@
+"""What the stand-in says of a table, over what any replicator does."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pydantic
+from pydantic import AfterValidator, AwareDatetime, Field
+
+from mirror_assets.fabric.monitoring import MonitoredTable, TableState
+from mirror_assets.landing.errors import NameRefused
+from mirror_assets.landing.format import Manifest
+from mirror_assets.landing.names import TableName
+from mirror_assets.standin.errors import MirrorUnreadable
+
+
+@dataclass(frozen=True)
+class TableStatus(MonitoredTable):
+    """One table of the local stand-in.
+
+    `applied_number` is 0 before the first landing file; `next_number` is the one it waits for. Files wait behind a gap,
+    or from a bad one on.
+    """
+
+    applied_number: int
+    mirror_rows: int
+    next_number: int
+    mirror_path: Path
+
+    @property
+    def location(self) -> str:
+        """The mirror table's folder."""
+        return str(self.mirror_path)
+
+    def has_applied(self, manifest: Manifest) -> bool:
+        """Whether the last committed landing file is applied."""
+        return self.applied_number >= manifest.next_number - 1
+
+
+Count = Annotated[int, Field(ge=0)]
+
+
+def _table_name(text: str) -> str:
+    try:
+        return str(TableName.parse(text))
+    except NameRefused as error:
+        raise ValueError(error.what) from None
+
+
+Name = Annotated[str, AfterValidator(_table_name)]
+
+
+class _Record(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Evidence(_Record):
+    """A file that a failure was seen in, and its ETag then."""
+
+    path: str
+    etag: str
+
+
+class Failure(_Record):
+    """Why a table does not go on. It holds while its evidence is unchanged; without evidence, until tried again."""
+
+    code: str
+    message: str
+    evidence: tuple[Evidence, ...] = ()
+
+
+class TableRecord(_Record):
+    """`_status/<name>.json`: one table in one life of its folder."""
+
+    format: Literal[1] = 1
+    name: Name
+    identity: str
+    state: TableState = TableState.INITIALIZED
+    failure: Failure | None = None
+    note: str | None = None
+    key_columns: tuple[str, ...] | None = None
+    applied_number: Count = 0
+    waiting_files: Count = 0
+    processed_rows: Count = 0
+    processed_bytes: Count = 0
+    last_sync: AwareDatetime | None = None
+    mirror_rows: Count = 0
+
+    def status(self, *, folder_present: bool, mirror_path: Path) -> TableStatus:
+        """The record as the replicator's callers see it."""
+        return TableStatus(
+            name=TableName.parse(self.name),
+            state=self.state,
+            error_code=self.failure.code if self.failure else None,
+            message=self.failure.message if self.failure else self.note,
+            processed_rows=self.processed_rows,
+            processed_bytes=self.processed_bytes,
+            last_sync=self.last_sync,
+            applied_number=self.applied_number,
+            next_number=self.applied_number + 1,
+            waiting_files=self.waiting_files,
+            folder_present=folder_present,
+            mirror_path=mirror_path,
+            mirror_rows=self.mirror_rows,
+        )
+
+
+class _Metrics(_Record):
+    processedRowCount: int  # noqa: N815, Fabric's spelling
+    processedByte: int  # noqa: N815, Fabric's spelling
+    lastSyncTimeUtc: AwareDatetime | None  # noqa: N815, Fabric's spelling
+
+
+class _SummaryTable(_Record):
+    id: str
+    status: TableState
+    errorCode: str | None  # noqa: N815, Fabric's spelling
+    errorMessage: str | None  # noqa: N815, Fabric's spelling
+    sourceTableName: str  # noqa: N815, Fabric's spelling
+    sourceSchemaName: str | None  # noqa: N815, Fabric's spelling
+    metrics: _Metrics
+
+
+class Summary(_Record):
+    """`_monitoring/tables.json`, in the words of Fabric's `Files/Monitoring/tables.json` (reference §4.43)."""
+
+    tables: tuple[_SummaryTable, ...]
+
+
+def summary(statuses: Sequence[TableStatus]) -> Summary:
+    """The summary of all tables."""
+    return Summary(tables=tuple(_summary_table(status) for status in statuses))
+
+
+def _summary_table(status: TableStatus) -> _SummaryTable:
+    return _SummaryTable(
+        id=str(status.name),
+        status=status.state,
+        errorCode=status.error_code,
+        errorMessage=status.message if status.error_code else None,
+        sourceTableName=status.name.table,
+        sourceSchemaName=status.name.schema,
+        metrics=_Metrics(
+            processedRowCount=status.processed_rows,
+            processedByte=status.processed_bytes,
+            lastSyncTimeUtc=status.last_sync,
+        ),
+    )
+
+
+def read_record(path: Path) -> TableRecord | None:
+    """The record at `path`, or None when there is none. Raises MirrorUnreadable for one that is not ours."""
+    try:
+        return TableRecord.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except pydantic.ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(step) for step in first["loc"]) or "the document"
+        raise MirrorUnreadable(str(path), f"{where}: {first['msg']}") from None
+
+
+def write_json(path: Path, record: pydantic.BaseModel) -> None:
+    """Replace the file at `path` in one step: a reader sees the old record or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    twin = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        with twin.open("xb") as file:
+            file.write(record.model_dump_json(indent=1).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        twin.replace(path)
+    finally:
+        twin.unlink(missing_ok=True)

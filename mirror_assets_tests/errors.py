@@ -1,0 +1,17 @@
+"""Asserting on an error by its family and its code, as callers see it."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import pytest
+
+from mirror_assets.errors import ErrorCode, MirrorError
+
+Expected = tuple[type[MirrorError], ErrorCode]
+_Family = TypeVar("_Family", bound=MirrorError)
+
+
+def raises(family: type[_Family], code: ErrorCode, match: str | None = None) -> pytest.RaisesExc[_Family]:
+    """What `pytest.raises` gives, for an error of exactly this family and this code."""
+    return pytest.raises(family, match=match, check=lambda error: type(error) is family and error.code is code)

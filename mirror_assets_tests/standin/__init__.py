@@ -1,0 +1,1 @@
+"""Tests of the local replicator and of reconcile."""
