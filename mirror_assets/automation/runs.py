@@ -9,7 +9,7 @@ import dagster as dg
 from mirror_assets.assets.names import POSITION_TAG, TABLE_TAG, Kind, asset_key
 from mirror_assets.automation.jobs import REBUILD, REBUILD_OP, slices_job_name
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.position import Position
+from mirror_assets.landing.rebuild import Position
 from mirror_assets.mirroring.due import Crashes
 
 _FAILURES_COUNTED = 10

@@ -18,7 +18,7 @@ from mirror_assets.automation.runs import BUSY, busy_run, crashes
 from mirror_assets.automation.switch import is_on
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import RetryError, UnknownOutcome
-from mirror_assets.landing.position import Position
+from mirror_assets.landing.rebuild import Position
 from mirror_assets.mirroring.due import Land, Rebuild, Rest, Scheduler, next_action
 from mirror_assets.mirroring.errors import TableHeld
 from mirror_assets.mirroring.mirrors import stand_in

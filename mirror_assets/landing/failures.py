@@ -9,14 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.errors import ManifestCorrupt
-from mirror_assets.landing.format import Manifest, SliceText, decode, encode
+from mirror_assets.landing.format import Manifest, Record, SliceText, decode, encode
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.position import Position, position_of
-from mirror_assets.landing.rebuild import RebuildRecord, read_rebuild
+from mirror_assets.landing.rebuild import Position, RebuildRecord, position_of, read_rebuild
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import Create, Replace, Steps, read
 from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing
@@ -34,14 +33,12 @@ class Failure:
     rebuild: str | None = None
 
 
-class FailureRecord(BaseModel):
+class FailureRecord(Record):
     """`_failures/<table>.json`: the newest failure, and how many there were since the table landed something.
 
     `life` and `generation` are the position at which it failed. `slice` and `rebuild` are the newest that were told:
     what a later failure does not repeat holds as long as the table stays where it is.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal[1] = 1
     table: str

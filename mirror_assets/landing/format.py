@@ -58,11 +58,13 @@ class SliceKind(str, Enum):
         return self in (SliceKind.CHANGES, SliceKind.NET)
 
 
-class _Record(pydantic.BaseModel):
+class Record(pydantic.BaseModel):
+    """The base of all control files: values never change, unknown fields are refused, types are not converted."""
+
     model_config = pydantic.ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Chunk(_Record):
+class Chunk(Record):
     """The `number`-th of `of` chunks of a snapshot: the version's files `first` to `end` - 1, in order of their paths.
 
     It tells where it ends, so that the next one begins there, whatever the settings make of the rest.
@@ -106,14 +108,14 @@ def is_next(key: SliceKey, chunk: Chunk | None, loading: Loading | None) -> bool
     return key == loading.key and chunk is not None and (chunk.number, chunk.first) == after
 
 
-class Column(_Record):
+class Column(Record):
     """One landed column: its name and its landing type as Spark spells it (`bigint`, `decimal(10,2)`)."""
 
     name: str
     type: str
 
 
-class MarkerCounts(_Record):
+class MarkerCounts(Record):
     """Rows of a file by row marker; rows without the marker column count as inserts."""
 
     inserts: Count = 0
@@ -136,7 +138,7 @@ class MarkerCounts(_Record):
         )
 
 
-class ChangeCounts(_Record):
+class ChangeCounts(Record):
     """Rows read from the change feed by `_change_type`; a snapshot's rows count as inserts."""
 
     insert: Count = 0
@@ -150,7 +152,7 @@ class ChangeCounts(_Record):
         return self.insert + self.update_preimage + self.update_postimage + self.delete
 
 
-class StagedPart(_Record):
+class StagedPart(Record):
     """One staged part, read back after it was written; no SHA-256 where its bytes were never on this machine.
 
     All its rows are of the commits `first_version` to `last_version`, where that is known.
@@ -170,7 +172,7 @@ class StagedPart(_Record):
         return self.first_version if self.first_version == self.last_version else None
 
 
-class Verdict(_Record):
+class Verdict(Record):
     """What a blocking check said of exactly these files."""
 
     check: str
@@ -179,7 +181,7 @@ class Verdict(_Record):
     message: str = ""
 
 
-class Receipt(_Record):
+class Receipt(Record):
     """What every landing file says of itself in its Parquet key-value metadata (docs/landing-folder.md)."""
 
     format: Literal[1] = 1
@@ -190,8 +192,13 @@ class Receipt(_Record):
     attempt: str
     first_number: int
 
+    @classmethod
+    def of(cls, generation: Record) -> Receipt:
+        """Return the receipt in the files of a committed generation, as its manifest or its history has it."""
+        return cls.model_validate({name: getattr(generation, name) for name in cls.model_fields if name != "format"})
 
-class SliceRecord(_Record):
+
+class SliceRecord(Record):
     """`slice.json`: a staged slice, complete once it exists.
 
     `plan` is the digest of all that its parts are made from: a slice that is planned anew is this one only if it is the
@@ -227,7 +234,7 @@ class SliceRecord(_Record):
     @property
     def loading(self) -> Loading | None:
         """What is being loaded still once this has landed, or None."""
-        return _loading(self.slice, self.chunk)
+        return loading_of(self.slice, self.chunk)
 
     @property
     def covers(self) -> int:
@@ -264,7 +271,7 @@ class SliceRecord(_Record):
         return tuple(part.etag for part in self.parts)
 
 
-class Entry(_Record):
+class Entry(Record):
     """A committed landing file: which staged part gets which number."""
 
     staged: str
@@ -275,7 +282,7 @@ class Entry(_Record):
     markers: MarkerCounts
 
 
-class Manifest(_Record):
+class Manifest(Record):
     """`_mirror.json`: what is covered, and the newest generation's files."""
 
     format: Literal[1] = 1
@@ -301,7 +308,7 @@ class Manifest(_Record):
     @property
     def loading(self) -> Loading | None:
         """The snapshot that is being loaded, while chunks of it are left; nothing is covered until then."""
-        return _loading(self.slice, self.chunk)
+        return loading_of(self.slice, self.chunk)
 
     @property
     def live_columns(self) -> tuple[Column, ...]:
@@ -311,17 +318,11 @@ class Manifest(_Record):
     @property
     def receipt(self) -> Receipt:
         """What the newest generation's files say of themselves."""
-        return Receipt(
-            incarnation=self.incarnation,
-            source_table_id=self.source_table_id,
-            slice=self.slice,
-            generation=self.generation,
-            attempt=self.attempt,
-            first_number=self.first_number,
-        )
+        return Receipt.of(self)
 
 
-def _loading(slice_: str, chunk: Chunk | None) -> Loading | None:
+def loading_of(slice_: str, chunk: Chunk | None) -> Loading | None:
+    """Return the snapshot that is being loaded once this chunk has landed; None behind the last chunk."""
     return None if chunk is None or chunk.is_last else Loading(SliceKey.parse(slice_), chunk)
 
 

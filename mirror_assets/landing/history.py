@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mirror_assets.landing.format import (
     Chunk,
@@ -19,17 +19,15 @@ from mirror_assets.landing.format import (
     Manifest,
     MarkerCounts,
     Receipt,
+    Record,
     SliceKind,
     SliceText,
+    loading_of,
 )
 from mirror_assets.landing.names import HistoryRange, SliceKey, TableName
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class LandedFile(_Record):
+class LandedFile(Record):
     """What a landing file is recognised by."""
 
     number: Annotated[int, Field(ge=1)]
@@ -44,7 +42,7 @@ class LandedFile(_Record):
         return cls(number=entry.number, etag=entry.etag, bytes=entry.bytes, sha256=entry.sha256, markers=entry.markers)
 
 
-class Generation(_Record):
+class Generation(Record):
     """A generation: what the next one has to go on from, and the files that it landed."""
 
     incarnation: str
@@ -86,22 +84,15 @@ class Generation(_Record):
     @property
     def loading(self) -> Loading | None:
         """The snapshot of which chunks were left behind it."""
-        return None if self.chunk is None or self.chunk.is_last else Loading(self.key, self.chunk)
+        return loading_of(self.slice, self.chunk)
 
     @property
     def receipt(self) -> Receipt:
         """What its files say of themselves."""
-        return Receipt(
-            incarnation=self.incarnation,
-            source_table_id=self.source_table_id,
-            slice=self.slice,
-            generation=self.generation,
-            attempt=self.attempt,
-            first_number=self.first_number,
-        )
+        return Receipt.of(self)
 
 
-class RollUp(_Record):
+class RollUp(Record):
     """Generations that follow one another, in one file. `before` is the SHA-256 of the roll-up before it.
 
     It is a pure function of the generations' own files, so whoever writes it writes the same bytes.
@@ -123,14 +114,14 @@ class RollUp(_Record):
         return self.generations[-1].next_number
 
 
-class VerifiedFile(_Record):
+class VerifiedFile(Record):
     """A landing file that had the committed content, and the ETag it had then."""
 
     number: Annotated[int, Field(ge=1)]
     etag: str
 
 
-class Verified(_Record):
+class Verified(Record):
     """`verified.json`: everything up to `generation` was found in order, and `waiting` are the files that were there.
 
     A verdict is true of the moment that it was given for, so an older one costs work and does no harm.

@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mirror_assets.landing.errors import ManifestCorrupt
-from mirror_assets.landing.format import decode, encode
+from mirror_assets.landing.format import Record, decode, encode
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import Create, Replace, Steps, read
 from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing
 
 
-class Lease(BaseModel):
+class Lease(Record):
     """`_leases/<table>.json`: who works on the table (a run, in a process on a host), and until when at least."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal[1] = 1
     table: str

@@ -48,7 +48,7 @@ def take_parts(store: Store, folder: AttemptFolder) -> tuple[StagedPart, ...]:
 
 def inspect_part(store: Store, listed: FileInfo, name: str) -> StagedPart:
     """The part of this name, made durable and read back; its SHA-256 only if it is on this machine."""
-    info = store.seal(listed)
+    info = store.fsync(listed)
     digest = sha256(store, info.path) if store.local_path(info.path) else None
     markers = count_markers(store, info.path)
     return StagedPart(name=name, etag=info.etag, bytes=info.size, sha256=digest, markers=markers)
@@ -59,25 +59,25 @@ def _part_name(folder: AttemptFolder, info: FileInfo) -> str:
 
 
 def upload_parts(
-    exchange: LocalStore, store: Store, folder: AttemptFolder, parts: Sequence[StagedPart]
+    local_staging: LocalStore, store: Store, folder: AttemptFolder, parts: Sequence[StagedPart]
 ) -> tuple[StagedPart, ...]:
     """The parts as they are in the landing zone, copied there from a folder of this machine, several at a time."""
 
     def upload(part: StagedPart) -> StagedPart:
         path = folder.part(part.name)
-        info = store.upload(exchange.local_path(path), path)
+        info = store.upload(local_staging.local_path(path), path)
         return part.model_copy(update={"etag": info.etag})
 
     with ThreadPoolExecutor(_UPLOADS) as pool:
         return tuple(pool.map(upload, parts))
 
 
-def fetch_parts(store: Store, exchange: LocalStore, record: SliceRecord) -> None:
+def fetch_parts(store: Store, local_staging: LocalStore, record: SliceRecord) -> None:
     """Bring parts to this machine that are not here, or not as they were staged. Raises PathMissing."""
     for part in record.parts:
         path = record.folder.part(part.name)
-        if exchange.head(path) is None or sha256(exchange, path) != part.sha256:
-            copy = exchange.local_path(path)
+        if local_staging.head(path) is None or sha256(local_staging, path) != part.sha256:
+            copy = local_staging.local_path(path)
             copy.parent.mkdir(parents=True, exist_ok=True)
             with store.open(path) as source, copy.open("wb") as target:
                 shutil.copyfileobj(source, target, _CHUNK)

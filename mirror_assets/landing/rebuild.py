@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mirror_assets.landing.errors import LostRace, ManifestCorrupt, RebuildRunning, TableDropped
-from mirror_assets.landing.format import SliceRecord, decode, encode
+from mirror_assets.landing.format import Manifest, Record, SliceRecord, decode, encode
 from mirror_assets.landing.names import AttemptFolder, HistoryRange, TableName
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import Create, DeleteTree, Replace, Steps, identity_of, list_folder, read
@@ -28,14 +29,12 @@ class RebuildStep(str, Enum):
     DROPPED = "dropped for good"
 
 
-class RebuildRecord(BaseModel):
+class RebuildRecord(Record):
     """`_rebuild/<table>.json`: publishers refuse until it is finished; `rebuild` or `drop` continues from its step.
 
     It stays when it is finished: lives must not be counted anew when a folder is lost. A rebuild's life is the one that
     it begins; in a drop's nothing lands, and all before it have ended.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal[1] = 1
     table: str
@@ -194,3 +193,22 @@ def _last_life(table: TableName, known: int) -> Steps[int]:
         standing = None
     landed = standing.manifest.life if standing else 0
     return max(known, landed, *(one.life for one in kept if one))
+
+
+@dataclass(frozen=True, order=True)
+class Position:
+    """A table's life, and the generation that landed last in it; 0 before the first. It grows with whatever lands."""
+
+    life: int
+    generation: int
+
+    def __str__(self) -> str:
+        """`life-generation`."""
+        return f"{self.life}-{self.generation}"
+
+
+def position_of(manifest: Manifest | None, rebuild: RebuildRecord | None) -> Position:
+    """The table's position by its manifest; without one, that of the newest life that began or ended without it."""
+    if manifest is not None:
+        return Position(manifest.life, manifest.generation)
+    return Position(rebuild.life if rebuild else 0, 0)

@@ -10,8 +10,7 @@ from mirror_assets.delta.plan import PlannedSlice
 from mirror_assets.errors import RebuildError
 from mirror_assets.landing.failures import FailureRecord
 from mirror_assets.landing.format import Manifest
-from mirror_assets.landing.position import Position, position_of
-from mirror_assets.landing.rebuild import RebuildRecord, first_life, read_record
+from mirror_assets.landing.rebuild import Position, RebuildRecord, first_life, position_of, read_record
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import Standing, read_manifest
 from mirror_assets.landing.steps import drive

@@ -66,7 +66,7 @@ def _unsure(path: str) -> Iterator[None]:
         raise RequestUnknown(path, error.strerror or str(error)) from error
 
 
-def _sync(path: Path) -> None:
+def _fsync(path: Path) -> None:
     """Fsync a file or folder, so that a power cut can't take back what was reported done."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -80,7 +80,7 @@ def _make_folder(folder: Path) -> None:
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for made in reversed(missing):
-        _sync(made.parent)
+        _fsync(made.parent)
 
 
 def _open_new(file: Path) -> BinaryIO:
@@ -206,7 +206,7 @@ class LocalStore:
                 swapped = _etag(twin.stat())
                 twin.rename(target)
             with _unsure(path):
-                _sync(target.parent)
+                _fsync(target.parent)
             return swapped
 
     def rename(self, source: str, target: str, etag: str) -> None:
@@ -233,12 +233,12 @@ class LocalStore:
         except PathMissing:
             return
 
-    def seal(self, listed: FileInfo) -> FileInfo:
+    def fsync(self, listed: FileInfo) -> FileInfo:
         """Fsync a file that Spark wrote, and its folder."""
         path = self._at(listed.path)
         with _translated(listed.path):
-            _sync(path)
-            _sync(path.parent)
+            _fsync(path)
+            _fsync(path.parent)
             found = path.stat()
         return FileInfo(listed.path, found.st_size, _etag(found))
 
@@ -248,14 +248,14 @@ class LocalStore:
             if not self._at(path).is_dir():
                 with suppress(FileExistsError):
                     self._at(path).mkdir()
-                _sync(self._at(path).parent)
+                _fsync(self._at(path).parent)
 
     def upload(self, source: Path, path: str) -> FileInfo:
         """Copy the file, and make the copy durable."""
         target = self._at(path)
         with _translated(path), source.open("rb") as read, _open_new(target) as write:
             shutil.copyfileobj(read, write)
-        return self.seal(FileInfo(path, 0, ""))
+        return self.fsync(FileInfo(path, 0, ""))
 
     @contextmanager
     def _twin(self, path: str, data: bytes, open_new: Callable[[Path], BinaryIO]) -> Iterator[Path]:
@@ -281,10 +281,10 @@ class LocalStore:
                     raise file_system_unfit(self.root) from error
                 raise
         with _unsure(path):
-            _sync(target.parent)
+            _fsync(target.parent)
             if source.parent != target.parent:
                 with suppress(FileNotFoundError):  # an emptied staging folder is garbage to any publisher
-                    _sync(source.parent)
+                    _fsync(source.parent)
 
     @contextmanager
     def _locked(self, path: str) -> Iterator[None]:

@@ -108,7 +108,7 @@ class Store(Protocol):
         """
         ...
 
-    def seal(self, listed: FileInfo) -> FileInfo:
+    def fsync(self, listed: FileInfo) -> FileInfo:
         """Make a listed file durable that another program wrote; its size and ETag. Raises PathMissing."""
         ...
 

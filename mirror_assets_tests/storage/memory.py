@@ -136,7 +136,7 @@ class MemoryStore:
             for path in [path for path in self._folders if path == folder or path.startswith(prefix)]:
                 del self._folders[path]
 
-    def seal(self, listed: FileInfo) -> FileInfo:
+    def fsync(self, listed: FileInfo) -> FileInfo:
         """The file's size and ETag."""
         content = self._content(listed.path)
         return FileInfo(listed.path, len(content.data), content.etag)

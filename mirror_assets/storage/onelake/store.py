@@ -192,7 +192,7 @@ class OneLakeStore:
         except (PathExists, PathChanged):
             return
 
-    def seal(self, listed: FileInfo) -> FileInfo:
+    def fsync(self, listed: FileInfo) -> FileInfo:
         """The same: what OneLake lists with a size and an ETag is durable."""
         checked(listed.path)
         return listed
