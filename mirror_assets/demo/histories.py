@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from mirror_assets.demo.steps import DeltaRsLoad, History, Sql
 
+# Airlines: a small table that is replaced as a whole now and then.
+# Key `carrier`: 16 rows, 16 codes, no gaps. Version 3 overwrites the table, so its feed has a delete and an insert of
+# the same key for every carrier: the mirror must make one update of each pair, and two real deletes.
 AIRLINES = History(
     "airlines",
     (
@@ -29,6 +32,9 @@ AIRLINES = History(
 )
 
 
+# Airports: a nested column, a key that changes, and two keys that change places in one UPDATE.
+# Key `faa`: 1,458 rows, 1,458 codes, no gaps (`name` isn't unique: 14 names are used more than once). `location` is a
+# struct, which the mirror shows as JSON text.
 AIRPORTS = History(
     "airports",
     (
@@ -73,6 +79,8 @@ AIRPORTS = History(
 )
 
 
+# Planes: deletion vectors, an added column of dates, and one key deleted and inserted in one MERGE.
+# Key `tailnum`: 3,322 rows, 3,322 registrations, no gaps.
 PLANES = History(
     "planes",
     (
@@ -132,6 +140,9 @@ PLANES = History(
 )
 
 
+# Weather: partitioned by airport, corrected by MERGE, and one day replaced.
+# Key `origin`, `time_hour` (UTC): 26,115 rows, as many keys, no gaps. The local hour won't do: on 3 November 2013, when
+# clocks went back, the hour from 1 to 2 was measured twice at each of the three airports.
 WEATHER = History(
     "weather",
     (
@@ -170,6 +181,10 @@ WEATHER = History(
 )
 
 
+# Flights: 336,776 rows in partitions by month, with late rows, corrections and cancellations.
+# Key `date`, `carrier`, `flight`, `origin`: as many keys as rows, no gaps, and none of the four can go: without
+# `origin` 24 keys are doubled (one flight number, two legs on one day). `tailnum` has gaps, and `time_hour` is no
+# steadier than the schedule. Four columns, because Microsoft advises fewer than five: hence `date` for its parts.
 FLIGHTS = History(
     "flights",
     (
@@ -207,3 +222,5 @@ FLIGHTS = History(
         ),
     ),
 )
+
+HISTORIES = (AIRLINES, AIRPORTS, PLANES, WEATHER, FLIGHTS)

@@ -20,7 +20,7 @@ PUBLIC_ENDPOINT = "https://api.fabric.microsoft.com"
 
 @dataclass(frozen=True)
 class Workspace:
-    """A workspace, and where Fabric's interface is asked for it. `ca_bundle` replaces the public authorities."""
+    """A workspace and the endpoint of its REST interface. `ca_bundle` replaces the public certificate authorities."""
 
     id: UUID
     endpoint: str = PUBLIC_ENDPOINT
@@ -50,7 +50,7 @@ class DatabaseState(str, Enum):
 
 @dataclass(frozen=True)
 class DatabaseStatus:
-    """How a mirrored database is, with what Fabric says is wrong."""
+    """The state of a mirrored database, with Fabric's message about what is wrong."""
 
     state: DatabaseState
     message: str | None
@@ -58,7 +58,7 @@ class DatabaseStatus:
 
 @dataclass(frozen=True)
 class ReportedTable:
-    """A mirrored table in Fabric's words: the state is a text that Fabric may add to."""
+    """A mirrored table as Fabric reports it; `state` is a text, because Fabric may add states."""
 
     schema: str | None
     table: str
@@ -75,7 +75,7 @@ _SOURCE = "GenericMirror"
 
 
 def definition_payload() -> str:
-    """The definition of a mirrored database whose landing zone is written from outside, as Fabric takes it."""
+    """Encode the definition of an open mirror as Fabric takes it: JSON in base64 (reference `landing-zone` §4.42)."""
     target = {"defaultSchema": DEFAULT_SCHEMA, "format": "Delta"}
     properties = {
         "source": {"type": _SOURCE, "typeProperties": {}},
@@ -85,7 +85,7 @@ def definition_payload() -> str:
 
 
 class _Loose(pydantic.BaseModel):
-    """What we look at of a document that is Fabric's, not ours."""
+    """Part of a document of Fabric's: unknown fields are ignored."""
 
     model_config = pydantic.ConfigDict(frozen=True)
 
@@ -127,7 +127,7 @@ class _Mirroring(_Loose):
 
 
 def misfit(definition: Definition) -> str | None:
-    """Why a mirrored database with this definition can't be ours, or None when it can."""
+    """Return why a mirrored database with this definition is not an open mirror like ours, or None when it is."""
     payload = _payload(definition.definition.parts)
     if payload is None:
         return f"its definition has no {PART} that can be read"

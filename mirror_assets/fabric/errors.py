@@ -1,4 +1,4 @@
-"""What Fabric's REST interface can answer other than success."""
+"""Errors of Fabric's REST interface: what it can answer other than success."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError
 
 
 class FabricUnavailable(RetryError):
-    """Fabric gave no answer, or has no room for the request now. What was asked for may have been done."""
+    """Fabric did not answer, or its capacity is paused or overloaded. The request may have taken effect."""
 
     code = ErrorCode.FABRIC_UNAVAILABLE
 
@@ -19,7 +19,7 @@ class FabricUnavailable(RetryError):
 
 
 def fabric_not_ready(item: str, state: str) -> RetryError:
-    """The mirrored database is on its way into a state, and can't be started before it has arrived."""
+    """The mirrored database is changing its state and can't be started until that is done."""
     return RetryError(
         f"mirrored database {item} is {state}: mirroring can't be started now.",
         "wait until `mirror-assets fabric status` shows another state, then run again.",
@@ -28,7 +28,7 @@ def fabric_not_ready(item: str, state: str) -> RetryError:
 
 
 def fabric_denied(what: str, why: str) -> SettingError:
-    """Fabric does not let this identity do it, or there is no identity."""
+    """Fabric refuses this identity, or no token could be had for it."""
     return SettingError(
         f"Fabric refused to {what}: {why}.",
         "check mirror.fabric.credential and its environment variables. The identity needs the role Contributor in "
@@ -38,7 +38,7 @@ def fabric_denied(what: str, why: str) -> SettingError:
 
 
 def fabric_item_missing(what: str, why: str) -> SettingError:
-    """Fabric knows no such workspace or item, or does not show it to this identity."""
+    """The workspace or item does not exist, or this identity may not see it."""
     return SettingError(
         f"Fabric can't {what}: {why}.",
         "compare mirror.fabric.workspace and mirror.fabric.item with the address of the item's page in the portal.",
@@ -47,7 +47,7 @@ def fabric_item_missing(what: str, why: str) -> SettingError:
 
 
 def fabric_item_unfit(name: str, item: str, why: str) -> SettingError:
-    """A mirrored database that is no open mirror, or not one that we could have made."""
+    """A mirrored database of this name exists and is not an open mirror like ours."""
     return SettingError(
         f"mirrored database {name!r} ({item}) is there already, and {why}.",
         "choose another name.",
@@ -56,7 +56,7 @@ def fabric_item_unfit(name: str, item: str, why: str) -> SettingError:
 
 
 class FabricRefused(StopError):
-    """An answer that nothing of ours should get."""
+    """Fabric refused a request that should be valid; `answer` is its error code."""
 
     code = ErrorCode.FABRIC_REFUSED
 
@@ -69,7 +69,7 @@ class FabricRefused(StopError):
 
 
 def mirroring_stopped(item: str) -> StopError:
-    """Somebody has stopped mirroring; to start it again is not to go on."""
+    """Somebody has stopped mirroring: started again, it replays the landing zone."""
     return StopError(
         f"mirrored database {item} was stopped. Started again, it reads the landing zone from the first file on, "
         "without those that Fabric has deleted meanwhile.",

@@ -1,4 +1,4 @@
-"""One table as Fabric mirrors it."""
+"""The mirror on Fabric's side: what Fabric reports of its tables, and what their table folders show."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mirror_assets.storage import Store
 
 @dataclass(frozen=True)
 class FabricTable(MonitoredTable):
-    """One table of a mirrored database, with what its table folder tells; `uri` is where OneLake has it."""
+    """One table of a mirrored database; `uri` is its Delta table in OneLake."""
 
     uri: str
 
@@ -26,14 +26,14 @@ class FabricTable(MonitoredTable):
         return self.uri
 
     def has_applied(self, manifest: Manifest) -> bool:
-        """Whether all that the manifest has committed is in the mirror, as far as Fabric tells.
+        """Whether the mirror holds all that the manifest has committed, as far as Fabric reports it.
 
-        Fabric numbers nothing that it has applied. It does move landing files away when it has processed them, but for
-        the last, and it counts the rows that it has processed, in all operations (reference `landing-zone` §4.14, §3).
-        So: no other file waits, and the counter has reached the rows of all files of this life, the last one's too.
+        Fabric does not report numbers of applied files. It moves processed landing files away, except the last, and
+        counts processed rows over all operations (reference `landing-zone` §4.14, §3). So: no other file is left, and
+        the counter has reached the rows of all files of this life of the folder.
 
-        To be confirmed on a live tenant: that the counter begins anew when a folder is made again (else a mirror may be
-        compared too early: the check says so, and the next one is right), and that it counts every row of a file, also
+        To be confirmed on a live tenant: that the counter restarts when a folder is made again (else a mirror may be
+        compared too early: that check fails, and the next one is right), and that it counts every row of a file, also
         deletes without a match (else the mirror would seem to wait for ever).
         """
         counted = self.last_sync is not None and self.processed_rows >= manifest.landed_rows
@@ -48,49 +48,52 @@ class FabricMirror:
     """The tables of one mirrored database; `tables` is the URI of the folder in which Spark finds them."""
 
     def __init__(self, client: FabricClient, database: UUID, store: Store, tables: str) -> None:
-        """The mirror of the landing zone in `store`; nothing is asked yet."""
+        """Take the landing zone in `store`; no request is sent yet."""
         self._client, self._database, self._store = client, database, store
         self._tables = tables.rstrip("/")
 
     @property
     def pace(self) -> Pace:
-        """Long: Fabric works when it does, and counts requests."""
+        """A long pause: Fabric works at its own times, and limits requests."""
         return _PACE
 
     def poll(self) -> tuple[FabricTable, ...]:
-        """The same as `status`: nobody but Fabric moves Fabric on."""
+        """The same as `status`: only Fabric itself applies files."""
         return self.status()
 
     def status(self) -> tuple[FabricTable, ...]:
         """Every table that Fabric mirrors, by name."""
         folders = {_identity(name): name for name in table_names(self._store)}
-        named = {folders.get(_identity(_name(told)), _name(told)): told for told in self._client.tables(self._database)}
+        named = {
+            folders.get(_identity(_name(reported)), _name(reported)): reported
+            for reported in self._client.tables(self._database)
+        }
         return tuple(self._table(name, named[name]) for name in sorted(named))
 
     def table(self, name: TableName) -> FabricTable | None:
         """One table, or None when Fabric does not mirror it (any more)."""
-        for told in self._client.tables(self._database):
-            if _identity(_name(told)) == _identity(name):
-                return self._table(name, told)
+        for reported in self._client.tables(self._database):
+            if _identity(_name(reported)) == _identity(name):
+                return self._table(name, reported)
         return None
 
     def look(self, name: TableName) -> FabricTable | None:
         """The same as `table`."""
         return self.table(name)
 
-    def _table(self, name: TableName, told: ReportedTable) -> FabricTable:
+    def _table(self, name: TableName, reported: ReportedTable) -> FabricTable:
         files = self._store.list(name.folder)
         landed = sum(landing_number(info.name) is not None for info in files)
-        state = _state(told.state)
-        unknown = None if state is not TableState.UNKNOWN else f"Fabric calls its state {told.state!r}"
+        state = _state(reported.state)
+        unknown = None if state is not TableState.UNKNOWN else f"Fabric calls its state {reported.state!r}"
         return FabricTable(
             name=name,
             state=state,
-            error_code=told.error_code,
-            message=told.message or unknown,
-            processed_rows=told.processed_rows,
-            processed_bytes=told.processed_bytes,
-            last_sync=told.last_sync,
+            error_code=reported.error_code,
+            message=reported.message or unknown,
+            processed_rows=reported.processed_rows,
+            processed_bytes=reported.processed_bytes,
+            last_sync=reported.last_sync,
             folder_present=bool(files),
             waiting_files=max(0, landed - 1),  # the last one stays, processed or not
             applied_number=None,
@@ -103,10 +106,10 @@ def _state(text: str) -> TableState:
     return next((state for state in TableState if state.value == text), TableState.UNKNOWN)
 
 
-def _name(told: ReportedTable) -> TableName:
-    return TableName(told.schema, told.table)
+def _name(reported: ReportedTable) -> TableName:
+    return TableName(reported.schema, reported.table)
 
 
 def _identity(name: TableName) -> tuple[str, str]:
-    """What is the same for both names of a table in the default schema: with it, and without."""
+    """Return what both names of a table in the default schema share: `dbo.t` and `t`."""
     return (name.schema or DEFAULT_SCHEMA, name.table)

@@ -1,4 +1,4 @@
-"""What a replicator tells of its tables, whoever it is: Fabric's service, or the local stand-in for it."""
+"""The interface to the mirrored tables, which Fabric and the local stand-in both implement."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class TableState(str, Enum):
 
 @dataclass(frozen=True)
 class MonitoredTable(ABC):
-    """One table as its replicator has it; `processed_rows` counts operations, not the rows of the mirror.
+    """The status of one mirrored table; `processed_rows` counts operations, not rows of the mirror.
 
-    `waiting_files` counts landing files that are there and not applied. `applied_number`, that of the last landing file
-    applied, and `mirror_rows` are None where the replicator does not tell them.
+    `waiting_files` counts landing files that are not applied. `applied_number`, the number of the last applied file,
+    and `mirror_rows` are None where the replicator does not report them.
     """
 
     name: TableName
@@ -59,35 +59,35 @@ class MonitoredTable(ABC):
 
 @dataclass(frozen=True)
 class Pace:
-    """How long to wait between two questions to a replicator, and after how long to give up."""
+    """Seconds to wait between two requests for a status, and seconds after which to give up."""
 
     pause_seconds: float
     limit_seconds: float
 
 
 class Mirror(Protocol):
-    """The mirrored tables. A replicator that is ours to move does an iteration when it is polled; Fabric only tells.
+    """The mirrored tables. The stand-in applies landing files when it is polled; Fabric does at its own times.
 
-    Every method may raise what the replicator's service or the landing zone's store raises.
+    Every method may raise what Fabric's interface or the landing zone's store raises.
     """
 
     @property
     def pace(self) -> Pace:
-        """How to wait for it."""
+        """How long to wait for a change of status."""
         ...
 
     def poll(self) -> Sequence[MonitoredTable]:
-        """Every table, after an iteration. Raises RetryError when that can't be had now."""
+        """Apply landed files, where that is ours to do, and return every table. Raises RetryError."""
         ...
 
     def status(self) -> Sequence[MonitoredTable]:
-        """Every table as it is; nothing is moved."""
+        """Return every table as it is; applies nothing."""
         ...
 
     def table(self, name: TableName) -> MonitoredTable | None:
-        """One table as it is, or None when the mirror does not have it (any more); nothing is moved."""
+        """Return one table as it is, or None when the mirror does not have it; applies nothing."""
         ...
 
     def look(self, name: TableName) -> MonitoredTable | None:
-        """The same after an iteration, ours or one that is under way."""
+        """Return one table after a poll, ours or one that is under way."""
         ...

@@ -1,4 +1,4 @@
-"""Makes and starts a mirrored database; each may be run again after whatever went wrong.
+"""Creates and starts a mirrored database; both are safe to run again after any failure.
 
 Nothing here stops one: stopped and started again, an open mirror replays its whole landing zone (reference
 `landing-zone` §4.41).
@@ -26,21 +26,21 @@ _STARTED = (DatabaseState.STARTING, DatabaseState.RUNNING)
 
 @dataclass(frozen=True)
 class Created:
-    """A mirrored database, and whether it was there before."""
+    """A mirrored database, and whether it existed before."""
 
     database: Database
     was_there: bool
 
 
 def create_database(client: FabricClient, name: str) -> Created:
-    """The mirrored database of this name, made now or found. Raises fabric_item_unfit, and what the client raises."""
+    """Find or create the mirrored database of this name. Raises fabric_item_unfit, and what the client raises."""
     found = _find(client, name)
     if found is not None:
         return Created(found, was_there=True)
     try:
         return Created(client.create(name), was_there=False)
     except (FabricUnavailable, FabricRefused) as error:
-        # The answer was lost, or a repetition of the request met what the first one had made.
+        # The answer was lost, or a retry met the database that the first request had created.
         if isinstance(error, FabricRefused) and error.answer not in _NAME_TAKEN:
             raise
         found = _find(client, name)
@@ -50,10 +50,10 @@ def create_database(client: FabricClient, name: str) -> Created:
 
 
 def start_mirroring(client: FabricClient, database: UUID, *, replay: bool = False) -> bool:
-    """Start it, unless it runs already: whether there was anything to do.
+    """Start mirroring unless it runs; return whether it did not.
 
-    Raises fabric_not_ready before it can be started, mirroring_stopped unless `replay` is wanted, and what the client
-    raises.
+    Raises fabric_not_ready while it can't be started, mirroring_stopped for a stopped one unless `replay` is set, and
+    what the client raises.
     """
     state = client.status(database).state
     if state in _STARTED:

@@ -25,25 +25,25 @@ _LONGEST_RETRY_AFTER = 60.0
 
 
 class FabricRetry(RetryPolicy[HttpRequest, HttpResponse]):
-    """azure-core's policy, which obeys Retry-After, but for minutes and not for hours: who asks comes back anyway."""
+    """azure-core's retries, with a Retry-After of up to a minute; for a longer one the caller comes back later."""
 
     def __init__(self) -> None:
         super().__init__(retry_total=_TRIES, retry_status=_TRIES, timeout=_SECONDS)
 
     def is_retry(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
-        """Whether the answer is a passing failure that is worth the pause that it asks for."""
+        """Whether to retry: a passing failure whose Retry-After is not too long."""
         pause = self.get_retry_after(response) or 0.0
         return pause <= _LONGEST_RETRY_AFTER and super().is_retry(settings, response)
 
 
-# A paused or overloaded capacity, whatever the status that it is told with.
+# A paused or overloaded capacity, whatever the HTTP status.
 _CAPACITY = frozenset({"CapacityNotActive", "CapacityLimitExceeded"})
 _DENIED, _MISSING, _PASSING = (401, 403), (404,), (408, 429, 430)
 _SHOWN = 300
 
 
 class ErrorBody(pydantic.BaseModel):
-    """The body of a refusal: `errorCode` names it, and some say whether to try again."""
+    """The body of an error response; some say whether a retry can succeed."""
 
     model_config = pydantic.ConfigDict(frozen=True)
 
@@ -54,7 +54,7 @@ class ErrorBody(pydantic.BaseModel):
 
 @contextmanager
 def fabric_errors(what: str) -> Iterator[None]:
-    """Raise our errors for what a request inside raises; `what` completes "Fabric refused to …"."""
+    """Translate what a request in the block raises; `what` completes "Fabric refused to …"."""
     try:
         yield
     except HttpResponseError as error:
@@ -66,7 +66,7 @@ def fabric_errors(what: str) -> Iterator[None]:
 
 
 def first_line(text: str) -> str:
-    """The first line of a text from outside, not too long, without the stop that our sentences bring."""
+    """Return the first line of a text from outside, at most 300 characters, without a full stop."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0][:_SHOWN].rstrip(".") if lines else "no reason given"
 
@@ -74,18 +74,18 @@ def first_line(text: str) -> str:
 def _refusal(what: str, error: HttpResponseError) -> MirrorError:
     if isinstance(error, ClientAuthenticationError) and error.response is None:
         return fabric_denied(what, first_line(str(error)))  # the credential gave no token
-    status, told = error.status_code or 0, _told(error)
-    why = f"{told.errorCode or status}: {first_line(told.message or error.reason or '')}"
-    if told.isRetriable or told.errorCode in _CAPACITY or status in _PASSING or status >= 500:
+    status, body = error.status_code or 0, _error_body(error)
+    why = f"{body.errorCode or status}: {first_line(body.message or error.reason or '')}"
+    if body.isRetriable or body.errorCode in _CAPACITY or status in _PASSING or status >= 500:
         return FabricUnavailable(what, why)
     if status in _DENIED:
         return fabric_denied(what, why)
     if status in _MISSING:
         return fabric_item_missing(what, why)
-    return FabricRefused(what, why, told.errorCode)
+    return FabricRefused(what, why, body.errorCode)
 
 
-def _told(error: HttpResponseError) -> ErrorBody:
+def _error_body(error: HttpResponseError) -> ErrorBody:
     try:
         return ErrorBody.model_validate_json(error.response.text() if error.response else "")
     except (pydantic.ValidationError, ValueError):
@@ -97,10 +97,10 @@ _Item = TypeVar("_Item")
 
 
 def all_pages(ask: Callable[[str | None], ItemPaged[_Item]]) -> list[_Item]:
-    """What is on every page; `ask` takes the token of a page, None for the first.
+    """Return the items of all pages; `ask` takes the continuation token of a page, None for the first.
 
-    Fabric's client would fetch the second page from the address that Fabric names, with GET, where the interface is
-    documented as POST, and with our token, whoever the address belongs to. So each page is asked for like the first.
+    Fabric's client would fetch later pages from the address in the answer, with GET (the interface is documented as
+    POST) and with our access token, whoever owns that address. So each page is requested like the first.
     """
     found: list[_Item] = []
     token: str | None = None
@@ -113,7 +113,7 @@ def all_pages(ask: Callable[[str | None], ItemPaged[_Item]]) -> list[_Item]:
 
 
 def _next_token(address: str | None, asked: str | None) -> str | None:
-    """The token in the next page's address, or None behind the last page."""
+    """Return the token in the next page's address, or None after the last page."""
     if address is None:
         return None
     tokens = parse_qs(urlsplit(address).query).get(_TOKEN, [])
@@ -135,10 +135,12 @@ class _Operation(pydantic.BaseModel):
 
 
 def operation_result(accepted: HttpResponse, what: str, get: Callable[[str], HttpResponse]) -> HttpResponse:
-    """The answer that a 202 has promised; `get` asks for a path of the interface.
+    """Wait for a long-running operation and return its result; `get` requests a path of the interface.
 
-    Raises FabricRefused when the operation failed, and FabricUnavailable when it takes too long.
+    The operation is polled by its id, not at the address in Location, so that our access token goes only to the
+    configured endpoint. Raises FabricRefused when it failed, and FabricUnavailable when it takes too long.
     """
+    # By hand: tenacity would need callbacks for the pause, which each answer sets, and for the two ends.
     path = f"operations/{_id(accepted, what)}"
     deadline, answer = time.monotonic() + _LIMIT_SECONDS, accepted
     while time.monotonic() < deadline:
@@ -148,9 +150,9 @@ def operation_result(accepted: HttpResponse, what: str, get: Callable[[str], Htt
         if operation.status == "Succeeded":
             return get(f"{path}/result")
         if operation.status not in _RUNNING:
-            told = operation.error or ErrorBody()
+            body = operation.error or ErrorBody()
             raise FabricRefused(
-                what, f"{told.errorCode or operation.status}: {first_line(told.message)}", told.errorCode
+                what, f"{body.errorCode or operation.status}: {first_line(body.message)}", body.errorCode
             )
     raise FabricUnavailable(what, f"the operation is still running after {_LIMIT_SECONDS:.0f} s")
 

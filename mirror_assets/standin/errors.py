@@ -1,4 +1,4 @@
-"""What can be wrong with a mirror: the stand-in's own stops, and what keeps it from being compared with its source."""
+"""Errors of a mirror: why the stand-in stops a table, and why mirror and source can't be compared."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NEXT_STEPS = {
 
 
 class TableStopped(StopError):
-    """A table can't be replicated further; `path` is the file that stops it."""
+    """Replication of a table has stopped; `path` is the file that stopped it."""
 
     code = ErrorCode.TABLE_STOPPED
 
@@ -52,7 +52,7 @@ class TableStopped(StopError):
 
 
 class MirrorBusy(RetryError):
-    """Another replicator polls the same mirror."""
+    """Another process polls the same mirror."""
 
     code = ErrorCode.MIRROR_BUSY
 
@@ -62,7 +62,7 @@ class MirrorBusy(RetryError):
 
 
 class MirrorUnreadable(StopError):
-    """A mirror table, or the status beside it, can't be read."""
+    """A mirror table or its status file can't be read."""
 
     code = ErrorCode.MIRROR_UNREADABLE
 
@@ -101,7 +101,7 @@ class SourceUnreadable(StopError):
 
 
 def first_line(error: BaseException) -> str:
-    """The error's text without the stack traces that Arrow, Delta and Spark append."""
+    """Return the error's text without the stack traces that Arrow, Delta and Spark append."""
     if isinstance(error, MirrorError):
         return str(error)
     lines = [line.strip().rstrip(".") for line in str(error).splitlines() if line.strip()]

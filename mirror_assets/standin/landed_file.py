@@ -35,14 +35,14 @@ class _Document(pydantic.BaseModel):
 
 @dataclass(frozen=True)
 class TableMetadata:
-    """What the publisher declared: the key columns, and the marker of rows in files without one."""
+    """What the publisher declares: the key columns, and the row marker for files without a marker column."""
 
     keys: tuple[str, ...]
     default_marker: Marker
 
 
 def read_metadata(store: Store, info: FileInfo) -> TableMetadata:
-    """The declaration in `_metadata.json`. Raises TableStopped for one that is invalid or asks for another form."""
+    """Read `_metadata.json`. Raises TableStopped for an invalid one, or one that asks for another file format."""
     try:
         document = _Document.model_validate_json(store.read(info.path, _LIMIT).data)
     except pydantic.ValidationError as error:
@@ -73,7 +73,7 @@ _MARKERS = pa.array([int(marker) for marker in Marker], pa.int8())
 
 @dataclass(frozen=True)
 class LandedFile:
-    """A valid landing file: its rows in canonical types, and their markers; None says that all are inserts."""
+    """A valid landing file: its rows in canonical types, and their markers; None when all are inserts."""
 
     number: int
     info: FileInfo
@@ -85,7 +85,7 @@ class LandedFile:
 def read_landed_file(
     store: Store, info: FileInfo, number: int, metadata: TableMetadata, columns: MirrorColumns | None
 ) -> LandedFile:
-    """The file at `info`, with the mirror's columns after it. Raises TableStopped for any broken rule."""
+    """Read and check the file, and add its columns to the mirror's. Raises TableStopped for any broken rule."""
     raw = _read(store, info)
     _check_names(info.path, raw.column_names)
     markers = _markers(info.path, raw, metadata)
@@ -103,7 +103,7 @@ def read_landed_file(
 
 @contextmanager
 def _opened(store: Store, info: FileInfo) -> Iterator[pq.ParquetFile]:
-    """The Parquet file; whatever Arrow finds wrong with it stops the table."""
+    """Open the Parquet file. Raises TableStopped for whatever Arrow finds wrong with it."""
     if info.size == 0:
         raise TableStopped(info.path, StopReason.FILE_EMPTY, "the Parquet file has 0 bytes")
     with store.open(info.path) as stream:
@@ -135,7 +135,7 @@ def _check_names(path: str, names: list[str]) -> None:
 
 
 def _markers(path: str, raw: pa.Table, metadata: TableMetadata) -> pa.ChunkedArray | None:
-    """The file's markers as int8; None when every row is an insert."""
+    """Return the file's row markers as int8; None when every row is an insert."""
     if ROW_MARKER in raw.column_names:
         markers = _checked_markers(path, raw[ROW_MARKER])
     elif metadata.default_marker is Marker.INSERT:

@@ -20,7 +20,7 @@ from mirror_assets.storage import FileInfo, PathChanged, PathExists, PathMissing
 
 @dataclass(frozen=True)
 class TableFolder:
-    """A table folder that exists, in this life of it."""
+    """An existing table folder; deleted and made again, it has another identity."""
 
     name: TableName
     identity: str
@@ -28,13 +28,13 @@ class TableFolder:
 
 @dataclass(frozen=True)
 class FolderFiles:
-    """The files of one table folder that matter: the declaration, and landing files by number."""
+    """The files of one table folder that a replicator reads: `_metadata.json`, and landing files by number."""
 
     metadata: FileInfo | None
     landed: dict[int, FileInfo]
 
     def run(self, number: int) -> list[tuple[int, FileInfo]]:
-        """The landing files from `number` on, up to the first that is missing (§4.8)."""
+        """Return the landing files from `number` on, up to the first that is missing (§4.8)."""
         files = []
         while number in self.landed:
             files.append((number, self.landed[number]))
@@ -42,20 +42,20 @@ class FolderFiles:
         return files
 
     def behind(self, number: int) -> int:
-        """How many landing files have a higher number."""
+        """Return how many landing files have a higher number."""
         return sum(found > number for found in self.landed)
 
 
 def table_folders(store: Store) -> list[TableFolder]:
-    """Every table folder, by name; underscore names and what can't be a table are ignored (§4.1, §4.5)."""
+    """List the table folders, by name; ignore underscore names and what can't be a table (§4.1, §4.5)."""
     found = ((name, store.folder_identity(name.folder)) for name in table_names(store))
     return [TableFolder(name, identity) for name, identity in found if identity]
 
 
 def folder_files(store: Store, folder: TableFolder) -> FolderFiles | None:
-    """What is in the table folder, or None when it is gone or made again meanwhile; other names are ignored (§4.8)."""
+    """List the table folder; None when it is gone or made again. Other names are ignored (§4.8)."""
     files = [info for info in store.list(folder.name.folder) if not info.is_folder]
-    # Looked at after the listing: were these files of a new life, the old life's numbers would seem to cover them.
+    # After the listing: else files of a folder made again could pass for applied ones of the old folder.
     if store.folder_identity(folder.name.folder) != folder.identity:
         return None
     numbers = ((landing_number(info.name), info) for info in files)
@@ -66,7 +66,7 @@ def folder_files(store: Store, folder: TableFolder) -> FolderFiles | None:
 
 
 def retire(store: Store, folder: TableFolder, files: FolderFiles, applied: int) -> None:
-    """Move applied files away, except the last: publishers number by it (§4.14)."""
+    """Move applied files to `_ProcessedFiles`, except the last, by which publishers number (§4.14)."""
     done = sorted(number for number in files.landed if number <= applied)[:-1]
     target = f"{folder.name.folder}/{PROCESSED}"
     try:
@@ -87,7 +87,7 @@ _MAX_FILE_NAME = 255
 
 @dataclass(frozen=True)
 class MirrorLayout:
-    """The paths below `root`. Underscore names are free: no schema can have one."""
+    """The paths below the mirror's root. No schema's name begins with an underscore, so those names are free."""
 
     root: Path
 
@@ -96,7 +96,7 @@ class MirrorLayout:
         return self.root / (name.schema or DEFAULT_SCHEMA) / name.table
 
     def rival(self, name: TableName) -> TableName | None:
-        """The other name of the same mirror table: with the default schema, or without."""
+        """Return the other name of the same mirror table: with the default schema, or without."""
         if name.schema not in (None, DEFAULT_SCHEMA):
             return None
         return TableName(None if name.schema else DEFAULT_SCHEMA, name.table)
@@ -119,7 +119,7 @@ class MirrorLayout:
         return self.records / file
 
     def drop(self, name: TableName) -> None:
-        """Remove the mirror table in one step for its readers: moved away first, deleted then."""
+        """Remove the mirror table atomically for its readers: rename it first, then delete it."""
         if not self.table(name).exists():
             return
         self._dropped.mkdir(parents=True, exist_ok=True)
@@ -127,7 +127,7 @@ class MirrorLayout:
         self.sweep()
 
     def sweep(self) -> None:
-        """Delete what dropped tables, of this poll or one that crashed, have left."""
+        """Delete what this poll, or one that crashed, has dropped."""
         if self._dropped.exists():
             shutil.rmtree(self._dropped)
 
@@ -137,7 +137,7 @@ class MirrorLayout:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the mirror for one poll. Raises MirrorBusy; the lock ends with its process, so it never goes stale."""
+        """Lock the mirror for one poll; the lock ends with its process. Raises MirrorBusy."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "_poll.lock").open("ab") as file:
             try:

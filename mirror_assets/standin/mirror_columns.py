@@ -19,7 +19,7 @@ _MICROSECONDS = ("s", "ms", "us")
 
 
 def canonical_type(kind: pa.DataType) -> pa.DataType | None:
-    """The type that the mirror stores for a Parquet column, or None where Delta has none that holds it exactly."""
+    """Return the type that the mirror stores for a Parquet column; None when no Delta type holds it exactly."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if kind in _PLAIN or pa.types.is_decimal128(kind):
@@ -44,7 +44,7 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 
 def canonical_schema(path: str, schema: pa.Schema) -> pa.Schema:
-    """The landing file's schema in canonical types. Raises TableStopped for a type that can't be landed."""
+    """Return the landing file's schema in canonical types. Raises TableStopped for an unsupported type."""
     fields = []
     for field in schema:
         kind = canonical_type(field.type)
@@ -57,7 +57,7 @@ def canonical_schema(path: str, schema: pa.Schema) -> pa.Schema:
 
 @dataclass(frozen=True)
 class MirrorColumns:
-    """The union of all columns landed so far. `required` are those of the first file that were not nullable."""
+    """The union of all columns landed so far; `required` are those that the first file has as not nullable."""
 
     schema: pa.Schema
     required: frozenset[str]
@@ -77,21 +77,21 @@ class MirrorColumns:
                 raise TableStopped(path, StopReason.TYPE_CHANGED, why)
 
     def merged(self, landed: pa.Schema) -> MirrorColumns:
-        """These columns and, behind them, the landed ones that are new; new columns are nullable."""
+        """Return these columns followed by the landed ones that are new, which are nullable."""
         known = set(self.schema.names)
         new = [pa.field(field.name, field.type) for field in landed if field.name not in known]
         return MirrorColumns(pa.schema([*self.schema, *new]), self.required)
 
 
 def first_columns(landed: pa.Schema) -> MirrorColumns:
-    """The columns of a mirror whose first file has this schema."""
+    """Return the columns of a mirror whose first file has this schema."""
     required = frozenset(field.name for field in landed if not field.nullable)
     # Delta's NOT NULL is not used: Spark refuses tables that combine it with timestamp_ntz as delta-rs writes them.
     return MirrorColumns(pa.schema([pa.field(field.name, field.type) for field in landed]), required)
 
 
 def aligned(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows with exactly the schema's columns; a missing one is NULL."""
+    """Return the rows with exactly the schema's columns; a missing one is NULL."""
     have = set(rows.column_names)
     arrays = [rows[f.name] if f.name in have else pa.nulls(rows.num_rows, f.type) for f in schema]
     return pa.table(arrays, schema=schema)

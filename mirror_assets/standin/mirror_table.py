@@ -1,4 +1,4 @@
-"""The Parquet files of a mirror table: reading keys and rows, writing new ones."""
+"""One mirrored table: a Delta table whose every commit records which landing file it has applied last."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class DataFile:
 
 
 def read_file(folder: Path, file: DataFile, schema: pa.Schema) -> pa.Table:
-    """All rows of a data file, with the table's present columns."""
+    """Read all rows of a data file, with the table's present columns."""
     return _read(folder, file, schema)
 
 
 def read_keys(folder: Path, files: Sequence[DataFile], schema: pa.Schema, keys: Sequence[str]) -> pa.Table:
-    """The key columns of several files, one after the other."""
+    """Read the key columns of several files, one after the other."""
     wanted = pa.schema([schema.field(key) for key in keys])
     return pa.concat_tables([wanted.empty_table(), *(_read(folder, file, wanted) for file in files)])
 
@@ -57,7 +57,7 @@ def _all_null(schema: pa.Schema, rows: int) -> pa.Table:
 
 
 def write_files(folder: Path, rows: Iterator[pa.Table], schema: pa.Schema) -> list[AddAction]:
-    """Write the rows in order into new files of about a million rows; what to add to the table."""
+    """Write the rows in order into files of a million rows, and return Delta's actions that add them."""
     added: list[AddAction] = []
     held: list[pa.Table] = []
     for table in rows:
@@ -87,7 +87,7 @@ _SETTINGS = {"delta.deletedFileRetentionDuration": "interval 1 days"}
 
 @dataclass(frozen=True)
 class Applied:
-    """How far a table has come: the last landing file, and all operations and bytes processed up to it."""
+    """The last applied landing file, and all operations and bytes processed up to it."""
 
     number: int = 0
     rows: int = 0
@@ -95,14 +95,13 @@ class Applied:
 
 
 class MirrorTable:
-    """The Delta table at `path`, in the life of the table folder with this identity.
+    """The Delta table at `path` that mirrors the table folder with this identity; another folder's counts as none.
 
-    A transaction (Delta's `txn`) per counter makes a commit and its bookkeeping one atomic step, so that no crash can
-    make a landing file count twice. A table of another life counts as no table.
+    Each commit has the counters as Delta transactions (`txn`), so that a crash can't apply a landing file twice.
     """
 
     def __init__(self, path: Path, identity: str) -> None:
-        """Raises MirrorUnreadable when there is a table that can't be opened."""
+        """Open the table, if there is one. Raises MirrorUnreadable when it can't be opened."""
         self._path, self._identity = path, identity
         self._table = self._open()
 
@@ -116,12 +115,12 @@ class MirrorTable:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a table of this life."""
+        """Whether there is a table that mirrors this folder."""
         return self._table is not None and self._table.transaction_version(self._identity) is not None
 
     @property
     def applied(self) -> Applied:
-        """How far the table has come."""
+        """The counters in the table's log; zeros when there is no table."""
         if self._table is None or not self.exists:
             return Applied()
         numbers = [self._table.transaction_version(name) or 0 for name in self._transactions]
@@ -161,7 +160,7 @@ class MirrorTable:
         self._table = self._open()
 
     def tidy(self) -> None:
-        """Now and then merge small files and delete those that no reader needs any more."""
+        """At every hundredth version, compact small files and vacuum."""
         if self._table and self._table.version() % _TIDY_EVERY == _TIDY_EVERY - 1:
             self._table.optimize.compact()
             self._table.vacuum(dry_run=False)
@@ -173,7 +172,7 @@ class MirrorTable:
     def _rewrite(
         self, table: DeltaTable, changes: NetChanges, schema: pa.Schema
     ) -> tuple[list[AddAction], list[RemoveAction]]:
-        """Write the new rows, and the remaining rows of files that lose some; a plain append touches no file."""
+        """Write the new rows, and the remaining rows of files that lose some; return what to add and to remove."""
         losses = _losses(self._path, _files(table), schema, changes)
         rows = _chain(self._path, losses, schema, changes.rows)
         now = time.time_ns() // 1_000_000
@@ -181,7 +180,7 @@ class MirrorTable:
         return write_files(self._path, rows, schema), removed
 
     def _add_columns(self, table: DeltaTable, columns: MirrorColumns) -> None:
-        """A commit of its own: columns without values are right whether or not the data commit follows."""
+        """Add new columns in a commit of their own: without values they are right even if the data commit fails."""
         known = {field.name for field in table.schema().fields}
         new = [field for field in _delta_schema(columns).fields if field.name not in known]
         if new:
@@ -195,7 +194,7 @@ class _Loss:
 
 
 def _losses(folder: Path, files: Sequence[DataFile], schema: pa.Schema, changes: NetChanges) -> list[_Loss]:
-    """The files that hold rows of replaced keys, each with a mask of the rows that remain."""
+    """Find the files with rows of replaced keys, each with a mask of the rows that remain."""
     if changes.replaced is None or not files:
         return []
     keys = read_keys(folder, files, schema, changes.replaced.keys)

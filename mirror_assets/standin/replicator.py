@@ -1,4 +1,4 @@
-"""The local stand-in for Fabric's replicator: what the embedded default mirrors into, and what tests are judged by."""
+"""The local stand-in for Fabric's replicator, the default mirror and the reference for tests."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class LocalReplicator:
     """Applies landing files to Delta tables under `mirror_root`, by Microsoft's rules (reference `landing-zone` §4)."""
 
     def __init__(self, store: Store, mirror_root: Path) -> None:
-        """Mirror the landing zone in `store`; nothing is read or made yet."""
+        """Take the landing zone in `store`; nothing is read or written yet."""
         self._store = store
         self._layout = MirrorLayout(mirror_root.absolute())
 
     @property
     def pace(self) -> Pace:
-        """Short: it works when it is asked."""
+        """A short pause: each poll applies files."""
         return _PACE
 
     def poll(self) -> tuple[TableStatus, ...]:
-        """One iteration over the landing zone; the status of every table after it. Raises MirrorBusy.
+        """Apply what has landed, drop what was deleted, and return the status of every table. Raises MirrorBusy.
 
-        A table that fails says so in its status and never holds up another.
+        A table's failure is in its status, and does not hold up the others.
         """
         with self._layout.locked():
             self._layout.sweep()
@@ -51,24 +51,24 @@ class LocalReplicator:
         return statuses
 
     def has_work(self) -> bool:
-        """Whether a poll would find something to do, from listings alone; applies nothing and locks nothing."""
+        """Whether a poll would find something to do, by listings alone; takes no lock."""
         folders = table_folders(self._store)
         if {TableName.parse(record.name) for record in self._records()} - {folder.name for folder in folders}:
             return True
         return any(self._is_due(folder) for folder in folders)
 
     def status(self) -> tuple[TableStatus, ...]:
-        """Every table that the mirror knows, by name, as the last poll left it; applies nothing."""
+        """Return every table, by name, as the last poll left it."""
         records = sorted(self._records(), key=lambda record: record.name)
         return tuple(self._status(record) for record in records)
 
     def table(self, name: TableName) -> TableStatus | None:
-        """One table as the last poll left it, or None when the mirror does not have it (any more)."""
+        """Return one table as the last poll left it, or None when the mirror does not have it."""
         record = _record_or_failure(self._layout.record(name), name)
         return self._status(record) if record else None
 
     def look(self, name: TableName) -> TableStatus | None:
-        """One table after an iteration; where another poll is at work, that one is as good as ours."""
+        """Poll, and return one table. A poll that another process has under way serves as well."""
         try:
             self.poll()
         except MirrorBusy:
@@ -81,7 +81,7 @@ class LocalReplicator:
         return record.status(folder_present=present, mirror_path=self._layout.table(name))
 
     def _records(self) -> list[TableRecord]:
-        """The records of all tables; a file under a name that is no table's is not ours to judge."""
+        """Read the records of all tables; ignore files whose name is not a table's."""
         records = []
         for path in self._layout.records.glob("*.json"):
             name = _table_name(path.stem)
@@ -91,7 +91,7 @@ class LocalReplicator:
         return records
 
     def _drop_missing(self, present: set[TableName]) -> None:
-        """A deleted folder drops its table (§4.33); the record goes last, so that a crash repeats the drop."""
+        """Drop the tables whose folder was deleted (§4.33); delete their records last, so that a crash repeats it."""
         for record in self._records():
             name = TableName.parse(record.name)
             if name not in present:
@@ -112,10 +112,10 @@ class LocalReplicator:
             kept = read_record(self._layout.record(folder.name))
         except MirrorUnreadable:
             return  # the status says so; a person removes the file
-        same_life = kept is not None and kept.identity == folder.identity
-        poll = TablePoll(self._store, self._layout, folder, kept if same_life else None)
+        same_folder = kept is not None and kept.identity == folder.identity
+        poll = TablePoll(self._store, self._layout, folder, kept if same_folder else None)
         try:
-            if kept and not same_life:
+            if kept and not same_folder:
                 self._reseed(folder.name, kept)
             self._check_name(folder, present)
             poll.advance()
@@ -125,7 +125,7 @@ class LocalReplicator:
             poll.keep(state=state, failure=_failure(error), note=None)
 
     def _reseed(self, name: TableName, kept: TableRecord) -> None:
-        """A folder that was made again is another table: drop the one of its earlier life (§4.34)."""
+        """Drop the table of a folder that was deleted and made again (§4.34)."""
         path = self._layout.record(name)
         write_json(path, kept.model_copy(update={"state": TableState.RESEEDING}))
         if not _is_name_taken(kept):
@@ -133,7 +133,7 @@ class LocalReplicator:
         path.unlink()
 
     def _check_name(self, folder: TableFolder, present: set[TableName]) -> None:
-        """Raise TableStopped when another folder has this table of the mirror (§4.1)."""
+        """Raise TableStopped when another folder already mirrors into this table (§4.1)."""
         rival = self._layout.rival(folder.name)
         record = read_record(self._layout.record(rival)) if rival and rival in present else None
         if record and rival and not _is_name_taken(record):
@@ -141,7 +141,7 @@ class LocalReplicator:
 
 
 def _record_or_failure(path: Path, name: TableName) -> TableRecord | None:
-    """The record at `path`, or one that says why it can't be read."""
+    """Read the record, or make one that says why it can't be read."""
     try:
         return read_record(path)
     except MirrorUnreadable as error:

@@ -1,4 +1,4 @@
-"""One table's share of a poll: take what has landed in sequence, apply it, say how it went."""
+"""One table's part of a poll: read the landing files in sequence, apply them, and record the state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BATCH_BYTES = 512 << 20
 
 
 class TablePoll:
-    """The work of one poll on one table; `kept` is its record of this life of the folder, None for a new one."""
+    """One poll of one table; `kept` is the record of its folder, None for a new or newly made folder."""
 
     def __init__(self, store: Store, layout: MirrorLayout, folder: TableFolder, kept: TableRecord | None) -> None:
         self._store, self._layout, self._folder = store, layout, folder
@@ -27,10 +27,10 @@ class TablePoll:
         self.record = kept or TableRecord(name=str(folder.name), identity=folder.identity)
 
     def advance(self) -> None:
-        """Apply all valid files that wait, and keep the record. Raises MirrorUnreadable, and what the store raises."""
+        """Apply all valid waiting files and write the record. Raises MirrorUnreadable, and what the store raises."""
         files = folder_files(self._store, self._folder)
         if files is None or (files.metadata is None and self._kept is None):
-            return  # gone again, or a folder that never declared itself
+            return  # gone again, or never had a `_metadata.json`
         if files.metadata is None:
             note = "waits for _metadata.json: a table without it is not replicated"
             self.keep(state=TableState.STOPPED, note=note, failure=None)
@@ -43,7 +43,7 @@ class TablePoll:
         retire(self._store, self._folder, files, self.record.applied_number)
 
     def is_due(self) -> bool:
-        """Whether the next file of the table is there, or something that it failed on has changed."""
+        """Whether the next landing file is there, or a file that the table failed on has changed."""
         files = folder_files(self._store, self._folder)
         if files is None or files.metadata is None:
             return files is not None and self._kept is not None and self._kept.state is not TableState.STOPPED
@@ -52,14 +52,14 @@ class TablePoll:
         return bool(files.run(self.record.applied_number + 1))
 
     def keep(self, **changes: object) -> None:
-        """Change the record, and write it if that makes a difference."""
+        """Update the record, and write it if it has changed."""
         self.record = self.record.model_copy(update=changes)
         if self.record != self._kept:
             write_json(self._layout.record(self._folder.name), self.record)
             self._kept = self.record
 
     def _still_failed(self) -> bool:
-        """Whether the table failed on files that are still the same: a failure holds until they are replaced."""
+        """Whether the files that the table failed on are unchanged: until then it stays failed."""
         evidence = self.record.failure.evidence if self.record.failure else ()
         heads = [(item.etag, self._store.head(item.path)) for item in evidence]
         return bool(heads) and all(head is not None and head.etag == etag for etag, head in heads)
@@ -69,10 +69,10 @@ class TablePoll:
         self._check_keys(declared.path, metadata)
         there = (self._layout.table(self._folder.name) / "_delta_log").is_dir()
         self._check_mirror(there=there)
-        # Declared keys bind from now on, so they are written down before anything is applied with them.
+        # Keys can't change once files are applied with them, so they are recorded first.
         self.keep(key_columns=metadata.keys or None)
         first = self.record.applied_number == 0
-        # A record that knows of no file beside a mirror table was lost: the table's own log knows.
+        # A mirror table beside a record without files: the record was lost, and the table's log has the number.
         if files.run(self.record.applied_number + 1) or (first and there):
             self.keep(state=TableState.SNAPSHOTTING if first else TableState.REPLICATING, note=None, failure=None)
             self._apply(files, metadata)
@@ -90,9 +90,9 @@ class TablePoll:
             raise TableStopped(str(self._layout.table(self._folder.name)), StopReason.MIRROR_LOST, why)
 
     def _apply(self, files: FolderFiles, metadata: TableMetadata) -> None:
-        """Apply the run in as few commits as fit in memory; the valid files before a bad one count."""
+        """Apply the waiting files in batches that fit in memory, up to a bad file."""
         mirror = self._mirror()
-        # The Delta log, not the record, knows what a crashed poll has applied.
+        # After a crash the Delta log, not the record, says what is applied.
         self._note_progress(mirror)
         waiting = files.run(self.record.applied_number + 1)
         for batch in self._batches(waiting, metadata, mirror.columns):
@@ -106,13 +106,13 @@ class TablePoll:
         if mirror.exists:
             return mirror
         self._check_mirror(there=False)
-        self._layout.drop(self._folder.name)  # of an earlier life, left by a crash or a lost record
+        self._layout.drop(self._folder.name)  # of an earlier folder, left by a crash or a lost record
         return MirrorTable(path, self._folder.identity)
 
     def _batches(
         self, waiting: list[tuple[int, FileInfo]], metadata: TableMetadata, columns: MirrorColumns | None
     ) -> Iterator[list[LandedFile]]:
-        """Valid files in order, as many at a time as fit in memory; then raises what is wrong with the next one."""
+        """Yield batches of valid files of about 512 MiB. Raises TableStopped for a bad file, after those before it."""
         batch: list[LandedFile] = []
         for number, info in waiting:
             try:
@@ -140,7 +140,7 @@ class TablePoll:
             )
 
     def _settle(self, files: FolderFiles) -> None:
-        """Nothing more can be applied now: say what the table waits for."""
+        """Record the state when nothing more can be applied, and what the table waits for."""
         number = self.record.applied_number
         waiting = files.behind(number)
         note = f"waits for landing file {number + 1}: {waiting} later files wait behind the gap" if waiting else None
@@ -148,7 +148,7 @@ class TablePoll:
 
     def _stop(self, stopped: TableStopped, files: FolderFiles) -> None:
         etags = {info.path: info.etag for info in [files.metadata, *files.landed.values()] if info}
-        # The listing's ETags, not newer ones: a file replaced meanwhile must be looked at again.
+        # The listing's ETags, not newer ones, so that a file replaced meanwhile is read again.
         paths = [stopped.path, self._folder.name.metadata] if stopped.path in etags else []
         evidence = tuple(Evidence(path=path, etag=etags[path]) for path in dict.fromkeys(paths))
         failure = Failure(code=stopped.reason.value, message=str(stopped), evidence=evidence)

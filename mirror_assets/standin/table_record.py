@@ -21,10 +21,10 @@ from mirror_assets.standin.errors import MirrorUnreadable
 
 @dataclass(frozen=True)
 class TableStatus(MonitoredTable):
-    """One table of the local stand-in.
+    """The status of one table of the local stand-in.
 
-    `applied_number` is 0 before the first landing file; `next_number` is the one it waits for. Files wait behind a gap,
-    or from a bad one on.
+    `applied_number` is 0 before the first landing file; `next_number` is the one it waits for. Files wait behind a
+    missing number, or behind a bad file.
     """
 
     applied_number: int
@@ -60,14 +60,14 @@ class _Record(pydantic.BaseModel):
 
 
 class Evidence(_Record):
-    """A file that a failure was seen in, and its ETag then."""
+    """A file that caused a failure, with its ETag."""
 
     path: str
     etag: str
 
 
 class Failure(_Record):
-    """Why a table does not go on. It holds while its evidence is unchanged; without evidence, until tried again."""
+    """Why a table is stopped: until its evidence changes or, without evidence, until the next poll."""
 
     code: str
     message: str
@@ -75,7 +75,7 @@ class Failure(_Record):
 
 
 class TableRecord(_Record):
-    """`_status/<name>.json`: one table in one life of its folder."""
+    """`_status/<name>.json`: the state of one table, for the folder with this identity."""
 
     format: Literal[1] = 1
     name: Name
@@ -92,7 +92,7 @@ class TableRecord(_Record):
     mirror_rows: Count = 0
 
     def status(self, *, folder_present: bool, mirror_path: Path) -> TableStatus:
-        """The record as the replicator's callers see it."""
+        """Return the record as callers of the replicator see it."""
         return TableStatus(
             name=TableName.parse(self.name),
             state=self.state,
@@ -154,7 +154,7 @@ def _summary_table(status: TableStatus) -> _SummaryTable:
 
 
 def read_record(path: Path) -> TableRecord | None:
-    """The record at `path`, or None when there is none. Raises MirrorUnreadable for one that is not ours."""
+    """Read the record, or None when there is none. Raises MirrorUnreadable for a file that is not a record."""
     try:
         return TableRecord.model_validate_json(path.read_bytes())
     except FileNotFoundError:
@@ -166,7 +166,7 @@ def read_record(path: Path) -> TableRecord | None:
 
 
 def write_json(path: Path, record: pydantic.BaseModel) -> None:
-    """Replace the file at `path` in one step: a reader sees the old record or the new one."""
+    """Replace the file atomically: a reader sees the old record or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     twin = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:

@@ -1,4 +1,4 @@
-"""Who we are for Azure: azure-identity's credentials, named in mirror.yaml, with secrets only in the environment."""
+"""Azure credentials by azure-identity: their kind is set in mirror.yaml, their secrets only in the environment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PUBLIC_AUTHORITY = "https://login.microsoftonline.com"
 
 
 class CredentialKind(str, Enum):
-    """How a token is got. `default` tries one way after another: for development, not for production."""
+    """How to get a token. `default` tries one way after another: for development, not for production."""
 
     DEFAULT = "default"
     MANAGED_IDENTITY = "managed_identity"
@@ -42,7 +42,7 @@ class CredentialKind(str, Enum):
 def credential_of(
     kind: CredentialKind, ca_bundle: Path | None = None, environment: Mapping[str, str] = os.environ
 ) -> TokenCredential:
-    """The credential; it asks for a token when one is needed.
+    """Make the credential, which fetches a token on first use.
 
     Raises credential_incomplete, credential_unfit, and certificate_refused for a `ca_bundle` that can't be read.
     """
@@ -71,7 +71,7 @@ def _made(kind: CredentialKind, ca_bundle: Path | None, environment: Mapping[str
     if kind is CredentialKind.DEFAULT:
         return DefaultAzureCredential(**verify)
     authority = authority_of(environment)
-    # An authority of one's own is not known to Microsoft's public list, which would be asked about it.
+    # Discovery would ask Microsoft's public list about an authority that is not on it.
     known = {"disable_instance_discovery": authority != _PUBLIC_AUTHORITY, "authority": authority}
     if kind is CredentialKind.WORKLOAD_IDENTITY:
         return WorkloadIdentityCredential(

@@ -1,4 +1,4 @@
-"""What a store can answer other than success."""
+"""Errors of a store: what it can answer other than success."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PathMissing(StopError):
 
 
 class PathExists(StopError):
-    """The path is taken, and the request needed it free."""
+    """The path exists, and the request needed it free."""
 
     code = ErrorCode.PATH_EXISTS
 
@@ -26,7 +26,7 @@ class PathExists(StopError):
 
 
 class PathChanged(StopError):
-    """The file at the path is not the one whose ETag the request named; `found` where the store told its own."""
+    """The file's ETag is not the one in the request's condition; `found` is the file's, where the store returns it."""
 
     code = ErrorCode.PATH_CHANGED
 
@@ -36,7 +36,7 @@ class PathChanged(StopError):
 
 
 class PathRefused(SettingError):
-    """A path that would leave the store's root, or that no store can hold."""
+    """The path leads out of the store's root, or no store can hold it."""
 
     code = ErrorCode.PATH_REFUSED
 
@@ -68,7 +68,7 @@ class StoreDenied(SettingError):
 
 
 def root_unusable(root: str, why: str) -> SettingError:
-    """The landing zone is no folder."""
+    """The landing zone's path is not a folder."""
     return SettingError(
         f"the landing zone {root} can't be used: {why}.",
         "set landing_zone.path to a folder that this account may write to, or move away what is there.",
@@ -77,7 +77,7 @@ def root_unusable(root: str, why: str) -> SettingError:
 
 
 class FileTooLarge(StopError):
-    """A small control file is larger than anything we write."""
+    """A control file is larger than any that this program writes."""
 
     code = ErrorCode.FILE_TOO_LARGE
 
@@ -90,7 +90,7 @@ class FileTooLarge(StopError):
 
 
 class StoreUnavailable(RetryError):
-    """The store could not be read or written just now; the request had no effect."""
+    """The store failed for now; the request had no effect."""
 
     code = ErrorCode.STORE_UNAVAILABLE
 
@@ -100,7 +100,7 @@ class StoreUnavailable(RetryError):
 
 
 class RequestUnknown(UnknownOutcome):
-    """A write's reply was lost."""
+    """A write's reply was lost: it may have taken effect."""
 
     code = ErrorCode.OUTCOME_UNKNOWN
 
@@ -110,7 +110,7 @@ class RequestUnknown(UnknownOutcome):
 
 
 def file_system_unfit(root: str) -> SettingError:
-    """The disk can't rename without overwriting, so exactly once can't be had on it."""
+    """The file system can't rename without overwriting, which publishing exactly once needs."""
     return SettingError(
         f"the file system of {root} has no rename that refuses to overwrite (renameat2 RENAME_NOREPLACE).",
         "put landing_zone.path on a local Linux file system such as ext4, xfs, btrfs or tmpfs.",
@@ -128,7 +128,7 @@ def credential_incomplete(kind: str, missing: tuple[str, ...]) -> SettingError:
 
 
 def credential_unfit(kind: str, why: str) -> SettingError:
-    """What the environment says about the credential can't be right."""
+    """azure-identity refuses the credential's environment variables."""
     return SettingError(
         f"credential {kind} can't be used: {why}",
         "correct the AZURE_ variables in the environment, or choose another credential.",
@@ -137,7 +137,7 @@ def credential_unfit(kind: str, why: str) -> SettingError:
 
 
 def certificate_refused(where: str, why: str) -> SettingError:
-    """A server's certificate is not signed by anybody whom we trust, or nobody can tell whom we trust."""
+    """A server's certificate has no trusted authority, or `ca_bundle` can't be read."""
     return SettingError(
         f"the certificate of {where} is refused: {why}.",
         "set ca_bundle to a PEM file with the authority that signed it; verification can't be switched off.",
@@ -146,7 +146,7 @@ def certificate_refused(where: str, why: str) -> SettingError:
 
 
 def token_refused(root: str, why: str) -> SettingError:
-    """No token could be had, or the store did not take it."""
+    """The authority issued no token, or the store refused it."""
     return SettingError(
         f"{root} could not be reached as this identity: {why}.",
         "check the credential, the tenant and the authority; run `mirror-assets doctor`.",
@@ -155,7 +155,7 @@ def token_refused(root: str, why: str) -> SettingError:
 
 
 def item_missing(root: str, code: str) -> SettingError:
-    """The workspace or item of the landing zone does not exist, or not for us."""
+    """The landing zone's workspace or item does not exist, or this identity may not see it."""
     return SettingError(
         f"OneLake knows no such workspace or item: {root} ({code}).",
         "copy the landing zone's URL from the mirrored database's page in the portal; both GUIDs must be right.",
@@ -164,7 +164,7 @@ def item_missing(root: str, code: str) -> SettingError:
 
 
 def store_throttled(path: str, why: str, seconds: float) -> RetryError:
-    """The capacity takes no more requests for now, or is paused; the request had no effect."""
+    """The capacity is overloaded or paused; the request had no effect."""
     return RetryError(
         f"OneLake refused {path} for {seconds:.0f} s: {why}.",
         "see in the portal whether the capacity is paused or overloaded; run again; nothing was lost.",
@@ -173,7 +173,7 @@ def store_throttled(path: str, why: str, seconds: float) -> RetryError:
 
 
 def store_refused(path: str, answer: str) -> StopError:
-    """The store answered what it should never answer to us."""
+    """The store gave an answer that this program has no meaning for."""
     return StopError(
         f"OneLake refused the request for {path}: {answer}.",
         "run `mirror-assets doctor`, and report what it prints; nothing was lost.",
@@ -182,7 +182,7 @@ def store_refused(path: str, answer: str) -> StopError:
 
 
 def api_version_refused(version: str, why: str) -> SettingError:
-    """The SDK or OneLake does not speak this version of the storage interface."""
+    """The SDK or OneLake does not support this version of the storage interface."""
     first_line = why.partition("\n")[0]
     return SettingError(
         f"api_version {version!r} can't be used: {first_line}.",

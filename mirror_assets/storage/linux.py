@@ -53,18 +53,18 @@ def birth_time(place: Path | int) -> tuple[int, int]:
 
 
 def identity_of(folder: Path) -> str:
-    """Which of the folders that had this path is there: inodes alone are used again at once. Raises OSError."""
+    """Identify the folder by device, inode and time of birth, as inodes alone are reused at once. Raises OSError."""
     return _identity(folder.stat(), birth_time(folder))
 
 
 def delete_folder(folder: Path, identity: str | None) -> None:
-    """Delete the folder, if it has the identity, or whichever it is for None. Raises OSError, also if there is none."""
+    """Delete the folder if it has the identity; None: any. Raises OSError, also when there is no folder."""
     while not _deleted(folder, identity):
         continue  # another publisher deletes it too, or has put something back
 
 
 def _deleted(folder: Path, identity: str | None) -> bool:
-    """Delete the folder, if it is the one; False when that has to be tried again."""
+    """Delete the folder if it has the identity; False when the caller has to try again."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         if identity not in (None, _identity(os.fstat(descriptor), birth_time(descriptor))):
@@ -81,7 +81,7 @@ def _identity(folder: os.stat_result, born: tuple[int, int]) -> str:
 
 
 def _empty(descriptor: int) -> None:
-    """Delete all that is in an open folder; whatever has its path by now is not touched."""
+    """Delete all that is in an open folder, whatever is at its path by now."""
     for _, folders, files, above in os.fwalk(".", topdown=False, onerror=_raise, dir_fd=descriptor):
         for name in files:
             os.unlink(name, dir_fd=above)
@@ -97,7 +97,7 @@ def _raise(error: OSError) -> None:
 
 
 def _removed(folder: Path) -> bool:
-    """Delete the path's folder; False when something is in it: filled again, or made anew, it stays."""
+    """Remove the folder at the path; False when it is not empty: another publisher fills it."""
     try:
         folder.rmdir()
     except OSError as error:

@@ -59,7 +59,7 @@ def _translated(path: str) -> Iterator[None]:
 
 @contextmanager
 def _unsure(path: str) -> Iterator[None]:
-    """What fails behind a rename can't be reported as a failure: the name has moved, though a power cut may undo it."""
+    """Raise RequestUnknown for a failure after a rename: the file has moved, but a power cut may undo that."""
     try:
         yield
     except OSError as error:
@@ -76,7 +76,7 @@ def _fsync(path: Path) -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make the folder and those above it, each durable in the one that holds it."""
+    """Make the folder and its parents, and fsync each parent."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for made in reversed(missing):
@@ -84,9 +84,9 @@ def _make_folder(folder: Path) -> None:
 
 
 def _open_new(file: Path) -> BinaryIO:
-    """A new file, open for writing, with the folder that it needs.
+    """Open a new file for writing, and make its folder if need be.
 
-    Until the file is in it, a folder made anew can be taken for the emptied one that another publisher deletes.
+    It tries again, because another publisher that deletes the emptied folder may delete the new one while it is empty.
     """
     for _ in range(_TRIES):
         _make_folder(file.parent)
@@ -96,12 +96,12 @@ def _open_new(file: Path) -> BinaryIO:
 
 
 def _open_beside(file: Path) -> BinaryIO:
-    """A new file, open for writing, in a folder that is there."""
+    """Open a new file for writing in an existing folder."""
     return file.open("xb")
 
 
 def _listed(folder: str, entry: os.DirEntry[str]) -> FileInfo | None:
-    """A listing's line; None for a file that was moved or deleted since the folder was read."""
+    """Describe an entry of a listing; None for a file that was moved or deleted since."""
     path = f"{folder}/{entry.name}" if folder else entry.name
     try:
         found = entry.stat()
@@ -113,7 +113,7 @@ def _listed(folder: str, entry: os.DirEntry[str]) -> FileInfo | None:
 
 
 def _stamp_after(twin: Path, replaced: os.stat_result) -> None:
-    """Let time grow with each content: inodes are used again, and a coarse clock may give one time twice."""
+    """Make the modification time grow with each content, as inodes are reused and clocks are coarse."""
     later = max(twin.stat().st_mtime_ns, replaced.st_mtime_ns + 1)
     os.utime(twin, ns=(later, later))
 
@@ -195,7 +195,7 @@ class LocalStore:
             return etag
 
     def replace(self, path: str, data: bytes, etag: str) -> str:
-        """Compare and swap; the only operation that takes a lock, and only for the compare and the rename."""
+        """Compare and swap; the only operation with a lock, held for the comparison and the rename."""
         target = self._at(path)
         with self._twin(path, data, _open_beside) as twin, self._locked(path):
             with _translated(path):
@@ -210,7 +210,7 @@ class LocalStore:
             return swapped
 
     def rename(self, source: str, target: str, etag: str) -> None:
-        """Move without overwriting. Checking the ETag first is enough: a staged name is written by one attempt only."""
+        """Move without overwriting. Checking the ETag before it suffices: only one attempt writes a staged name."""
         with _translated(source):
             found = _etag(self._at(source).stat())
         if found != etag:
@@ -218,7 +218,7 @@ class LocalStore:
         self._move(self._at(source), self._at(target), target)
 
     def delete(self, path: str) -> None:
-        """Delete a file; a missing one is fine."""
+        """Delete a file; no error when there is none."""
         try:
             with _translated(path):
                 self._at(path).unlink()
@@ -259,7 +259,7 @@ class LocalStore:
 
     @contextmanager
     def _twin(self, path: str, data: bytes, open_new: Callable[[Path], BinaryIO]) -> Iterator[Path]:
-        """A durable file beside `path` under a name that nobody reads, removed unless it was moved away."""
+        """Write a durable file beside `path` under a name that nobody reads; remove it unless it was renamed."""
         twin = self._at(path).with_name(f"_new-{uuid.uuid4().hex}")
         try:
             with _translated(path), open_new(twin) as file:

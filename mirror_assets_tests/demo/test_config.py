@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.config import SourceColumn, load_config, source_problems
 from mirror_assets.demo.claim import write_config
-from mirror_assets.demo.lake import HISTORIES
+from mirror_assets.demo.histories import HISTORIES
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets_tests.demo.conftest import Demo
 from mirror_assets_tests.demo.test_deliveries import KEYS

@@ -8,7 +8,8 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from mirror_assets.demo.lake import HISTORIES, begin_lake, continue_lake
+from mirror_assets.demo.histories import HISTORIES
+from mirror_assets.demo.lake import begin_lake, continue_lake
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets_tests.demo.conftest import MONTHS, TABLES, Demo, rows_at
 from mirror_assets_tests.demo.test_deliveries import KEYS

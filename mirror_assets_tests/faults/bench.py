@@ -25,7 +25,7 @@ class Bench:
 
     def __init__(self, server: LoopbackOneLake) -> None:
         self.server, self.item = server, server.new_item()
-        self.store: OneLakeStore = loopback_store(server, self.item, Clock().patience(limit_seconds=2.0))
+        self.store: OneLakeStore = loopback_store(server, self.item, Clock().policy(limit_seconds=2.0))
         self.watch = Watch(self.item)
         self._saved: Mapping[str, Node] = self.item.saved()
 

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mirror_assets.delta.errors import SourceUnavailable
 from mirror_assets.history import stream
+from mirror_assets.history.append import append_rows
 from mirror_assets.history.context import HistoryContext, StreamOptions
 from mirror_assets.history.log import HistoryCommit, HistoryLog
 from mirror_assets_tests.history.sources import Place, keep, kept_rows, ranges
@@ -34,21 +35,18 @@ def place(spark: SparkSession, tmp_path: Path) -> Place:
     return made
 
 
-def _by_stream(spark: SparkSession, place: Place, **options: int) -> HistoryContext:
-    context = place.work(lambda: spark, name="stream", stream=True)
-    return replace(context, stream=replace(_options(context), **options))
+def _by_stream(
+    spark: SparkSession, place: Place, *, files: int | None = None, size: int | None = None, regex: str | None = None
+) -> HistoryContext:
+    options = StreamOptions(place.root / "checkpoints", files, size, regex)
+    return replace(place.work(lambda: spark, name="stream"), stream=options)
 
 
-def _options(context: HistoryContext) -> StreamOptions:
-    assert context.stream is not None
-    return context.stream
-
-
-@pytest.mark.parametrize("option", ["max_files_per_trigger", "max_bytes_per_trigger"])
+@pytest.mark.parametrize(("files", "size"), [(1, None), (None, 1)], ids=["files", "bytes"])
 def test_a_limit_cuts_batches_and_a_commit_spread_over_several_is_kept_whole(
-    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch, option: str
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch, files: int | None, size: int | None
 ) -> None:
-    by_slices, by_stream = place.work(lambda: spark, name="slices"), _by_stream(spark, place, **{option: 1})
+    by_slices, by_stream = place.work(lambda: spark, name="slices"), _by_stream(spark, place, files=files, size=size)
     keep(by_slices)
     batches: list[int] = []
     take = stream._Batches._take
@@ -68,14 +66,13 @@ def test_a_limit_cuts_batches_and_a_commit_spread_over_several_is_kept_whole(
 def test_a_stream_that_dies_while_it_holds_half_a_commit_loses_and_doubles_nothing(
     spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by_slices, by_stream = place.work(lambda: spark, name="slices"), _by_stream(spark, place, max_files_per_trigger=1)
+    by_slices, by_stream = place.work(lambda: spark, name="slices"), _by_stream(spark, place, files=1)
     keep(by_slices)
-    append = stream.append_rows
 
     def die_behind_the_first(rows: DataFrame, history: HistoryLog, commit: HistoryCommit) -> HistoryCommit:
         if commit.generation > 1:
             raise SourceUnavailable(place.source, "killed")
-        return append(rows, history, commit)
+        return append_rows(rows, history, commit)
 
     with monkeypatch.context() as killed:
         killed.setattr(stream, "append_rows", die_behind_the_first)
@@ -87,8 +84,7 @@ def test_a_stream_that_dies_while_it_holds_half_a_commit_loses_and_doubles_nothi
 
 def test_files_that_the_regex_matches_are_left_out(spark: SparkSession, place: Place) -> None:
     by_slices = place.work(lambda: spark, name="slices")
-    by_stream = place.work(lambda: spark, name="stream", stream=True)
-    by_stream = replace(by_stream, stream=replace(_options(by_stream), exclude_regex="part=b/"))
+    by_stream = _by_stream(spark, place, regex="part=b/")
     keep(by_slices)
     assert ranges(keep(by_stream)) == [(0, 4)]
     expected = kept_rows(spark, by_slices).where("part = 'a'")

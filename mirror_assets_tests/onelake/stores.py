@@ -13,7 +13,7 @@ from mirror_assets_tests.onelake.server import LoopbackOneLake
 HASTY = RetryPolicy(limit_seconds=5.0, first_pause=0.001, longest_pause=0.002)
 
 
-def loopback_store(server: LoopbackOneLake, item: LoopbackItem, patience: RetryPolicy = HASTY) -> OneLakeStore:
+def loopback_store(server: LoopbackOneLake, item: LoopbackItem, policy: RetryPolicy = HASTY) -> OneLakeStore:
     """The store of the item's landing zone, through the real SDK and a real token."""
     clients = open_clients(OneLakeAddress.parse(item.url), server.credential(), ca_bundle=server.ca)
-    return OneLakeStore(clients, patience)
+    return OneLakeStore(clients, policy)

@@ -1,4 +1,4 @@
-"""What OneLake's answers mean: gone, taken, changed, refused, or ask again (reference `onelake` §2 and §5)."""
+"""What OneLake's answers mean: missing, exists, changed, refused, or try again (reference `onelake` §2 and §5)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Answer:
 
 
 def answer_of(error: Exception) -> Answer:
-    """What an SDK's error says; whatever is no error of Azure's comes from an answer that the SDK could not read."""
+    """Interpret an error of the SDK; any that is not Azure's comes from an answer that the SDK could not parse."""
     if not isinstance(error, AzureError):
         return Answer(Meaning.PASSING, f"an answer that can't be read ({type(error).__name__})")
     untrusted = _UNTRUSTED.search(str(error))
@@ -91,7 +91,7 @@ def _answered(error: HttpResponseError, status: int) -> Answer:
 
 
 def _token_meaning(error: ClientAuthenticationError) -> Meaning:
-    """Whether the authority, or the store, refused; or the authority could not be asked."""
+    """Tell a refusal by the authority or the store from an authority that could not be reached."""
     if error.response is not None or isinstance(error, CredentialUnavailableError):
         return Meaning.NO_TOKEN
     failed = any(isinstance(cause, _NO_ANSWER) or _AUTHORITY_FAILED.search(str(cause)) for cause in _causes(error))
@@ -99,7 +99,7 @@ def _token_meaning(error: ClientAuthenticationError) -> Meaning:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it comes from."""
+    """Yield the error and its causes."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause
@@ -107,7 +107,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _names_version(error: HttpResponseError, code: str) -> bool:
-    """Whether the service does not speak the x-ms-version that we sent; the blob half says so in the text."""
+    """Whether the service does not support our x-ms-version; its blob half says so only in the text."""
     return code == "UnsupportedRestVersion" or (code == "InvalidHeaderValue" and "x-ms-version" in str(error))
 
 
@@ -153,9 +153,10 @@ _OURS, _SDK = "mirror_assets", "azure"
 
 
 def raised_by_sdk(error: BaseException) -> bool:
-    """Whether the innermost code on the error's way, of ours and the SDK's, is the SDK's.
+    """Whether the SDK's code raised the error, or a library that it called, and not our code.
 
-    Libraries below, such as the decoder of a text, count for the one that called them.
+    Over a truncated or garbled answer the SDK raises whatever its parsing happens to: TypeError, KeyError, ValueError.
+    A mistake of ours raises the same types, so only the traceback tells them apart.
     """
     innermost, step = "", error.__traceback__
     while step is not None:

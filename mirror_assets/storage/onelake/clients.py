@@ -31,7 +31,7 @@ _SETTINGS: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Clients:
-    """The two halves of the SDK: files and folders, and whole blobs, of which a landing zone's path names either."""
+    """The SDK's two clients of one landing zone: for files and folders (dfs), and for whole blobs (blob)."""
 
     address: OneLakeAddress
     files: FileSystemClient
@@ -54,7 +54,7 @@ class Clients:
 def shared_clients(
     address: OneLakeAddress, kind: CredentialKind, api_version: str | None, ca_bundle: Path | None
 ) -> Clients:
-    """The process's only clients for these settings. Raises CredentialIncomplete and api_version_refused."""
+    """Return this process's only clients for these settings. Raises credential_incomplete and api_version_refused."""
     return open_clients(address, credential_of(kind, ca_bundle), api_version, ca_bundle)
 
 
@@ -65,10 +65,7 @@ def open_clients(
     ca_bundle: Path | None = None,
     hook: Callable[[PipelineResponse[HttpRequest, HttpResponse]], None] | None = None,
 ) -> Clients:
-    """New clients. Certificates are always verified, against `ca_bundle` where there is one of one's own.
-
-    `hook` sees every answer.
-    """
+    """Make new clients, which always verify certificates, by `ca_bundle` if given. `hook` gets each answer."""
     verify: str | bool = str(ca_bundle) if ca_bundle else True
     try:
         files = FileSystemClient(
@@ -97,12 +94,12 @@ def open_clients(
 
 
 def bare(etag: str | None) -> str:
-    """The ETag as we keep it."""
+    """Return the ETag without quotes, as listings have it and as we keep it."""
     return (etag or "").strip('"')
 
 
 def quoted(etag: str) -> str:
-    """The ETag as a condition names it."""
+    """Return the ETag in quotes, as conditions of a request need it."""
     return f'"{etag}"'
 
 
@@ -110,14 +107,14 @@ _WAITING = ("Retry-After", "x-ms-retry-after-ms", "RateLimit-Remaining", "x-ms-r
 
 
 class ResponseRecorder:
-    """Collects the answers of clients that have it as their hook."""
+    """Records the answers of clients that have it as their hook: status, error code and Retry-After."""
 
     def __init__(self) -> None:
         self._heard: list[str] = []
         self.versions: set[str] = set()
 
     def __call__(self, response: PipelineResponse[HttpRequest, HttpResponse]) -> None:
-        """Keep what the answer says; nothing of it is secret."""
+        """Record an answer; nothing recorded is secret."""
         answer, request = response.http_response, response.http_request
         code = answer.headers.get("x-ms-error-code", "")
         waiting = [f"{name}: {answer.headers[name]}" for name in _WAITING if name in answer.headers]
@@ -126,6 +123,6 @@ class ResponseRecorder:
             self.versions.add(version)
 
     def heard(self) -> str:
-        """The answers since the last call, one after another."""
-        told, self._heard = self._heard, []
-        return ", ".join(told)
+        """Return the answers recorded since the last call, as one line."""
+        heard, self._heard = self._heard, []
+        return ", ".join(heard)

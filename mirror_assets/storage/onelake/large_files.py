@@ -19,16 +19,17 @@ _CHUNK = 16 << 20
 
 
 class ChunkedUpload:
-    """One upload. Each chunk has its position, so that it can be sent again, and a checksum.
+    """Uploads one file in chunks of 16 MiB, each with its offset and a checksum, so that each can be sent again.
 
-    What ends the file is on condition of the ETag that it began with: repeated or late, it changes nothing.
+    The final flush is conditional on the ETag of the empty file: repeated or late, it changes nothing. Only one attempt
+    writes to the path.
     """
 
     def __init__(self, requests: Requests, client: DataLakeFileClient, path: str) -> None:
         self._requests, self._client, self._path = requests, client, path
 
     def run(self, source: Path, size: int) -> str:
-        """The ETag of the copy. Raises PathExists, and RequestUnknown when nobody can tell whether it is there."""
+        """Upload the file and return its ETag. Raises PathExists, and RequestUnknown for an unknown outcome."""
         empty = self._new_file()
         with source.open("rb") as file:
             for offset in range(0, size, _CHUNK):
@@ -46,7 +47,7 @@ class ChunkedUpload:
             return self._etag_of(size)
 
     def _new_file(self) -> str:
-        """The ETag of a new, empty file."""
+        """Create an empty file and return its ETag."""
         create = partial(self._client.create_file, match_condition=MatchConditions.IfMissing)
         try:
             return bare(str(self._requests.write(self._path, create)["etag"]))
@@ -62,7 +63,7 @@ class ChunkedUpload:
         self._requests.read(self._path, append)
 
     def _etag_of(self, size: int) -> str:
-        """The ETag of the file, if it is as long as it is to be by now: nobody else writes it."""
+        """Return the ETag if the file has this size: nobody else writes it. Raises RequestUnknown."""
         try:
             found = self._requests.read(self._path, self._client.get_file_properties)
         except PathMissing:
@@ -77,7 +78,7 @@ _READ_AHEAD = 256 << 10
 
 @dataclass(frozen=True)
 class Range:
-    """Some bytes of a file, the size of the whole, and the ETag of the content that they are from."""
+    """Some bytes of a file, the file's size in bytes, and the ETag of the content."""
 
     data: bytes
     size: int
@@ -85,10 +86,10 @@ class Range:
 
 
 class RangeReader(io.RawIOBase):
-    """The stream. All of its bytes are of one content: should the file change meanwhile, reading fails."""
+    """A seekable stream of one content of a file: reading fails when the file changes meanwhile."""
 
     def __init__(self, first: Range, fetch: Callable[[int, int], bytes]) -> None:
-        """Begin with what is known of the file; `fetch(offset, length)` reads more of the same content."""
+        """Start with the first bytes of the file; `fetch(offset, length)` reads others of the same content."""
         self._fetch, self._size = fetch, first.size
         self._at, self._start, self._buffer = 0, 0, first.data
 

@@ -1,8 +1,8 @@
-"""Asks OneLake until it answers: what may pass is asked again up to a time limit, the rest becomes an error of ours.
+"""Retries requests to OneLake up to a time limit, and turns its refusals into errors of ours.
 
-The SDK's own retries are off: they ignore Retry-After, give up on 429, and report a request whose reply was lost, and
-which worked, as a conflict (reference `onelake` §5). Here a conflict counts as an answer only if no earlier try of the
-same request may have worked; else the outcome is unknown, and the protocol reads back.
+By hand, not by the SDK or tenacity: the SDK's retries ignore Retry-After, give up on 429, and report a request that
+worked but whose reply was lost as a conflict (reference `onelake` §5). Here a conflict counts as an answer only if no
+earlier try of the same request may have worked; else the outcome is unknown, and the protocol reads back.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ _CONFLICTS = (Meaning.MISSING, Meaning.EXISTS, Meaning.CONDITION, Meaning.SOURCE
 
 
 class Requests:
-    """Requests to one landing zone, which is at `root`."""
+    """Makes requests to the landing zone at the URL `root`."""
 
-    def __init__(self, root: str, patience: RetryPolicy, api_version: str = "") -> None:
+    def __init__(self, root: str, policy: RetryPolicy, api_version: str = "") -> None:
         self.root = root
-        self._patience, self._api_version = patience, api_version
+        self._policy, self._api_version = policy, api_version
 
     def read(self, path: str, call: Callable[[], _Reply]) -> _Reply:
-        """The answer to a request that changes nothing, or that can be repeated at will."""
+        """Return the answer to a request that can be repeated: it changes nothing, or the same each time."""
         return self._ask(path, call, repeatable=True)
 
     def write(self, path: str, call: Callable[[], _Reply]) -> _Reply:
-        """The answer to a request that takes effect at most once. Raises RequestUnknown when nobody can tell."""
+        """Return the answer to a request that must take effect once. Raises RequestUnknown when it may have, or not."""
         return self._ask(path, call, repeatable=False)
 
     def _ask(self, path: str, call: Callable[[], _Reply], *, repeatable: bool) -> _Reply:
-        waiting, unsure = RetryTimer(self._patience), False
+        waiting, unsure = RetryTimer(self._policy), False
         while True:
             try:
                 return call()
@@ -98,9 +98,9 @@ _DOUBLINGS = 30  # more would be too large a number, and no longest pause is tha
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """A time limit for one request with all its repetitions, and pauses that double, with jitter.
+    """A time limit for one request with all its retries, and pauses that double, with jitter.
 
-    What the service asks for in Retry-After is waited in full, so that many publishers do not come back too early.
+    A Retry-After is waited in full, so that many publishers do not return too early.
     """
 
     limit_seconds: float = 120.0
@@ -110,30 +110,30 @@ class RetryPolicy:
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
 
-    def pause(self, attempt: int, asked: float | None) -> float:
-        """Seconds to wait after the failed attempt, counted from 0; `asked` is the service's Retry-After."""
+    def pause(self, attempt: int, retry_after: float | None) -> float:
+        """Return the seconds to wait after a failed attempt, counted from 0; `retry_after` is the service's."""
         doubled: float = min(self.longest_pause, self.first_pause * 2 ** min(attempt, _DOUBLINGS))
         jittered = doubled * (0.5 + self.jitter() / 2)
-        return jittered if asked is None else asked + jittered * 0.1
+        return jittered if retry_after is None else retry_after + jittered * 0.1
 
 
 class RetryTimer:
-    """The waiting for one request, from its first try on."""
+    """Times the retries of one request, from its first attempt on."""
 
-    def __init__(self, patience: RetryPolicy) -> None:
-        self._patience, self._began = patience, patience.clock()
+    def __init__(self, policy: RetryPolicy) -> None:
+        self._policy, self._began = policy, policy.clock()
         self._attempts, self._slept = 0, 0.0
 
     @property
     def seconds(self) -> float:
-        """How long it has lasted: at least the pauses, should the clock jump back."""
-        return max(self._patience.clock() - self._began, self._slept)
+        """Seconds since the first attempt; at least the pauses, should the clock jump back."""
+        return max(self._policy.clock() - self._began, self._slept)
 
-    def goes_on(self, asked: float | None) -> bool:
-        """Wait before another try; False, without waiting, if that would pass the limit."""
-        pause = self._patience.pause(self._attempts, asked)
-        if self.seconds + pause > self._patience.limit_seconds:
+    def goes_on(self, retry_after: float | None) -> bool:
+        """Sleep before another attempt; return False, without sleeping, when that would pass the limit."""
+        pause = self._policy.pause(self._attempts, retry_after)
+        if self.seconds + pause > self._policy.limit_seconds:
             return False
-        self._patience.sleep(pause)
+        self._policy.sleep(pause)
         self._attempts, self._slept = self._attempts + 1, self._slept + pause
         return True

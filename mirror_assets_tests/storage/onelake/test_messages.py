@@ -31,7 +31,7 @@ def item(onelake: LoopbackOneLake) -> LoopbackItem:
 
 @pytest.fixture
 def store(onelake: LoopbackOneLake, item: LoopbackItem) -> OneLakeStore:
-    return loopback_store(onelake, item, Clock().patience(limit_seconds=60.0))
+    return loopback_store(onelake, item, Clock().policy(limit_seconds=60.0))
 
 
 def said(error: MirrorError, family: type[MirrorError], *words: str) -> None:
@@ -44,7 +44,7 @@ def said(error: MirrorError, family: type[MirrorError], *words: str) -> None:
 @pytest.mark.parametrize("wrong", ["workspace", "item"])
 def test_a_wrong_guid(onelake: LoopbackOneLake, item: LoopbackItem, wrong: str, tmp_path: Path) -> None:
     address = dataclasses.replace(OneLakeAddress.parse(item.url), **{wrong: NOBODY})
-    store = OneLakeStore(open_clients(address, onelake.credential(), ca_bundle=onelake.ca), Clock().patience())
+    store = OneLakeStore(open_clients(address, onelake.credential(), ca_bundle=onelake.ca), Clock().policy())
     with raises(SettingError, ErrorCode.ITEM_MISSING) as error:
         store.create("file", b"data")
     said(error.value, SettingError, NOBODY, "copy the landing zone's URL", "both GUIDs")
@@ -79,7 +79,7 @@ def test_a_wrong_secret(onelake: LoopbackOneLake, item: LoopbackItem) -> None:
     credential = onelake.credential(secret="planted-secret")  # noqa: S106 a wrong one
     clients = open_clients(OneLakeAddress.parse(item.url), credential, ca_bundle=onelake.ca)
     with raises(SettingError, ErrorCode.TOKEN_REFUSED) as error:
-        OneLakeStore(clients, Clock().patience()).head("file")
+        OneLakeStore(clients, Clock().policy()).head("file")
     said(error.value, SettingError, "AADSTS7000215", "check the credential")
     assert "planted" not in str(error.value)
 

@@ -57,10 +57,10 @@ class Service:
         return "done"
 
     def read(self) -> str:
-        return Requests("root", self.clock.patience()).read("file", self)
+        return Requests("root", self.clock.policy()).read("file", self)
 
     def write(self) -> str:
-        return Requests("root", self.clock.patience()).write("file", self)
+        return Requests("root", self.clock.policy()).write("file", self)
 
 
 Ask = Callable[[Service], str]

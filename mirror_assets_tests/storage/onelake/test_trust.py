@@ -26,7 +26,7 @@ def item(onelake: LoopbackOneLake) -> LoopbackItem:
 
 
 def store_that_trusts(onelake: LoopbackOneLake, address: OneLakeAddress, ca: Path | None, clock: Clock) -> OneLakeStore:
-    return OneLakeStore(open_clients(address, onelake.credential(), ca_bundle=ca), clock.patience())
+    return OneLakeStore(open_clients(address, onelake.credential(), ca_bundle=ca), clock.policy())
 
 
 @pytest.mark.parametrize("another", [True, False], ids=["another authority", "the usual authorities"])

@@ -32,7 +32,7 @@ def clock() -> Clock:
 @pytest.fixture
 def zone(onelake: LoopbackOneLake, item: LoopbackItem, clock: Clock) -> OneLakeStore:
     onelake.log.reset()
-    return loopback_store(onelake, item, clock.patience())
+    return loopback_store(onelake, item, clock.policy())
 
 
 HEADS: dict[str, Action] = {

@@ -40,7 +40,7 @@ class Clock:
         self.slept.append(seconds)
         self.now += seconds
 
-    def patience(self, limit_seconds: float = 120.0) -> RetryPolicy:
+    def policy(self, limit_seconds: float = 120.0) -> RetryPolicy:
         """RetryPolicy by this clock, without chance."""
         return RetryPolicy(limit_seconds, clock=self.read, sleep=self.sleep, jitter=lambda: 1.0)
 
@@ -88,7 +88,7 @@ class _Credential:
         return AccessToken(TOKEN, 1 << 40)
 
 
-def store_over(wire: Wire, patience: RetryPolicy | None = None) -> OneLakeStore:
+def store_over(wire: Wire, policy: RetryPolicy | None = None) -> OneLakeStore:
     """The product's store, whose SDK talks to the wire."""
     session = Session()
     session.mount("https://", _Adapter(wire))
@@ -99,4 +99,4 @@ def store_over(wire: Wire, patience: RetryPolicy | None = None) -> OneLakeStore:
     }
     files = FileSystemClient(ADDRESS.endpoint, ADDRESS.workspace, **settings)
     blobs = ContainerClient(ADDRESS.blob_endpoint, ADDRESS.workspace, **settings)
-    return OneLakeStore(Clients(ADDRESS, files, blobs), patience or Clock().patience())
+    return OneLakeStore(Clients(ADDRESS, files, blobs), policy or Clock().policy())

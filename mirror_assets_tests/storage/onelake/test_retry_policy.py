@@ -16,15 +16,15 @@ JITTERS = st.floats(0, 1, exclude_max=True)
 
 @given(st.integers(0, 60), JITTERS)
 def test_pauses_double_up_to_the_longest_within_the_jitters_bounds(attempt: int, jitter: float) -> None:
-    patience = RetryPolicy(first_pause=0.5, longest_pause=20.0, jitter=lambda: jitter)
+    policy = RetryPolicy(first_pause=0.5, longest_pause=20.0, jitter=lambda: jitter)
     whole = min(20.0, 0.5 * 2**attempt)
-    assert whole / 2 <= patience.pause(attempt, None) <= whole
+    assert whole / 2 <= policy.pause(attempt, None) <= whole
 
 
 @given(st.integers(0, 60), st.floats(0, 3600), JITTERS)
 def test_retry_after_is_waited_in_full_and_hardly_longer(attempt: int, asked: float, jitter: float) -> None:
-    patience = RetryPolicy(longest_pause=20.0, jitter=lambda: jitter)
-    assert asked <= patience.pause(attempt, asked) <= asked + 2.0
+    policy = RetryPolicy(longest_pause=20.0, jitter=lambda: jitter)
+    assert asked <= policy.pause(attempt, asked) <= asked + 2.0
 
 
 def test_publishers_that_were_refused_together_do_not_come_back_together() -> None:
@@ -43,7 +43,7 @@ def ask_in_vain(clock: Clock, limit_seconds: float, meanwhile: float = 0.0) -> i
         raise ServiceResponseError("aborted")
 
     with pytest.raises(StoreUnavailable):
-        Requests("root", clock.patience(limit_seconds)).read("file", call)
+        Requests("root", clock.policy(limit_seconds)).read("file", call)
     return asked
 
 
