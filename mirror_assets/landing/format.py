@@ -1,6 +1,6 @@
-"""The control files that we write into a landing zone, as values (docs/landing-folder.md).
+"""The control files in a landing zone, as values (docs/landing-folder.md).
 
-All of them are read back as untrusted input: sizes are limited, unknown fields refused, types checked.
+They are read back as untrusted input: sizes are limited, unknown fields refused, types checked.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class SliceKind(str, Enum):
     APPENDS = "appends"
     """New rows only."""
     START = "start"
-    """The columns alone: the file of no rows with which a life begins that has nothing to land yet."""
+    """No rows: the columns alone, to start a life that has nothing to land yet."""
 
     @property
     def has_markers(self) -> bool:
-        """Whether its rows say what they do; else all are inserts, without a marker column."""
+        """Whether its files have a row marker column; else all rows are inserts."""
         return self in (SliceKind.CHANGES, SliceKind.NET)
 
 
@@ -67,7 +67,7 @@ class Record(pydantic.BaseModel):
 class Chunk(Record):
     """The `number`-th of `of` chunks of a snapshot: the version's files `first` to `end` - 1, in order of their paths.
 
-    It tells where it ends, so that the next one begins there, whatever the settings make of the rest.
+    It has its end, so that the next chunk starts there even if settings have changed.
     """
 
     number: Annotated[int, Field(ge=1)]
@@ -77,7 +77,7 @@ class Chunk(Record):
 
     @property
     def is_last(self) -> bool:
-        """Whether the snapshot is whole with it."""
+        """Whether it completes the snapshot."""
         return self.number == self.of
 
     def __str__(self) -> str:
@@ -87,20 +87,20 @@ class Chunk(Record):
 
 @dataclass(frozen=True)
 class Loading:
-    """A snapshot slice of which chunks are left, and the newest of those before them."""
+    """A snapshot that is being loaded: its slice, and the newest landed chunk."""
 
     key: SliceKey
     chunk: Chunk
 
     def __str__(self) -> str:
-        """In words."""
+        """For people."""
         return f"loading: {self.chunk} chunks of version {self.key.last}"
 
 
 def is_next(key: SliceKey, chunk: Chunk | None, loading: Loading | None) -> bool:
-    """Whether the slice, or this chunk of it, begins where a snapshot that is being loaded goes on.
+    """Whether the slice, or this chunk of it, can come next while a snapshot is being loaded.
 
-    Where none is, that is any slice without chunks, or with its first.
+    When none is, any slice without chunks can, and any first chunk.
     """
     if loading is None:
         return chunk is None or (chunk.number, chunk.first) == (1, 0)
@@ -153,9 +153,9 @@ class ChangeCounts(Record):
 
 
 class StagedPart(Record):
-    """One staged part, read back after it was written; no SHA-256 where its bytes were never on this machine.
+    """One staged part as it was read back; `sha256` is None when its bytes were never on this machine.
 
-    All its rows are of the commits `first_version` to `last_version`, where that is known.
+    Its rows are of the commits `first_version` to `last_version`; None when that is not known.
     """
 
     name: PartName
@@ -173,7 +173,7 @@ class StagedPart(Record):
 
 
 class Verdict(Record):
-    """What a blocking check said of exactly these files."""
+    """The result of a blocking check, for files with exactly these ETags."""
 
     check: str
     passed: bool
@@ -182,7 +182,7 @@ class Verdict(Record):
 
 
 class Receipt(Record):
-    """What every landing file says of itself in its Parquet key-value metadata (docs/landing-folder.md)."""
+    """The identity of a landing file, in its own Parquet key-value metadata (docs/landing-folder.md)."""
 
     format: Literal[1] = 1
     incarnation: str
@@ -199,10 +199,10 @@ class Receipt(Record):
 
 
 class SliceRecord(Record):
-    """`slice.json`: a staged slice, complete once it exists.
+    """`slice.json`: a staged slice, which is complete when this file exists.
 
-    `plan` is the digest of all that its parts are made from: a slice that is planned anew is this one only if it is the
-    same. None: nobody may take it up.
+    `plan` is the digest of everything that determines its parts: a new plan can reuse the slice only if it has the same
+    digest. None: it can't be reused.
     """
 
     format: Literal[1] = 1
@@ -233,7 +233,7 @@ class SliceRecord(Record):
 
     @property
     def loading(self) -> Loading | None:
-        """What is being loaded still once this has landed, or None."""
+        """The snapshot that is still being loaded once this has landed, or None."""
         return loading_of(self.slice, self.chunk)
 
     @property
@@ -242,7 +242,7 @@ class SliceRecord(Record):
         return -1 if self.loading else self.key.last
 
     def follows(self, loading: Loading | None) -> bool:
-        """Whether it begins where a snapshot that is being loaded goes on, if one is."""
+        """Whether it can come next while a snapshot is being loaded, or when none is."""
         return is_next(self.key, self.chunk, loading)
 
     @property
@@ -307,7 +307,7 @@ class Manifest(Record):
 
     @property
     def loading(self) -> Loading | None:
-        """The snapshot that is being loaded, while chunks of it are left; nothing is covered until then."""
+        """The snapshot that is being loaded, until its last chunk lands; nothing is covered until then."""
         return loading_of(self.slice, self.chunk)
 
     @property
@@ -317,7 +317,7 @@ class Manifest(Record):
 
     @property
     def receipt(self) -> Receipt:
-        """What the newest generation's files say of themselves."""
+        """The receipt in the newest generation's files."""
         return Receipt.of(self)
 
 

@@ -1,7 +1,7 @@
 """What `_mirror/` keeps of the generations that have landed, so that each landing file can be recognised.
 
-The newest generations are kept as they were committed; older ones together, each with what is still needed of it
-(docs/landing-folder.md). A verdict says up to where all of it was found in order.
+The newest generations are kept as they were committed; older ones in roll-ups, with what is still needed of each
+(docs/landing-folder.md). `verified.json` says up to which generation all files were found in order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mirror_assets.landing.names import HistoryRange, SliceKey, TableName
 
 
 class LandedFile(Record):
-    """What a landing file is recognised by."""
+    """The facts by which a landing file is recognised."""
 
     number: Annotated[int, Field(ge=1)]
     etag: str
@@ -43,7 +43,7 @@ class LandedFile(Record):
 
 
 class Generation(Record):
-    """A generation: what the next one has to go on from, and the files that it landed."""
+    """A landed generation: where the next one continues, and the files that it landed."""
 
     incarnation: str
     life: Annotated[int, Field(ge=1)]
@@ -83,19 +83,19 @@ class Generation(Record):
 
     @property
     def loading(self) -> Loading | None:
-        """The snapshot of which chunks were left behind it."""
+        """The snapshot that was still being loaded after it, or None."""
         return loading_of(self.slice, self.chunk)
 
     @property
     def receipt(self) -> Receipt:
-        """What its files say of themselves."""
+        """The receipt in its files."""
         return Receipt.of(self)
 
 
 class RollUp(Record):
-    """Generations that follow one another, in one file. `before` is the SHA-256 of the roll-up before it.
+    """Consecutive generations in one file; `before` is the SHA-256 of the roll-up before it.
 
-    It is a pure function of the generations' own files, so whoever writes it writes the same bytes.
+    It is a pure function of the generations' own files, so all publishers write the same bytes.
     """
 
     format: Literal[1] = 1
@@ -122,9 +122,9 @@ class VerifiedFile(Record):
 
 
 class Verified(Record):
-    """`verified.json`: everything up to `generation` was found in order, and `waiting` are the files that were there.
+    """`verified.json`: all up to `generation` was found in order; `waiting` are the files not yet processed then.
 
-    A verdict is true of the moment that it was given for, so an older one costs work and does no harm.
+    It says how things were when it was written; an outdated one costs work and does no harm.
     """
 
     format: Literal[1] = 1
@@ -140,5 +140,5 @@ def range_path(table: TableName, kept: HistoryRange) -> str:
 
 
 def content_hash(data: bytes) -> str:
-    """What a roll-up says of the one before it."""
+    """Return the SHA-256 by which a roll-up refers to the one before it."""
     return hashlib.sha256(data).hexdigest()

@@ -1,4 +1,4 @@
-"""The rebuild record: the step and life of a rebuild or a drop, outside the folder (docs/landing-folder.md)."""
+"""The rebuild record: step and life of a rebuild or drop, outside the table folder (docs/landing-folder.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mirror_assets.storage import Content, FileInfo, PathChanged, PathExists, Pa
 
 
 class RebuildStep(str, Enum):
-    """How far a rebuild is; the order is Microsoft's (reference `landing-zone` §4.35). Below it, how far a drop is."""
+    """The steps of a rebuild, in Microsoft's order (reference `landing-zone` §4.35), and below them those of a drop."""
 
     STAGING = "staging the snapshot"
     DROPPING = "dropping the table folder"
@@ -32,8 +32,8 @@ class RebuildStep(str, Enum):
 class RebuildRecord(Record):
     """`_rebuild/<table>.json`: publishers refuse until it is finished; `rebuild` or `drop` continues from its step.
 
-    It stays when it is finished: lives must not be counted anew when a folder is lost. A rebuild's life is the one that
-    it begins; in a drop's nothing lands, and all before it have ended.
+    It is kept when it is finished, so that lives are counted on when a folder is lost. `life` is the one that a rebuild
+    starts; nothing lands in the `life` of a drop, which ends all before it.
     """
 
     format: Literal[1] = 1
@@ -43,28 +43,28 @@ class RebuildRecord(Record):
 
     @property
     def is_running(self) -> bool:
-        """Whether publishers have to wait."""
+        """Whether publishers must wait."""
         return self.step not in (RebuildStep.FINISHED, RebuildStep.DROPPED)
 
     @property
     def is_loading(self) -> bool:
-        """Whether the table folder is dropped, so that the rebuild's own snapshot may land."""
+        """Whether the table folder has been dropped, so that the rebuild's snapshot may land."""
         return self.step in (RebuildStep.LOADING, RebuildStep.RETURNING)
 
     @property
     def is_drop(self) -> bool:
-        """Whether the folder is dropped for good, and not for another life."""
+        """Whether the record is of a drop, not of a rebuild."""
         return self.step in (RebuildStep.REMOVING, RebuildStep.DROPPED)
 
 
 def read_rebuild(table: TableName) -> Steps[RebuildRecord | None]:
-    """The record of the table's newest rebuild, or None. Raises ManifestCorrupt."""
+    """Read the record of the table's newest rebuild or drop, or None. Raises ManifestCorrupt."""
     found = yield from read_record(table)
     return found[0] if found else None
 
 
 def first_life(table: TableName) -> Steps[int]:
-    """The life that a table without a manifest begins: its rebuild's, or the one after that was finished and lost."""
+    """Return the life to start for a table without a manifest: a running rebuild's, or the next one."""
     record = yield from read_rebuild(table)
     if record is None:
         return 1
@@ -72,7 +72,7 @@ def first_life(table: TableName) -> Steps[int]:
 
 
 def require_alive(table: TableName, life: int) -> Steps[None]:
-    """Raise RebuildRunning, TableDropped or LostRace if the life has ended: nothing of it may land or be cleared."""
+    """Raise RebuildRunning, TableDropped or LostRace when the life has ended: its slices must not land."""
     record = yield from read_rebuild(table)
     if record is None or record.life <= life:
         return
@@ -81,15 +81,15 @@ def require_alive(table: TableName, life: int) -> Steps[None]:
     if record.is_running:
         raise RebuildRunning(str(table), record.step.value)
     standing = yield from read_manifest(table)
-    if standing is None or standing.manifest.life != life:  # else that rebuild was called off
+    if standing is None or standing.manifest.life != life:  # else that rebuild was abandoned
         raise LostRace(str(table), "of an earlier life")
 
 
 def begin_rebuild(table: TableName) -> Steps[RebuildRecord]:
-    """The rebuild under way, or a new one that gives the table its next life.
+    """Return the running rebuild, or start a new one with the table's next life.
 
-    Raises RebuildRunning when another began one at this moment, TableDropped while the table is being dropped for good,
-    and ManifestCorrupt for the record itself.
+    Raises RebuildRunning when another process starts one at the same time, TableDropped while a drop is running, and
+    ManifestCorrupt for the record.
     """
     found = yield from read_record(table)
     if found is not None and found[0].step is RebuildStep.REMOVING:
@@ -100,25 +100,25 @@ def begin_rebuild(table: TableName) -> Steps[RebuildRecord]:
 
 
 def advance_rebuild(table: TableName, record: RebuildRecord, step: RebuildStep) -> Steps[RebuildRecord]:
-    """The record moved on to `step`. Raises RebuildRunning when another rebuild has moved it meanwhile."""
+    """Advance the record to `step` and return it. Raises RebuildRunning when another process has changed it."""
     return (yield from swap_record(table, record, record.model_copy(update={"step": step})))
 
 
 def drop_again(table: TableName, record: RebuildRecord) -> Steps[RebuildRecord]:
-    """The record back at its first step, one life on, where what was loaded is beyond repair. Raises as above."""
+    """Restart the rebuild with the next life, when what it loaded can't be repaired. Raises RebuildRunning."""
     again = record.model_copy(update={"step": RebuildStep.STAGING, "life": record.life + 1})
     return (yield from swap_record(table, record, again))
 
 
 def drop_table_folder(table: TableName, record: RebuildRecord) -> Steps[None]:
-    """Delete what is staged of ended lives, then the table folder, so that nothing of them can land any more.
+    """Delete the staged slices of ended lives, then the table folder, so that nothing of them can land.
 
-    Raises RebuildRunning when the record is another one by now.
+    Raises RebuildRunning when another process has changed the record.
     """
     staged = yield from list_folder(table.scratch)
     identity = yield from identity_of(table.folder)
-    # Looked at before the record: while that is ours, nothing is a new life's but its snapshots. So whoever is slow, or
-    # whose requests arrive late, deletes nothing that lives.
+    # Listed before the record is read: while the record is unchanged, only staged snapshots can belong to the new life,
+    # and those are kept. So a slow process, or a late request, deletes nothing of the new life.
     yield from require_record(table, record)
     for info in staged:
         if not (yield from _may_be_snapshot(table, info, record)):
@@ -128,9 +128,9 @@ def drop_table_folder(table: TableName, record: RebuildRecord) -> Steps[None]:
 
 
 def _may_be_snapshot(table: TableName, staged: FileInfo, record: RebuildRecord) -> Steps[bool]:
-    """Whether it may be a snapshot for the life that begins, ours or another's, or a chunk of one; maybe unfinished.
+    """Whether the folder may hold a snapshot for the new life, or a chunk of one, finished or not, of any process.
 
-    What was never finished was never committed either, so it can't land.
+    An unfinished one of a later generation can't land, as it has no record.
     """
     folder = AttemptFolder.parse(table, staged.name)
     if folder is None:
@@ -147,7 +147,7 @@ def _may_be_snapshot(table: TableName, staged: FileInfo, record: RebuildRecord) 
 def put_record(
     table: TableName, step: RebuildStep, found: tuple[RebuildRecord, Content] | None
 ) -> Steps[RebuildRecord]:
-    """A record of the life after the last, at this step, in the place of `found`. Raises RebuildRunning."""
+    """Write a record with the next life, at this step, in place of `found`. Raises RebuildRunning."""
     life = yield from _last_life(table, found[0].life if found else 1)
     record = RebuildRecord(table=str(table), life=life + 1, step=step)
     try:
@@ -161,7 +161,7 @@ def put_record(
 
 
 def swap_record(table: TableName, record: RebuildRecord, moved: RebuildRecord) -> Steps[RebuildRecord]:
-    """`moved` in the place of the record. Raises RebuildRunning when that is not the one that is there."""
+    """Replace the record by `moved`. Raises RebuildRunning when another process has changed it."""
     content = yield from require_record(table, record)
     try:
         yield Replace(table.rebuild_record, encode(moved), content.etag)
@@ -171,7 +171,7 @@ def swap_record(table: TableName, record: RebuildRecord, moved: RebuildRecord) -
 
 
 def require_record(table: TableName, record: RebuildRecord) -> Steps[Content]:
-    """The record as it was read, if it is this one. Raises RebuildRunning when another has moved it meanwhile."""
+    """Read the record again. Raises RebuildRunning when another process has changed it."""
     found = yield from read_record(table)
     if found is None or found[0] != record:
         raise RebuildRunning(str(table), found[0].step.value if found else "unknown")
@@ -179,13 +179,13 @@ def require_record(table: TableName, record: RebuildRecord) -> Steps[Content]:
 
 
 def read_record(table: TableName) -> Steps[tuple[RebuildRecord, Content] | None]:
-    """The record with the bytes and ETag it was read from, or None. Raises ManifestCorrupt."""
+    """Read the record with its bytes and ETag, or None. Raises ManifestCorrupt."""
     content = yield from read(table.rebuild_record)
     return (decode(RebuildRecord, table.rebuild_record, content.data), content) if content else None
 
 
 def _last_life(table: TableName, known: int) -> Steps[int]:
-    """The newest life that anything tells of; a manifest that can't be read is a reason to rebuild, not to refuse."""
+    """Return the newest life in record, manifest or history. Ignores a manifest that can't be read: it is rebuilt."""
     kept = [HistoryRange.parse(info.name) for info in (yield from list_folder(table.history_folder))]
     try:
         standing = yield from read_manifest(table)
@@ -197,7 +197,7 @@ def _last_life(table: TableName, known: int) -> Steps[int]:
 
 @dataclass(frozen=True, order=True)
 class Position:
-    """A table's life, and the generation that landed last in it; 0 before the first. It grows with whatever lands."""
+    """A table's life and newest landed generation, 0 before the first. It grows with each landed slice."""
 
     life: int
     generation: int
@@ -208,7 +208,7 @@ class Position:
 
 
 def position_of(manifest: Manifest | None, rebuild: RebuildRecord | None) -> Position:
-    """The table's position by its manifest; without one, that of the newest life that began or ended without it."""
+    """Return the position in the manifest; without one, generation 0 of the rebuild record's life."""
     if manifest is not None:
         return Position(manifest.life, manifest.generation)
     return Position(rebuild.life if rebuild else 0, 0)

@@ -1,4 +1,4 @@
-"""Where a table stands: its manifest, and what the next slice must be staged as."""
+"""A table's manifest, and the position at which the next slice must be staged to be committed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Standing:
 
 @dataclass(frozen=True)
 class Footing:
-    """What a slice has to be staged as, so that it can be the next to commit.
+    """The generation, first file number and covered version with which the next slice must be staged to be committed.
 
-    `covered` is -1 and `generation` 1 in a table folder that does not exist yet. `covered` stays -1 while chunks of the
-    first snapshot are left; `loading` says after which one the next begins.
+    Without a table folder, `covered` is -1 and `generation` 1. `covered` stays -1 until the last chunk of the first
+    snapshot has landed; `loading` is the newest chunk before that.
     """
 
     life: int
@@ -34,17 +34,17 @@ class Footing:
     loading: Loading | None = None
 
     def after(self, *, covered: int, files: int, loading: Loading | None = None) -> Footing:
-        """The footing of the slice, or chunk, that follows one with this many files."""
+        """Return the position after a slice, or chunk, with this many files."""
         return Footing(self.life, self.incarnation, self.generation + 1, self.first_number + files, covered, loading)
 
     def behind(self, record: SliceRecord) -> Footing:
-        """The footing of what follows this record, which stands on this footing."""
+        """Return the position after this record, which is staged at this position."""
         footing = replace(self, incarnation=record.incarnation)
         return footing.after(covered=record.covers, files=len(record.parts), loading=record.loading)
 
 
 def next_footing(manifest: Manifest | None, *, life: int, incarnation: str) -> Footing:
-    """The footing that the manifest gives; without one, a new life under `incarnation`."""
+    """Return the position after the manifest; without one, the start of a new life with this `incarnation`."""
     if manifest is None:
         return Footing(life, incarnation, generation=1, first_number=1, covered=-1)
     return Footing(
@@ -58,7 +58,7 @@ def next_footing(manifest: Manifest | None, *, life: int, incarnation: str) -> F
 
 
 def read_manifest(table: TableName) -> Steps[Standing | None]:
-    """The manifest in the table folder, or None. Raises ManifestCorrupt."""
+    """Read the manifest in the table folder, or None. Raises ManifestCorrupt."""
     content = yield from read(table.manifest)
     if content is None:
         return None
@@ -66,9 +66,9 @@ def read_manifest(table: TableName) -> Steps[Standing | None]:
 
 
 def put_manifest(table: TableName, manifest: Manifest, etag: str | None) -> Steps[None]:
-    """Put the manifest in the place of the one with `etag`; None: of none, or of one whose life has ended.
+    """Replace the manifest with `etag`; without `etag`, create it, also over one of an ended life.
 
-    A publisher of that life may have been late. Raises PathExists, PathChanged, PathMissing and what a store raises.
+    That one is a late publisher's. Raises PathExists, PathChanged, PathMissing and what a store raises.
     """
     data = encode(manifest)
     if etag is not None:
