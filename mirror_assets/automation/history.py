@@ -1,4 +1,4 @@
-"""The job that keeps change feeds for ever: mirroring has nothing to do with it."""
+"""The job that keeps change feeds for ever, apart from mirroring."""
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # only for types
@@ -10,7 +10,7 @@ HISTORY = "history"
 
 
 def history_jobs(settings: Config) -> list[UnresolvedAssetJobDefinition]:
-    """The job of all histories; none where none is kept."""
+    """Define the job of all histories; no job when no table keeps its history."""
     keys = [asset_key(Kind.HISTORY, table.name) for table in settings.all_tables() if table.keeps_history]
     if not keys:
         return []

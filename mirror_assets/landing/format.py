@@ -339,9 +339,14 @@ def decode(model: type[RecordT], path: str, data: bytes) -> RecordT:
     try:
         return model.model_validate_json(data)
     except pydantic.ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in first["loc"]) or "the document"
-        raise ManifestCorrupt(path, f"{where}: {first['msg']}") from None
+        raise ManifestCorrupt(path, first_problem(error)) from None
+
+
+def first_problem(error: pydantic.ValidationError) -> str:
+    """Return where a document is invalid first, and why; without its values."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(step) for step in first["loc"]) or "the document"
+    return f"{where}: {first['msg']}"
 
 
 def load(store: Store, model: type[RecordT], path: str) -> tuple[RecordT, Content] | None:

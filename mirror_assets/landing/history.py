@@ -1,4 +1,4 @@
-"""What `_mirror/` keeps of the generations that have landed, so that each landing file can be recognised.
+"""The history in `_mirror/` of the landed generations, by which each landed file can be recognised.
 
 The newest generations are kept as they were committed; older ones in roll-ups, with what is still needed of each
 (docs/landing-folder.md). `verified.json` says up to which generation all files were found in order.

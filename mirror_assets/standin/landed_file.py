@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pydantic
 
+from mirror_assets.landing.format import first_problem
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.standin.errors import StopReason, TableStopped, first_line
 from mirror_assets.standin.mirror_columns import MirrorColumns, canonical_schema, first_columns
@@ -22,52 +23,6 @@ from mirror_assets.storage import FileInfo, Store
 from mirror_assets.storage.errors import FileTooLarge
 
 _LIMIT = 1 << 20
-
-
-class _Document(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(frozen=True, extra="ignore", strict=True)
-
-    keyColumns: tuple[str, ...] | None = None  # noqa: N815, Microsoft's spelling
-    fileDetectionStrategy: str = "SequentialFileName"  # noqa: N815, Microsoft's spelling
-    isUpsertDefaultRowMarker: bool = False  # noqa: N815, Microsoft's spelling
-    FileFormat: str = "Parquet"
-
-
-@dataclass(frozen=True)
-class TableMetadata:
-    """What the publisher declares: the key columns, and the row marker for files without a marker column."""
-
-    keys: tuple[str, ...]
-    default_marker: Marker
-
-
-def read_metadata(store: Store, info: FileInfo) -> TableMetadata:
-    """Read `_metadata.json`. Raises TableStopped for an invalid one, or one that asks for another file format."""
-    try:
-        document = _Document.model_validate_json(store.read(info.path, _LIMIT).data)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in first["loc"]) or "the document"
-        raise TableStopped(info.path, StopReason.METADATA_INVALID, f"{where}: {first['msg']}") from None
-    except FileTooLarge as error:
-        raise TableStopped(info.path, StopReason.METADATA_INVALID, f"{error.size} bytes are too many") from None
-    return _checked(info.path, document)
-
-
-def _checked(path: str, document: _Document) -> TableMetadata:
-    if document.fileDetectionStrategy != "SequentialFileName":
-        why = f"fileDetectionStrategy {document.fileDetectionStrategy!r} is not replicated here"
-        raise TableStopped(path, StopReason.METADATA_UNSUPPORTED, why)
-    if document.FileFormat != "Parquet":
-        raise TableStopped(
-            path, StopReason.METADATA_UNSUPPORTED, f"FileFormat {document.FileFormat!r} is not read here"
-        )
-    keys = document.keyColumns or ()
-    if len(set(keys)) != len(keys):
-        raise TableStopped(path, StopReason.METADATA_INVALID, f"keyColumns {list(keys)} repeat a column")
-    return TableMetadata(keys, Marker.UPSERT if document.isUpsertDefaultRowMarker else Marker.INSERT)
-
-
 _MARKERS = pa.array([int(marker) for marker in Marker], pa.int8())
 
 
@@ -180,3 +135,45 @@ def _check_required(path: str, data: pa.Table, markers: pa.ChunkedArray | None, 
         if name not in live.column_names or live[name].null_count:
             why = f"column {name!r} was landed as not nullable, and this file drops it or holds NULLs in it"
             raise TableStopped(path, StopReason.SCHEMA_MERGE_FAILURE, why)
+
+
+class _Document(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    keyColumns: tuple[str, ...] | None = None  # noqa: N815, Microsoft's spelling
+    fileDetectionStrategy: str = "SequentialFileName"  # noqa: N815, Microsoft's spelling
+    isUpsertDefaultRowMarker: bool = False  # noqa: N815, Microsoft's spelling
+    FileFormat: str = "Parquet"
+
+
+@dataclass(frozen=True)
+class TableMetadata:
+    """What the publisher declares: the key columns, and the row marker for files without a marker column."""
+
+    keys: tuple[str, ...]
+    default_marker: Marker
+
+
+def read_metadata(store: Store, info: FileInfo) -> TableMetadata:
+    """Read `_metadata.json`. Raises TableStopped for an invalid one, or one that asks for another file format."""
+    try:
+        document = _Document.model_validate_json(store.read(info.path, _LIMIT).data)
+    except pydantic.ValidationError as error:
+        raise TableStopped(info.path, StopReason.METADATA_INVALID, first_problem(error)) from None
+    except FileTooLarge as error:
+        raise TableStopped(info.path, StopReason.METADATA_INVALID, f"{error.size} bytes are too many") from None
+    return _checked(info.path, document)
+
+
+def _checked(path: str, document: _Document) -> TableMetadata:
+    if document.fileDetectionStrategy != "SequentialFileName":
+        why = f"fileDetectionStrategy {document.fileDetectionStrategy!r} is not replicated here"
+        raise TableStopped(path, StopReason.METADATA_UNSUPPORTED, why)
+    if document.FileFormat != "Parquet":
+        raise TableStopped(
+            path, StopReason.METADATA_UNSUPPORTED, f"FileFormat {document.FileFormat!r} is not read here"
+        )
+    keys = document.keyColumns or ()
+    if len(set(keys)) != len(keys):
+        raise TableStopped(path, StopReason.METADATA_INVALID, f"keyColumns {list(keys)} repeat a column")
+    return TableMetadata(keys, Marker.UPSERT if document.isUpsertDefaultRowMarker else Marker.INSERT)

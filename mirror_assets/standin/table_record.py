@@ -1,4 +1,7 @@
-"""What the stand-in says of a table, over what any replicator does."""
+"""What the stand-in keeps beside its mirror: a status file per table, and a summary like Fabric's `tables.json`.
+
+The files are a view. The Delta log of each mirror table decides which landing file is applied.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pydantic
-from pydantic import AfterValidator, AwareDatetime, Field
+from pydantic import AfterValidator, AwareDatetime
 
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.landing.errors import NameRefused
-from mirror_assets.landing.format import Manifest
+from mirror_assets.landing.format import Count, Manifest, Record, first_problem
 from mirror_assets.landing.names import TableName
 from mirror_assets.standin.errors import MirrorUnreadable
 
@@ -42,9 +45,6 @@ class TableStatus(MonitoredTable):
         return self.applied_number >= manifest.next_number - 1
 
 
-Count = Annotated[int, Field(ge=0)]
-
-
 def _table_name(text: str) -> str:
     try:
         return str(TableName.parse(text))
@@ -55,18 +55,14 @@ def _table_name(text: str) -> str:
 Name = Annotated[str, AfterValidator(_table_name)]
 
 
-class _Record(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Evidence(_Record):
+class Evidence(Record):
     """A file that caused a failure, with its ETag."""
 
     path: str
     etag: str
 
 
-class Failure(_Record):
+class Failure(Record):
     """Why a table is stopped: until its evidence changes or, without evidence, until the next poll."""
 
     code: str
@@ -74,7 +70,7 @@ class Failure(_Record):
     evidence: tuple[Evidence, ...] = ()
 
 
-class TableRecord(_Record):
+class TableRecord(Record):
     """`_status/<name>.json`: the state of one table, for the folder with this identity."""
 
     format: Literal[1] = 1
@@ -110,13 +106,13 @@ class TableRecord(_Record):
         )
 
 
-class _Metrics(_Record):
+class _Metrics(Record):
     processedRowCount: int  # noqa: N815, Fabric's spelling
     processedByte: int  # noqa: N815, Fabric's spelling
     lastSyncTimeUtc: AwareDatetime | None  # noqa: N815, Fabric's spelling
 
 
-class _SummaryTable(_Record):
+class _SummaryTable(Record):
     id: str
     status: TableState
     errorCode: str | None  # noqa: N815, Fabric's spelling
@@ -126,7 +122,7 @@ class _SummaryTable(_Record):
     metrics: _Metrics
 
 
-class Summary(_Record):
+class Summary(Record):
     """`_monitoring/tables.json`, in the words of Fabric's `Files/Monitoring/tables.json` (reference §4.43)."""
 
     tables: tuple[_SummaryTable, ...]
@@ -160,9 +156,7 @@ def read_record(path: Path) -> TableRecord | None:
     except FileNotFoundError:
         return None
     except pydantic.ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in first["loc"]) or "the document"
-        raise MirrorUnreadable(str(path), f"{where}: {first['msg']}") from None
+        raise MirrorUnreadable(str(path), first_problem(error)) from None
 
 
 def write_json(path: Path, record: pydantic.BaseModel) -> None:
