@@ -144,14 +144,14 @@ class SparkSettings:
 
     def filled(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
         """Return all settings with environment variables resolved. Raises VariableUnset and PackageRefused."""
-        from mirror_assets.delta.session import spark_settings
+        from mirror_assets.encode.session import spark_settings
 
         written = fill_settings(self.written, environment)
         return spark_settings({**self.reach, **written}, [HADOOP_AZURE] if self.reach else ())
 
     def open(self, owner: str | None = None) -> SparkSession:
         """Return the owner's session, or a new one. Raises VariableUnset, PackageRefused and SparkNotStarted."""
-        from mirror_assets.delta.session import open_session
+        from mirror_assets.encode.session import open_session
 
         filled, secret = self.filled(), self.secret_names
         known = {name: value for name, value in filled.items() if name not in secret}

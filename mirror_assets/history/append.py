@@ -14,9 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from mirror_assets.delta.columns import quoted
-from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
-from mirror_assets.delta.spark_errors import spark_error
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, quoted
+from mirror_assets.encode.spark_errors import spark_error
 from mirror_assets.history.errors import HistoryColumnsUnfit, HistoryMoved
 from mirror_assets.history.log import APPLICATION, HistoryCommit, HistoryLog
 

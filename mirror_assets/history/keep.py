@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 
-from mirror_assets.delta.reader import read_changes
-from mirror_assets.delta.spark_errors import spark_errors
+from mirror_assets.encode.feed_reader import read_changes
+from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.append import append_nothing, append_rows, next_commit
 from mirror_assets.history.context import HistoryContext

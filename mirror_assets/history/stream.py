@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from mirror_assets.delta.feed_columns import COMMIT_VERSION
-from mirror_assets.delta.spark_errors import spark_error
+from mirror_assets.encode.columns import COMMIT_VERSION
+from mirror_assets.encode.spark_errors import spark_error
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.append import append_nothing, append_rows, next_commit
 from mirror_assets.history.context import HistoryContext, StreamOptions

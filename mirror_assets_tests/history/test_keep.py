@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.reader import read_changes, read_changes_public
+from mirror_assets.encode.feed_reader import read_changes, read_changes_public
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.history import stream
 from mirror_assets.history.append import append_rows, next_commit

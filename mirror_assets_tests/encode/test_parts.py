@@ -13,11 +13,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.delta import feed, pairing
-from mirror_assets.delta.feed import FeedSlice, encode_changes
-from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_VERSION
-from mirror_assets.delta.pairing import EncodeGroup
-from mirror_assets.delta.spark_errors import RowsMisplaced
+from mirror_assets.encode import changes as feed
+from mirror_assets.encode import pairing
+from mirror_assets.encode.changes import FeedSlice, encode_changes
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION
+from mirror_assets.encode.pairing import EncodeGroup
+from mirror_assets.encode.spark_errors import RowsMisplaced
 from mirror_assets.landing.names import part_place
 from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.row_counts import ReadRows

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from mirror_assets.delta.reader import ChangeFeed, read_changes, read_changes_public
+from mirror_assets.encode.feed_reader import ChangeFeed, read_changes, read_changes_public
 from mirror_assets.source.log import SourceLog
-from mirror_assets_tests.delta.histories import History, random_history
+from mirror_assets_tests.encode.histories import History, random_history
 
 
 def _rows(frame: DataFrame, columns: list[str]) -> list[str]:

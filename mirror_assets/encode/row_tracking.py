@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import quoted, row_id, unused_prefix
-from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_VERSION
-from mirror_assets.delta.versions import FileRows, TableVersion, require_own_reader
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION, quoted, row_id, unused_prefix
+from mirror_assets.encode.private.table_version import FileRows, TableVersion, require_own_reader
 from mirror_assets.source.schema import LandedColumn
 
 

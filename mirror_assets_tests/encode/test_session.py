@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.jvm import Jvm
-from mirror_assets.delta.session import delta_package, open_session, spark_settings
-from mirror_assets.delta.spark_errors import PackageRefused, SparkNotStarted
+from mirror_assets.encode.private.jvm import Jvm
+from mirror_assets.encode.session import delta_package, open_session, spark_settings
+from mirror_assets.encode.spark_errors import PackageRefused, SparkNotStarted
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _OURS = "io.delta.sql.DeltaSparkSessionExtension"

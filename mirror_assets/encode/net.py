@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Observation, Window, WindowSpec
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import described, quoted, unused_prefix, values_where
-from mirror_assets.delta.feed_columns import COMMIT_VERSION, is_new_row
-from mirror_assets.delta.repeats import repeated_key_samples
-from mirror_assets.delta.spark_errors import DuplicateKey, RowIdsUnfit, spark_errors
-from mirror_assets.delta.write import write_parts
+from mirror_assets.encode.columns import COMMIT_VERSION, described, is_new_row, quoted, unused_prefix, values_where
+from mirror_assets.encode.inserts import write_parts
+from mirror_assets.encode.pairing import repeated_key_samples
+from mirror_assets.encode.spark_errors import DuplicateKey, RowIdsUnfit, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn

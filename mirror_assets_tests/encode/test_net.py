@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from mirror_assets.delta.net import NetSlice, encode_net, net_rows
-from mirror_assets.delta.reader import read_changes
-from mirror_assets.delta.spark_errors import DuplicateKey, RowIdsUnfit
+from mirror_assets.encode.feed_reader import read_changes
+from mirror_assets.encode.net import NetSlice, encode_net, net_rows
+from mirror_assets.encode.spark_errors import DuplicateKey, RowIdsUnfit
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
-from mirror_assets_tests.delta.histories import random_history
+from mirror_assets_tests.encode.histories import random_history
 
 _COLUMNS = (LandedColumn("id", "int"), LandedColumn("name", "string"))
 _SLICE = NetSlice("t", ("id",), _COLUMNS, 2)

@@ -13,8 +13,8 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.jvm import Jvm
-from mirror_assets.delta.spark_errors import PackageRefused, SparkNotStarted
+from mirror_assets.encode.private.jvm import Jvm
+from mirror_assets.encode.spark_errors import PackageRefused, SparkNotStarted
 from mirror_assets.redaction import redacted, redacted_error
 
 # Delta's Spark artefacts carry Spark's minor version in their name since Delta 4.1.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from mirror_assets.delta.reader import read_changes, read_changes_public
+from mirror_assets.encode.feed_reader import read_changes, read_changes_public
 
 _COLUMNS = ("id", "_change_type", "_commit_version", "_commit_timestamp")
 

@@ -13,8 +13,8 @@ from functools import cached_property
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame
 
-from mirror_assets.delta.jvm import Jvm, items
-from mirror_assets.delta.versions import TableVersion
+from mirror_assets.encode.private.jvm import Jvm, items
+from mirror_assets.encode.private.table_version import TableVersion
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class LoggedCommit:
 
 
 @dataclass(frozen=True)
-class OwnFeed:
+class CdcReader:
     """Commits `first` to `last` of a table; rows are read in the schema of that version of it."""
 
     table: TableVersion

@@ -14,17 +14,16 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import quoted
-from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
-from mirror_assets.delta.jvm import items
-from mirror_assets.delta.own_feed import LoggedCommit, OwnFeed
-from mirror_assets.delta.vectors import Vectors
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, quoted
+from mirror_assets.encode.private.cdc_reader import CdcReader, LoggedCommit
+from mirror_assets.encode.private.jvm import items
+from mirror_assets.encode.private.table_version import Vectors
 
 # py4j hands small numbers over as ints, which Spark won't take for longs.
 _MARKS = "file INT, kind STRING, commit INT, time TIMESTAMP, rows ARRAY<LONG>"
 
 
-def read_with_vectors(feed: OwnFeed, versions: Collection[int]) -> DataFrame:
+def read_with_vectors(feed: CdcReader, versions: Collection[int]) -> DataFrame:
     """The change feed; of what only vectors change in the commits of these `versions`, each file is read once."""
     changes = _VectorChanges(feed)
     rest = [changes.take(commit) if commit.version in versions else commit.actions for commit in feed.commits()]
@@ -80,7 +79,7 @@ class _File:
 class _VectorChanges:
     """Collects what commits do to vectors of files, and reads the rows."""
 
-    def __init__(self, feed: OwnFeed) -> None:
+    def __init__(self, feed: CdcReader) -> None:
         self.files: dict[str, _File] = {}
         self._feed, self._jvm, self._written = feed, feed.table.jvm, feed.written()
         self._vectors = Vectors.of(self._jvm, feed.table.log)

@@ -1,27 +1,84 @@
-"""Landed rows of a run of commits: old and new rows of one key and commit paired, by one shuffle and one sort.
-
-A commit that does not both remove and add rows needs no pairing, unless it changes keys (`CommitRows`).
-"""
+"""Pairs the old and the new row of each key and commit into one change, in the part that the plan assigns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from pyspark.sql import Column, DataFrame, Observation, Window
+from pyspark.sql import Column, DataFrame, Observation, Row, Window
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import described, quoted, unused_prefix, values_where
-from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_VERSION, is_new_row
+from mirror_assets.encode.columns import (
+    CHANGE_TYPE,
+    COMMIT_VERSION,
+    described,
+    is_new_row,
+    quoted,
+    unused_prefix,
+    values_where,
+)
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
 
+_SAMPLES = 5
+
+
+def repeated_key_samples(changes: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
+    """Sample keys with two old or two new rows in one commit, as readable text."""
+    names = {f"key{index}": key for index, key in enumerate(keys)}
+    columns = [F.col(quoted(key)).alias(alias) for alias, key in names.items()]
+    grouped = changes.select(F.col(COMMIT_VERSION).alias("version"), is_new_row().alias("is_new"), *columns)
+    counted = grouped.groupBy("version", "is_new", *names).agg(F.count(F.lit(1)).alias("rows"))
+    rows = counted.where("rows > 1").limit(_SAMPLES).collect()
+    shown = [", ".join(f"{key}={row[alias]!r}" for alias, key in names.items()) for row in rows]
+    return tuple(f"{key} at version {row['version']}" for key, row in zip(shown, rows, strict=True))
+
+
+_LOW_HALF = (1 << 32) - 1
+_LOW, _HIGH = "low", "high"
+
+
+@dataclass(frozen=True)
+class CommitRows:
+    """A commit's rows, and whether the old keys of its updates are others than the new ones."""
+
+    read: ReadRows
+    changes_keys: bool = False
+
+    @property
+    def needs_pairing(self) -> bool:
+        """Whether it may remove a row and add another of the same key."""
+        return self.changes_keys or (self.read.insert > 0 and self.read.delete > 0)
+
+
+def row_counts() -> list[Column]:
+    """What counts rows by kind, each under its name."""
+    return [F.count_if(F.col(CHANGE_TYPE) == kind.name).alias(kind.name) for kind in fields(ReadRows)]
+
+
+def look_at_commits(changes: DataFrame, versions: Sequence[int], keys: Sequence[str]) -> dict[int, CommitRows]:
+    """What these versions hold, of a feed's rows; a version without rows is left out."""
+    sums = [F.coalesce(F.sum(half), F.lit(0)).alias(name) for name, half in _key_halves(keys).items()]
+    found = changes.where(F.col(COMMIT_VERSION).isin(*versions)).groupBy(COMMIT_VERSION)
+    return {row[COMMIT_VERSION]: _told(row) for row in found.agg(*row_counts(), *sums).collect()}
+
+
+def _key_halves(keys: Sequence[str]) -> dict[str, Column]:
+    """Both halves of a key's hash, for old rows of updates less than nothing: equal keys sum up to 0."""
+    sign = F.when(F.col(CHANGE_TYPE) == "update_postimage", 1).when(F.col(CHANGE_TYPE) == "update_preimage", -1)
+    hash_ = F.xxhash64(*(F.col(quoted(key)) for key in keys))
+    return {_LOW: hash_.bitwiseAND(_LOW_HALF) * sign, _HIGH: F.shiftright(hash_, 32) * sign}
+
+
+def _told(row: Row) -> CommitRows:
+    return CommitRows(ReadRows.of(row.asDict()), changes_keys=bool(row[_LOW] or row[_HIGH]))
+
+
 DUPLICATES, MISPLACED = "duplicates", "misplaced"
 _MARKERS = {"insert": Marker.INSERT, "update_postimage": Marker.UPDATE, "delete": Marker.DELETE}
 _UNKNOWN = -1
-_LOW_HALF = (1 << 32) - 1
 
 
 @dataclass(frozen=True)

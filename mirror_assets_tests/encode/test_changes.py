@@ -11,15 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.feed import FeedSlice, encode_changes, encoded_runs
-from mirror_assets.delta.reader import read_changes
-from mirror_assets.delta.spark_errors import DuplicateKey
+from mirror_assets.encode.changes import FeedSlice, encode_changes, encoded_runs
+from mirror_assets.encode.feed_reader import read_changes
+from mirror_assets.encode.spark_errors import DuplicateKey
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.losses import FileUnfound
 from mirror_assets.source.schema import LandedColumn
-from mirror_assets_tests.delta.histories import random_history
+from mirror_assets_tests.encode.histories import random_history
 
 _COLUMNS = (
     LandedColumn("id", "int"),

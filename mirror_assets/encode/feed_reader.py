@@ -1,9 +1,4 @@
-"""Reads a Delta table's change feed: the fastest reader that the session allows, behind one function.
-
-`readChangeFeed` is the public contract. It goes through RDD[Row]; `CDCReader.changesToBatchDF` gives the same rows as
-a vectorised scan, 1.5 to 2 times as fast, but is private: it is used only in a classic session and with the Delta
-version on which a test compares the two.
-"""
+"""Reads the change feed of a range of commits: by Delta's own reader where it is proved, else by readChangeFeed."""
 
 from __future__ import annotations
 
@@ -14,11 +9,10 @@ from functools import cached_property
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import quoted
-from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
-from mirror_assets.delta.own_feed import OwnFeed
-from mirror_assets.delta.vector_changes import read_with_vectors
-from mirror_assets.delta.versions import TableVersion, has_own_reader, require_own_reader
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, quoted
+from mirror_assets.encode.private.cdc_reader import CdcReader
+from mirror_assets.encode.private.table_version import TableVersion, has_own_reader, require_own_reader
+from mirror_assets.encode.private.vector_changes import read_with_vectors
 
 
 @dataclass(frozen=True)
@@ -38,7 +32,7 @@ class ChangeFeed:
         """The rows of the commits `first` to `last`: the table's columns and Delta's three."""
         if not has_own_reader(self.spark):
             return read_changes_public(self.spark, self.uri, first, last)
-        feed = OwnFeed(self._table, first, last)
+        feed = CdcReader(self._table, first, last)
         vectors = frozenset(version for version in self.vector_versions if first <= version <= last)
         return read_with_vectors(feed, vectors) if vectors else feed.changes()
 
@@ -72,7 +66,7 @@ def read_appends(spark: SparkSession, uri: str, first: int, last: int) -> DataFr
     private one can't be used.
     """
     require_own_reader(spark, "`changes: append_only`")
-    return OwnFeed(TableVersion.opened(spark, uri, last), first, last).changes(coarse=True)
+    return CdcReader(TableVersion.opened(spark, uri, last), first, last).changes(coarse=True)
 
 
 def read_changes_public(spark: SparkSession, uri: str, first: int, last: int) -> DataFrame:

@@ -10,8 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.spark_errors import SparkOutOfSpace, SparkRefused, spark_error, spark_errors
-from mirror_assets.delta.spark_facts import spark_facts
+from mirror_assets.encode.spark_errors import SparkOutOfSpace, SparkRefused, spark_error, spark_errors, spark_facts
 from mirror_assets.errors import MirrorError
 from mirror_assets.source.losses import FileUnfound, SparkFailed, SparkInterrupted
 from mirror_assets_tests.lab import Lab

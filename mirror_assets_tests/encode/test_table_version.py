@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.versions import TableVersion
+from mirror_assets.encode.private.table_version import TableVersion
 from mirror_assets_tests.lab import Lab
 
 

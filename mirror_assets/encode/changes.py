@@ -1,12 +1,4 @@
-"""Encodes a slice of the change feed into ordered, marked parts; a row is shuffled once at most (docs/encoding.md).
-
-Per commit and key the feed has an old row, a new row, or both: old only is a DELETE, new only an INSERT, both an UPDATE
-with the new row. So at most one change per key and commit is left, and the order of rows within a commit is free. A
-large commit that does not both remove and add rows, nor change keys, needs no pairing, and so no shuffle.
-
-Which rows a file holds is never told by the place that Spark gives a partition among others. Each run is written into a
-folder of its own, so the order of runs is that of their folders; within a run, rows in the wrong file are counted.
-"""
+"""Encodes changes: reads the change feed in groups of commits and writes each group as ordered, marked parts."""
 
 from __future__ import annotations
 
@@ -16,21 +8,23 @@ from dataclasses import dataclass
 
 from pyspark.sql import Observation, SparkSession
 
-from mirror_assets.delta.commit_rows import CommitRows, look_at_commits, row_counts
-from mirror_assets.delta.pairing import (
+from mirror_assets.encode.feed_reader import ChangeFeed
+from mirror_assets.encode.inserts import write_parts
+from mirror_assets.encode.pairing import (
     DUPLICATES,
     MISPLACED,
+    CommitRows,
     EncodeGroup,
     landed_in_parts,
+    look_at_commits,
     paired_rows,
+    repeated_key_samples,
+    row_counts,
     runs_of,
     unpaired_rows,
 )
-from mirror_assets.delta.reader import ChangeFeed
-from mirror_assets.delta.repeats import repeated_key_samples
-from mirror_assets.delta.spark_errors import DuplicateKey, RowsMisplaced, spark_errors
-from mirror_assets.delta.versions import has_own_reader
-from mirror_assets.delta.write import write_parts
+from mirror_assets.encode.private.table_version import has_own_reader
+from mirror_assets.encode.spark_errors import DuplicateKey, RowsMisplaced, spark_errors
 from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
