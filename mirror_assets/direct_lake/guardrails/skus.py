@@ -13,7 +13,7 @@ from mirror_assets.direct_lake.errors import direct_lake_error
 from mirror_assets.errors import ErrorCode
 
 SOURCE = "Microsoft, Direct Lake overview, Fabric capacity requirements"
-SOURCE_URL = "https://learn.microsoft.com/fabric/fundamentals/direct-lake-overview"
+# https://learn.microsoft.com/fabric/fundamentals/direct-lake-overview
 # The date that the page itself bears; versions of it up to August 2026 have the same table.
 SOURCE_DATE = "2025-09-22"
 # The page doesn't say whether its GB are 10⁹ bytes: the smaller reading promises nothing too much.
