@@ -9,11 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mirror_assets.direct_lake.errors import direct_lake_error
+from mirror_assets.delta.actions import Metadata
+from mirror_assets.delta.schema import Field, Schema, parse_schema
+from mirror_assets.direct_lake.errors import column_unknown
 from mirror_assets.direct_lake.footers.facts import Coding, Footers
-from mirror_assets.errors import ErrorCode
-from mirror_assets.source.actions import Metadata
-from mirror_assets.source.schema import Field, Schema, parse_schema
 
 # Columns that Delta itself puts into files of tables with row tracking, by the properties that name them.
 _OWN = (
@@ -148,7 +147,7 @@ class ColumnNames:
         for name in columns:
             if self.schema.field(name) is None:
                 known = ", ".join(field.name for field in self.schema.fields)
-                raise direct_lake_error(ErrorCode.COLUMN_UNKNOWN, column=name, known=known)
+                raise column_unknown(name, known)
 
     def column(self, path: str) -> str | None:
         """Return the table's column that a Parquet column belongs to; None for one that the table doesn't have."""

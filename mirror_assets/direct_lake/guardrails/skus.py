@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from mirror_assets.direct_lake.errors import direct_lake_error
-from mirror_assets.errors import ErrorCode
+from mirror_assets.direct_lake.errors import sku_unknown
 
 SOURCE = "Microsoft, Direct Lake overview, Fabric capacity requirements"
 # https://learn.microsoft.com/fabric/fundamentals/direct-lake-overview
@@ -79,7 +78,7 @@ def sku_of(name: str) -> Sku:
     found = next((sku for sku in SKUS if name.upper() in sku.names), None)
     if found is None:
         known = ", ".join(name for sku in SKUS for name in sku.names)
-        raise direct_lake_error(ErrorCode.SKU_UNKNOWN, name=name, known=known)
+        raise sku_unknown(name, known)
     return found
 
 

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Collection
 
-from mirror_assets.direct_lake.errors import direct_lake_error
+from mirror_assets.direct_lake.errors import fabric_name_refused
 from mirror_assets.direct_lake.maintenance.plan_values import (
     Dialect,
     FabricTable,
@@ -25,8 +25,6 @@ from mirror_assets.direct_lake.maintenance.plan_values import (
 )
 from mirror_assets.direct_lake.maintenance.rewriting import PlannedTable, plan_optimize, plan_reorg
 from mirror_assets.direct_lake.vacuum.vacuum_plan import effective_retention, hours, hours_at_least
-from mirror_assets.errors import ErrorCode
-from mirror_assets.source.replay import Snapshot
 
 _FILES = "delta.deletedFileRetentionDuration"
 # Models framed before the plan runs need the files that it rewrites, until they are framed anew.
@@ -136,5 +134,5 @@ def _period(seconds: float) -> str:
 
 def _accepted(name: str, longest: int) -> str:
     if not _FABRIC_NAME.fullmatch(name) or len(name) > longest:
-        raise direct_lake_error(ErrorCode.NAME_REFUSED, name=name, longest=longest)
+        raise fabric_name_refused(name, longest)
     return name

@@ -13,11 +13,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mirror_assets.direct_lake.errors import FramesUnreadable, direct_lake_error
+from mirror_assets.delta.points import TimePoint, parse_point
+from mirror_assets.direct_lake.errors import FramesUnreadable, frame_refused
 from mirror_assets.direct_lake.log_history import committed_by
-from mirror_assets.errors import ErrorCode, MirrorError
-from mirror_assets.source.ranges import TimePoint, parse_point
-from mirror_assets.source.table_log import TableLog
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.errors import MirrorError
 
 _TABLE = ("ID", "TableName", "CurrentVersion")
 _FILE = ("DeltaTableMetadataStorageID", "Location")
@@ -64,7 +64,7 @@ def frame_at(log: TableLog, point: str) -> Frame:
 
 
 def _refused(log: TableLog, point: str, why: str) -> MirrorError:
-    return direct_lake_error(ErrorCode.FRAME_REFUSED, uri=log.uri, frame=point, why=why)
+    return frame_refused(log.uri, point, why)
 
 
 def exported_frames(exports: Mapping[str, str], table: str | None = None) -> tuple[Frame, ...]:
