@@ -18,7 +18,7 @@ from mirror_assets.direct_lake.table.known import files_by_path
 from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Snapshot
 
-# A year, with a month, with a day; behind a day, the time that timestamps have.
+# A year, with a month, with a day; after a day, the time of a timestamp.
 _VALUE = re.compile(r"(\d{4})(?:-?(\d{2})(?:-?(\d{2})(?:[ T].*)?)?)?")
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 _EPOCH = date(1970, 1, 1)
@@ -91,13 +91,13 @@ def _by_bounds(footers: Footers, names: ColumnNames, column: str, since: date) -
         raise not_a_date(column, why)
     chunks = footers.chunks.filter(pc.equal(footers.chunks["column"], field.physical_name or field.name))
     since_us = (since - _EPOCH).days * _DAY_US
-    told = zip(*(chunks[name].to_pylist() for name in ("values", "nulls", "least_us", "most_us")), strict=True)
+    row_groups = zip(*(chunks[name].to_pylist() for name in ("values", "nulls", "least_us", "most_us")), strict=True)
     with_column = 0
-    for values, nulls, least_us, most_us in told:
+    for values, nulls, least_us, most_us in row_groups:
         with_column += values
         yield nulls or 0, False
-        is_told = nulls is not None and least_us is not None
-        yield values - (nulls or 0), _stays(least_us, most_us + 1, since_us) if is_told else None
+        has_bounds = nulls is not None and least_us is not None
+        yield values - (nulls or 0), _stays(least_us, most_us + 1, since_us) if has_bounds else None
     yield sum(file.rows for file in footers.files) - with_column, False
 
 

@@ -40,10 +40,10 @@ class Bounds:
 class ParquetColumn:
     """A leaf column over all files; `path` is joined by dots, bytes are sums.
 
-    `values` counts nulls, too; `nulls` is None when a file doesn't tell. `codings` counts column chunks by how they are
-    stored. `bounds` and `dictionary_bytes` (uncompressed) are None when dictionaries were not read.
-    `longest_bytes`: no text is longer; None for what is no text. `least_us` and `most_us` bound dates and timestamps in
-    microseconds since 1970; None when a row group with values doesn't tell.
+    `values` counts nulls, too; `nulls` is None when a file has no statistics. `codings` counts column chunks by how
+    they are stored. `bounds` and `dictionary_bytes` (uncompressed) are None when dictionaries were not read.
+    `longest_bytes`: no text is longer; None for columns without text. `least_us` and `most_us` bound dates and
+    timestamps in microseconds since 1970; None when a row group with values has no statistics.
     """
 
     path: str
@@ -87,7 +87,7 @@ def _keeps_unused(footers: Footers) -> pa.Array:
 
 
 def _with_bounds(chunks: pa.Table, keeps_unused: pa.Array) -> pa.Table:
-    """Add what each chunk says of how many different values there are, and of how long they are."""
+    """Add each chunk's bounds on its number of different values, and on their length."""
     shown = pc.subtract(chunks["values"], pc.coalesce(chunks["nulls"], 0))
     whole = pc.and_(pc.equal(chunks["coding"], Coding.DICTIONARY.value), pc.is_valid(chunks["entries"]))
     in_dictionary = pc.subtract(chunks["dictionary_bytes"], pc.multiply(chunks["entries"], _LENGTH_BYTES))

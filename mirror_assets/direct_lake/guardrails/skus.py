@@ -33,7 +33,7 @@ class Limit(str, Enum):
 
 @dataclass(frozen=True)
 class Sku:
-    """A capacity's limits; the first name is today's, the others are sold no more or for trials.
+    """A capacity's limits; the first name is current, the others are retired or for trials.
 
     `files`, `row_groups` and `rows` are per table; `model_bytes` is the model's size on disk, None for unlimited.
     `memory_bytes` is no limit: beyond it, columns are paged in and out, and queries are slower.

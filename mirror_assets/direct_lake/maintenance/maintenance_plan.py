@@ -27,14 +27,14 @@ from mirror_assets.direct_lake.maintenance.rewriting import PlannedTable, plan_o
 from mirror_assets.direct_lake.vacuum.vacuum_plan import effective_retention, hours, hours_at_least
 
 _FILES = "delta.deletedFileRetentionDuration"
-# Models framed before the plan runs need the files that it rewrites, until they are framed anew.
+# Models framed before the plan runs need the files that it rewrites, until they are refreshed.
 _REFRAMED = 86_400.0
 _FABRIC_NAME = re.compile(r"[0-9]*[A-Za-z_][A-Za-z0-9_]*")
 _LEAST_FABRIC_SECONDS = 7 * 86_400
 
 
 def maintenance_plan(snapshot: Snapshot, wanted: MaintenanceInput) -> MaintenancePlan:
-    """Plan what to run on the table, and foretell what it does; nothing is run.
+    """Plan what to run on the table, and predict what it does; nothing is run.
 
     Raises SchemaUnreadable, PropertyUnreadable, and SettingError for a name that Fabric refuses.
     """

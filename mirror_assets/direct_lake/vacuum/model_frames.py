@@ -35,8 +35,8 @@ Row = Mapping[str, str]
 class Frame:
     """A version of a table that a reader has framed.
 
-    `files` are those that it says it needs, deletion vectors included, as it spells them in the table's folder; None
-    where it doesn't say. They tell what the log no longer does, when its entries of that version are gone.
+    `files` are the paths that it reports as needed, deletion vectors included, relative to the table's folder; None
+    where it reports none. They are known even when the log's entries of that version are gone.
     """
 
     reader: str

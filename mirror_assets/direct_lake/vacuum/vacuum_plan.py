@@ -89,7 +89,7 @@ class VacuumPlan:
 
     @property
     def untold(self) -> tuple[Requirement, ...]:
-        """The frames among `gone`: VACUUM may delete what is left of them. The mirror begins anew."""
+        """The frames among `gone`: VACUUM may delete what is left of them. The mirror starts again."""
         return tuple(one for one in self.gone if one.reader != MIRROR)
 
     def keeping(self, metadata: Metadata) -> str:
