@@ -14,9 +14,9 @@ from mirror_assets.direct_lake.column_questions import Answer, Figure
 from mirror_assets.direct_lake.errors import not_a_date
 from mirror_assets.direct_lake.footers.facts import Footers
 from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames
-from mirror_assets.direct_lake.table.known import files_by_path
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Snapshot
+from mirror_assets.source.actions import LiveFile
+from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.table_log import LoggedCommit, TableLog, files_by_path
 
 # A year, with a month, with a day; after a day, the time of a timestamp.
 _VALUE = re.compile(r"(\d{4})(?:-?(\d{2})(?:-?(\d{2})(?:[ T].*)?)?)?")

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.losses import DataFileMissing, FileUnfound
-from mirror_assets.delta.spark_errors import spark_errors
 from mirror_assets.direct_lake.errors import live_file_missing
 from mirror_assets.direct_lake.footers.footer_reader import FooterReader
 from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames
@@ -27,6 +25,7 @@ from mirror_assets.direct_lake.maintenance.plan_values import (
     Worth,
 )
 from mirror_assets.direct_lake.table_layout import dropped_bytes
+from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import vacuum_refused
 from mirror_assets.pipeline.retention_consumers import source_guard

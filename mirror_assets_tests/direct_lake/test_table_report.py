@@ -22,8 +22,9 @@ from mirror_assets.direct_lake.type_rules import Rule
 from mirror_assets.direct_lake.vacuum.model_frames import Frame
 from mirror_assets.direct_lake.vacuum.requirements import Mirror, Requirement, RetentionConsumers
 from mirror_assets.errors import ErrorCode, SettingError, StopError
-from mirror_assets_tests.delta.handmade import commit_file
+from mirror_assets.source.table_log import TableLog
 from mirror_assets_tests.errors import raises
+from mirror_assets_tests.source.handmade import commit_file
 
 _WEEK = 7 * 86_400
 _NOW = datetime(2026, 3, 10, tzinfo=timezone.utc).timestamp()

@@ -12,8 +12,10 @@ from mirror_assets.direct_lake.footers.footer_reader import FooterReader
 from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames, parquet_columns
 from mirror_assets.direct_lake.type_rules import MOST_CHARACTERS, Rule, TypeLint, Weight
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets_tests.delta.handmade import Action, column, schema_string
+from mirror_assets.source.actions import Metadata
+from mirror_assets.source.table_log import TableLog
 from mirror_assets_tests.errors import raises
+from mirror_assets_tests.source.handmade import Action, column, schema_string
 
 
 def _schema(*columns: Action) -> ColumnNames:

@@ -20,13 +20,13 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mirror_assets.delta.errors import SourceUnavailable, SourceUnreadable
-from mirror_assets.delta.presence import FileState
-from mirror_assets.delta.storage_errors import translated
 from mirror_assets.direct_lake.errors import cache_unusable, footer_unreadable, live_file_missing
 from mirror_assets.direct_lake.footers.facts import FOOTER_SCHEMA, Footer, Footers, as_table
 from mirror_assets.direct_lake.footers.footer import read_footer
 from mirror_assets.errors import MirrorError
+from mirror_assets.source.errors import SourceUnavailable, SourceUnreadable
+from mirror_assets.source.source_files import FileState
+from mirror_assets.source.storage_errors import translated
 
 # Reading a footer remotely is waiting for it: 1,000 files at 40 ms each take 1.3 s with this many threads.
 _THREADS = 32

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mirror_assets.delta.actions import Metadata
-from mirror_assets.delta.schema import Field, Schema, parse_schema
 from mirror_assets.direct_lake.errors import column_unknown
 from mirror_assets.direct_lake.footers.facts import Coding, Footers
+from mirror_assets.source.actions import Metadata
+from mirror_assets.source.schema import Field, Schema, parse_schema
 
 # Columns that Delta itself puts into files of tables with row tracking, by the properties that name them.
 _OWN = (

@@ -25,6 +25,7 @@ from mirror_assets.direct_lake.maintenance.plan_values import (
 )
 from mirror_assets.direct_lake.maintenance.rewriting import PlannedTable, plan_optimize, plan_reorg
 from mirror_assets.direct_lake.vacuum.vacuum_plan import effective_retention, hours, hours_at_least
+from mirror_assets.source.replay import Snapshot
 
 _FILES = "delta.deletedFileRetentionDuration"
 # Models framed before the plan runs need the files that it rewrites, until they are refreshed.

@@ -13,11 +13,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mirror_assets.delta.points import TimePoint, parse_point
 from mirror_assets.direct_lake.errors import FramesUnreadable, frame_refused
 from mirror_assets.direct_lake.log_history import committed_by
-from mirror_assets.direct_lake.table.log import TableLog
 from mirror_assets.errors import MirrorError
+from mirror_assets.source.ranges import TimePoint, parse_point
+from mirror_assets.source.table_log import TableLog
 
 _TABLE = ("ID", "TableName", "CurrentVersion")
 _FILE = ("DeltaTableMetadataStorageID", "Location")

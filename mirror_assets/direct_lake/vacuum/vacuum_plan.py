@@ -18,12 +18,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mirror_assets.delta.actions import Metadata
-from mirror_assets.delta.retention import Retention
 from mirror_assets.direct_lake.errors import frame_refused
-from mirror_assets.direct_lake.table.log import TableLog
-from mirror_assets.direct_lake.table.paths import is_absolute
-from mirror_assets.direct_lake.table.values import LiveFile, Snapshot, StoredFile, Tombstone
 from mirror_assets.direct_lake.vacuum.model_frames import Frame
 from mirror_assets.direct_lake.vacuum.requirements import (
     MIRROR,
@@ -35,6 +30,12 @@ from mirror_assets.direct_lake.vacuum.requirements import (
     paths_of,
     requirements_of,
 )
+from mirror_assets.source.actions import LiveFile, Metadata, Tombstone
+from mirror_assets.source.log_paths import is_absolute
+from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.source_files import StoredFile
+from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.table_properties import Retention
 
 # The statement holds for a day at least: nobody runs it the moment that it is printed.
 _MARGIN_SECONDS = 86_400

@@ -16,8 +16,9 @@ from mirror_assets.direct_lake.vacuum.model_frames import Frame, exported_frames
 from mirror_assets.direct_lake.vacuum.requirements import Mirror, Requirement
 from mirror_assets.direct_lake.vacuum.vacuum_plan import plan_vacuum
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets_tests.delta.handmade import commit_file
+from mirror_assets.source.table_log import TableLog
 from mirror_assets_tests.errors import raises
+from mirror_assets_tests.source.handmade import commit_file
 
 Rows = list[dict[str, object]]
 
