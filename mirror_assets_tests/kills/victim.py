@@ -26,7 +26,7 @@ _REQUESTS = {
     "replace": Write.PUT,
     "rename": Write.RENAME,
     "delete_tree": Write.DELETE,
-    **dict.fromkeys(("head", "list", "read", "open", "folder_identity", "seal"), Write.NOTHING),
+    **dict.fromkeys(("head", "list", "read", "open", "folder_identity", "fsync"), Write.NOTHING),
 }
 _TO_SPARK = "spark_path"
 _LOOK_AGAIN = 0.002

@@ -221,7 +221,7 @@ def test_the_root_can_not_be_deleted(store: Store) -> None:
     assert content(store, "a/file") == b"x"
 
 
-def test_seal_tells_size_and_etag_of_a_listed_file(store: Store) -> None:
+def test_fsync_returns_size_and_etag_of_a_listed_file(store: Store) -> None:
     etag = store.create("a/file", b"12345")
     (listed,) = store.list("a")
     assert store.fsync(listed) == FileInfo("a/file", 5, etag)

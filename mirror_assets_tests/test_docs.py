@@ -1,0 +1,296 @@
+"""The pages in docs/ say what is so: their tables equal the code, and what they name exists."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from types import ModuleType, UnionType
+from typing import TypeGuard, Union, get_args, get_origin
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+import mirror_assets
+from mirror_assets.config import Config, ConfigInvalid, TableConfig
+from mirror_assets.config.load import parse_config
+from mirror_assets.config.setting_values import parse_size
+from mirror_assets.definitions import build_definitions
+from mirror_assets.errors import ErrorCode, MirrorError
+from mirror_assets.landing.format import Manifest, Receipt
+from mirror_assets.pipeline.check import BLOCKING_CHECKS
+from mirror_assets.source.breaks import BreakKind
+from mirror_assets.source.errors import ColumnUnfit
+from mirror_assets.source.schema import Field, landing_type
+from mirror_assets_tests.pages import DOCS, PAGES, ROOT, codes, table
+
+_PACKAGE, _TESTS = ROOT / "mirror_assets", ROOT / "mirror_assets_tests"
+_MAP = DOCS / "architecture.md"
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_REFERENCE = re.compile(r"[\w/-]+\.py(?:::\w+)?")
+
+_Settings = dict[str, object]
+_MINIMAL = "landing_zone: {path: ./landing}\ntables: {orders: {source: ./orders, keys: [order_id]}}"
+
+
+# Checks and errors.
+
+
+def test_every_check_is_in_the_table_with_its_asset_and_whether_it_blocks() -> None:
+    text = _MINIMAL.replace("keys: [order_id]", "keys: [order_id], history: slices")
+    checks = build_definitions(parse_config(text.encode(), Path("mirror.yaml"), {})).asset_checks or []
+    specs = [spec for definition in checks for spec in definition.check_specs]
+    told = [
+        (codes(name)[0], codes(asset)[0], blocks)
+        for name, asset, blocks, _ in table(DOCS / "checks.md", "Asset checks")
+    ]
+    assert sorted(told) == sorted((s.name, s.asset_key.path[0], "yes" if s.blocking else "no") for s in specs)
+    assert {name for name, asset, _ in told if asset == "change_feed"} == set(BLOCKING_CHECKS)
+
+
+def test_every_error_code_is_in_the_table_of_its_family() -> None:
+    told = [
+        (family.__name__, codes(code)[0], meaning, next_step)
+        for family in MirrorError.__subclasses__()
+        for code, meaning, next_step in table(DOCS / "errors.md", family.__name__)
+    ]
+    rows = {(family, code) for family, code, _, _ in told}
+    assert len(rows) == len(told), "a code is told twice"
+    assert all(text.endswith((".", "`")) for _, _, *texts in told for text in texts)
+    raised = _raised()
+    assert raised - rows == set()
+    still = {code for _, code in raised}
+    assert {(family, code) for family, code in rows - raised if code in still} == set()
+    assert {code for _, code in rows} == {code.value for code in ErrorCode}
+
+
+def test_every_family_is_told() -> None:
+    told = {(codes(name)[0], codes(family)[0]) for name, family, *_ in table(DOCS / "errors.md", "Error codes")}
+    assert told == {(family.family, family.__name__) for family in MirrorError.__subclasses__()}
+
+
+def _raised() -> set[tuple[str, str]]:
+    """Return family and code of every error of the package."""
+    modules = [
+        importlib.import_module(module.name)
+        for module in pkgutil.walk_packages(mirror_assets.__path__, "mirror_assets.")
+    ]
+    classes = {
+        (family.__name__, error.code.value) for family in MirrorError.__subclasses__() for error in _below(family)
+    }
+    return classes | {found for module in modules for found in _made_by_functions(module)}
+
+
+def _below(error: type[MirrorError]) -> Iterator[type[MirrorError]]:
+    for child in error.__subclasses__():
+        yield child
+        yield from _below(child)
+
+
+def _made_by_functions(module: ModuleType) -> Iterator[tuple[str, str]]:
+    """Yield family and code of the errors that the module's functions make: each names its code once."""
+    families = {family.__name__ for family in MirrorError.__subclasses__()}
+    for name, function in inspect.getmembers(module, inspect.isfunction):
+        family = function.__annotations__.get("return")
+        if function.__module__ == module.__name__ and family in families:
+            made = [code for code in function.__code__.co_names if code in ErrorCode.__members__]
+            assert len(made) <= 1, name
+            yield from ((str(family), ErrorCode[code].value) for code in made)
+
+
+# Links and references.
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    for link in _LINK.findall(page.read_text(encoding="utf-8")):
+        if link.startswith("https://"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in _anchors(target), link
+
+
+def _anchors(page: Path) -> set[str]:
+    """Return the names that GitHub gives to a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_file_and_test_that_a_page_names_exists(page: Path) -> None:
+    named = [code for code in codes(page.read_text(encoding="utf-8")) if _REFERENCE.fullmatch(code)]
+    assert [reference for reference in named if not _exists(reference) and not _is_example(reference)] == []
+
+
+def _exists(reference: str) -> bool:
+    """Return whether the file exists and has the function; a path begins at the root, the package or the tests."""
+    path, _, function = reference.partition("::")
+    folders = (ROOT, _PACKAGE, _TESTS) if "/" in path else ()
+    found = [folder / path for folder in folders] or [*_PACKAGE.rglob(path), *_TESTS.rglob(path)]
+    return any(
+        file.is_file() and (not function or f"def {function}(" in file.read_text(encoding="utf-8")) for file in found
+    )
+
+
+def test_a_reference_to_what_is_not_there_is_noticed() -> None:
+    assert _exists("landing/test_publish.py::test_slice_that_is_covered_changes_nothing")
+    assert not _exists("landing/test_publish.py::test_slice_that_is_covered")
+    assert not _exists("landing/test_nothing.py")
+    assert not _exists("test_nothing.py")
+
+
+def _is_example(reference: str) -> bool:
+    """Return whether the page asks its reader to write the file."""
+    return reference == "make_orders.py"
+
+
+# Rooms whose move is under way, by the folders that they are in until then: to be deleted with the last of them.
+_UNTIL_MOVED = {"source": "delta", "encode": "delta", "verify": "audit", "standin": "replicator"}
+_UNTIL_MOVED_FILES = {"monitoring.py"}
+
+
+def _folder(room: str) -> Path:
+    folder = _PACKAGE / room
+    return folder if folder.is_dir() else _PACKAGE / _UNTIL_MOVED.get(room, room)
+
+
+def test_every_room_is_on_the_map() -> None:
+    rooms = {codes(room)[0] for room, *_ in table(_MAP, "Rooms") if codes(room)}
+    assert {_folder(room) for room in rooms} == {init.parent for init in _PACKAGE.glob("*/__init__.py")}
+    files = {file.name for file in _PACKAGE.glob("*.py")} - {"__init__.py"} - _UNTIL_MOVED_FILES
+    assert set(_layers()) == rooms | files
+
+
+def _layers() -> list[str]:
+    """Return rooms and single files as the page puts them one above the other; what follows two spaces is a remark."""
+    block = _MAP.read_text(encoding="utf-8").partition("## What may import what\n")[2].split("```")[1]
+    lines = block.removeprefix("text\n").splitlines()
+    return [name for line in lines for name in line.partition("  ")[0].split(", ")]
+
+
+def test_every_step_of_a_slice_is_where_the_map_says() -> None:
+    for number, where, _ in table(_MAP, "The way of one slice"):
+        place, *functions = codes(where)
+        files = [_PACKAGE / place] if place.endswith(".py") else list(_folder(place).rglob("*.py"))
+        text = "".join(file.read_text(encoding="utf-8") for file in files)
+        assert functions, number
+        assert [name for name in functions if f"def {name}(" not in text] == [], number
+
+
+# Settings, files and types.
+
+
+def _is_model(kind: object) -> TypeGuard[type[BaseModel]]:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _defaults(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Every setting of the model by its dotted path, with its default."""
+    for name, field in model.model_fields.items():
+        kind: object = field.annotation
+        if get_origin(kind) in (UnionType, Union):
+            kind = next(filter(_is_model, get_args(kind)), kind)
+        if name == "defaults":
+            yield name, None if field.is_required() else ()
+        elif _is_model(kind):
+            yield from _defaults(kind, f"{prefix}{name}.")
+        else:
+            yield prefix + name, ... if field.is_required() else field.get_default(call_default_factory=True)
+
+
+def _shown(default: object) -> str:
+    """A default as the page writes it."""
+    if default is ...:
+        return "needed"
+    if default is None:
+        return "`null`"
+    if default == "":
+        return "empty"
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    if isinstance(default, Path):
+        return f"`./{default}`"
+    return f"`{default.value if isinstance(default, Enum) else default}`" if default else "none"
+
+
+@pytest.mark.parametrize(("heading", "model"), [("The whole file", Config), ("A table", TableConfig)])
+def test_every_setting_is_told_with_its_default(heading: str, model: type[BaseModel]) -> None:
+    known = dict(_defaults(model))
+    told = {codes(name)[0]: default for name, default, _ in table(DOCS / "configuration.md", heading)}
+    assert set(told) == set(known)
+    for name, default in known.items():
+        if isinstance(default, int | float) and not isinstance(default, bool):
+            assert parse_size(codes(told[name])[0]) == default, name
+        else:
+            # The model lets keys be left out: that `changes: feed` needs them is a rule over two settings.
+            assert told[name] == ("needed" if name == "keys" else _shown(default)), name
+
+
+def _over(below: _Settings, above: _Settings) -> _Settings:
+    merged = below | above
+    for name, value in above.items():
+        known = below.get(name)
+        if isinstance(known, dict) and isinstance(value, dict):
+            merged[name] = _over(known, value)
+    return merged
+
+
+@pytest.mark.parametrize(
+    "written", [codes(row[0])[0] for row in table(DOCS / "configuration.md", "Refused in this version")]
+)
+def test_what_is_said_to_be_refused_is_refused(written: str) -> None:
+    assert parse_config(_MINIMAL.encode(), Path("mirror.yaml"), {}).names
+    settings = _over(yaml.safe_load(_MINIMAL), yaml.safe_load(written))
+    with pytest.raises(ConfigInvalid) as caught:
+        parse_config(yaml.safe_dump(settings).encode(), Path("mirror.yaml"), {})
+    top, second = next((top, next(iter(below))) for top, below in yaml.safe_load(written).items())
+    assert [problem.path.startswith(f"{top}.{second}") for problem in caught.value.problems] == [True]
+
+
+def test_the_manifest_and_the_receipt_are_told_field_by_field() -> None:
+    page = DOCS / "landing-folder.md"
+    rows = table(page, "Manifest: `_mirror.json`")
+    assert {name for names, _ in rows for name in codes(names)} == set(Manifest.model_fields)
+    receipt = page.read_text(encoding="utf-8").partition("**receipt**")[2].partition(". It is JSON")[0]
+    assert set(codes(receipt)) == set(Receipt.model_fields)
+
+
+def test_every_type_lands_as_the_table_says() -> None:
+    samples = {"char(n)": "char(3)", "varchar(n)": "varchar(3)", "decimal(p,s)": "decimal(9,2)"}
+    nested = {"struct": "struct<a:int>", "array": "array<int>", "map": "map<string,int>"}
+    for sources, landed, *_ in table(DOCS / "encoding.md", "Types"):
+        for source in codes(sources):
+            field = Field("c", samples.get(source, nested.get(source, source)))
+            if landed == "refused":
+                with pytest.raises(ColumnUnfit):
+                    landing_type(field)
+            else:
+                assert landing_type(field) == samples.get(codes(landed)[0], codes(landed)[0])
+
+
+def test_every_failure_point_is_told_and_names_its_tests() -> None:
+    rows = table(DOCS / "exactly-once.md", "What fails, and what happens")
+    assert [number for number, *_ in rows] == [str(number) for number in range(1, 42)]
+    assert [number for number, *_, shown_by in rows if not _names_tests(shown_by)] == []
+
+
+@pytest.mark.parametrize("heading", ["What lands", "What can't be followed", "What is refused"])
+def test_every_operation_names_its_tests(heading: str) -> None:
+    rows = table(DOCS / "operations.md", heading)
+    assert [told for told, *_, shown_by in rows if not _names_tests(shown_by)] == []
+
+
+def _names_tests(cell: str) -> bool:
+    return any("::" in name and _REFERENCE.fullmatch(name) for name in codes(cell))
+
+
+def test_every_break_is_told() -> None:
+    kinds = {code for _, kind, _ in table(DOCS / "operations.md", "What can't be followed") for code in codes(kind)}
+    assert {kind.value for kind in BreakKind} - kinds == set()
