@@ -133,11 +133,11 @@ def deadline_at(
 
 
 def _removed(commit: Actions) -> tuple[LoggedFile, ...]:
-    return commit.removed
+    return commit.data_removed
 
 
 def _added(commit: Actions) -> tuple[LoggedFile, ...]:
-    return commit.added
+    return commit.data_added
 
 
 _NEEDED = {Changes.FEED: feed_files, Changes.ROW_TRACKING: _removed, Changes.APPEND_ONLY: _added}
