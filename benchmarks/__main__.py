@@ -27,7 +27,7 @@ from benchmarks.suites import (
     tables,
     tracking,
 )
-from mirror_assets.delta.session import open_session, spark_settings
+from mirror_assets.encode.session import open_session, spark_settings
 
 _SUITES: Mapping[str, Callable[[Bench], Outcome]] = {
     "changes": changes.run,

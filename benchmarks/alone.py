@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from benchmarks.bench_table import BenchTable
 from benchmarks.meter import Cost, Meter
-from mirror_assets.delta.reader import read_changes_public
-from mirror_assets.delta.session import open_session, spark_settings
+from mirror_assets.encode.feed_reader import read_changes_public
+from mirror_assets.encode.session import open_session, spark_settings
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
-from mirror_assets.delta.reader import read_changes_public
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from mirror_assets.encode.feed_reader import read_changes_public
 
 
 def land_by_hand(spark: SparkSession, uri: str, key: str, versions: tuple[int, int], folder: Path) -> None:

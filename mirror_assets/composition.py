@@ -14,24 +14,22 @@ from typing import TYPE_CHECKING, NoReturn
 from mirror_assets.config import Config, FabricWorkspace, History, LandingZoneConfig, Staging, TableSettings
 from mirror_assets.config.variables import fill_settings, has_reference
 from mirror_assets.fabric.client import FabricClient
+from mirror_assets.fabric.database import Workspace
 from mirror_assets.fabric.mirror import FabricMirror
-from mirror_assets.fabric.values import Workspace
-from mirror_assets.history.checkpoint import Checkpoints
+from mirror_assets.fabric.monitoring import Mirror
+from mirror_assets.history.context import HistoryContext, StreamOptions
 from mirror_assets.history.log import HistoryLog
-from mirror_assets.history.work import HistoryContext
 from mirror_assets.landing.names import TableName
-from mirror_assets.monitoring import Mirror
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan_changes import limits_of
-from mirror_assets.replicator import LocalReplicator
 from mirror_assets.source.log import SourceLog
+from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.credentials import CredentialKind, credential_of
-from mirror_assets.storage.errors import RootUnusable
+from mirror_assets.storage.errors import root_unusable
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings
-from mirror_assets.storage.onelake.clients import open_clients, shared_clients
+from mirror_assets.storage.onelake.clients import ResponseRecorder, open_clients, shared_clients
 from mirror_assets.storage.onelake.store import OneLakeStore
-from mirror_assets.storage.onelake.witness import Witness
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession  # loaded when a session opens: commands that read logs do without
@@ -81,10 +79,10 @@ def history_context(
     """Return what keeping the table's history needs: its source and a session of its own, and no landing zone."""
     name = table.name
     folder = config.history.path / "_checkpoints" / name.folder
-    checkpoints = Checkpoints(folder) if table.history is History.STREAM else None
+    stream = StreamOptions(folder, **table.history_stream.model_dump()) if table.history is History.STREAM else None
     history = HistoryLog(str(name), config.history_folder(name))
     spark = cache(partial(session, f"history of {name}"))
-    return HistoryContext(str(name), source, history, limits_of(table), spark, checkpoints)
+    return HistoryContext(str(name), source, history, limits_of(table), spark, stream)
 
 
 def no_spark(owner: str | None = None) -> NoReturn:
@@ -95,20 +93,20 @@ def no_spark(owner: str | None = None) -> NoReturn:
 def open_zone(config: LandingZoneConfig) -> Store:
     """Return the landing zone's store; it makes no request yet.
 
-    Raises RootUnusable for a path that is no folder, CredentialIncomplete and ApiVersionRefused.
+    Raises SettingError for a path that is no folder, missing credentials, and an API version that can't be used.
     """
     if config.path is not None:
         if config.path.exists() and not config.path.is_dir():
-            raise RootUnusable(str(config.path), "it is a file, not a folder")
+            raise root_unusable(str(config.path), "it is a file, not a folder")
         return LocalStore(config.path)
     place = config.onelake
     assert place is not None  # noqa: S101 it is one of the two
     return OneLakeStore(shared_clients(place.address, place.credential, place.api_version, place.ca_bundle))
 
 
-def open_watched_zone(config: LandingZoneConfig) -> tuple[Store, Witness]:
+def open_watched_zone(config: LandingZoneConfig) -> tuple[Store, ResponseRecorder]:
     """Return the store, and what records the responses that it receives; a local folder has none."""
-    witness, place = Witness(), config.onelake
+    witness, place = ResponseRecorder(), config.onelake
     if place is None:
         return open_zone(config), witness
     credential = credential_of(place.credential, place.ca_bundle)
@@ -146,14 +144,14 @@ class SparkSettings:
 
     def filled(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
         """Return all settings with environment variables resolved. Raises VariableUnset and PackageRefused."""
-        from mirror_assets.delta.session import spark_settings
+        from mirror_assets.encode.session import spark_settings
 
         written = fill_settings(self.written, environment)
         return spark_settings({**self.reach, **written}, [HADOOP_AZURE] if self.reach else ())
 
     def open(self, owner: str | None = None) -> SparkSession:
         """Return the owner's session, or a new one. Raises VariableUnset, PackageRefused and SparkNotStarted."""
-        from mirror_assets.delta.session import open_session
+        from mirror_assets.encode.session import open_session
 
         filled, secret = self.filled(), self.secret_names
         known = {name: value for name, value in filled.items() if name not in secret}

@@ -9,8 +9,8 @@
 
 Each room's `errors.py` has its errors, with the text of their messages: what, where, and the next step. An error that
 somebody catches by type is a class, which keeps its facts as attributes. Any other is a function that takes the facts
-and returns an error of its family with a code. Codes are stable: they are added, never renamed or removed. `family` is the
-branch in one word, for those who see the error as data.
+and returns an error of its family with a code. Codes are stable: they are added, never renamed or removed. `family` is
+the branch in one word, for those who see the error as data.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.session import open_session, spark_settings
+from mirror_assets.encode.session import open_session, spark_settings
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.onelake import LoopbackOneLake

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import re
 import shlex
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from types import UnionType
+from types import ModuleType, UnionType
 from typing import TypeGuard, Union, get_args, get_origin
 
 import dagster as dg
@@ -25,7 +26,7 @@ from mirror_assets.config import CONFIG_VARIABLE, Config, ConfigInvalid, TableCo
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.setting_values import parse_size
 from mirror_assets.definitions import build_definitions
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.landing.format import Manifest, Receipt
 from mirror_assets.orchestration.schedules import SENSORS_VARIABLE
 from mirror_assets.source.breaks import BreakKind
@@ -185,12 +186,26 @@ def test_every_command_is_in_the_table(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_every_error_code_stands_in_the_row_of_its_family() -> None:
-    for module in pkgutil.walk_packages(mirror_assets.__path__, "mirror_assets."):
+    modules = [
         importlib.import_module(module.name)
+        for module in pkgutil.walk_packages(mirror_assets.__path__, "mirror_assets.")
+    ]
     rows = _table(_README, "What stops a mirror, and what to do")
     told = {(_codes(family)[0], code) for family, codes, _ in rows for code in _codes(codes)}
     families = MirrorError.__subclasses__()
-    assert told == {(family.__name__, error.code.value) for family in families for error in _below(family)}
+    classes = {(family.__name__, error.code.value) for family in families for error in _below(family)}
+    assert told == classes | {found for module in modules for found in _made_by_functions(module)}
+
+
+def _made_by_functions(module: ModuleType) -> Iterator[tuple[str, str]]:
+    """Family and code of the errors that the module's functions make: each names its code once."""
+    families = {family.__name__ for family in MirrorError.__subclasses__()}
+    for name, function in inspect.getmembers(module, inspect.isfunction):
+        family = function.__annotations__.get("return")
+        if function.__module__ == module.__name__ and family in families:
+            codes = [code for code in function.__code__.co_names if code in ErrorCode.__members__]
+            assert len(codes) <= 1, name
+            yield from ((str(family), ErrorCode[code].value) for code in codes)
 
 
 def _below(error: type[MirrorError]) -> Iterator[type[MirrorError]]:

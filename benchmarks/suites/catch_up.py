@@ -14,7 +14,7 @@ from benchmarks.bench_table import BenchTable
 from benchmarks.contest import interleaved
 from benchmarks.result import Case, Goal, Outcome
 from benchmarks.suites.small import FEED
-from mirror_assets.delta.reader import read_changes_public
+from mirror_assets.encode.feed_reader import read_changes_public
 
 _ROWS, _CHANGED = 10_000, 20
 _FROM_ONE = "keys: [id], start: {version: 1}"

@@ -18,8 +18,8 @@ from benchmarks.by_hand import land_by_hand
 from benchmarks.contest import interleaved
 from benchmarks.result import Case, Goal, Outcome
 from benchmarks.source import make_source
-from mirror_assets.delta.reader import read_changes, read_changes_public
-from mirror_assets.delta.versions import read_version
+from mirror_assets.encode.feed_reader import read_changes, read_changes_public
+from mirror_assets.encode.private.table_version import read_version
 from mirror_assets.source.log import SourceLog
 
 RAW, LIMIT, BY_HAND, DELTA_RS = "raw dump", "limit: vectorised dump", "by hand", "delta-rs: no order, no pairs"

@@ -9,7 +9,7 @@ from benchmarks.bench_table import BenchTable
 from benchmarks.result import Case, Goal, Outcome
 from benchmarks.source import make_source
 from mirror_assets.composition import open_zone
-from mirror_assets.replicator.local import LocalReplicator
+from mirror_assets.standin.replicator import LocalReplicator
 
 
 def run(bench: Bench) -> Outcome:

@@ -14,7 +14,7 @@ from benchmarks.bench import Bench
 from benchmarks.bench_table import BenchTable
 from benchmarks.contest import interleaved
 from benchmarks.result import Case, Outcome
-from mirror_assets.delta.versions import read_version
+from mirror_assets.encode.private.table_version import read_version
 from mirror_assets.source.log import SourceLog
 
 _PER_MILLE, _FILES = 1000, 32

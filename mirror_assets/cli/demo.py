@@ -13,8 +13,7 @@ from mirror_assets.cli.jobs import execute, failures
 from mirror_assets.cli.output import note, show
 from mirror_assets.composition import open_spark, open_zone
 from mirror_assets.config import Config, load_config
-from mirror_assets.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables
-from mirror_assets.demo.config import write_config
+from mirror_assets.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables, write_config
 from mirror_assets.demo.lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import Kind, asset_key

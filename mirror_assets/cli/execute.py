@@ -15,7 +15,7 @@ from mirror_assets.cli.output import note, show, show_json
 from mirror_assets.composition import open_zone
 from mirror_assets.config import Config, Problem, TableSettings, load_config
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.monitoring import MonitoredTable, TableState
+from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.assets import KeepHistory
 from mirror_assets.orchestration.jobs import (

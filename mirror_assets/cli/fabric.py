@@ -9,9 +9,9 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show, show_json
 from mirror_assets.composition import Project, open_fabric
 from mirror_assets.config import Config, FabricConfig, Problem, load_config, load_workspace
+from mirror_assets.fabric.database import DatabaseState
+from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.fabric.operate import create_database, start_mirroring
-from mirror_assets.fabric.values import DatabaseState
-from mirror_assets.monitoring import MonitoredTable, TableState
 
 
 @dataclass(frozen=True)

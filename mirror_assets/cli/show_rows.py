@@ -10,8 +10,8 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, note_errors, show, show_records
 from mirror_assets.composition import Project, open_spark
 from mirror_assets.config import load_config
-from mirror_assets.delta.reader import feed_rows
-from mirror_assets.delta.spark_errors import spark_errors
+from mirror_assets.encode.feed_reader import feed_rows
+from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.source_check import FeedOff

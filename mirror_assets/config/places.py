@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from typing_extensions import Self
 
 from mirror_assets.config.setting_values import Folder, Section, Text
-from mirror_assets.fabric.values import PUBLIC_ENDPOINT, Workspace
+from mirror_assets.fabric.database import PUBLIC_ENDPOINT, Workspace
 from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets.storage.onelake.address import ENDPOINT, OneLakeAddress
 

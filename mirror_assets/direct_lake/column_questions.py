@@ -28,7 +28,7 @@ Figure = int | float | str
 
 @dataclass(frozen=True)
 class Answer:
-    """A row of the report: what was asked, about which column, version or key, and what there is to say.
+    """A row of the report: the question, the column, version or key that it is about, and the answer.
 
     `advice` is what to do about it; empty when nothing is to be done.
     """

@@ -1,11 +1,8 @@
-"""The errors of this room: one table of codes with their families and messages, and a class where its type is named."""
+"""The errors of this room, with the text of their messages; a class only where other rooms name the type."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
-
-from mirror_assets.errors import ErrorCode, MirrorError, SettingError, StopError
+from mirror_assets.errors import ErrorCode, SettingError, StopError
 
 
 class FramesUnreadable(SettingError):
@@ -42,61 +39,71 @@ class PicturesUnwritable(SettingError):
         super().__init__(f"pictures can't be written to {folder}: {why}.", "name a folder that this user may write.")
 
 
-class _Message(NamedTuple):
-    """Both halves of a message, with named fields for the facts."""
-
-    family: type[MirrorError]
-    what: str
-    next_step: str
-
-
-_MESSAGES: Mapping[ErrorCode, _Message] = {
-    ErrorCode.DATA_FILE_MISSING: _Message(
-        StopError,
-        "{uri}: {path} is not there, though the version that is read has it (VACUUM, or deleted by hand).",
+def live_file_missing(uri: str, path: str) -> StopError:
+    """Return the error for a data file that the version needs, and that is gone."""
+    return StopError(
+        f"{uri}: {path} is not there, though the version that is read has it (VACUUM, or deleted by hand).",
         "read a newer version; if this is the newest, restore the file, or take it out of the log with deltalake's "
         "`DeltaTable.repair()`, which loses its rows.",
-    ),
-    ErrorCode.FOOTER_UNREADABLE: _Message(
-        StopError,
-        "{uri}: the footer of {path} can't be read: {why}.",
+        code=ErrorCode.DATA_FILE_MISSING,
+    )
+
+
+def footer_unreadable(uri: str, path: str, why: str) -> StopError:
+    """Return the error for a data file that doesn't end as a Parquet file of its size does."""
+    return StopError(
+        f"{uri}: the footer of {path} can't be read: {why}.",
         "compare the file's size with the log's; restore it, or write its rows again.",
-    ),
-    ErrorCode.CACHE_UNUSABLE: _Message(
-        SettingError,
-        "the footer cache {folder} can't be used: {why}.",
+        code=ErrorCode.FOOTER_UNREADABLE,
+    )
+
+
+def cache_unusable(folder: str, why: str) -> SettingError:
+    """Return the error for a cache of footers that can't be read or written."""
+    return SettingError(
+        f"the footer cache {folder} can't be used: {why}.",
         "name a folder that this user may write, or go without a cache, which reads every footer each time.",
-    ),
-    ErrorCode.COLUMN_UNKNOWN: _Message(
-        SettingError, "the table has no column `{column}`.", "name columns among {known}."
-    ),
-    ErrorCode.NOT_A_DATE: _Message(
-        SettingError,
-        "rows can't be kept by the age of `{column}`: {why}.",
+        code=ErrorCode.CACHE_UNUSABLE,
+    )
+
+
+def column_unknown(column: str, known: str) -> SettingError:
+    """Return the error for a column that the table doesn't have."""
+    return SettingError(
+        f"the table has no column `{column}`.", f"name columns among {known}.", code=ErrorCode.COLUMN_UNKNOWN
+    )
+
+
+def not_a_date(column: str, why: str) -> SettingError:
+    """Return the error for a column without dates, by which rows can't be aged."""
+    return SettingError(
+        f"rows can't be kept by the age of `{column}`: {why}.",
         "name a column of dates or timestamps, or a partition column like yyyy, yyyyMM, yyyy-MM or yyyy-MM-dd.",
-    ),
-    ErrorCode.SKU_UNKNOWN: _Message(
-        SettingError, "{name} is no capacity that has limits for Direct Lake.", "name one of {known}."
-    ),
-    ErrorCode.FRAME_REFUSED: _Message(
-        SettingError,
-        "{uri} has no version for the frame `{frame}`: {why}.",
+        code=ErrorCode.NOT_A_DATE,
+    )
+
+
+def sku_unknown(name: str, known: str) -> SettingError:
+    """Return the error for a capacity that doesn't exist."""
+    return SettingError(
+        f"{name} is no capacity that has limits for Direct Lake.", f"name one of {known}.", code=ErrorCode.SKU_UNKNOWN
+    )
+
+
+def frame_refused(uri: str, frame: str, why: str) -> SettingError:
+    """Return the error for a frame at a version or time that the table can't have."""
+    return SettingError(
+        f"{uri} has no version for the frame `{frame}`: {why}.",
         "name a version of this table, or a time at which it was there; check that it is the table you mean.",
-    ),
-    ErrorCode.NAME_REFUSED: _Message(
-        SettingError,
-        "{name!r} is no name that Fabric's table maintenance takes.",
-        "name the table as its lakehouse does: up to {longest} letters, digits and underscores, not only digits; the "
+        code=ErrorCode.FRAME_REFUSED,
+    )
+
+
+def fabric_name_refused(name: str, longest: int) -> SettingError:
+    """Return the error for a name of a table or schema that Fabric's table maintenance refuses."""
+    return SettingError(
+        f"{name!r} is no name that Fabric's table maintenance takes.",
+        f"name the table as its lakehouse does: up to {longest} letters, digits and underscores, not only digits; the "
         "schema is named apart.",
-    ),
-}
-
-# A subclass per code, so that the code stands on the class, as everywhere in the error tree.
-_CLASSES = {code: type(code.name, (message.family,), {"code": code}) for code, message in _MESSAGES.items()}
-
-
-def direct_lake_error(code: ErrorCode, **facts: object) -> MirrorError:
-    """Make the error of a code in the table above; `facts` are the fields of its message."""
-    _, what, next_step = _MESSAGES[code]
-    made: MirrorError = _CLASSES[code](what.format(**facts), next_step.format(**facts))
-    return made
+        code=ErrorCode.NAME_REFUSED,
+    )

@@ -136,18 +136,15 @@ def _ascending_in_time(log: TableLog, versions: Sequence[int], time_ms: int) -> 
 class FileLifetime:
     """One file's stay in the table: from a version on, up to the one that removed it.
 
-    `added` is None for a file that was there before the history begins, `removed` for one that is still there; times
-    likewise. `changes` are the versions that gave it another deletion vector. A file that RESTORE brings back has a
-    second lifetime.
+    `added` is None for a file that was there before the history begins, `removed` for one that is still there.
+    `changes` are the versions that gave it another deletion vector. A file that RESTORE brings back has a second
+    lifetime.
     """
 
     path: str
     bytes: int
-    rows: int | None
     added: int | None
-    added_ms: int | None
     removed: int | None = None
-    removed_ms: int | None = None
     changes: tuple[int, ...] = ()
 
 
@@ -157,9 +154,8 @@ def file_lifetimes(history: History) -> tuple[FileLifetime, ...]:
     The history's first version only tells when its files came if it is the table's first, too.
     """
     files = _Files()
-    added = (0, history.start.timestamp_ms) if history.first == 0 else (None, None)
     for file in history.start.files:
-        files.begin(file, *added)
+        files.begin(file, 0 if history.first == 0 else None)
     for commit in history.commits:
         files.apply(commit)
     lifetimes = [*files.ended, *(life for life, _ in files.here.values())]
@@ -173,8 +169,8 @@ class _Files:
         self.here: dict[str, tuple[FileLifetime, Vector | None]] = {}
         self.ended: list[FileLifetime] = []
 
-    def begin(self, file: LiveFile, version: int | None, timestamp_ms: int | None) -> None:
-        self.here[file.path] = FileLifetime(file.path, file.bytes, file.rows, version, timestamp_ms), file.vector
+    def begin(self, file: LiveFile, version: int | None) -> None:
+        self.here[file.path] = FileLifetime(file.path, file.bytes, version), file.vector
 
     def apply(self, commit: LoggedCommit) -> None:
         """Go on by one commit; what it removes and adds again has another vector, or only other statistics."""
@@ -182,10 +178,10 @@ class _Files:
         for removed in commit.removed:
             if removed.path in self.here and removed.path not in added:
                 life, _ = self.here.pop(removed.path)
-                self.ended.append(replace(life, removed=commit.version, removed_ms=commit.timestamp_ms))
+                self.ended.append(replace(life, removed=commit.version))
         for path, file in added.items():
             if path not in self.here:
-                self.begin(file, commit.version, commit.timestamp_ms)
+                self.begin(file, commit.version)
             elif self.here[path][1] != file.vector:
                 life, _ = self.here[path]
                 self.here[path] = replace(life, changes=(*life.changes, commit.version)), file.vector

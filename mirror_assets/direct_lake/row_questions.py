@@ -11,15 +11,14 @@ from datetime import date
 import pyarrow.compute as pc
 
 from mirror_assets.direct_lake.column_questions import Answer, Figure
-from mirror_assets.direct_lake.errors import direct_lake_error
+from mirror_assets.direct_lake.errors import not_a_date
 from mirror_assets.direct_lake.footers.facts import Footers
 from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames
-from mirror_assets.errors import ErrorCode
-from mirror_assets.source.actions import LiveFile
-from mirror_assets.source.replay import Snapshot
-from mirror_assets.source.table_log import LoggedCommit, TableLog, files_by_path
+from mirror_assets.direct_lake.table.known import files_by_path
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.table.values import LiveFile, LoggedCommit, Snapshot
 
-# A year, with a month, with a day; behind a day, the time that timestamps have.
+# A year, with a month, with a day; after a day, the time of a timestamp.
 _VALUE = re.compile(r"(\d{4})(?:-?(\d{2})(?:-?(\d{2})(?:[ T].*)?)?)?")
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 _EPOCH = date(1970, 1, 1)
@@ -79,7 +78,7 @@ def _by_partition(files: Sequence[LiveFile], footers: Footers, column: str, sinc
         try:
             days = None if value is None else days_of(value)
         except ValueError as error:
-            raise direct_lake_error(ErrorCode.NOT_A_DATE, column=column, why=error) from error
+            raise not_a_date(column, str(error)) from error
         stays = days is not None and _stays(days[0].toordinal(), days[1].toordinal() + 1, since.toordinal())
         yield facts.rows, stays
 
@@ -89,16 +88,16 @@ def _by_bounds(footers: Footers, names: ColumnNames, column: str, since: date) -
     field = names.schema.field(column)
     if field is None or field.type not in _TIMES:
         why = f"its type is {'unknown' if field is None else field.type}"
-        raise direct_lake_error(ErrorCode.NOT_A_DATE, column=column, why=why)
+        raise not_a_date(column, why)
     chunks = footers.chunks.filter(pc.equal(footers.chunks["column"], field.physical_name or field.name))
     since_us = (since - _EPOCH).days * _DAY_US
-    told = zip(*(chunks[name].to_pylist() for name in ("values", "nulls", "least_us", "most_us")), strict=True)
+    row_groups = zip(*(chunks[name].to_pylist() for name in ("values", "nulls", "least_us", "most_us")), strict=True)
     with_column = 0
-    for values, nulls, least_us, most_us in told:
+    for values, nulls, least_us, most_us in row_groups:
         with_column += values
         yield nulls or 0, False
-        is_told = nulls is not None and least_us is not None
-        yield values - (nulls or 0), _stays(least_us, most_us + 1, since_us) if is_told else None
+        has_bounds = nulls is not None and least_us is not None
+        yield values - (nulls or 0), _stays(least_us, most_us + 1, since_us) if has_bounds else None
     yield sum(file.rows for file in footers.files) - with_column, False
 
 

@@ -58,12 +58,12 @@ def partition_predicate(metadata: Metadata, keys: Sequence[PartitionKey]) -> str
 
 
 def _one_of(column: str, column_type: str, values: Sequence[str | None]) -> str:
-    told = [literal(value, column_type) for value in values if value is not None]
+    literals = [literal(value, column_type) for value in values if value is not None]
     conditions = []
-    if len(told) == 1:
-        conditions.append(f"{quoted(column)} = {told[0]}")
-    elif told:
-        conditions.append(f"{quoted(column)} IN ({', '.join(told)})")
+    if len(literals) == 1:
+        conditions.append(f"{quoted(column)} = {literals[0]}")
+    elif literals:
+        conditions.append(f"{quoted(column)} IN ({', '.join(literals)})")
     if None in values:
         conditions.append(f"{quoted(column)} IS NULL")
     return " OR ".join(conditions)

@@ -58,7 +58,7 @@ class LayoutReport:
 
     @property
     def dropped_bytes(self) -> int:
-        """Compressed bytes of columns that the table has no more."""
+        """Compressed bytes of dropped columns."""
         return sum(column.parquet.compressed for column in self.columns if column.is_dropped)
 
 

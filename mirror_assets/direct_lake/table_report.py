@@ -40,7 +40,7 @@ class Keeping:
 
 @dataclass(frozen=True)
 class Questions:
-    """The questions of the seed that are asked; what is left empty is not.
+    """The questions of the seed to answer; empty ones are left out.
 
     `columns` are those that a model uses, `one_side` those on the one-side of a relationship. `partition_by` is a
     column that the table might be partitioned by, compared with the limits of `sku`.
@@ -55,7 +55,7 @@ class Questions:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What a report is asked; of `maintenance`, what the report itself finds (dropped columns, retention) is empty."""
+    """What to report on; `maintenance` leaves out what the report finds itself (dropped columns, retention)."""
 
     consumers: RetentionConsumers = field(default_factory=RetentionConsumers)
     questions: Questions = field(default_factory=Questions)
@@ -67,8 +67,8 @@ class DirectLakeReport:
     """A table at its newest version, committed at `timestamp_ms` (since 1970), as read at `now` (in seconds).
 
     `advice` is what its layout calls for, what weighs most first; `types` what Direct Lake can't load. `framing` is
-    what a model loads that is framed after each of the last days with a commit, `reframing` what those with the frames
-    that were asked about load when they are framed now. `writers` are settings for larger files and row groups, where
+    what a model loads that is framed after each of the last days with a commit, `reframing` what models with the
+    frames of the options load when they are framed now. `writers` are settings for larger files and row groups, where
     advice calls for them.
     """
 
@@ -119,7 +119,7 @@ def table_report(table: TableSnapshot, options: ReportOptions | None = None) -> 
 
 
 def _maintenance(table: TableSnapshot, options: ReportOptions, vacuum: VacuumPlan) -> MaintenancePlan:
-    """VACUUM is planned as the table's properties have it, whatever RETAIN `vacuum` was asked about."""
+    """Plan maintenance; its VACUUM goes by the table's properties, also where `vacuum` was planned with RETAIN."""
     plain = replace(options.consumers, retain_hours=None)
     guard = vacuum if plain == options.consumers else vacuum_of(table.log, table.now, plain)
     wanted = replace(options.maintenance, dropped=table.dropped_bytes, retention=SafeRetention.of(guard))
@@ -127,14 +127,14 @@ def _maintenance(table: TableSnapshot, options: ReportOptions, vacuum: VacuumPla
 
 
 def _reframing(log: TableLog, frames: Iterable[Frame]) -> Iterator[FramingEffect]:
-    """The effect of framing anew the frames that can still be put together."""
+    """The effect of framing now, for each frame that the log can still reconstruct."""
     framed = {frame.version for frame in frames}.intersection(log.versions())
     for snapshot in log.snapshots(framed):
         yield framing_effect(snapshot, log.snapshot())
 
 
 def _answers(table: TableSnapshot, questions: Questions) -> Iterator[Answer]:
-    """The answers to what is asked, then those that no one need ask for: floats, and partitions touched."""
+    """The answers to the questions, then two that are always given: floats, and partitions touched."""
     snapshot, layout = table.log.snapshot(), table.layout
     names = ColumnNames.of(snapshot.metadata)
     if questions.columns:

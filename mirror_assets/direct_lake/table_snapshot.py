@@ -59,7 +59,7 @@ class TableSnapshot:
 
     @cached_property
     def dropped_bytes(self) -> dict[str, int]:
-        """Bytes of columns that the table has no more, by file; files without any are left out."""
+        """Bytes of dropped columns, by file; files without any are left out."""
         return dropped_bytes(self.footers, ColumnNames.of(self.log.snapshot().metadata))
 
     def types(self, one_side: Sequence[str] = ()) -> tuple[TypeIssue, ...]:

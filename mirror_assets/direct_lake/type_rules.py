@@ -27,7 +27,7 @@ class Weight(str, Enum):
 
     FAILS = "fails"
     MAY_FAIL = "may fail"
-    UNSEEN = "unseen"  # neither the log nor footers tell
+    UNSEEN = "unseen"  # neither the log nor footers show it
 
 
 class Rule(str, Enum):
@@ -43,7 +43,7 @@ class Rule(str, Enum):
 
 @dataclass(frozen=True)
 class TypeIssue:
-    """What is, or may be, wrong with a column; `statement` is Spark SQL that tells more, None where nothing does."""
+    """What is, or may be, wrong with a column; `statement` is Spark SQL that finds out, None where nothing does."""
 
     column: str
     type: str

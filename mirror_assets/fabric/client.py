@@ -1,4 +1,4 @@
-"""The calls on mirrored databases that we need, through Microsoft's client; nothing else imports it."""
+"""Calls Fabric's REST interface for mirrored databases through Microsoft's client; only this room imports that."""
 
 from __future__ import annotations
 
@@ -8,25 +8,30 @@ from uuid import UUID
 from azure.core.credentials import TokenCredential
 from azure.core.rest import HttpRequest, HttpResponse
 
-from mirror_assets.fabric.answers import asking, shown
-from mirror_assets.fabric.definition import PART, Definition, definition_payload
-from mirror_assets.fabric.operation import result_of
-from mirror_assets.fabric.paging import all_pages
-from mirror_assets.fabric.retry import FabricRetry
-from mirror_assets.fabric.values import Database, DatabaseState, DatabaseStatus, ToldTable, Workspace
+from mirror_assets.fabric.database import (
+    PART,
+    Database,
+    DatabaseState,
+    DatabaseStatus,
+    Definition,
+    ReportedTable,
+    Workspace,
+    definition_payload,
+)
+from mirror_assets.fabric.rest import FabricRetry, all_pages, fabric_errors, first_line, operation_result
 
 if TYPE_CHECKING:
     from microsoft_fabric_api.generated.mirroreddatabase.models import ErrorResponse, TableMirroringStatusResponse
 
-# Status is asked with POST, which azure-core does not repeat after a lost answer unless it is told to.
+# Status requests are POSTs, which azure-core retries after a lost answer only for methods that are listed.
 _REPEATABLE = frozenset({"GET", "POST"})
 
 
 class FabricClient:
-    """Asks for one workspace. Every method raises FabricUnavailable, FabricDenied, FabricItemMissing, FabricRefused."""
+    """The mirrored databases of a workspace. Methods raise FabricUnavailable, FabricRefused, and SettingErrors."""
 
     def __init__(self, workspace: Workspace, credential: TokenCredential) -> None:
-        """Nothing is asked yet."""
+        """Make the client; no request is sent yet."""
         # The package imports all of Fabric: most of a second and 50 MB, only for those who need it.
         from microsoft_fabric_api.extensions.mirroreddatabase import FabricMirroredDatabaseClient
 
@@ -36,50 +41,50 @@ class FabricClient:
         self._workspace = str(workspace.id)
 
     def databases(self) -> tuple[Database, ...]:
-        """Every mirrored database of the workspace that this identity may see."""
+        """List the mirrored databases of the workspace that this identity may see."""
         ask = self._client.items.list_mirrored_databases
-        with asking(f"list the mirrored databases of workspace {self._workspace}"):
+        with fabric_errors(f"list the mirrored databases of workspace {self._workspace}"):
             found = all_pages(lambda token: ask(self._workspace, continuation_token_parameter=token))
             return tuple(Database(UUID(str(item.id)), str(item.display_name)) for item in found)
 
     def create(self, name: str) -> Database:
-        """A new mirrored database whose landing zone is written from outside."""
+        """Create a mirrored database whose landing zone is written from outside (an open mirror)."""
         part = {"path": PART, "payload": definition_payload(), "payloadType": "InlineBase64"}
         request = {"displayName": name, "definition": {"parts": [part]}}
-        with asking(f"create mirrored database {name!r}"):
+        with fabric_errors(f"create mirrored database {name!r}"):
             made = self._client.items.create_mirrored_database(self._workspace, request)
             return Database(UUID(str(made.id)), str(made.display_name))
 
     def definition(self, database: UUID) -> Definition:
-        """The definition; Fabric may take a while to find it."""
+        """Read the definition; Fabric may answer by a long-running operation."""
         what = f"read the definition of mirrored database {database}"
         path = f"workspaces/{self._workspace}/mirroredDatabases/{database}/getDefinition"
-        # Not the client's own method: it waits for ever for an operation that fails.
-        with asking(what):
+        # Not the client's own method: it waits for ever when the operation fails.
+        with fabric_errors(what):
             answer = self._sent(HttpRequest("POST", path))
             if answer.status_code == 202:
-                answer = result_of(answer, what, lambda operation: self._sent(HttpRequest("GET", operation)))
+                answer = operation_result(answer, what, lambda operation: self._sent(HttpRequest("GET", operation)))
             return Definition.model_validate_json(answer.text())
 
     def start(self, database: UUID) -> None:
-        """Start mirroring. It is not repeated when an answer is lost: ask for the status then."""
-        with asking(f"start mirrored database {database}"):
+        """Start mirroring. Not repeated when the answer is lost: ask for the status then."""
+        with fabric_errors(f"start mirrored database {database}"):
             self._client.mirroring.start_mirroring(self._workspace, str(database))
 
     def status(self, database: UUID) -> DatabaseStatus:
-        """The state of the mirrored database."""
-        with asking(f"tell the status of mirrored database {database}"):
+        """Ask for the state of the mirrored database."""
+        with fabric_errors(f"tell the status of mirrored database {database}"):
             found = self._client.mirroring.get_mirroring_status(
                 self._workspace, str(database), retry_on_methods=_REPEATABLE
             )
         known = next((state for state in DatabaseState if state.value == found.status), None)
-        unknown = None if known else f"Fabric calls its state {shown(str(found.status))!r}"
+        unknown = None if known else f"Fabric calls its state {first_line(str(found.status))!r}"
         return DatabaseStatus(known or DatabaseState.UNKNOWN, _message(found.error) or unknown)
 
-    def tables(self, database: UUID) -> tuple[ToldTable, ...]:
-        """Every table of the mirrored database."""
+    def tables(self, database: UUID) -> tuple[ReportedTable, ...]:
+        """List the tables of the mirrored database."""
         ask = self._client.mirroring.get_tables_mirroring_status
-        with asking(f"tell the tables of mirrored database {database}"):
+        with fabric_errors(f"tell the tables of mirrored database {database}"):
             found = all_pages(
                 lambda token: ask(
                     self._workspace,
@@ -89,7 +94,7 @@ class FabricClient:
                     cls=lambda page: page or (),
                 )
             )
-            return tuple(map(_told_table, found))
+            return tuple(map(_reported_table, found))
 
     def _sent(self, request: HttpRequest) -> HttpResponse:
         answer: HttpResponse = self._client.send_request(request, retry_on_methods=_REPEATABLE)
@@ -97,9 +102,9 @@ class FabricClient:
         return answer
 
 
-def _told_table(found: TableMirroringStatusResponse) -> ToldTable:
+def _reported_table(found: TableMirroringStatusResponse) -> ReportedTable:
     metrics = found.metrics
-    return ToldTable(
+    return ReportedTable(
         schema=found.source_schema_name or None,
         table=str(found.source_table_name),
         state=str(found.status),
@@ -112,4 +117,4 @@ def _told_table(found: TableMirroringStatusResponse) -> ToldTable:
 
 
 def _message(error: ErrorResponse | None) -> str | None:
-    return shown(error.message or error.error_code or "") if error else None
+    return first_line(error.message or error.error_code or "") if error else None

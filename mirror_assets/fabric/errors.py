@@ -1,4 +1,4 @@
-"""What Fabric's REST interface can answer other than success."""
+"""Errors of Fabric's REST interface: what it can answer other than success."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError
 
 
 class FabricUnavailable(RetryError):
-    """Fabric gave no answer, or has no room for the request now. What was asked for may have been done."""
+    """Fabric did not answer, or its capacity is paused or overloaded. The request may have taken effect."""
 
     code = ErrorCode.FABRIC_UNAVAILABLE
 
@@ -18,58 +18,45 @@ class FabricUnavailable(RetryError):
         )
 
 
-class FabricNotReady(RetryError):
-    """The mirrored database is on its way into a state, and can't be started before it has arrived."""
-
-    code = ErrorCode.FABRIC_NOT_READY
-
-    def __init__(self, item: str, state: str) -> None:
-        self.item, self.state = item, state
-        super().__init__(
-            f"mirrored database {item} is {state}: mirroring can't be started now.",
-            "wait until `mirror-assets fabric status` shows another state, then run again.",
-        )
+def fabric_not_ready(item: str, state: str) -> RetryError:
+    """The mirrored database is changing its state and can't be started until that is done."""
+    return RetryError(
+        f"mirrored database {item} is {state}: mirroring can't be started now.",
+        "wait until `mirror-assets fabric status` shows another state, then run again.",
+        code=ErrorCode.FABRIC_NOT_READY,
+    )
 
 
-class FabricDenied(SettingError):
-    """Fabric does not let this identity do it, or there is no identity."""
-
-    code = ErrorCode.FABRIC_DENIED
-
-    def __init__(self, what: str, why: str) -> None:
-        self.requested, self.why = what, why
-        super().__init__(
-            f"Fabric refused to {what}: {why}.",
-            "check mirror.fabric.credential and its environment variables. The identity needs the role Contributor in "
-            "the workspace; a service principal also needs the tenant's setting that lets it use Fabric's interface.",
-        )
+def fabric_denied(what: str, why: str) -> SettingError:
+    """Fabric refuses this identity, or no token could be had for it."""
+    return SettingError(
+        f"Fabric refused to {what}: {why}.",
+        "check mirror.fabric.credential and its environment variables. The identity needs the role Contributor in "
+        "the workspace; a service principal also needs the tenant's setting that lets it use Fabric's interface.",
+        code=ErrorCode.FABRIC_DENIED,
+    )
 
 
-class FabricItemMissing(SettingError):
-    """Fabric knows no such workspace or item, or does not show it to this identity."""
-
-    code = ErrorCode.FABRIC_ITEM_MISSING
-
-    def __init__(self, what: str, why: str) -> None:
-        self.requested, self.why = what, why
-        super().__init__(
-            f"Fabric can't {what}: {why}.",
-            "compare mirror.fabric.workspace and mirror.fabric.item with the address of the item's page in the portal.",
-        )
+def fabric_item_missing(what: str, why: str) -> SettingError:
+    """The workspace or item does not exist, or this identity may not see it."""
+    return SettingError(
+        f"Fabric can't {what}: {why}.",
+        "compare mirror.fabric.workspace and mirror.fabric.item with the address of the item's page in the portal.",
+        code=ErrorCode.FABRIC_ITEM_MISSING,
+    )
 
 
-class FabricItemUnfit(SettingError):
-    """A mirrored database that is no open mirror, or not one that we could have made."""
-
-    code = ErrorCode.FABRIC_ITEM_UNFIT
-
-    def __init__(self, name: str, item: str, why: str) -> None:
-        self.name, self.item = name, item
-        super().__init__(f"mirrored database {name!r} ({item}) is there already, and {why}.", "choose another name.")
+def fabric_item_unfit(name: str, item: str, why: str) -> SettingError:
+    """A mirrored database of this name exists and is not an open mirror like ours."""
+    return SettingError(
+        f"mirrored database {name!r} ({item}) is there already, and {why}.",
+        "choose another name.",
+        code=ErrorCode.FABRIC_ITEM_UNFIT,
+    )
 
 
 class FabricRefused(StopError):
-    """An answer that nothing of ours should get."""
+    """Fabric refused a request that should be valid; `answer` is its error code."""
 
     code = ErrorCode.FABRIC_REFUSED
 
@@ -81,15 +68,11 @@ class FabricRefused(StopError):
         )
 
 
-class MirroringStopped(StopError):
-    """Somebody has stopped mirroring; to start it again is not to go on."""
-
-    code = ErrorCode.MIRRORING_STOPPED
-
-    def __init__(self, item: str) -> None:
-        self.item = item
-        super().__init__(
-            f"mirrored database {item} was stopped. Started again, it reads the landing zone from the first file on, "
-            "without those that Fabric has deleted meanwhile.",
-            "run `mirror-assets fabric start --replay`, then `mirror-assets rebuild` for every table.",
-        )
+def mirroring_stopped(item: str) -> StopError:
+    """Somebody has stopped mirroring: started again, it replays the landing zone."""
+    return StopError(
+        f"mirrored database {item} was stopped. Started again, it reads the landing zone from the first file on, "
+        "without those that Fabric has deleted meanwhile.",
+        "run `mirror-assets fabric start --replay`, then `mirror-assets rebuild` for every table.",
+        code=ErrorCode.MIRRORING_STOPPED,
+    )

@@ -1,16 +1,44 @@
-"""A mirrored database as a mirror that is only asked: what Fabric says of its tables, beside their table folders."""
+"""The mirror on Fabric's side: what Fabric reports of its tables, and what their table folders show."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from uuid import UUID
 
 from mirror_assets.fabric.client import FabricClient
-from mirror_assets.fabric.table import FabricTable
-from mirror_assets.fabric.values import ToldTable
+from mirror_assets.fabric.database import ReportedTable
+from mirror_assets.fabric.monitoring import DEFAULT_SCHEMA, MonitoredTable, Pace, TableState
 from mirror_assets.landing.folders import table_names
+from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName, landing_number
-from mirror_assets.monitoring import DEFAULT_SCHEMA, Pace, TableState
 from mirror_assets.storage import Store
+
+
+@dataclass(frozen=True)
+class FabricTable(MonitoredTable):
+    """One table of a mirrored database; `uri` is its Delta table in OneLake."""
+
+    uri: str
+
+    @property
+    def location(self) -> str:
+        """The mirrored table in OneLake."""
+        return self.uri
+
+    def has_applied(self, manifest: Manifest) -> bool:
+        """Whether the mirror holds all that the manifest has committed, as far as Fabric reports it.
+
+        Fabric does not report numbers of applied files. It moves processed landing files away, except the last, and
+        counts processed rows over all operations (reference `landing-zone` §4.14, §3). So: no other file is left, and
+        the counter has reached the rows of all files of this epoch of the folder.
+
+        To be confirmed on a live tenant: that the counter restarts when a folder is made again (else a mirror may be
+        compared too early: that check fails, and the next one is right), and that it counts every row of a file, also
+        deletes without a match (else the mirror would seem to wait for ever).
+        """
+        counted = self.last_sync is not None and self.processed_rows >= manifest.landed_rows
+        return self.state is TableState.REPLICATING and self.waiting_files == 0 and counted
+
 
 # Fabric looks for folders every 15 to 20 s, and a table was back about 90 s after its folder (reference §3).
 _PACE = Pace(pause_seconds=15.0, limit_seconds=3600.0)
@@ -20,49 +48,52 @@ class FabricMirror:
     """The tables of one mirrored database; `tables` is the URI of the folder in which Spark finds them."""
 
     def __init__(self, client: FabricClient, database: UUID, store: Store, tables: str) -> None:
-        """The mirror of the landing zone in `store`; nothing is asked yet."""
+        """Take the landing zone in `store`; no request is sent yet."""
         self._client, self._database, self._store = client, database, store
         self._tables = tables.rstrip("/")
 
     @property
     def pace(self) -> Pace:
-        """Long: Fabric works when it does, and counts requests."""
+        """A long pause: Fabric works at its own times, and limits requests."""
         return _PACE
 
     def poll(self) -> tuple[FabricTable, ...]:
-        """The same as `status`: nobody but Fabric moves Fabric on."""
+        """The same as `status`: only Fabric itself applies files."""
         return self.status()
 
     def status(self) -> tuple[FabricTable, ...]:
         """Every table that Fabric mirrors, by name."""
         folders = {_identity(name): name for name in table_names(self._store)}
-        named = {folders.get(_identity(_name(told)), _name(told)): told for told in self._client.tables(self._database)}
+        named = {
+            folders.get(_identity(_name(reported)), _name(reported)): reported
+            for reported in self._client.tables(self._database)
+        }
         return tuple(self._table(name, named[name]) for name in sorted(named))
 
     def table(self, name: TableName) -> FabricTable | None:
         """One table, or None when Fabric does not mirror it (any more)."""
-        for told in self._client.tables(self._database):
-            if _identity(_name(told)) == _identity(name):
-                return self._table(name, told)
+        for reported in self._client.tables(self._database):
+            if _identity(_name(reported)) == _identity(name):
+                return self._table(name, reported)
         return None
 
     def look(self, name: TableName) -> FabricTable | None:
         """The same as `table`."""
         return self.table(name)
 
-    def _table(self, name: TableName, told: ToldTable) -> FabricTable:
+    def _table(self, name: TableName, reported: ReportedTable) -> FabricTable:
         files = self._store.list(name.folder)
         landed = sum(landing_number(info.name) is not None for info in files)
-        state = _state(told.state)
-        unknown = None if state is not TableState.UNKNOWN else f"Fabric calls its state {told.state!r}"
+        state = _state(reported.state)
+        unknown = None if state is not TableState.UNKNOWN else f"Fabric calls its state {reported.state!r}"
         return FabricTable(
             name=name,
             state=state,
-            error_code=told.error_code,
-            message=told.message or unknown,
-            processed_rows=told.processed_rows,
-            processed_bytes=told.processed_bytes,
-            last_sync=told.last_sync,
+            error_code=reported.error_code,
+            message=reported.message or unknown,
+            processed_rows=reported.processed_rows,
+            processed_bytes=reported.processed_bytes,
+            last_sync=reported.last_sync,
             folder_present=bool(files),
             waiting_files=max(0, landed - 1),  # the last one stays, processed or not
             applied_number=None,
@@ -75,10 +106,10 @@ def _state(text: str) -> TableState:
     return next((state for state in TableState if state.value == text), TableState.UNKNOWN)
 
 
-def _name(told: ToldTable) -> TableName:
-    return TableName(told.schema, told.table)
+def _name(reported: ReportedTable) -> TableName:
+    return TableName(reported.schema, reported.table)
 
 
 def _identity(name: TableName) -> tuple[str, str]:
-    """What is the same for both names of a table in the default schema: with it, and without."""
+    """Return what both names of a table in the default schema share: `dbo.t` and `t`."""
     return (name.schema or DEFAULT_SCHEMA, name.table)

@@ -1,4 +1,4 @@
-"""Makes and starts a mirrored database; each may be run again after whatever went wrong.
+"""Creates and starts a mirrored database; both are safe to run again after any failure.
 
 Nothing here stops one: stopped and started again, an open mirror replays its whole landing zone (reference
 `landing-zone` §4.41).
@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from mirror_assets.fabric.client import FabricClient
-from mirror_assets.fabric.definition import misfit
+from mirror_assets.fabric.database import Database, DatabaseState, misfit
 from mirror_assets.fabric.errors import (
-    FabricItemUnfit,
-    FabricNotReady,
     FabricRefused,
     FabricUnavailable,
-    MirroringStopped,
+    fabric_item_unfit,
+    fabric_not_ready,
+    mirroring_stopped,
 )
-from mirror_assets.fabric.values import Database, DatabaseState
 
 _NAME_TAKEN = frozenset({"ItemDisplayNameAlreadyInUse", "ItemDisplayNameNotAvailableYet"})
 _ON_ITS_WAY = (DatabaseState.INITIALIZING, DatabaseState.STOPPING)
@@ -27,21 +26,21 @@ _STARTED = (DatabaseState.STARTING, DatabaseState.RUNNING)
 
 @dataclass(frozen=True)
 class Created:
-    """A mirrored database, and whether it was there before."""
+    """A mirrored database, and whether it existed before."""
 
     database: Database
     was_there: bool
 
 
 def create_database(client: FabricClient, name: str) -> Created:
-    """The mirrored database of this name, made now or found. Raises FabricItemUnfit, and what the client raises."""
+    """Find or create the mirrored database of this name. Raises fabric_item_unfit, and what the client raises."""
     found = _find(client, name)
     if found is not None:
         return Created(found, was_there=True)
     try:
         return Created(client.create(name), was_there=False)
     except (FabricUnavailable, FabricRefused) as error:
-        # The answer was lost, or a repetition of the request met what the first one had made.
+        # The answer was lost, or a retry met the database that the first request had created.
         if isinstance(error, FabricRefused) and error.answer not in _NAME_TAKEN:
             raise
         found = _find(client, name)
@@ -51,18 +50,18 @@ def create_database(client: FabricClient, name: str) -> Created:
 
 
 def start_mirroring(client: FabricClient, database: UUID, *, replay: bool = False) -> bool:
-    """Start it, unless it runs already: whether there was anything to do.
+    """Start mirroring unless it runs; return whether it did not.
 
-    Raises FabricNotReady before it can be started, MirroringStopped unless `replay` is wanted, and what the client
-    raises.
+    Raises fabric_not_ready while it can't be started, mirroring_stopped for a stopped one unless `replay` is set, and
+    what the client raises.
     """
     state = client.status(database).state
     if state in _STARTED:
         return False
     if state in _ON_ITS_WAY:
-        raise FabricNotReady(str(database), state.value)
+        raise fabric_not_ready(str(database), state.value)
     if state is DatabaseState.STOPPED and not replay:
-        raise MirroringStopped(str(database))
+        raise mirroring_stopped(str(database))
     try:
         client.start(database)
     except FabricUnavailable:
@@ -72,10 +71,10 @@ def start_mirroring(client: FabricClient, database: UUID, *, replay: bool = Fals
 
 
 def _find(client: FabricClient, name: str) -> Database | None:
-    """The mirrored database of this name, or None. Raises FabricItemUnfit for one that is not fed by a landing zone."""
+    """Return the mirrored database of this name, if any. Raises fabric_item_unfit for one without a landing zone."""
     found = next((database for database in client.databases() if database.name == name), None)
     if found is not None:
         why = misfit(client.definition(found.id))
         if why is not None:
-            raise FabricItemUnfit(name, str(found.id), why)
+            raise fabric_item_unfit(name, str(found.id), why)
     return found

@@ -1,75 +1,85 @@
-"""Appends a slice to the history's table, once, whoever else is at it (docs/decisions/0006)."""
+"""Appends a slice to the history's table exactly once, also beside other runs (docs/decisions/0006)."""
 
 from __future__ import annotations
 
 import re
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
+from delta.tables import DeltaTable
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from mirror_assets.delta.columns import quoted
-from mirror_assets.delta.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, quoted
+from mirror_assets.encode.spark_errors import spark_error
 from mirror_assets.history.errors import HistoryColumnsUnfit, HistoryMoved
-from mirror_assets.history.fit import appending, teach
-from mirror_assets.history.log import HistoryLog
-from mirror_assets.history.record import APPLICATION, Kept
+from mirror_assets.history.log import APPLICATION, HistoryCommit, HistoryLog
 
 TABLE_ID = "_table_id"
-# First, so that statistics are kept of them in the widest table: they say which files a question concerns.
+# First, because Delta collects statistics for the first columns only, and queries filter by these.
 OWN_COLUMNS = (TABLE_ID, COMMIT_VERSION, COMMIT_TIMESTAMP, CHANGE_TYPE)
 
+_RACE = re.compile(r"DELTA_(CONCURRENT_\w+|METADATA_CHANGED|PROTOCOL_CHANGED)")
+_UNFIT = re.compile(
+    r"DELTA_(FAILED_TO_MERGE_FIELDS|MERGE_INCOMPATIBLE_\w+|INVALID_CHARACTERS_IN_COLUMN_NAMES?|\w*DUPLICATE_COLUMNS\w*"
+    r"|FEATURES_REQUIRE_MANUAL_ENABLEMENT)"
+)
+_MAX_TEXT = 400
+_FEATURES = re.compile(r"following table feature\(s\): ([\w-]+(?:, *[\w-]+)*)")
+_NAMES = "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAME"
 _NEEDS_MAPPING = re.compile(r"[ ,;{}()\n\t=]")
 
 
-def next_slice(newest: Kept | None, table_id: str, first: int, last: int) -> Kept:
-    """The slice that comes after the newest, to be written by a new attempt."""
-    return Kept(newest.generation + 1 if newest else 1, table_id, first, last, uuid.uuid4().hex)
+def next_commit(newest: HistoryCommit | None, table_id: str, first: int, last: int) -> HistoryCommit:
+    """Return the commit to make after the newest, under a new attempt id, for versions `first` to `last`."""
+    return HistoryCommit(newest.generation + 1 if newest else 1, table_id, first, last, uuid.uuid4().hex)
 
 
-def append_rows(rows: DataFrame, history: HistoryLog, kept: Kept) -> Kept:
-    """The slice as it was committed; `rows` are the feed's.
+def append_rows(rows: DataFrame, history: HistoryLog, kept: HistoryCommit) -> HistoryCommit:
+    """Append rows of the feed, and return the commit as the log has it.
 
-    Raises HistoryMoved when another run has committed its generation: nothing was written then. Raises
-    HistoryColumnsUnfit, and what Spark's failures mean.
+    Raises HistoryMoved, with nothing written, when another run has committed this generation; HistoryColumnsUnfit for
+    columns that the table can't hold; and what Spark's failures mean.
     """
     frame = _with_own_columns(rows, history, kept)
     _append(frame, history, kept)
-    found = history.kept(kept.generation)
+    found = history.commit(kept.generation)
     if found is None or found.attempt != kept.attempt:
         raise HistoryMoved(history.table, kept.generation)
     return found
 
 
-def append_nothing(spark: SparkSession, history: HistoryLog, kept: Kept) -> Kept:
-    """The slice as it was committed, without rows. Raises what `append_rows` raises."""
+def append_nothing(spark: SparkSession, history: HistoryLog, kept: HistoryCommit) -> HistoryCommit:
+    """Commit a slice without rows. Raises what `append_rows` raises."""
     schema = f"{COMMIT_VERSION} BIGINT, {COMMIT_TIMESTAMP} TIMESTAMP, {CHANGE_TYPE} STRING"
     return append_rows(spark.createDataFrame([], schema), history, kept)
 
 
-def _append(frame: DataFrame, history: HistoryLog, kept: Kept) -> None:
-    """Append, and teach the table first what it lacks for new columns."""
-    taught: set[str] = set()
+def _append(frame: DataFrame, history: HistoryLog, kept: HistoryCommit) -> None:
+    """Append, and enable on the table what new columns need and the source has."""
+    tried: set[str] = set()
     while True:
         try:
             return _append_once(frame, history, kept)
         except HistoryColumnsUnfit as error:
-            if error.why in taught or not teach(frame.sparkSession, history, kept, error):
+            if error.why in tried or not _enable(frame.sparkSession, history, kept, error):
                 raise
-            taught.add(error.why)
+            tried.add(error.why)
 
 
-def _append_once(frame: DataFrame, history: HistoryLog, kept: Kept) -> None:
-    """Append, unless the generation is there: Delta takes a version of an application once, whoever writes it."""
+def _append_once(frame: DataFrame, history: HistoryLog, kept: HistoryCommit) -> None:
+    """Append unless the generation is committed: Delta takes a transaction version of an application once."""
     options = {"mergeSchema": "true", **_properties(frame.schema), "userMetadata": kept.text}
     writer = frame.write.format("delta").mode("append").options(**options)
-    with appending(history, kept):
+    with _translated(history, kept):
         writer.option("txnAppId", APPLICATION).option("txnVersion", kept.generation).save(history.uri)
 
 
-def _with_own_columns(rows: DataFrame, history: HistoryLog, kept: Kept) -> DataFrame:
+def _with_own_columns(rows: DataFrame, history: HistoryLog, kept: HistoryCommit) -> DataFrame:
     columns = [name for name in rows.columns if name not in OWN_COLUMNS]
     taken = [name for name in rows.columns if name.casefold() == TABLE_ID]
     if taken:
@@ -80,16 +90,48 @@ def _with_own_columns(rows: DataFrame, history: HistoryLog, kept: Kept) -> DataF
 
 
 def _properties(schema: StructType) -> Mapping[str, str]:
-    """The properties with which the table is made; Delta does not look at them later."""
+    """Return the properties for creating the table; Delta ignores them on later appends."""
     needs_mapping = any(_NEEDS_MAPPING.search(name) for name in _names(schema))
     return {"delta.appendOnly": "true"} | ({"delta.columnMapping.mode": "name"} if needs_mapping else {})
 
 
 def _names(kind: DataType) -> Iterator[str]:
-    """The names of all columns and of what is in them."""
+    """Yield the names of all columns and of their nested fields."""
     for field in kind.fields if isinstance(kind, StructType) else ():
         yield field.name
         yield from _names(field.dataType)
     for inner in ("elementType", "keyType", "valueType"):
         if hasattr(kind, inner):
             yield from _names(getattr(kind, inner))
+
+
+def _enable(spark: SparkSession, history: HistoryLog, kept: HistoryCommit, unfit: HistoryColumnsUnfit) -> bool:
+    """Enable the table feature or column mapping that new columns need; False when that is not what is missing.
+
+    The source has it too, so its readers support it. Type widening is left to a person: fewer readers support that.
+    """
+    features, is_name = _FEATURES.search(unfit.why), _NAMES in unfit.why
+    mapping = f"ALTER TABLE delta.{quoted(history.uri)} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    with _translated(history, kept):
+        for name in features[1].split(",") if features else ():
+            DeltaTable.forPath(spark, history.uri).addFeatureSupport(name.strip())
+        if is_name:
+            spark.sql(mapping)
+    return bool(features) or is_name
+
+
+@contextmanager
+def _translated(history: HistoryLog, kept: HistoryCommit) -> Iterator[None]:
+    """Translate what Spark raises: HistoryMoved for a lost race, HistoryColumnsUnfit for columns that don't fit."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        text = str(error)
+        if _RACE.search(text):
+            raise HistoryMoved(history.table, kept.generation) from error
+        unfit = _UNFIT.search(text)
+        if unfit:
+            said = text[unfit.end() :].lstrip("] ").partition("\n")[0][:_MAX_TEXT].rstrip(".")
+            why = f"{said} ({unfit[0]})"
+            raise HistoryColumnsUnfit(history.table, history.uri, kept.first, kept.last, why) from error
+        raise spark_error(error, history.uri) from error

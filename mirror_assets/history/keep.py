@@ -1,29 +1,35 @@
-"""Keeps a source's feed until nothing is left: each commit once, however often and by however many it is run."""
+"""Copies a source's change data feed into its history until nothing is left, each commit once (docs/history.md).
+
+Two readers do the same job for `history: slices` and `history: stream`: each appends the rows of the planned commits
+behind the newest commit of the history, and returns what it appended. Planning, appending and recovery are shared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 
-from mirror_assets.delta.reader import read_changes
-from mirror_assets.delta.spark_errors import spark_errors
+from mirror_assets.encode.feed_reader import read_changes
+from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
-from mirror_assets.history.append import append_nothing, append_rows, next_slice
+from mirror_assets.history.append import append_nothing, append_rows, next_commit
+from mirror_assets.history.context import HistoryContext
 from mirror_assets.history.errors import HistoryMoved, HistoryUnknown, StreamBegunAgain
+from mirror_assets.history.log import HistoryCommit
 from mirror_assets.history.plan import HistoryPlan, HistorySlice, lost_behind, plan_history
-from mirror_assets.history.record import Kept
-from mirror_assets.history.stream import stream_slices
-from mirror_assets.history.work import HistoryContext
+from mirror_assets.history.stream import read_by_stream
 from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired, SourceRead, proved
 
 
-def keep_history(context: HistoryContext, report: Callable[[str], None], skip_to: int | None = None) -> Iterator[Kept]:
-    """Each slice as it has been kept, up to the source's tip.
+def keep_history(
+    context: HistoryContext, report: Callable[[str], None], skip_to: int | None = None
+) -> Iterator[HistoryCommit]:
+    """Yield each commit of the history after it is made, up to the source's newest version.
 
-    `skip_to` goes on at a version though commits before it are not kept, and never will be. Where another run is ahead,
-    it plans again. Raises HistoryGap and HistoryFeedOff, with what could be kept before kept, HistoryColumnsUnfit,
-    HistoryAhead, HistoryUnknown, NoHistory, and what reading the source raises.
+    `skip_to` continues at that version and gives up the commits before it. When another run commits first, this one
+    plans again. Raises history_gap and history_feed_off after everything before the gap is kept, HistoryColumnsUnfit,
+    history_ahead, HistoryUnknown, no_history, and what reading the source raises.
     """
     while True:
         try:
@@ -33,50 +39,52 @@ def keep_history(context: HistoryContext, report: Callable[[str], None], skip_to
             if plan.stop is not None:
                 raise plan.stop
             if not plan.slices:
-                _say_again(context, newest)
+                _repeat_coverage(context, newest)
                 return
         except (HistoryMoved, StreamBegunAgain) as error:
             report(error.what)
 
 
-def _newest(context: HistoryContext, skip_to: int | None) -> Kept | None:
-    """The newest slice; where the log has lost it, and the person says where to go on, only its generation."""
+def _newest(context: HistoryContext, skip_to: int | None) -> HistoryCommit | None:
+    """Return the history's newest commit; only its generation is known where the log has lost the entry."""
     try:
         return context.history.newest()
     except HistoryUnknown as error:
         if skip_to is None:
             raise
-        return Kept(error.generation, table_id="", first=0, last=-1, attempt="")
+        return HistoryCommit(error.generation, table_id="", first=0, last=-1, attempt="")
 
 
 def _keep(
-    context: HistoryContext, newest: Kept | None, plan: HistoryPlan, report: Callable[[str], None]
-) -> Iterator[Kept]:
-    """The planned slices; by a stream the last of those that share a schema, which is all that a stream can read."""
+    context: HistoryContext, newest: HistoryCommit | None, plan: HistoryPlan, report: Callable[[str], None]
+) -> Iterator[HistoryCommit]:
+    """Read and append the planned slices. A stream reads one schema, so it reads the last slices that share one."""
     stretches = [list(of) for _, of in groupby(plan.slices, lambda one: (one.table_id, one.schema_string))]
     for number, slices in enumerate(stretches, start=1):
         report(f"{context.table}: versions {slices[0].first} to {slices[-1].last}, {sum(x.rows for x in slices)} rows")
-        if context.checkpoints is not None and number == len(stretches) and plan.stop is None:
-            with _reading(context, slices[0].first, slices[-1].last):
-                kept = stream_slices(context, context.checkpoints.take(newest), newest, slices)
+        streams = context.stream is not None and plan.stop is None and number == len(stretches)
+        for part in [slices] if streams else [[one] for one in slices]:
+            with _gaps_named(context, part[0].first, part[-1].last):
+                read = read_by_stream if streams else _read_by_batch
+                kept = read(context, newest, part)
             yield from kept
-            return
-        for planned in slices:
-            newest = _keep_slice(context, newest, planned)
-            yield newest
+            newest = kept[-1]
 
 
-def _keep_slice(context: HistoryContext, newest: Kept | None, planned: HistorySlice) -> Kept:
-    """One slice, read and appended."""
+def _read_by_batch(
+    context: HistoryContext, newest: HistoryCommit | None, slices: Sequence[HistorySlice]
+) -> Sequence[HistoryCommit]:
+    """Append the feed of one slice. Raises what appending and Spark's failures raise."""
+    (planned,) = slices
     uri, first, last = context.source.uri, planned.first, planned.last
-    with _reading(context, first, last), spark_errors(uri):
+    with spark_errors(uri):
         rows = read_changes(context.spark(), uri, first, last, planned.vector_versions)
-        return append_rows(rows, context.history, next_slice(newest, planned.table_id, first, last))
+        return [append_rows(rows, context.history, next_commit(newest, planned.table_id, first, last))]
 
 
 @contextmanager
-def _reading(context: HistoryContext, first: int, last: int) -> Iterator[None]:
-    """Raise HistoryGap for what the source has lost of the commits that are read in the block, though it names it."""
+def _gaps_named(context: HistoryContext, first: int, last: int) -> Iterator[None]:
+    """Raise history_gap when the block fails because the source has lost commits `first` to `last` or their files."""
     try:
         yield
     except MirrorError as error:
@@ -88,8 +96,8 @@ def _reading(context: HistoryContext, first: int, last: int) -> Iterator[None]:
         raise meant from error
 
 
-def _say_again(context: HistoryContext, newest: Kept | None) -> None:
-    """Keep an empty slice where others have committed since: their commits outlive ours while the source is quiet."""
+def _repeat_coverage(context: HistoryContext, newest: HistoryCommit | None) -> None:
+    """Commit an empty slice after commits of others, which would outlive ours in the log of a quiet source."""
     if newest is not None and not context.history.is_newest(newest):
-        again = next_slice(newest, newest.table_id, newest.last + 1, newest.last)
+        again = next_commit(newest, newest.table_id, newest.last + 1, newest.last)
         append_nothing(context.spark(), context.history, again)

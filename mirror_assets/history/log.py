@@ -1,54 +1,108 @@
-"""The log of a history's table, read without a JVM: what is covered, and by which commit."""
+"""The log of a history's table, read without a JVM: which commits of the source it covers, and by which commit."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypedDict
 
 from deltalake import DeltaTable
 
-from mirror_assets.history.errors import HistoryUnknown, NoHistory
-from mirror_assets.history.record import APPLICATION, Kept, read_record
+from mirror_assets.history.errors import HistoryUnknown, no_history
 from mirror_assets.source.source_files import SourceFiles
 from mirror_assets.source.storage_errors import translated
 
+# The application id of the history's transactions; their version is the generation.
+APPLICATION = "mirror_assets/history"
+
+
+class _Txn(TypedDict):
+    appId: str
+    version: int
+
+
+class _CommitInfo(TypedDict, total=False):
+    userMetadata: str
+    operationMetrics: dict[str, str]
+
+
+class _Line(TypedDict, total=False):
+    txn: _Txn
+    commitInfo: _CommitInfo
+
+
+@dataclass(frozen=True)
+class HistoryCommit:
+    """One commit of the history's table: the feed of versions `first` to `last` of the source with this table id.
+
+    Generations count up by one, and Delta commits each once; `attempt` identifies the run that did. A commit of no
+    versions (`last` is `first` - 1) only repeats what is covered. `rows` is the number of rows written.
+    """
+
+    generation: int
+    table_id: str
+    first: int
+    last: int
+    attempt: str
+    rows: int = 0
+
+    @property
+    def text(self) -> str:
+        """The commit's user metadata, as JSON."""
+        return json.dumps({"table_id": self.table_id, "first": self.first, "last": self.last, "attempt": self.attempt})
+
+
+def parse_commit(commit: bytes) -> HistoryCommit | None:
+    """Parse a commit file of the history's table; None for a commit of another writer."""
+    lines: list[_Line] = [json.loads(text) for text in commit.splitlines() if text.strip()]
+    generations = [line["txn"]["version"] for line in lines if "txn" in line and line["txn"]["appId"] == APPLICATION]
+    info = next((line["commitInfo"] for line in lines if "commitInfo" in line), _CommitInfo())
+    if not generations or "userMetadata" not in info:
+        return None
+    said = json.loads(info["userMetadata"])
+    found = HistoryCommit(generations[0], said["table_id"], said["first"], said["last"], said["attempt"])
+    return replace(found, rows=int(info.get("operationMetrics", {}).get("numOutputRows", 0)))
+
 
 class HistoryLog:
-    """The log of one history; every call reads anew."""
+    """The Delta log of one history; each call reads it again."""
 
     def __init__(self, table: str, path: Path) -> None:
-        """Name the source's table and the history's folder; nothing is read yet."""
+        """Take the name of the mirrored table, for messages, and the history's folder."""
         self.table, self.path = table, path
 
     @property
     def uri(self) -> str:
-        """The history's address, for Spark."""
+        """The path of the history's table, for Spark."""
         return str(self.path)
 
-    def newest(self) -> Kept | None:
-        """The newest slice, or None while there is no history.
+    def newest(self) -> HistoryCommit | None:
+        """Return the newest commit of the history, or None while there is no table.
 
-        Raises NoHistory for another Delta table, and HistoryUnknown when commits of others have outlived it.
+        Raises no_history for another Delta table, and HistoryUnknown when log cleanup has left only
+        commits of other writers.
         """
         versions = self._versions()
         found = self._search(versions)
         if found is None and versions:
             generation = self._generation()
             if generation is None:
-                raise NoHistory(self.table, self.uri)
+                raise no_history(self.table, self.uri)
             raise HistoryUnknown(self.table, self.uri, generation)
         return found
 
-    def kept(self, generation: int) -> Kept | None:
-        """The slice of this generation, if it is in the log."""
+    def commit(self, generation: int) -> HistoryCommit | None:
+        """Return the commit of this generation, or None when the log does not have it."""
         found = self._search(self._versions(), generation)
         return found if found is not None and found.generation == generation else None
 
-    def is_newest(self, kept: Kept) -> bool:
-        """Whether the slice's commit is the newest of the history's table: nobody has committed since."""
+    def is_newest(self, kept: HistoryCommit) -> bool:
+        """Whether this is the newest commit of the table: no other writer has committed since."""
         newest = max(self._versions())
         data = self._files.commit(newest)
-        return data is not None and read_record(data) == kept
+        return data is not None and parse_commit(data) == kept
 
     @cached_property
     def _files(self) -> SourceFiles:
@@ -57,16 +111,16 @@ class HistoryLog:
     def _versions(self) -> list[int]:
         return list(self._files.log().written) if self.path.exists() else []
 
-    def _search(self, versions: list[int], at_most: int | None = None) -> Kept | None:
-        """The newest slice, or the newest of at most this generation, looked for from the newest commit down."""
+    def _search(self, versions: list[int], at_most: int | None = None) -> HistoryCommit | None:
+        """Search from the newest commit down for the newest generation, or the newest that is not above `at_most`."""
         for version in reversed(versions):
             data = self._files.commit(version)
-            found = read_record(data) if data is not None else None
+            found = parse_commit(data) if data is not None else None
             if found is not None and (at_most is None or found.generation <= at_most):
                 return found
         return None
 
     def _generation(self) -> int | None:
-        """The newest generation, which the table's state knows for as long as it lives."""
+        """Return the newest generation from the table's state, which keeps it when log cleanup removes the commit."""
         with translated(self.uri):
             return DeltaTable(self.uri).transaction_version(APPLICATION)

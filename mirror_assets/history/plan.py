@@ -1,27 +1,31 @@
-"""Which commits of a source the history keeps next, and what is in the way: its log against the history's."""
+"""Plans which commits of a source its history keeps next, from both Delta logs alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 
-from mirror_assets.history.errors import HistoryAhead, HistoryFeedOff, HistoryGap
-from mirror_assets.history.readable import readable_from
-from mirror_assets.history.record import Kept
-from mirror_assets.history.work import HistoryContext
+from mirror_assets.errors import MirrorError
+from mirror_assets.history.context import HistoryContext
+from mirror_assets.history.errors import history_ahead, history_feed_off, history_gap
+from mirror_assets.history.log import HistoryCommit
 from mirror_assets.source.batching import batch_commits
 from mirror_assets.source.commits import Commit, vector_versions
 from mirror_assets.source.errors import LogGap
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.row_counts import feed_files
 from mirror_assets.source.source_state import SourceState
 
 _NOT_IN_LOG = "they are not in the Delta log any more"
+_THREADS = 16  # each asks the store which of a commit's files exist
 _OFF = "the change data feed was off"
 
 
 @dataclass(frozen=True)
 class HistorySlice:
-    """Commits `first` to `last` of the table `table_id`, all of one schema; `rows` is what the log expects of them."""
+    """Versions `first` to `last` of the source, all of one table id and schema, with the rows that the log promises."""
 
     table_id: str
     schema_string: str
@@ -33,27 +37,27 @@ class HistorySlice:
 
 @dataclass(frozen=True)
 class HistoryPlan:
-    """Slices to keep, in order, up to the source's `tip` or to what is in the way, `stop`."""
+    """Slices to keep, in order, up to the source's version `tip`, or up to the error `stop`."""
 
     tip: int
     slices: tuple[HistorySlice, ...] = ()
-    stop: HistoryGap | HistoryFeedOff | None = None
+    stop: MirrorError | None = None
 
 
 @dataclass(frozen=True)
 class _Stretch:
-    """A commit, and the table's id and schema with it."""
+    """A commit with the table's id and schema at it."""
 
     commit: Commit
     table_id: str
     schema_string: str
 
 
-def plan_history(context: HistoryContext, newest: Kept | None, skip_to: int | None = None) -> HistoryPlan:
-    """What follows the newest slice; what there is of the feed where nothing is kept yet.
+def plan_history(context: HistoryContext, newest: HistoryCommit | None, skip_to: int | None = None) -> HistoryPlan:
+    """Plan what follows the history's newest commit, or all that can be read of the feed when there is none.
 
-    `skip_to` goes on there, whatever lies between. Raises HistoryGap and HistoryFeedOff where nothing can be kept
-    before, HistoryAhead, and what the log raises.
+    `skip_to` continues at that version, whatever lies between. Raises history_gap and history_feed_off when nothing can
+    be kept before them (else they are the plan's `stop`), history_ahead, and what the log raises.
     """
     tip = context.source.state()
     first = _first(context, tip, newest, skip_to)
@@ -69,19 +73,19 @@ def plan_history(context: HistoryContext, newest: Kept | None, skip_to: int | No
     return HistoryPlan(tip.version, tuple(_slices(groups, stretches)), stop)
 
 
-def lost_behind(context: HistoryContext, first: int, last: int, why: str) -> HistoryGap | HistoryFeedOff:
-    """The error for commits from `first` on that can't be read any more; up to `last`, where nothing tells which."""
+def lost_behind(context: HistoryContext, first: int, last: int, why: str) -> MirrorError:
+    """Return the error for unreadable commits from `first` on, up to `last` when the log does not tell which."""
     tip = context.source.state()
-    found = readable_from(context.source, first, tip)
-    readable = found if found > first else last + 1
+    readable = readable_from(context.source, first, tip)
+    readable = readable if readable > first else last + 1
     if readable > tip.version and not tip.feed_enabled:
-        return HistoryFeedOff(context.table, context.source.uri, tip.protocol)
+        return history_feed_off(context.table, context.source.uri, tip.protocol)
     lost = f"version {first}" if readable == first + 1 else f"versions {first} to {readable - 1}"
-    return HistoryGap(context.table, lost, why, readable)
+    return history_gap(context.table, lost, why, readable)
 
 
-def _first(context: HistoryContext, tip: SourceState, newest: Kept | None, skip_to: int | None) -> int:
-    """The next version to keep."""
+def _first(context: HistoryContext, tip: SourceState, newest: HistoryCommit | None, skip_to: int | None) -> int:
+    """Return the first version to keep. Raises history_gap and history_ahead."""
     if newest is not None and _is_same_log(context, tip, newest):
         return max(newest.last + 1, skip_to or 0)
     if skip_to is not None:
@@ -92,21 +96,20 @@ def _first(context: HistoryContext, tip: SourceState, newest: Kept | None, skip_
     if newest is not None and begin > 0:
         between = f"what came after version {newest.last} of the table with the id {newest.table_id}"
         why = f"the source is the table with the id {tip.table_id} now, readable from version {begin} on"
-        raise HistoryGap(context.table, between, why, begin)
+        raise history_gap(context.table, between, why, begin)
     return begin
 
 
-def _is_same_log(context: HistoryContext, tip: SourceState, newest: Kept) -> bool:
-    """Whether the source's log goes on behind the newest slice. Raises HistoryAhead when it ends before.
+def _is_same_log(context: HistoryContext, tip: SourceState, newest: HistoryCommit) -> bool:
+    """Whether the source's log continues the history. Raises history_ahead when the log ends before the history.
 
-    A table that is replaced goes on in its log, under another id; one that was dropped and made anew does not. Of a
-    slice that the history has lost nothing is known.
+    CREATE OR REPLACE changes the table id within one log; DROP and CREATE starts another log.
     """
-    if newest.last < 0:
+    if newest.last < 0:  # the history's log has lost what it covers
         return False
     if tip.version < newest.last:
         if tip.table_id == newest.table_id:
-            raise HistoryAhead(context.table, context.history.uri, tip.version, newest.last)
+            raise history_ahead(context.table, context.history.uri, tip.version, newest.last)
         return False
     try:
         return tip.table_id == newest.table_id or context.source.state(newest.last).table_id == newest.table_id
@@ -114,10 +117,8 @@ def _is_same_log(context: HistoryContext, tip: SourceState, newest: Kept) -> boo
         return False
 
 
-def _walk(
-    context: HistoryContext, tip: SourceState, first: int
-) -> tuple[list[_Stretch], HistoryGap | HistoryFeedOff | None]:
-    """The commits from `first` on that can be read, and what is behind them when that is not the tip."""
+def _walk(context: HistoryContext, tip: SourceState, first: int) -> tuple[list[_Stretch], MirrorError | None]:
+    """Return the readable commits from `first` on, and the error behind them unless they reach the tip."""
     commits, missing = _commits(context, first, tip.version)
     try:
         known = context.source.state(first).metadata
@@ -135,7 +136,7 @@ def _walk(
 
 
 def _commits(context: HistoryContext, first: int, last: int) -> tuple[Sequence[Commit], int | None]:
-    """The commits up to the first that is missing from the log, and that one's version."""
+    """Return the commits before the first one missing from the log, and the missing version."""
     try:
         return context.source.commits(first, last), None
     except LogGap as gap:
@@ -155,3 +156,40 @@ def _slices(groups: Sequence[Sequence[Commit]], stretches: Sequence[_Stretch]) -
             rows=sum(commit.rows for commit in commits),
             vector_versions=vector_versions(commits),
         )
+
+
+def readable_from(log: SourceLog, first: int, tip: SourceState) -> int:
+    """Return the first version >= `first` from which on every commit can be read, or the tip + 1.
+
+    Readable: the commit is in the log, the feed was on, and its files exist. Raises what the log raises.
+    """
+    known = _first_state(log, max(first, log.earliest()), tip)
+    commits = log.commits(known.version, tip.version)
+    begin = _switched_on(known, commits)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        versions = range(begin, tip.version + 1)
+        lost = pool.map(lambda version: log.lost_files(version, feed_files), versions)
+        gone = [version for version, files in zip(versions, lost, strict=True) if files]
+    return gone[-1] + 1 if gone else begin
+
+
+def _first_state(log: SourceLog, first: int, tip: SourceState) -> SourceState:
+    """Return the first state that can be reconstructed: after log cleanup that is the first checkpoint's."""
+    for version in range(first, tip.version):
+        try:
+            return log.state(version)
+        except LogGap:
+            continue
+    return tip
+
+
+def _switched_on(known: SourceState, commits: tuple[Commit, ...]) -> int:
+    """Return the version since which the feed has been on without a break."""
+    begin = known.version if known.feed_enabled else known.version + 1
+    is_on = known.feed_enabled
+    for commit in commits[1:]:
+        if commit.metadata is not None:
+            begin = begin if is_on and commit.metadata.feed_enabled else commit.version
+            is_on = commit.metadata.feed_enabled
+        begin = begin if is_on else commit.version + 1
+    return begin

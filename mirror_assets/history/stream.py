@@ -1,72 +1,78 @@
-"""Keeps the history by a Spark stream that takes what is there and ends: row for row what slices keep."""
+"""The reader for `history: stream`: a Spark stream that reads what is there and ends.
+
+It differs from `history: slices` in the reader alone: it appends the same rows, by the same commits, after the same
+plan. Its checkpoint knows nothing that the history's log does not, so any checkpoint can be deleted at any time. A
+stream continues with one only if a note in it, written when its stream had ended well, names the history's newest
+commit; else it starts at the next version.
+"""
 
 from __future__ import annotations
 
+import json
+import shutil
+import uuid
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import reduce
+from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from mirror_assets.delta.feed_columns import COMMIT_VERSION
-from mirror_assets.delta.spark_errors import spark_error
+from mirror_assets.encode.columns import COMMIT_VERSION
+from mirror_assets.encode.spark_errors import spark_error
 from mirror_assets.errors import MirrorError
-from mirror_assets.history.append import append_nothing, append_rows, next_slice
-from mirror_assets.history.checkpoint import Checkpoint
-from mirror_assets.history.errors import StreamBegunAgain, StreamNeedsClassicSession
+from mirror_assets.history.append import append_nothing, append_rows, next_commit
+from mirror_assets.history.context import HistoryContext, StreamOptions
+from mirror_assets.history.errors import StreamBegunAgain, stream_needs_classic_session
+from mirror_assets.history.log import HistoryCommit
 from mirror_assets.history.plan import HistorySlice
-from mirror_assets.history.record import Kept
-from mirror_assets.history.work import HistoryContext
 from mirror_assets.source.losses import SparkFailed
 
-# Else a commit of many files would come in several batches, and a batch is kept as whole commits.
+# Without a limit of the user's, everything is one batch: Delta's default of 1000 files would cut it.
 _ALL_FILES = 2**31 - 1
 _MAX_TEXT = 400
+_NOTE = "stands.json"
+_SPARK = "spark"
 
 
-def stream_slices(
-    context: HistoryContext, checkpoint: Checkpoint, newest: Kept | None, slices: Sequence[HistorySlice]
-) -> Sequence[Kept]:
-    """What a stream over these commits, all of one schema, keeps behind the newest slice.
+def read_by_stream(
+    context: HistoryContext, newest: HistoryCommit | None, slices: Sequence[HistorySlice]
+) -> Sequence[HistoryCommit]:
+    """Append the feed of these slices, all of one schema, and return the history's new commits.
 
-    A checkpoint with which the stream fails is thrown away. Raises StreamBegunAgain when that was an earlier stream's,
-    when the schema has changed meanwhile, or when another run was ahead: the stream is to begin anew behind what is
-    kept by then. Raises what a new stream fails with else, what appending raises, and StreamNeedsClassicSession.
+    Discards a checkpoint with which the stream fails. Raises StreamBegunAgain when a new attempt can succeed: the
+    checkpoint was an earlier stream's, the schema has changed meanwhile, or another run was ahead. Else raises what the
+    stream fails with, what appending raises, and stream_needs_classic_session.
     """
-    batches = _Batches(context, newest, slices)
+    if context.stream is None:
+        raise ValueError("no stream options")
+    checkpoint = take_checkpoint(context.stream.checkpoints, newest)
+    batches = _Batches(context, newest, slices, may_split=_is_limited(context.stream))
     try:
-        _run(context, checkpoint, batches)
+        _run(context, context.stream, checkpoint, batches)
     except (PySparkException, Py4JJavaError) as error:
         checkpoint.discard()
         if batches.error is not None:
             raise batches.error from error
-        if checkpoint.goes_on or _is_another_by_now(context, slices[-1]) or _is_overtaken(context, newest):
+        if checkpoint.goes_on or _schema_changed(context, slices[-1]) or _is_overtaken(context, newest):
             raise StreamBegunAgain(context.table, _why(error)) from error
         raise _failure(batches.failure or error, context.source.uri) from error
     batches.end(checkpoint)
     return batches.kept
 
 
-def _is_another_by_now(context: HistoryContext, planned: HistorySlice) -> bool:
-    """Whether the source has another schema, or is another table, since the slice was planned: streams end there."""
-    tip = context.source.state()
-    return (tip.table_id, tip.schema_string) != (planned.table_id, planned.schema_string)
-
-
-def _is_overtaken(context: HistoryContext, newest: Kept | None) -> bool:
-    """Whether a slice has come behind the newest: who keeps one clears away the checkpoints of others."""
-    return context.history.kept(newest.generation + 1 if newest else 1) is not None
-
-
-def _run(context: HistoryContext, checkpoint: Checkpoint, batches: _Batches) -> None:
-    """Run the stream over all that is in the source's log, to its end."""
+def _run(context: HistoryContext, options: StreamOptions, checkpoint: Checkpoint, batches: _Batches) -> None:
+    """Run the stream to the end of the source's log."""
     spark = context.spark()
     if not hasattr(spark, "_jsparkSession"):
-        raise StreamNeedsClassicSession(context.table)
-    reader = spark.readStream.format("delta").option("readChangeFeed", "true")
-    rows = reader.option("startingVersion", batches.next).option("maxFilesPerTrigger", _ALL_FILES)
-    writer = rows.load(context.source.uri).writeStream.foreachBatch(batches)
+        raise stream_needs_classic_session(context.table)
+    reader = _with_limits(spark.readStream.format("delta").option("readChangeFeed", "true"), options)
+    rows = reader.option("startingVersion", batches.next).load(context.source.uri)
+    writer = rows.writeStream.foreachBatch(batches)
     query = writer.option("checkpointLocation", checkpoint.location).trigger(availableNow=True).start()
     try:
         query.awaitTermination()
@@ -74,34 +80,69 @@ def _run(context: HistoryContext, checkpoint: Checkpoint, batches: _Batches) -> 
         query.stop()
 
 
+def _with_limits(reader: DataStreamReader, options: StreamOptions) -> DataStreamReader:
+    """Set Delta's options for the size of a batch, and for files to leave out."""
+    reader = reader.option("maxFilesPerTrigger", options.max_files_per_trigger or _ALL_FILES)
+    if options.max_bytes_per_trigger is not None:
+        reader = reader.option("maxBytesPerTrigger", options.max_bytes_per_trigger)
+    return reader if options.exclude_regex is None else reader.option("excludeRegex", options.exclude_regex)
+
+
+def _is_limited(options: StreamOptions) -> bool:
+    return options.max_files_per_trigger is not None or options.max_bytes_per_trigger is not None
+
+
+def _schema_changed(context: HistoryContext, planned: HistorySlice) -> bool:
+    """Whether the source has another schema, or is another table, since the slice was planned: a stream ends there."""
+    tip = context.source.state()
+    return (tip.table_id, tip.schema_string) != (planned.table_id, planned.schema_string)
+
+
+def _is_overtaken(context: HistoryContext, newest: HistoryCommit | None) -> bool:
+    """Whether another run has committed: it also deletes the checkpoints of others."""
+    return context.history.commit(newest.generation + 1 if newest else 1) is not None
+
+
 def _failure(error: Exception, uri: str) -> MirrorError:
-    """The error of ours: every stream fails with the same condition, so what is behind it is told."""
-    told = spark_error(error, uri)
-    return SparkFailed(uri, _why(error)) if type(told) is SparkFailed else told
+    """Translate what the stream failed with. Every stream fails with one error class, so the text says what failed."""
+    known = spark_error(error, uri)
+    return SparkFailed(uri, _why(error)) if type(known) is SparkFailed else known
 
 
 def _why(error: Exception) -> str:
-    """Why the stream failed, without its query's description."""
+    """Return why the stream failed, without its query's description."""
     text = str(error).partition("\n")[0]
     return (text.partition("terminated with exception: ")[2] or text)[:_MAX_TEXT]
 
 
 class _Batches:
-    """Keeps the stream's batches: what was planned of them, and nothing twice, for a batch may come again."""
+    """Appends the stream's batches: only planned commits, each whole, and each once though Spark may repeat a batch.
 
-    def __init__(self, context: HistoryContext, newest: Kept | None, slices: Sequence[HistorySlice]) -> None:
-        self._context, self._newest = context, newest
+    With a limit on the size of a batch (`may_split`), Delta may spread one commit of inserts over several batches. So
+    the newest commit of each batch is held back, on Spark's local disks, until a later commit or the end comes.
+    """
+
+    def __init__(
+        self,
+        context: HistoryContext,
+        newest: HistoryCommit | None,
+        slices: Sequence[HistorySlice],
+        *,
+        may_split: bool,
+    ) -> None:
+        self._context, self._newest, self._may_split = context, newest, may_split
         self._table_id, self._last = slices[0].table_id, slices[-1].last
         self.next = slices[0].first
-        self.kept: list[Kept] = []
+        self.kept: list[HistoryCommit] = []
         self.error: MirrorError | None = None
         self.failure: Exception | None = None
+        self._held: list[DataFrame] = []
         self._went_past = False
 
     def __call__(self, rows: DataFrame, _: int) -> None:
-        """Keep a batch. Spark tells only the text of what is raised here, so the error, or failure, stays at hand."""
+        """Take a batch. Spark passes on only the text of an exception from here, so the exception itself is kept."""
         try:
-            self._keep(rows)
+            self._take(rows)
         except MirrorError as error:
             self.error = error
             raise
@@ -110,28 +151,95 @@ class _Batches:
             raise
 
     def end(self, checkpoint: Checkpoint) -> None:
-        """Keep that there is no row behind the last batch; leave the checkpoint for the next stream if it stands there.
+        """Append what is held back, cover planned commits without rows, and leave the checkpoint to the next stream.
 
-        It does not when the stream has gone past the plan: rows of commits made meanwhile were not kept.
+        The checkpoint is discarded when the stream has read past the plan: it would skip commits that were not kept.
         """
-        if self.next <= self._last:
-            slice_ = next_slice(self._newest, self._table_id, self.next, self._last)
-            self._add(append_nothing(self._context.spark(), self._context.history, slice_))
+        if self._held:
+            self._append([], self._last)
+        elif self.next <= self._last:
+            commit = next_commit(self._newest, self._table_id, self.next, self._last)
+            self._add(append_nothing(self._context.spark(), self._context.history, commit))
         if self._went_past or self._newest is None:
             checkpoint.discard()
         else:
             checkpoint.leave(self._newest)
 
-    def _keep(self, rows: DataFrame) -> None:
+    def _take(self, rows: DataFrame) -> None:
+        """Append the batch's planned commits, up to its newest or to the one before it, which is held back."""
         version = F.col(COMMIT_VERSION)
         planned = F.when(version.between(self.next, self._last), version)
         found = rows.agg(F.max(planned), F.max(version)).first()
         last, newest = (found[0], found[1]) if found else (None, None)
         self._went_past = self._went_past or (newest is not None and newest > self._last)
-        if last is not None:
-            slice_ = next_slice(self._newest, self._table_id, self.next, last)
-            self._add(append_rows(rows.where(version.between(self.next, last)), self._context.history, slice_))
+        if last is None:
+            return
+        if not self._may_split or newest > last:
+            self._append([rows], last)
+            return
+        if last > self.next:
+            self._append([rows], last - 1)
+        self._held.append(rows.where(version == last).localCheckpoint())
 
-    def _add(self, kept: Kept) -> None:
-        self.kept.append(kept)
-        self._newest, self.next = kept, kept.last + 1
+    def _append(self, frames: Sequence[DataFrame], last: int) -> None:
+        """Append the rows of the next commits up to `last`, with those held back of the first of them."""
+        rows = reduce(DataFrame.unionByName, [*self._held, *frames])
+        commit = next_commit(self._newest, self._table_id, self.next, last)
+        self._add(
+            append_rows(rows.where(F.col(COMMIT_VERSION).between(self.next, last)), self._context.history, commit)
+        )
+        self._held = []
+
+    def _add(self, commit: HistoryCommit) -> None:
+        self.kept.append(commit)
+        self._newest, self.next = commit, commit.last + 1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Spark's checkpoint of one stream, in a folder of its own; `goes_on` if an earlier stream has left it."""
+
+    folder: Path
+    goes_on: bool
+
+    @property
+    def location(self) -> str:
+        """Spark's own folder in it."""
+        return str(self.folder / _SPARK)
+
+    def leave(self, newest: HistoryCommit) -> None:
+        """Note that the stream has ended at this commit of the history, and delete all other checkpoints."""
+        (self.folder / _NOTE).write_text(json.dumps(asdict(newest)))
+        for other in self.folder.parent.iterdir():
+            if other != self.folder:
+                shutil.rmtree(other, ignore_errors=True)
+
+    def discard(self) -> None:
+        """Delete it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def take_checkpoint(folder: Path, newest: HistoryCommit | None) -> Checkpoint:
+    """Take the checkpoint in `folder` that was left at the history's newest commit, or a new one, for one caller."""
+    own = folder / uuid.uuid4().hex
+    for note in folder.glob(f"*/{_NOTE}"):
+        if newest is not None and _was_left_at(note, newest) and _moved(note.parent, own):
+            (own / _NOTE).unlink()
+            return Checkpoint(own, goes_on=True)
+    return Checkpoint(own, goes_on=False)
+
+
+def _was_left_at(note: Path, newest: HistoryCommit) -> bool:
+    try:
+        return bool(json.loads(note.read_text()) == asdict(newest))
+    except (OSError, ValueError):
+        return False
+
+
+def _moved(folder: Path, own: Path) -> bool:
+    """Move the folder to the caller's path. False for all but the first of several callers."""
+    try:
+        folder.rename(own)
+    except OSError:
+        return False
+    return True

@@ -1,7 +1,7 @@
-"""Drops a table for good: its staged attempts and its folder, so that Fabric drops the table.
+"""Drops a table: deletes its staged slices and its folder, after which Fabric drops the mirrored table.
 
-The rebuild record says so before anything is deleted, and still when all is. So publishers refuse, a killed drop can be
-gone on with, and who begins the table again later begins another epoch.
+The rebuild record is written before anything is deleted and kept afterwards. So publishers refuse, an interrupted drop
+can continue, and a later start of the table has another epoch.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from mirror_assets.landing.steps import DeleteTree, Steps, identity_of, list_fol
 
 
 def begin_drop(table: TableName) -> Steps[RebuildRecord]:
-    """The drop under way, or a new one. It takes over from a rebuild, which then fails at its next step.
+    """Return the running drop, or start one. A running rebuild then fails at its next step.
 
-    Raises RebuildRunning when another moved the record at this moment, and ManifestCorrupt for the record itself.
+    Raises RebuildRunning when another process changes the record at the same time, and ManifestCorrupt for the record.
     """
     found = yield from read_record(table)
     if found is not None and found[0].step is RebuildStep.REMOVING:
@@ -30,26 +30,25 @@ def begin_drop(table: TableName) -> Steps[RebuildRecord]:
 
 
 def remove_table(table: TableName, record: RebuildRecord) -> Steps[None]:
-    """Delete what is staged, then the table folder; the other way round, a publisher could land what is staged still.
+    """Delete the staged slices, then the table folder: in the other order, a publisher could still land a staged slice.
 
-    A publisher that was on its way may put something back: that goes, too. Raises RebuildRunning when the record is
-    another one by now.
+    Repeats for what a late publisher puts back. Raises RebuildRunning when another process has changed the record.
     """
     for info in (yield from list_folder(table.scratch)):
         yield DeleteTree(info.path)
-    # Looked at before the record: while that is ours, no folder is a new epoch's. So none is deleted, however late.
+    # Identified before the record is read: while the record is unchanged, no folder belongs to a new epoch.
     while (identity := (yield from identity_of(table.folder))) is not None:
         yield from require_record(table, record)
         yield DeleteTree(table.folder, identity)
 
 
 def end_drop(table: TableName, record: RebuildRecord) -> Steps[RebuildRecord]:
-    """The record of a table that is gone; it stays, to count epochs. Raises RebuildRunning."""
+    """Finish the drop. The record stays, to count epochs. Raises RebuildRunning."""
     return (yield from advance_rebuild(table, record, RebuildStep.DROPPED))
 
 
 def is_dropped(table: TableName) -> Steps[bool]:
-    """Whether there is nothing to drop: the record says so, and nothing has come back."""
+    """Whether there is nothing to drop: no drop is running, and no folder or staged slice is there."""
     found = yield from read_record(table)
     if found is not None and found[0].step is RebuildStep.REMOVING:
         return False

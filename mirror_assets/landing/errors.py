@@ -1,4 +1,4 @@
-"""What can be wrong with a landing zone or a staged slice."""
+"""Errors of a landing zone and of staged slices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingErr
 
 
 class NameRefused(SettingError):
-    """A name that a landing zone can't hold."""
+    """A landing zone can't hold this name."""
 
     code = ErrorCode.NAME_REFUSED
 
@@ -16,7 +16,7 @@ class NameRefused(SettingError):
 
 
 class ManifestCorrupt(StopError):
-    """A control file of ours is not what we write."""
+    """A control file is not one that this program writes."""
 
     code = ErrorCode.MANIFEST_CORRUPT
 
@@ -29,7 +29,7 @@ class ManifestCorrupt(StopError):
 
 
 class ManifestLost(StopError):
-    """Landing files without a manifest, and their receipts don't decide where to go on."""
+    """Files have landed, the manifest is gone, and the history can't restore it."""
 
     code = ErrorCode.MANIFEST_LOST
 
@@ -55,7 +55,7 @@ class StagedFileLost(StopError):
 
 
 class ForeignFile(StopError):
-    """A landing file that we did not publish stands where one of ours belongs."""
+    """A file that this mirror did not publish has the number of a committed one."""
 
     code = ErrorCode.FOREIGN_FILE
 
@@ -94,7 +94,7 @@ class SliceMissing(StopError):
 
 
 class SliceNotStaged(RetryError):
-    """Nothing staged fits the manifest's next generation for this slice."""
+    """No staged parts of this slice are for the manifest's next generation."""
 
     code = ErrorCode.SLICE_NOT_STAGED
 
@@ -107,7 +107,7 @@ class SliceNotStaged(RetryError):
 
 
 class SliceNotChecked(StopError):
-    """The staged parts have no passed verdict of every blocking check."""
+    """Not every blocking check has passed the staged parts."""
 
     code = ErrorCode.SLICE_NOT_CHECKED
 
@@ -161,7 +161,7 @@ class TableDropped(RetryError):
 
 
 class EpochEnded(RebuildError):
-    """A publisher that was late has left something in the folder of a table that was dropped."""
+    """A late publisher has written a manifest into the folder of a dropped table."""
 
     code = ErrorCode.EPOCH_ENDED
 
@@ -169,5 +169,5 @@ class EpochEnded(RebuildError):
         self.table, self.epoch = table, epoch
         super().__init__(
             f"{table}: the table folder holds the manifest of epoch {epoch}, which ended when the table was dropped.",
-            f"run `mirror-assets rebuild {table}` to begin it anew, or `mirror-assets drop {table}` to drop it again.",
+            f"run `mirror-assets rebuild {table}` to start it again, or `mirror-assets drop {table}` to drop it again.",
         )

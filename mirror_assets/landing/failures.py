@@ -1,7 +1,7 @@
 """The failure record: how often a table's runs have failed since it last landed something (docs/landing-folder.md).
 
-It is bound to the position at which they failed, and is void as soon as the table has moved on, whoever moved it. So
-nobody has to clear it, and every instance, job and command knows of it.
+It is bound to the position at which they failed, and is void as soon as anything lands. So nobody has to clear it, and
+every instance, job and command sees it.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.errors import ManifestCorrupt
-from mirror_assets.landing.format import Manifest, SliceText, decode, encode
+from mirror_assets.landing.format import Manifest, Record, SliceText, decode, encode
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.progress import Progress, progress_of
-from mirror_assets.landing.rebuild import RebuildRecord, read_rebuild
+from mirror_assets.landing.rebuild import Progress, RebuildRecord, progress_of, read_rebuild
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import Create, Replace, Steps, read
 from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing
@@ -26,7 +25,7 @@ _LONGEST_MESSAGE = 4000
 
 @dataclass(frozen=True)
 class Failure:
-    """What a run failed with: the slice it was at, if it was at one, and what only a rebuild mends, if that is so."""
+    """A run's error, with the slice that it was at, and why only a rebuild helps, if either is known."""
 
     code: ErrorCode
     message: str
@@ -34,14 +33,12 @@ class Failure:
     rebuild: str | None = None
 
 
-class FailureRecord(BaseModel):
+class FailureRecord(Record):
     """`_failures/<table>.json`: the newest failure, and how many there were since the table landed something.
 
     `epoch` and `generation` are the position at which it failed. `slice` and `rebuild` are the newest that were told:
     what a later failure does not repeat holds as long as the table stays where it is.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal[1] = 1
     table: str
@@ -60,20 +57,20 @@ class FailureRecord(BaseModel):
         return Progress(self.epoch, self.generation)
 
     def stands(self, manifest: Manifest | None, rebuild: RebuildRecord | None) -> bool:
-        """Whether nothing has landed since, in this epoch or another, and the table was not dropped for good."""
+        """Whether the failure still counts: nothing has landed since, and the table was not dropped."""
         if manifest is not None and progress_of(manifest, rebuild) > self.progress:
             return False
         return not (rebuild is not None and rebuild.is_drop and rebuild.epoch > self.epoch)
 
 
 def read_failure(table: TableName) -> Steps[FailureRecord | None]:
-    """The record, whether it stands or not; None where there is none, or what is there is none of ours."""
+    """Read the record, whether it still counts or not; None when there is no readable one."""
     found = yield from _read(table)
     return found[0] if found else None
 
 
 def record_failure(table: TableName, failure: Failure, now_ms: int) -> Steps[None]:
-    """Count the failure, at the table's position of now. Of two at the same moment, one may be left out.
+    """Count the failure at the table's present position. Of two at the same time, one may be lost.
 
     Raises ManifestCorrupt, and what a store raises.
     """
@@ -100,7 +97,7 @@ def record_failure(table: TableName, failure: Failure, now_ms: int) -> Steps[Non
         else:
             yield Replace(table.failure_record, encode(record), found[1].etag)
     except (PathExists, PathChanged, PathMissing):
-        return  # another run has failed at this moment, and told so
+        return  # another run has recorded its failure at the same time
 
 
 def _read(table: TableName) -> Steps[tuple[FailureRecord | None, Content] | None]:

@@ -1,4 +1,4 @@
-"""Which tables a landing zone tells of, from listings alone."""
+"""The tables of a landing zone, by listings alone."""
 
 from __future__ import annotations
 

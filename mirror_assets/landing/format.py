@@ -1,6 +1,6 @@
-"""The control files that we write into a landing zone, as values (docs/landing-folder.md).
+"""The control files in a landing zone, as values (docs/landing-folder.md).
 
-All of them are read back as untrusted input: sizes are limited, unknown fields refused, types checked.
+They are read back as untrusted input: sizes are limited, unknown fields refused, types checked.
 """
 
 from __future__ import annotations
@@ -50,22 +50,24 @@ class SliceKind(str, Enum):
     APPENDS = "appends"
     """New rows only."""
     START = "start"
-    """The columns alone: the file of no rows with which an epoch begins that has nothing to land yet."""
+    """No rows: the columns alone, to start an epoch that has nothing to land yet."""
 
     @property
     def has_markers(self) -> bool:
-        """Whether its rows say what they do; else all are inserts, without a marker column."""
+        """Whether its files have a row marker column; else all rows are inserts."""
         return self in (SliceKind.CHANGES, SliceKind.NET)
 
 
-class _Record(pydantic.BaseModel):
+class Record(pydantic.BaseModel):
+    """The base of all control files: values never change, unknown fields are refused, types are not converted."""
+
     model_config = pydantic.ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Chunk(_Record):
+class Chunk(Record):
     """The `number`-th of `of` chunks of a snapshot: the version's files `first` to `end` - 1, in order of their paths.
 
-    It tells where it ends, so that the next one begins there, whatever the settings make of the rest.
+    It has its end, so that the next chunk starts there even if settings have changed.
     """
 
     number: Annotated[int, Field(ge=1)]
@@ -75,7 +77,7 @@ class Chunk(_Record):
 
     @property
     def is_last(self) -> bool:
-        """Whether the snapshot is whole with it."""
+        """Whether it completes the snapshot."""
         return self.number == self.of
 
     def __str__(self) -> str:
@@ -85,20 +87,20 @@ class Chunk(_Record):
 
 @dataclass(frozen=True)
 class Loading:
-    """A snapshot slice of which chunks are left, and the newest of those before them."""
+    """A snapshot that is being loaded: its slice, and the newest landed chunk."""
 
     key: SliceKey
     chunk: Chunk
 
     def __str__(self) -> str:
-        """In words."""
+        """For people."""
         return f"loading: {self.chunk} chunks of version {self.key.last}"
 
 
 def is_next(key: SliceKey, chunk: Chunk | None, loading: Loading | None) -> bool:
-    """Whether the slice, or this chunk of it, begins where a snapshot that is being loaded goes on.
+    """Whether the slice, or this chunk of it, can come next while a snapshot is being loaded.
 
-    Where none is, that is any slice without chunks, or with its first.
+    When none is, any slice without chunks can, and any first chunk.
     """
     if loading is None:
         return chunk is None or (chunk.number, chunk.first) == (1, 0)
@@ -106,14 +108,14 @@ def is_next(key: SliceKey, chunk: Chunk | None, loading: Loading | None) -> bool
     return key == loading.key and chunk is not None and (chunk.number, chunk.first) == after
 
 
-class Column(_Record):
+class Column(Record):
     """One landed column: its name and its landing type as Spark spells it (`bigint`, `decimal(10,2)`)."""
 
     name: str
     type: str
 
 
-class MarkerCounts(_Record):
+class MarkerCounts(Record):
     """Rows of a file by row marker; rows without the marker column count as inserts."""
 
     inserts: Count = 0
@@ -136,7 +138,7 @@ class MarkerCounts(_Record):
         )
 
 
-class ChangeCounts(_Record):
+class ChangeCounts(Record):
     """Rows read from the change feed by `_change_type`; a snapshot's rows count as inserts."""
 
     insert: Count = 0
@@ -150,10 +152,10 @@ class ChangeCounts(_Record):
         return self.insert + self.update_preimage + self.update_postimage + self.delete
 
 
-class StagedPart(_Record):
-    """One staged part, read back after it was written; no SHA-256 where its bytes were never on this machine.
+class StagedPart(Record):
+    """One staged part as it was read back; `sha256` is None when its bytes were never on this machine.
 
-    All its rows are of the commits `first_version` to `last_version`, where that is known.
+    Its rows are of the commits `first_version` to `last_version`; None when that is not known.
     """
 
     name: PartName
@@ -170,8 +172,8 @@ class StagedPart(_Record):
         return self.first_version if self.first_version == self.last_version else None
 
 
-class Verdict(_Record):
-    """What a blocking check said of exactly these files."""
+class Verdict(Record):
+    """The result of a blocking check, for files with exactly these ETags."""
 
     check: str
     passed: bool
@@ -179,8 +181,8 @@ class Verdict(_Record):
     message: str = ""
 
 
-class Receipt(_Record):
-    """What every landing file says of itself in its Parquet key-value metadata (docs/landing-folder.md)."""
+class Receipt(Record):
+    """The identity of a landing file, in its own Parquet key-value metadata (docs/landing-folder.md)."""
 
     format: Literal[1] = 1
     incarnation: str
@@ -190,12 +192,17 @@ class Receipt(_Record):
     attempt: str
     first_number: int
 
+    @classmethod
+    def of(cls, generation: Record) -> Receipt:
+        """Return the receipt in the files of a committed generation, as its manifest or its history has it."""
+        return cls.model_validate({name: getattr(generation, name) for name in cls.model_fields if name != "format"})
 
-class SliceRecord(_Record):
-    """`slice.json`: a staged slice, complete once it exists.
 
-    `plan` is the digest of all that its parts are made from: a slice that is planned anew is this one only if it is the
-    same. None: nobody may take it up.
+class SliceRecord(Record):
+    """`slice.json`: a staged slice, which is complete when this file exists.
+
+    `plan` is the digest of everything that determines its parts: a new plan can reuse the slice only if it has the same
+    digest. None: it can't be reused.
     """
 
     format: Literal[1] = 1
@@ -226,8 +233,8 @@ class SliceRecord(_Record):
 
     @property
     def loading(self) -> Loading | None:
-        """What is being loaded still once this has landed, or None."""
-        return _loading(self.slice, self.chunk)
+        """The snapshot that is still being loaded once this has landed, or None."""
+        return loading_of(self.slice, self.chunk)
 
     @property
     def covers(self) -> int:
@@ -235,7 +242,7 @@ class SliceRecord(_Record):
         return -1 if self.loading else self.key.last
 
     def follows(self, loading: Loading | None) -> bool:
-        """Whether it begins where a snapshot that is being loaded goes on, if one is."""
+        """Whether it can come next while a snapshot is being loaded, or when none is."""
         return is_next(self.key, self.chunk, loading)
 
     @property
@@ -264,7 +271,7 @@ class SliceRecord(_Record):
         return tuple(part.etag for part in self.parts)
 
 
-class Entry(_Record):
+class Entry(Record):
     """A committed landing file: which staged part gets which number."""
 
     staged: str
@@ -275,7 +282,7 @@ class Entry(_Record):
     markers: MarkerCounts
 
 
-class Manifest(_Record):
+class Manifest(Record):
     """`_mirror.json`: what is covered, and the newest generation's files."""
 
     format: Literal[1] = 1
@@ -300,8 +307,8 @@ class Manifest(_Record):
 
     @property
     def loading(self) -> Loading | None:
-        """The snapshot that is being loaded, while chunks of it are left; nothing is covered until then."""
-        return _loading(self.slice, self.chunk)
+        """The snapshot that is being loaded, until its last chunk lands; nothing is covered until then."""
+        return loading_of(self.slice, self.chunk)
 
     @property
     def live_columns(self) -> tuple[Column, ...]:
@@ -310,18 +317,12 @@ class Manifest(_Record):
 
     @property
     def receipt(self) -> Receipt:
-        """What the newest generation's files say of themselves."""
-        return Receipt(
-            incarnation=self.incarnation,
-            source_table_id=self.source_table_id,
-            slice=self.slice,
-            generation=self.generation,
-            attempt=self.attempt,
-            first_number=self.first_number,
-        )
+        """The receipt in the newest generation's files."""
+        return Receipt.of(self)
 
 
-def _loading(slice_: str, chunk: Chunk | None) -> Loading | None:
+def loading_of(slice_: str, chunk: Chunk | None) -> Loading | None:
+    """Return the snapshot that is being loaded once this chunk has landed; None behind the last chunk."""
     return None if chunk is None or chunk.is_last else Loading(SliceKey.parse(slice_), chunk)
 
 
@@ -338,9 +339,14 @@ def decode(model: type[RecordT], path: str, data: bytes) -> RecordT:
     try:
         return model.model_validate_json(data)
     except pydantic.ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in first["loc"]) or "the document"
-        raise ManifestCorrupt(path, f"{where}: {first['msg']}") from None
+        raise ManifestCorrupt(path, first_problem(error)) from None
+
+
+def first_problem(error: pydantic.ValidationError) -> str:
+    """Return where a document is invalid first, and why; without its values."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(step) for step in first["loc"]) or "the document"
+    return f"{where}: {first['msg']}"
 
 
 def load(store: Store, model: type[RecordT], path: str) -> tuple[RecordT, Content] | None:

@@ -1,7 +1,7 @@
-"""What `_mirror/` keeps of the generations that have landed, so that each landing file can be recognised.
+"""The history in `_mirror/` of the landed generations, by which each landed file can be recognised.
 
-The newest generations are kept as they were committed; older ones together, each with what is still needed of it
-(docs/landing-folder.md). A verdict says up to where all of it was found in order.
+The newest generations are kept as they were committed; older ones in roll-ups, with what is still needed of each
+(docs/landing-folder.md). `verified.json` says up to which generation all files were found in order.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mirror_assets.landing.format import (
     Chunk,
@@ -19,18 +19,16 @@ from mirror_assets.landing.format import (
     Manifest,
     MarkerCounts,
     Receipt,
+    Record,
     SliceKind,
     SliceText,
+    loading_of,
 )
 from mirror_assets.landing.names import HistoryRange, SliceKey, TableName
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class LandedFile(_Record):
-    """What a landing file is recognised by."""
+class LandedFile(Record):
+    """The facts by which a landing file is recognised."""
 
     number: Annotated[int, Field(ge=1)]
     etag: str
@@ -44,8 +42,8 @@ class LandedFile(_Record):
         return cls(number=entry.number, etag=entry.etag, bytes=entry.bytes, sha256=entry.sha256, markers=entry.markers)
 
 
-class Generation(_Record):
-    """A generation: what the next one has to go on from, and the files that it landed."""
+class Generation(Record):
+    """A landed generation: where the next one continues, and the files that it landed."""
 
     incarnation: str
     epoch: Annotated[int, Field(ge=1)]
@@ -85,26 +83,19 @@ class Generation(_Record):
 
     @property
     def loading(self) -> Loading | None:
-        """The snapshot of which chunks were left behind it."""
-        return None if self.chunk is None or self.chunk.is_last else Loading(self.key, self.chunk)
+        """The snapshot that was still being loaded after it, or None."""
+        return loading_of(self.slice, self.chunk)
 
     @property
     def receipt(self) -> Receipt:
-        """What its files say of themselves."""
-        return Receipt(
-            incarnation=self.incarnation,
-            source_table_id=self.source_table_id,
-            slice=self.slice,
-            generation=self.generation,
-            attempt=self.attempt,
-            first_number=self.first_number,
-        )
+        """The receipt in its files."""
+        return Receipt.of(self)
 
 
-class RollUp(_Record):
-    """Generations that follow one another, in one file. `before` is the SHA-256 of the roll-up before it.
+class RollUp(Record):
+    """Consecutive generations in one file; `before` is the SHA-256 of the roll-up before it.
 
-    It is a pure function of the generations' own files, so whoever writes it writes the same bytes.
+    It is a pure function of the generations' own files, so all publishers write the same bytes.
     """
 
     format: Literal[1] = 1
@@ -123,17 +114,17 @@ class RollUp(_Record):
         return self.generations[-1].next_number
 
 
-class VerifiedFile(_Record):
+class VerifiedFile(Record):
     """A landing file that had the committed content, and the ETag it had then."""
 
     number: Annotated[int, Field(ge=1)]
     etag: str
 
 
-class Verified(_Record):
-    """`verified.json`: everything up to `generation` was found in order, and `waiting` are the files that were there.
+class Verified(Record):
+    """`verified.json`: all up to `generation` was found in order; `waiting` are the files not yet processed then.
 
-    A verdict is true of the moment that it was given for, so an older one costs work and does no harm.
+    It says how things were when it was written; an outdated one costs work and does no harm.
     """
 
     format: Literal[1] = 1
@@ -149,5 +140,5 @@ def range_path(table: TableName, kept: HistoryRange) -> str:
 
 
 def content_hash(data: bytes) -> str:
-    """What a roll-up says of the one before it."""
+    """Return the SHA-256 by which a roll-up refers to the one before it."""
     return hashlib.sha256(data).hexdigest()

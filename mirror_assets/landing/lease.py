@@ -1,6 +1,6 @@
-"""The lease: a hint that somebody works on a table, so that others leave it alone. No safety rests on it.
+"""The lease: a hint that a run is working on a table, so that others skip it. Safety does not depend on it.
 
-Whoever overlooks it, or finds it late by another clock, does work twice and no harm: the manifest decides what lands.
+A run that overlooks it, or has another clock, does work twice and no harm: the manifest decides what lands.
 """
 
 from __future__ import annotations
@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mirror_assets.landing.errors import ManifestCorrupt
-from mirror_assets.landing.format import decode, encode
+from mirror_assets.landing.format import Record, decode, encode
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import Create, Replace, Steps, read
 from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing
 
 
-class Lease(BaseModel):
+class Lease(Record):
     """`_leases/<table>.json`: who works on the table (a run, in a process on a host), and until when at least."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal[1] = 1
     table: str
@@ -34,20 +32,20 @@ class Lease(BaseModel):
         return f"run {self.run} works on {self.table}, in process {self.pid} on {self.host}"
 
     def is_over(self, now_ms: int) -> bool:
-        """Whether nobody has renewed it in time."""
+        """Whether it has expired."""
         return self.until_ms <= now_ms
 
 
 def read_lease(table: TableName) -> Steps[Lease | None]:
-    """The lease, over or not; None where there is none that can be read."""
+    """Read the lease, expired or not; None when there is no readable one."""
     found = yield from _read(table)
     return found[0] if found else None
 
 
 def take_lease(table: TableName, lease: Lease, may_replace: Callable[[Lease], bool]) -> Steps[Lease | None]:
-    """The lease that is there afterwards: ours, or that of another, which stays unless it may be replaced.
+    """Take the lease unless another holds one that may not be replaced; return the lease that is there then.
 
-    None when another was there first at this moment.
+    None when another takes it at the same time.
     """
     found = yield from _read(table)
     if found is not None and found[0] is not None and not may_replace(found[0]):

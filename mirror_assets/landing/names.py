@@ -1,4 +1,4 @@
-"""The grammar of every name in a landing zone; nothing else in the project splits or joins one.
+"""The grammar of all names in a landing zone; no other module splits or joins one.
 
 Rules: reference `landing-zone` (20 digits from 1, `<schema>.schema` folders, underscore names are ignored by Fabric).
 """

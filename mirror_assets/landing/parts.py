@@ -1,4 +1,4 @@
-"""Staged parts: read back after they were written, and found again by the publisher."""
+"""Staged parts: described after Spark has written them, and found again for publishing."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ _REFUSED, _UNJUDGED, _PASSED = 0, 1, 2
 
 
 def take_parts(store: Store, folder: AttemptFolder) -> tuple[StagedPart, ...]:
-    """The parts that Spark wrote into the folder, in order.
+    """Describe the parts that Spark wrote into the folder, in order.
 
-    Parts without rows are left out, unless there is nothing else: Spark writes a file for its first partition even so.
+    Skips parts without rows, except when all are: Spark writes a file for its first partition even then.
     """
     top = store.list(folder.parts)
     below = [info.path for info in top if info.is_folder and is_part_folder(info.name)]
     written = [*top, *(info for place in below for info in store.list(place))]
     for info in written:
         if info.name.endswith(_HADOOP_CHECKSUM):
-            store.delete(info.path)  # what is read later is judged by our own digest, wherever it comes from
+            store.delete(info.path)  # Hadoop's checksum: ours is the SHA-256
     files = [info for info in written if part_place(_part_name(folder, info))]
     parts = tuple(inspect_part(store, info, _part_name(folder, info)) for info in files)
     return tuple(part for part in parts if part.markers.total) or parts[:1]
 
 
 def inspect_part(store: Store, listed: FileInfo, name: str) -> StagedPart:
-    """The part of this name, made durable and read back; its SHA-256 only if it is on this machine."""
-    info = store.seal(listed)
+    """Make the part durable and describe it, with its SHA-256 if it is on this machine."""
+    info = store.fsync(listed)
     digest = sha256(store, info.path) if store.local_path(info.path) else None
     markers = count_markers(store, info.path)
     return StagedPart(name=name, etag=info.etag, bytes=info.size, sha256=digest, markers=markers)
@@ -61,7 +61,7 @@ def _part_name(folder: AttemptFolder, info: FileInfo) -> str:
 def upload_parts(
     local_staging: LocalStore, store: Store, folder: AttemptFolder, parts: Sequence[StagedPart]
 ) -> tuple[StagedPart, ...]:
-    """The parts as they are in the landing zone, copied there from a folder of this machine, several at a time."""
+    """Upload the parts from a local folder, four at a time, and return them with their new ETags."""
 
     def upload(part: StagedPart) -> StagedPart:
         path = folder.part(part.name)
@@ -73,7 +73,7 @@ def upload_parts(
 
 
 def fetch_parts(store: Store, local_staging: LocalStore, record: SliceRecord) -> None:
-    """Bring parts to this machine that are not here, or not as they were staged. Raises PathMissing."""
+    """Download the parts that are missing or different in the local folder. Raises PathMissing."""
     for part in record.parts:
         path = record.folder.part(part.name)
         if local_staging.head(path) is None or sha256(local_staging, path) != part.sha256:
@@ -84,7 +84,7 @@ def fetch_parts(store: Store, local_staging: LocalStore, record: SliceRecord) ->
 
 
 def sha256(store: Store, path: str) -> str:
-    """SHA-256 of the file's content, in hexadecimal."""
+    """Return the SHA-256 of the file, in hexadecimal."""
     digest = hashlib.sha256()
     with store.open(path) as file:
         while chunk := file.read(_CHUNK):
@@ -93,7 +93,7 @@ def sha256(store: Store, path: str) -> str:
 
 
 def count_markers(store: Store, path: str) -> MarkerCounts:
-    """Rows by marker, from the marker column alone; all rows are inserts in a file without one."""
+    """Count rows by marker, reading the marker column alone; without one, all rows are inserts."""
     with store.open(path) as source, pq.ParquetFile(source) as file:
         if ROW_MARKER not in file.schema_arrow.names:
             return MarkerCounts(inserts=file.metadata.num_rows)
@@ -108,33 +108,33 @@ def count_markers(store: Store, path: str) -> MarkerCounts:
 
 
 def write_record(store: Store, record: SliceRecord) -> None:
-    """Write `slice.json`, last, beside the staged parts: from now on the slice is complete."""
+    """Write `slice.json` beside the staged parts, last: it makes the slice complete."""
     store.create(record.folder.record, encode(record))
 
 
 def staged_folders(store: Store, table: TableName) -> tuple[AttemptFolder, ...]:
-    """The staging folders of the table, complete or not, by generation and attempt: one listing."""
+    """List the table's staging folders, complete or not, by generation and attempt, in one request."""
     folders = (AttemptFolder.parse(table, info.name) for info in store.list(table.scratch))
     return tuple(sorted((folder for folder in folders if folder), key=lambda one: (one.generation, one.attempt)))
 
 
 def staged_records(store: Store, folders: Iterable[AttemptFolder]) -> tuple[SliceRecord, ...]:
-    """The records of those folders that are complete: a read of each. Raises ManifestCorrupt."""
+    """Read the records of those folders that are complete. Raises ManifestCorrupt."""
     loaded = (load(store, SliceRecord, folder.record) for folder in folders)
     return tuple(found[0] for found in loaded if found)
 
 
 def staged_slices(store: Store, table: TableName, generation: int | None = None) -> tuple[SliceRecord, ...]:
-    """Every complete staged slice of the table, or of one generation, by generation and attempt.
+    """Read the complete staged slices of the table, or of one generation, by generation and attempt.
 
-    The generation is in the folder's name, so that others staged ahead are not read.
+    The generation is in the folder's name, so slices of others are not read.
     """
     folders = staged_folders(store, table)
     return staged_records(store, (one for one in folders if generation in (None, one.generation)))
 
 
 def fitting_slice(store: Store, table: TableName, key: SliceKey, position: CommitPosition) -> SliceRecord:
-    """The staged slice up to `key.last` that can commit next. Raises SliceNotStaged."""
+    """Return the staged slice up to `key.last` that can be committed next. Raises SliceNotStaged."""
     staged = staged_slices(store, table, position.generation)
     fitting = [record for record in staged if record.key.last == key.last and stands_on(record, position)]
     if not fitting:
@@ -143,10 +143,10 @@ def fitting_slice(store: Store, table: TableName, key: SliceKey, position: Commi
 
 
 def best_attempt(records: Iterable[SliceRecord]) -> SliceRecord:
-    """Of several attempts at one generation one that has passed, else one that no check has refused; the newest.
+    """Return the best attempt at one generation: passed before unchecked before refused, then the newest.
 
-    Newest goes by the stagers' clocks: another stager's attempt, still to be judged, must not stand before one that may
-    land, nor a refused one before any.
+    Newest by the clocks of several stagers, so the checks' verdicts come first: an unchecked attempt of another stager
+    must not displace one that may land.
     """
     return max(records, key=lambda record: (_current(record), record.attempt))
 
@@ -158,7 +158,7 @@ def _current(record: SliceRecord) -> int:
 
 
 def clear_refused(store: Store, table: TableName, generation: int) -> None:
-    """Delete the generation's attempts that a check has refused: nobody may ever publish them."""
+    """Delete the generation's attempts that a check has refused: they may never be published."""
     for record in staged_slices(store, table, generation):
         if is_refused(record):
             store.delete_tree(record.folder.path)
@@ -170,18 +170,18 @@ def is_refused(record: SliceRecord) -> bool:
 
 
 def is_whole(store: Store, record: SliceRecord) -> bool:
-    """Whether all parts are there as they were staged."""
+    """Whether all parts exist with the ETags that they were staged with."""
     found = found_parts(store, record)
     return all(found.get(record.folder.part(part.name)) == part.etag for part in record.parts)
 
 
 def found_parts(store: Store, record: SliceRecord) -> dict[str, str]:
-    """The ETag of every file in the folders of the record's parts, by path: a listing for each folder."""
+    """Return the ETag of each file in the folders of the record's parts, by path, by one listing a folder."""
     return {info.path: info.etag for folder in record.part_folders for info in store.list(folder)}
 
 
 def stands_on(record: SliceRecord, position: CommitPosition) -> bool:
-    """Whether the slice was staged as what the footing says comes next; an epoch's first slice brings its incarnation."""
+    """Whether the slice is staged for this position; the first slice of an epoch sets its incarnation."""
     return (
         record.generation == position.generation
         and record.first_number == position.first_number
@@ -192,7 +192,7 @@ def stands_on(record: SliceRecord, position: CommitPosition) -> bool:
 
 
 def add_verdicts(store: Store, record: SliceRecord, verdicts: Sequence[Verdict]) -> SliceRecord:
-    """The record with these verdicts, each in the place of an older one by the same check. Raises SliceNotStaged."""
+    """Add the verdicts to the record, in place of older ones by the same checks. Raises SliceNotStaged."""
     path = record.folder.record
     given = {verdict.check for verdict in verdicts}
     while (loaded := load(store, SliceRecord, path)) is not None:
@@ -202,6 +202,6 @@ def add_verdicts(store: Store, record: SliceRecord, verdicts: Sequence[Verdict])
         try:
             store.replace(path, encode(updated), content.etag)
         except (PathChanged, PathMissing):
-            continue  # another check's verdict came between, or the slice was collected: look again
+            continue  # another check has added its verdict, or the slice was deleted: read again
         return updated
     raise SliceNotStaged(record.table, record.slice)

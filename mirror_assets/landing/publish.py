@@ -34,7 +34,7 @@ class Outcome(str, Enum):
 
 @dataclass(frozen=True)
 class Published:
-    """The table folder's state after a publication, and what this one did."""
+    """The table's manifest after a publication, and what this publication landed."""
 
     outcome: Outcome
     manifest: Manifest
@@ -44,9 +44,9 @@ class Published:
 def publish(
     table: TableName, record: SliceRecord, checks: Sequence[str], rebuild_epoch: int | None = None
 ) -> Steps[Published]:
-    """Land the parts of the slice, or of one chunk of it, under the next numbers, or say that they landed before.
+    """Land the parts of the slice, or of one chunk of it, under the next numbers, unless they have landed before.
 
-    `checks` are the blocking checks whose passed verdicts the record must hold. Raises SliceMissing (a gap),
+    The record must have a passed verdict of each of the blocking `checks`. Raises SliceMissing (a gap),
     SliceNotChecked, SliceNotStaged (staged for another generation), LostRace, TableDropped (staged before that), and
     what recovery raises.
     """
@@ -71,7 +71,7 @@ def publish(
 
 
 def _covered_before(record: SliceRecord, current: VersionedManifest | None) -> Published | None:
-    """The outcome for a record that has nothing left to land: covered, or of an earlier epoch, or overtaken."""
+    """Return the outcome for a record with nothing left to land: it is covered, or of an earlier epoch."""
     if current is None:
         return None
     manifest, key = current.manifest, record.key
@@ -83,17 +83,17 @@ def _covered_before(record: SliceRecord, current: VersionedManifest | None) -> P
 
 
 def _has_landed(record: SliceRecord, loading: Loading | None) -> bool:
-    """Whether all files of the record's chunk are among those that have landed of the snapshot that is being loaded."""
+    """Whether all files of the record's chunk have landed, of the snapshot that is being loaded."""
     if loading is None or record.chunk is None or record.key != loading.key:
         return False
     return record.chunk.end <= loading.chunk.end
 
 
 def _require_fit(record: SliceRecord, current: VersionedManifest | None) -> None:
-    """Only the slice that was staged as the manifest's next generation may be committed.
+    """Raise unless the slice is staged as the manifest's next generation.
 
-    A snapshot slice only begins an epoch: its rows are inserts, and behind other rows they would double them. So the next
-    of its chunks is all that may come behind one.
+    A snapshot can only start an epoch: its rows are inserts, and would double the rows before them. So only its own next
+    chunk can follow a chunk.
     """
     table, key = record.table, record.slice
     if current is None:
@@ -118,7 +118,7 @@ def _require_fit(record: SliceRecord, current: VersionedManifest | None) -> None
 
 
 def _require_verdicts(record: SliceRecord, checks: Sequence[str]) -> None:
-    """A verdict counts only for the very files that it was given for."""
+    """Raise SliceNotChecked unless each check has passed exactly these files, by their ETags."""
     verdicts = {verdict.check: verdict for verdict in record.verdicts if verdict.etags == record.etags}
     missing = tuple(check for check in checks if check not in verdicts)
     failed = tuple(check for check in checks if check in verdicts and not verdicts[check].passed)
@@ -127,7 +127,7 @@ def _require_verdicts(record: SliceRecord, checks: Sequence[str]) -> None:
 
 
 def _require_parts(record: SliceRecord, manifest: Manifest) -> Steps[None]:
-    """A part that changed since it was checked must be found before the commit: afterwards it would be lost."""
+    """Raise SliceNotStaged for a part that was changed since its checks: after the commit it would be lost."""
     if not manifest.entries:
         return
     found: dict[str, str] = {}
@@ -138,7 +138,7 @@ def _require_parts(record: SliceRecord, manifest: Manifest) -> Steps[None]:
 
 
 def _manifest(record: SliceRecord, current: VersionedManifest | None) -> Manifest:
-    """The manifest that commits the record; columns that the slice no longer has stay known (union)."""
+    """Build the manifest that commits the record; its columns are the union of all landed so far."""
     entries = tuple(
         Entry(
             staged=record.folder.part(part.name),
@@ -175,7 +175,7 @@ def _manifest(record: SliceRecord, current: VersionedManifest | None) -> Manifes
 
 
 def _commit(table: TableName, manifest: Manifest, current: VersionedManifest | None) -> Steps[None]:
-    """The commit point. A refused or unknown request is read back: our attempt id decides."""
+    """Commit. After a refused or unknown request, the attempt id in the manifest decides. Raises LostRace."""
     try:
         yield from put_manifest(table, manifest, current.etag if current else None)
     except (PathExists, PathChanged, PathMissing, UnknownOutcome):

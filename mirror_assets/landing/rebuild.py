@@ -1,14 +1,15 @@
-"""The rebuild record: the step and epoch of a rebuild or a drop, outside the folder (docs/landing-folder.md)."""
+"""The rebuild record: step and epoch of a rebuild or drop, outside the table folder (docs/landing-folder.md)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mirror_assets.landing.errors import LostRace, ManifestCorrupt, RebuildRunning, TableDropped
-from mirror_assets.landing.format import SliceRecord, decode, encode
+from mirror_assets.landing.format import Manifest, Record, SliceRecord, decode, encode
 from mirror_assets.landing.names import AttemptFolder, HistoryRange, TableName
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import Create, DeleteTree, Replace, Steps, identity_of, list_folder, read
@@ -16,7 +17,7 @@ from mirror_assets.storage import Content, FileInfo, PathChanged, PathExists, Pa
 
 
 class RebuildStep(str, Enum):
-    """How far a rebuild is; the order is Microsoft's (reference `landing-zone` §4.35). Below it, how far a drop is."""
+    """The steps of a rebuild, in Microsoft's order (reference `landing-zone` §4.35), and below them those of a drop."""
 
     STAGING = "staging the snapshot"
     DROPPING = "dropping the table folder"
@@ -28,14 +29,12 @@ class RebuildStep(str, Enum):
     DROPPED = "dropped for good"
 
 
-class RebuildRecord(BaseModel):
+class RebuildRecord(Record):
     """`_rebuild/<table>.json`: publishers refuse until it is finished; `rebuild` or `drop` continues from its step.
 
-    It stays when it is finished: epochs must not be counted anew when a folder is lost. A rebuild's epoch is the one that
-    it begins; in a drop's nothing lands, and all before it have ended.
+    It is kept when it is finished, so that epochs are counted on when a folder is lost. `epoch` is the one that a rebuild
+    starts; nothing lands in the `epoch` of a drop, which ends all before it.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal[1] = 1
     table: str
@@ -44,28 +43,28 @@ class RebuildRecord(BaseModel):
 
     @property
     def is_running(self) -> bool:
-        """Whether publishers have to wait."""
+        """Whether publishers must wait."""
         return self.step not in (RebuildStep.FINISHED, RebuildStep.DROPPED)
 
     @property
     def is_loading(self) -> bool:
-        """Whether the table folder is dropped, so that the rebuild's own snapshot may land."""
+        """Whether the table folder has been dropped, so that the rebuild's snapshot may land."""
         return self.step in (RebuildStep.LOADING, RebuildStep.RETURNING)
 
     @property
     def is_drop(self) -> bool:
-        """Whether the folder is dropped for good, and not for another epoch."""
+        """Whether the record is of a drop, not of a rebuild."""
         return self.step in (RebuildStep.REMOVING, RebuildStep.DROPPED)
 
 
 def read_rebuild(table: TableName) -> Steps[RebuildRecord | None]:
-    """The record of the table's newest rebuild, or None. Raises ManifestCorrupt."""
+    """Read the record of the table's newest rebuild or drop, or None. Raises ManifestCorrupt."""
     found = yield from read_record(table)
     return found[0] if found else None
 
 
 def first_epoch(table: TableName) -> Steps[int]:
-    """The epoch that a table without a manifest begins: its rebuild's, or the one after that was finished and lost."""
+    """Return the epoch to start for a table without a manifest: a running rebuild's, or the next one."""
     record = yield from read_rebuild(table)
     if record is None:
         return 1
@@ -73,7 +72,7 @@ def first_epoch(table: TableName) -> Steps[int]:
 
 
 def require_alive(table: TableName, epoch: int) -> Steps[None]:
-    """Raise RebuildRunning, TableDropped or LostRace if the epoch has ended: nothing of it may land or be cleared."""
+    """Raise RebuildRunning, TableDropped or LostRace when the epoch has ended: its slices must not land."""
     record = yield from read_rebuild(table)
     if record is None or record.epoch <= epoch:
         return
@@ -82,15 +81,15 @@ def require_alive(table: TableName, epoch: int) -> Steps[None]:
     if record.is_running:
         raise RebuildRunning(str(table), record.step.value)
     current = yield from read_manifest(table)
-    if current is None or current.manifest.epoch != epoch:  # else that rebuild was called off
+    if current is None or current.manifest.epoch != epoch:  # else that rebuild was abandoned
         raise LostRace(str(table), "of an earlier epoch")
 
 
 def begin_rebuild(table: TableName) -> Steps[RebuildRecord]:
-    """The rebuild under way, or a new one that gives the table its next epoch.
+    """Return the running rebuild, or start a new one with the table's next epoch.
 
-    Raises RebuildRunning when another began one at this moment, TableDropped while the table is being dropped for good,
-    and ManifestCorrupt for the record itself.
+    Raises RebuildRunning when another process starts one at the same time, TableDropped while a drop is running, and
+    ManifestCorrupt for the record.
     """
     found = yield from read_record(table)
     if found is not None and found[0].step is RebuildStep.REMOVING:
@@ -101,25 +100,25 @@ def begin_rebuild(table: TableName) -> Steps[RebuildRecord]:
 
 
 def advance_rebuild(table: TableName, record: RebuildRecord, step: RebuildStep) -> Steps[RebuildRecord]:
-    """The record moved on to `step`. Raises RebuildRunning when another rebuild has moved it meanwhile."""
+    """Advance the record to `step` and return it. Raises RebuildRunning when another process has changed it."""
     return (yield from swap_record(table, record, record.model_copy(update={"step": step})))
 
 
 def drop_again(table: TableName, record: RebuildRecord) -> Steps[RebuildRecord]:
-    """The record back at its first step, one epoch on, where what was loaded is beyond repair. Raises as above."""
+    """Restart the rebuild with the next epoch, when what it loaded can't be repaired. Raises RebuildRunning."""
     again = record.model_copy(update={"step": RebuildStep.STAGING, "epoch": record.epoch + 1})
     return (yield from swap_record(table, record, again))
 
 
 def drop_table_folder(table: TableName, record: RebuildRecord) -> Steps[None]:
-    """Delete what is staged of ended epochs, then the table folder, so that nothing of them can land any more.
+    """Delete the staged slices of ended epochs, then the table folder, so that nothing of them can land.
 
-    Raises RebuildRunning when the record is another one by now.
+    Raises RebuildRunning when another process has changed the record.
     """
     staged = yield from list_folder(table.scratch)
     identity = yield from identity_of(table.folder)
-    # Looked at before the record: while that is ours, nothing is a new epoch's but its snapshots. So whoever is slow, or
-    # whose requests arrive late, deletes nothing that lives.
+    # Listed before the record is read: while the record is unchanged, only staged snapshots can belong to the new epoch,
+    # and those are kept. So a slow process, or a late request, deletes nothing of the new epoch.
     yield from require_record(table, record)
     for info in staged:
         if not (yield from _may_be_snapshot(table, info, record)):
@@ -129,9 +128,9 @@ def drop_table_folder(table: TableName, record: RebuildRecord) -> Steps[None]:
 
 
 def _may_be_snapshot(table: TableName, staged: FileInfo, record: RebuildRecord) -> Steps[bool]:
-    """Whether it may be a snapshot for the epoch that begins, ours or another's, or a chunk of one; maybe unfinished.
+    """Whether the folder may hold a snapshot for the new epoch, or a chunk of one, finished or not, of any process.
 
-    What was never finished was never committed either, so it can't land.
+    An unfinished one of a later generation can't land, as it has no record.
     """
     folder = AttemptFolder.parse(table, staged.name)
     if folder is None:
@@ -148,7 +147,7 @@ def _may_be_snapshot(table: TableName, staged: FileInfo, record: RebuildRecord) 
 def put_record(
     table: TableName, step: RebuildStep, found: tuple[RebuildRecord, Content] | None
 ) -> Steps[RebuildRecord]:
-    """A record of the epoch after the last, at this step, in the place of `found`. Raises RebuildRunning."""
+    """Write a record with the next epoch, at this step, in place of `found`. Raises RebuildRunning."""
     epoch = yield from _last_epoch(table, found[0].epoch if found else 1)
     record = RebuildRecord(table=str(table), epoch=epoch + 1, step=step)
     try:
@@ -162,7 +161,7 @@ def put_record(
 
 
 def swap_record(table: TableName, record: RebuildRecord, moved: RebuildRecord) -> Steps[RebuildRecord]:
-    """`moved` in the place of the record. Raises RebuildRunning when that is not the one that is there."""
+    """Replace the record by `moved`. Raises RebuildRunning when another process has changed it."""
     content = yield from require_record(table, record)
     try:
         yield Replace(table.rebuild_record, encode(moved), content.etag)
@@ -172,7 +171,7 @@ def swap_record(table: TableName, record: RebuildRecord, moved: RebuildRecord) -
 
 
 def require_record(table: TableName, record: RebuildRecord) -> Steps[Content]:
-    """The record as it was read, if it is this one. Raises RebuildRunning when another has moved it meanwhile."""
+    """Read the record again. Raises RebuildRunning when another process has changed it."""
     found = yield from read_record(table)
     if found is None or found[0] != record:
         raise RebuildRunning(str(table), found[0].step.value if found else "unknown")
@@ -180,13 +179,13 @@ def require_record(table: TableName, record: RebuildRecord) -> Steps[Content]:
 
 
 def read_record(table: TableName) -> Steps[tuple[RebuildRecord, Content] | None]:
-    """The record with the bytes and ETag it was read from, or None. Raises ManifestCorrupt."""
+    """Read the record with its bytes and ETag, or None. Raises ManifestCorrupt."""
     content = yield from read(table.rebuild_record)
     return (decode(RebuildRecord, table.rebuild_record, content.data), content) if content else None
 
 
 def _last_epoch(table: TableName, known: int) -> Steps[int]:
-    """The newest epoch that anything tells of; a manifest that can't be read is a reason to rebuild, not to refuse."""
+    """Return the newest epoch in record, manifest or history. Ignores a manifest that can't be read: it is rebuilt."""
     kept = [HistoryRange.parse(info.name) for info in (yield from list_folder(table.history_folder))]
     try:
         current = yield from read_manifest(table)
@@ -194,3 +193,22 @@ def _last_epoch(table: TableName, known: int) -> Steps[int]:
         current = None
     landed = current.manifest.epoch if current else 0
     return max(known, landed, *(one.epoch for one in kept if one))
+
+
+@dataclass(frozen=True, order=True)
+class Progress:
+    """A table's epoch and newest landed generation, 0 before the first. It grows with each landed slice."""
+
+    epoch: int
+    generation: int
+
+    def __str__(self) -> str:
+        """`epoch-generation`."""
+        return f"{self.epoch}-{self.generation}"
+
+
+def progress_of(manifest: Manifest | None, rebuild: RebuildRecord | None) -> Progress:
+    """Return the progress in the manifest; without one, generation 0 of the rebuild record's epoch."""
+    if manifest is not None:
+        return Progress(manifest.epoch, manifest.generation)
+    return Progress(rebuild.epoch if rebuild else 0, 0)

@@ -1,4 +1,4 @@
-"""Receipts: what a landing file says of itself in its Parquet footer, written by Spark's own writer.
+"""Receipts: the identity of a landing file in its Parquet footer, written by Spark's own writer.
 
 Spark's writer takes no key-value metadata; it does carry the field metadata of the schema in the footer, so the receipt
 stands on the first column, which every file has (docs/landing-folder.md).

@@ -1,4 +1,4 @@
-"""What every publication does first: finish what was committed, and clear what can't be committed any more."""
+"""Recovery, with which every publication starts: land what is committed, delete what can't be committed any more."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from mirror_assets.landing.state import VersionedManifest, put_manifest, read_ma
 from mirror_assets.landing.steps import Create, DeleteTree, Rename, Steps, head, list_folder, read, receipt_of
 from mirror_assets.storage import PathChanged, PathExists, PathMissing
 
-# A lost reply is asked again this often before the error goes up; the next publication starts with redo anyway.
+# A rename without a reply is repeated this often before the error is raised; the next publication redoes it.
 _TRIES = 5
 
 
 def recover(table: TableName, rebuild_epoch: int | None = None) -> Steps[VersionedManifest | None]:
-    """The manifest with all its files landed, or None for a table that never landed anything.
+    """Land all files of the manifest and return it, or None for a table that has landed nothing.
 
-    `rebuild_epoch` lets the rebuild of that epoch through, once the folder is dropped; everybody else waits until it is
-    over. Whatever is there of an earlier epoch came late and counts for nothing.
+    While a rebuild runs, only the publisher with its `rebuild_epoch` passes, once the folder is dropped. A manifest of
+    an earlier epoch is a late publisher's, and is ignored.
 
     Raises RebuildRunning, TableDropped, EpochEnded, ManifestCorrupt, ManifestLost, StagedFileLost, ForeignFile.
     """
@@ -54,7 +54,7 @@ def recover(table: TableName, rebuild_epoch: int | None = None) -> Steps[Version
 
 
 def _first_that_counts(rebuild: RebuildRecord | None, rebuild_epoch: int | None) -> int:
-    """The first epoch that has not ended. Raises RebuildRunning and TableDropped for those who have to wait."""
+    """Return the first epoch that has not ended. Raises RebuildRunning and TableDropped when the caller must wait."""
     if rebuild is None or rebuild.step is RebuildStep.FINISHED:
         return 1
     if rebuild.step is RebuildStep.REMOVING:
@@ -65,7 +65,7 @@ def _first_that_counts(rebuild: RebuildRecord | None, rebuild_epoch: int | None)
 
 
 def redo(table: TableName, manifest: Manifest) -> Steps[None]:
-    """Give every committed file its number, one after another; a gap would stop the replicator."""
+    """Rename every committed file to its number, one after another: a gap would stop the replicator."""
     yield from _keep_history(table, manifest)
     if not manifest.entries or (yield from _stands(table, manifest)):
         return
@@ -74,16 +74,16 @@ def redo(table: TableName, manifest: Manifest) -> Steps[None]:
 
 
 def list_attempts(table: TableName) -> Steps[list[AttemptFolder]]:
-    """Every staged attempt, complete or not."""
+    """List the staged attempts, complete or not."""
     found = [AttemptFolder.parse(table, info.name) for info in (yield from list_folder(table.scratch))]
     return [folder for folder in found if folder is not None]
 
 
 def collect(attempts: Sequence[AttemptFolder], manifest: Manifest) -> Steps[None]:
-    """Delete attempts that can't be committed any more: those of generations up to the manifest's (never by age).
+    """Delete attempts of generations up to the manifest's, which can't be committed any more (never by age).
 
-    They are listed before the manifest and the rebuild record are read: what another epoch has staged by then has its
-    record, too, and recovery refuses. Later ones would be judged by the generations of an epoch that is not theirs.
+    The caller lists them before it reads manifest and rebuild record: when another epoch had staged something by then,
+    its rebuild record was there, and recovery refuses. Listed later, they could belong to a later epoch.
     """
     for folder in attempts:
         if folder.generation <= manifest.generation:
@@ -91,7 +91,7 @@ def collect(attempts: Sequence[AttemptFolder], manifest: Manifest) -> Steps[None
 
 
 def highest_landed(table: TableName) -> Steps[int]:
-    """The highest number among files that landed, wherever the service has put them; 0 when there is none."""
+    """Return the highest landed number, in all folders that the replicator uses; 0 when there is none."""
     highest = 0
     for folder in (table.folder, f"{table.folder}/{PROCESSED}", f"{table.folder}/{READY_TO_DELETE}"):
         for info in (yield from list_folder(folder)):
@@ -100,9 +100,9 @@ def highest_landed(table: TableName) -> Steps[int]:
 
 
 def _stands(table: TableName, manifest: Manifest) -> Steps[bool]:
-    """Whether the last committed file stands at its number, and with it all before: they land one after another.
+    """Whether the last committed file has landed, and so all before it: they land one after another.
 
-    A rename keeps the ETag; where a store does not, the file says whose it is.
+    A rename keeps the ETag; where a store does not, the footer decides.
     """
     entry = manifest.entries[-1]
     path = table.landing_file(entry.number)
@@ -116,9 +116,9 @@ def _stands(table: TableName, manifest: Manifest) -> Steps[bool]:
 
 
 def _has_landed(table: TableName, number: int) -> Steps[bool]:
-    """Whether a file has landed under the number, or under one above it: numbers only grow.
+    """Whether a file has landed under this number or a higher one: numbers only grow.
 
-    The number itself is looked at first: what the service has finished with may be many files to list.
+    The number itself comes first, because the folders of processed files may be long to list.
     """
     if (yield from head(table.landing_file(number))) is not None:
         return True
@@ -132,7 +132,7 @@ def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
         try:
             yield Rename(entry.staged, target, entry.etag)
         except (PathMissing, PathChanged):
-            # Somebody moved it, perhaps we did and the reply was lost: then it has landed.
+            # It was moved: by another publisher, or by us and the reply was lost. Then it has landed.
             if not (yield from _has_landed(table, entry.number)):
                 yield from _require_current(table, manifest)
                 raise StagedFileLost(str(table), entry.staged, entry.number) from None
@@ -141,7 +141,7 @@ def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
             try:
                 found = yield from receipt_of(target)
             except PathMissing:
-                continue  # it went while we looked: the number is free again, or the service has taken our file
+                continue  # gone meanwhile: the number is free again, or the replicator has moved our file
             if found != manifest.receipt:
                 raise ForeignFile(str(table), target, "its footer is not the committed one") from None
             return
@@ -154,7 +154,7 @@ def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
 
 
 def _require_current(table: TableName, manifest: Manifest) -> Steps[None]:
-    """Raise what tells that the folder was dropped since the manifest was read: then its files are rightly gone."""
+    """Raise when the folder was dropped since the manifest was read, which explains missing files."""
     yield from require_alive(table, manifest.epoch)
     current = yield from read_manifest(table)
     if current is None or current.manifest.epoch != manifest.epoch:
@@ -162,7 +162,7 @@ def _require_current(table: TableName, manifest: Manifest) -> Steps[None]:
 
 
 def _keep_history(table: TableName, manifest: Manifest) -> Steps[None]:
-    """Keep the generation's entries before any of its files lands, so that each landed file can be recognised."""
+    """Write the generation into the history before its files land, so that each landed file can be recognised."""
     path = table.history(manifest.epoch, manifest.generation)
     if (yield from head(path)) is not None:
         return
@@ -173,8 +173,8 @@ def _keep_history(table: TableName, manifest: Manifest) -> Steps[None]:
 
 
 def _restore(table: TableName, epoch: int, rebuild: RebuildRecord | None) -> Steps[VersionedManifest | None]:
-    """Make a lost manifest again from the newest generation kept since `epoch`, if what landed agrees with it."""
-    # In this order: another publisher keeps a generation before its files land, so what we see landed is kept by now.
+    """Restore a lost manifest from the newest generation in the history since `epoch`, if the landed files agree."""
+    # In this order: a generation is in the history before its files land, so the later listing has those seen landed.
     highest = yield from highest_landed(table)
     folder = yield from list_folder(table.history_folder)
     ranges = (HistoryRange.parse(info.name) for info in folder)
@@ -205,6 +205,6 @@ def _end_of(kept: HistoryRange) -> tuple[int, int]:
 
 
 def _require_same(table: TableName, rebuild: RebuildRecord | None) -> Steps[None]:
-    """Raise LostRace if a rebuild or a drop has begun since this record was read: what is missing, it has dropped."""
+    """Raise LostRace when a rebuild or drop has started since this record was read, which explains missing files."""
     if (yield from read_rebuild(table)) != rebuild:
         raise LostRace(str(table), "the newest")

@@ -1,4 +1,4 @@
-"""Rolls old generations of the history up, so that what is kept does not grow with a table's age.
+"""Merges old generations of the history into roll-ups, so that its number of files does not grow with a table's age.
 
 Three rules, each of which a schedule breaks without (docs/decisions/0010). The newest generations stay as they were
 committed: a lost manifest is made again from the newest. A roll-up is there before what it holds is deleted. A roll-up
@@ -27,10 +27,10 @@ _BEGINNING: Final = 1
 
 
 def roll_up(table: TableName, manifest: Manifest) -> Steps[None]:
-    """Keep old generations together, if it is time; all generations up to the manifest's must have landed.
+    """Write a roll-up at each hundredth generation; all generations up to the manifest's must have landed.
 
-    Any number of publishers may do so at once, and each may die at any request: the next one goes on. It stops without
-    a word where a generation is missing or can't be read, which the check `file_continuity` tells.
+    Any number of publishers may do so at once, and each may die at any request: the next one continues. It stops
+    silently at a generation that is missing or unreadable, which the check `file_continuity` reports.
     """
     if manifest.generation % GENERATIONS:
         return
@@ -55,15 +55,15 @@ def roll_up(table: TableName, manifest: Manifest) -> Steps[None]:
 
 
 def list_history(table: TableName, epoch: int) -> Steps[list[HistoryRange]]:
-    """What is kept of the epoch, in order; files of another epoch came late and say nothing."""
+    """List the history of the epoch, in order; ignore files of other lives, which late publishers wrote."""
     ranges = (HistoryRange.parse(info.name) for info in (yield from list_folder(table.history_folder)))
     return sorted(kept for kept in ranges if kept is not None and kept.epoch == epoch)
 
 
 def _following(table: TableName, manifest: Manifest, last: int, before: str | None) -> Steps[RollUp | None]:
-    """The roll-up behind generation `last`; None when there is none yet, or when a generation can't be read.
+    """Build the roll-up after generation `last`; None when it is not due yet, or a generation can't be read.
 
-    Where it ends depends on nothing but the generations themselves, so that all publishers cut alike.
+    Its end depends only on the generations themselves, so that all publishers write the same roll-ups.
     """
     gathered: list[Generation] = []
     files = 0
@@ -83,7 +83,7 @@ def _following(table: TableName, manifest: Manifest, last: int, before: str | No
 
 
 def _keep(path: str, data: bytes) -> Steps[bool]:
-    """Whether the roll-up is there now, written by whomever."""
+    """Write the roll-up; return whether it is there now, by this or another publisher."""
     try:
         yield Create(path, data)
     except PathExists:
@@ -93,7 +93,7 @@ def _keep(path: str, data: bytes) -> Steps[bool]:
 
 
 def _collect(table: TableName, manifest: Manifest, listed: Sequence[HistoryRange]) -> Steps[None]:
-    """Delete roll-ups, from the oldest on, none of whose files is anywhere any more; `listed` is without the newest."""
+    """Delete roll-ups whose files are all gone, from the oldest on; `listed` is without the newest."""
     lowest = yield from _lowest_landed(table, manifest.next_number)
     for kept in listed:
         content = yield from read(range_path(table, kept))
@@ -106,7 +106,7 @@ def _collect(table: TableName, manifest: Manifest, listed: Sequence[HistoryRange
 
 
 def _lowest_landed(table: TableName, nowhere: int) -> Steps[int]:
-    """The lowest number of all files that the service has left, wherever; `nowhere` when there is none.
+    """Return the lowest number of all files in the replicator's folders; `nowhere` when there is none.
 
     Listed in the order in which files move on, so that one that moves meanwhile is seen at least once.
     """

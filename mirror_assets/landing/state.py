@@ -1,4 +1,4 @@
-"""Where a table stands: its manifest, and what the next slice must be staged as."""
+"""A table's manifest, and the position at which the next slice must be staged to be committed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class VersionedManifest:
 
 @dataclass(frozen=True)
 class CommitPosition:
-    """What a slice has to be staged as, so that it can be the next to commit.
+    """The generation, first file number and covered version with which the next slice must be staged to be committed.
 
-    `covered` is -1 and `generation` 1 in a table folder that does not exist yet. `covered` stays -1 while chunks of the
-    first snapshot are left; `loading` says after which one the next begins.
+    Without a table folder, `covered` is -1 and `generation` 1. `covered` stays -1 until the last chunk of the first
+    snapshot has landed; `loading` is the newest chunk before that.
     """
 
     epoch: int
@@ -34,19 +34,19 @@ class CommitPosition:
     loading: Loading | None = None
 
     def after(self, *, covered: int, files: int, loading: Loading | None = None) -> CommitPosition:
-        """The footing of the slice, or chunk, that follows one with this many files."""
+        """Return the position after a slice, or chunk, with this many files."""
         return CommitPosition(
             self.epoch, self.incarnation, self.generation + 1, self.first_number + files, covered, loading
         )
 
     def behind(self, record: SliceRecord) -> CommitPosition:
-        """The footing of what follows this record, which stands on this footing."""
+        """Return the position after this record, which is staged at this position."""
         position = replace(self, incarnation=record.incarnation)
         return position.after(covered=record.covers, files=len(record.parts), loading=record.loading)
 
 
 def next_position(manifest: Manifest | None, *, epoch: int, incarnation: str) -> CommitPosition:
-    """The footing that the manifest gives; without one, a new epoch under `incarnation`."""
+    """Return the position after the manifest; without one, the start of a new epoch with this `incarnation`."""
     if manifest is None:
         return CommitPosition(epoch, incarnation, generation=1, first_number=1, covered=-1)
     return CommitPosition(
@@ -60,7 +60,7 @@ def next_position(manifest: Manifest | None, *, epoch: int, incarnation: str) ->
 
 
 def read_manifest(table: TableName) -> Steps[VersionedManifest | None]:
-    """The manifest in the table folder, or None. Raises ManifestCorrupt."""
+    """Read the manifest in the table folder, or None. Raises ManifestCorrupt."""
     content = yield from read(table.manifest)
     if content is None:
         return None
@@ -68,9 +68,9 @@ def read_manifest(table: TableName) -> Steps[VersionedManifest | None]:
 
 
 def put_manifest(table: TableName, manifest: Manifest, etag: str | None) -> Steps[None]:
-    """Put the manifest in the place of the one with `etag`; None: of none, or of one whose epoch has ended.
+    """Replace the manifest with `etag`; without `etag`, create it, also over one of an ended epoch.
 
-    A publisher of that epoch may have been late. Raises PathExists, PathChanged, PathMissing and what a store raises.
+    That one is a late publisher's. Raises PathExists, PathChanged, PathMissing and what a store raises.
     """
     data = encode(manifest)
     if etag is not None:

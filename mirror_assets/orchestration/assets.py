@@ -8,11 +8,11 @@ from pydantic import Field
 from mirror_assets.composition import history_context
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
+from mirror_assets.fabric.monitoring import MonitoredTable
+from mirror_assets.history.context import HistoryContext
 from mirror_assets.history.keep import keep_history
-from mirror_assets.history.record import Kept
-from mirror_assets.history.work import HistoryContext
+from mirror_assets.history.log import HistoryCommit
 from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.monitoring import MonitoredTable
 from mirror_assets.orchestration.asset_names import (
     Kind,
     MetadataItem,
@@ -197,7 +197,7 @@ def history_asset(settings: Config, table: TableSettings) -> dg.AssetsDefinition
         context: dg.AssetExecutionContext, config: KeepHistory, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
         table_context = history_context(settings, table, sources.log(table.name), spark.open)
-        kept: list[Kept] = []
+        kept: list[HistoryCommit] = []
         try:
             for slice_ in keep_history(table_context, context.log.info, config.skip_to):
                 kept.append(slice_)  # noqa: PERF402 what comes before an error is to be told
@@ -210,7 +210,7 @@ def history_asset(settings: Config, table: TableSettings) -> dg.AssetsDefinition
     return history
 
 
-def _history_metadata(table_context: HistoryContext, kept: Sequence[Kept]) -> dict[str, MetadataItem]:
+def _history_metadata(table_context: HistoryContext, kept: Sequence[HistoryCommit]) -> dict[str, MetadataItem]:
     """Return what a run has appended, and the version up to which the history is complete."""
     newest = kept[-1] if kept else table_context.history.newest()
     metadata: dict[str, MetadataItem] = {

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
+from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
-from mirror_assets.monitoring import MonitoredTable
 from mirror_assets.orchestration.asset_names import Kind, asset_key, flat_name, group_name
 from mirror_assets.orchestration.assets import mirror_observation
 from mirror_assets.orchestration.maintenance import maintenance_jobs

@@ -21,10 +21,10 @@ from mirror_assets.composition import (
     spark_reach,
 )
 from mirror_assets.config import Config, LandingZoneConfig, OneLakeConfig
+from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.metadata import ensure_partner_events
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
-from mirror_assets.monitoring import Mirror
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.table_log import TableLog
 from mirror_assets.storage import LocalStore, Store

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import dagster as dg
 
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.progress import Progress
+from mirror_assets.landing.rebuild import Progress
 from mirror_assets.orchestration.asset_names import PROGRESS_TAG, TABLE_TAG, Kind, asset_key
 from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP, slices_job_name
 from mirror_assets.pipeline.next_action import NOT_HELD, Crashes

@@ -11,7 +11,7 @@ import dagster as dg
 from mirror_assets.composition import stand_in
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import RetryError, UnknownOutcome
-from mirror_assets.landing.progress import Progress
+from mirror_assets.landing.rebuild import Progress
 from mirror_assets.orchestration.asset_names import (
     PROGRESS_TAG,
     RANGE_END,

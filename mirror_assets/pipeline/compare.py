@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mirror_assets.config import Problem
+from mirror_assets.fabric.monitoring import Mirror, TableState
 from mirror_assets.landing.format import Manifest, SliceKind, load
 from mirror_assets.landing.names import TableName
-from mirror_assets.monitoring import Mirror, TableState
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.storage import Store
 from mirror_assets.storage.credentials import CredentialKind

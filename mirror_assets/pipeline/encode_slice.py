@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from mirror_assets.config import Changes, TableSettings
-from mirror_assets.delta.append import AppendSlice, encode_appends
-from mirror_assets.delta.empty import encode_no_rows
-from mirror_assets.delta.feed import FeedSlice, encode_changes
-from mirror_assets.delta.net import NetSlice, encode_net
-from mirror_assets.delta.pairing import EncodeGroup
-from mirror_assets.delta.reader import read_changes
-from mirror_assets.delta.row_tracking import TrackedNames, TrackedRange, read_tracked
-from mirror_assets.delta.snapshot import SnapshotSlice, encode_snapshot
-from mirror_assets.delta.spark_errors import spark_errors
+from mirror_assets.encode.changes import FeedSlice, encode_changes
+from mirror_assets.encode.feed_reader import read_changes
+from mirror_assets.encode.inserts import AppendSlice, SnapshotSlice, encode_appends, encode_no_rows, encode_snapshot
+from mirror_assets.encode.net import NetSlice, encode_net
+from mirror_assets.encode.pairing import EncodeGroup
+from mirror_assets.encode.row_tracking import TrackedNames, TrackedRange, read_tracked
+from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.landing.format import ChangeCounts, Receipt, SliceKind
 from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.pipeline.context import TableContext

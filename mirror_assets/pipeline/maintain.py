@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from mirror_assets.delta.losses import DataFileMissing, FileUnfound
 from mirror_assets.delta.spark_errors import spark_errors
-from mirror_assets.direct_lake.errors import direct_lake_error
+from mirror_assets.direct_lake.errors import live_file_missing
 from mirror_assets.direct_lake.footers.footer_reader import FooterReader
 from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames
 from mirror_assets.direct_lake.guardrails.skus import sku_of
@@ -26,7 +27,6 @@ from mirror_assets.direct_lake.maintenance.plan_values import (
     Worth,
 )
 from mirror_assets.direct_lake.table_layout import dropped_bytes
-from mirror_assets.errors import ErrorCode
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import vacuum_refused
 from mirror_assets.pipeline.retention_consumers import source_guard
@@ -65,8 +65,8 @@ def maintain(
 ) -> Iterator[StepDone]:
     """Run the steps, each returned as it has run; what is left out is reported with its reason.
 
-    VACUUM is planned on the table as rewriting has left it. Raises vacuum_refused before a file is deleted that a frame,
-    the mirror or the history needs; and what logs, guard, plan and Spark raise.
+    VACUUM is planned on the table as rewriting has left it. Raises SettingError (vacuum_refused) before a
+    file is deleted that a frame, the mirror or the history needs; and what logs, guard, plan and Spark raise.
     """
     rewritten = False
     for rewriting in (True, False):
@@ -165,7 +165,7 @@ def _execute(context: TableContext, statement: str, table: str) -> None:
         newest = context.log.state().version
         meant = proved(str(context.name), context.log, SourceRead(newest, newest, versions=(newest,)), error)
         if isinstance(meant, DataFileMissing):  # of the newest version: a rebuild would miss it, too
-            raise direct_lake_error(ErrorCode.DATA_FILE_MISSING, uri=table, path=meant.file) from error
+            raise live_file_missing(table, meant.file) from error
         raise meant from error
 
 

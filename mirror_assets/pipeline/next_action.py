@@ -12,8 +12,7 @@ from mirror_assets.errors import RebuildError
 from mirror_assets.landing.failures import FailureRecord
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.progress import Progress, progress_of
-from mirror_assets.landing.rebuild import RebuildRecord, first_epoch, read_record
+from mirror_assets.landing.rebuild import Progress, RebuildRecord, first_epoch, progress_of, read_record
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import VersionedManifest, read_manifest
 from mirror_assets.landing.steps import CONTROL_FILE_LIMIT, drive

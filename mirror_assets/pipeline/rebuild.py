@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from mirror_assets.config import OnBreak, Start
 from mirror_assets.errors import MirrorError, RetryError
+from mirror_assets.fabric.monitoring import Mirror, TableState
 from mirror_assets.landing.errors import (
     ManifestCorrupt,
     ManifestLost,
@@ -32,7 +33,6 @@ from mirror_assets.landing.rebuild import (
 )
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
-from mirror_assets.monitoring import Mirror, TableState
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, mirror_failed, mirror_slow
 from mirror_assets.pipeline.plan import plan_rest, plan_snapshot, slice_key

@@ -1,4 +1,4 @@
-"""Who we are for Azure: azure-identity's credentials, named in mirror.yaml, with secrets only in the environment."""
+"""Azure credentials by azure-identity: their kind is set in mirror.yaml, their secrets only in the environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from azure.identity import (
     WorkloadIdentityCredential,
 )
 
-from mirror_assets.storage.errors import CertificateRefused, CredentialIncomplete, CredentialUnfit
+from mirror_assets.storage.errors import certificate_refused, credential_incomplete, credential_unfit
 
 TENANT, CLIENT, SECRET = "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"
 AUTHORITY, TOKEN_FILE = "AZURE_AUTHORITY_HOST", "AZURE_FEDERATED_TOKEN_FILE"
@@ -24,7 +24,7 @@ _PUBLIC_AUTHORITY = "https://login.microsoftonline.com"
 
 
 class CredentialKind(str, Enum):
-    """How a token is got. `default` tries one way after another: for development, not for production."""
+    """How to get a token. `default` tries one way after another: for development, not for production."""
 
     DEFAULT = "default"
     MANAGED_IDENTITY = "managed_identity"
@@ -42,26 +42,26 @@ class CredentialKind(str, Enum):
 def credential_of(
     kind: CredentialKind, ca_bundle: Path | None = None, environment: Mapping[str, str] = os.environ
 ) -> TokenCredential:
-    """The credential; it asks for a token when one is needed.
+    """Make the credential, which fetches a token on first use.
 
-    Raises CredentialIncomplete, CredentialUnfit, and CertificateRefused for a `ca_bundle` that can't be read.
+    Raises credential_incomplete, credential_unfit, and certificate_refused for a `ca_bundle` that can't be read.
     """
     missing = tuple(name for name in kind.variables if not environment.get(name))
     if missing:
-        raise CredentialIncomplete(kind.value, missing)
+        raise credential_incomplete(kind.value, missing)
     if ca_bundle:
         _require_certificates(ca_bundle)
     try:
         return _made(kind, ca_bundle, environment)
     except ValueError as error:
-        raise CredentialUnfit(kind.value, str(error)) from error
+        raise credential_unfit(kind.value, str(error)) from error
 
 
 def _require_certificates(bundle: Path) -> None:
     try:
         ssl.create_default_context(cafile=bundle)
     except OSError as error:
-        raise CertificateRefused(str(bundle), f"no authority can be read from it ({error.strerror})") from error
+        raise certificate_refused(str(bundle), f"no authority can be read from it ({error.strerror})") from error
 
 
 def _made(kind: CredentialKind, ca_bundle: Path | None, environment: Mapping[str, str]) -> TokenCredential:
@@ -71,7 +71,7 @@ def _made(kind: CredentialKind, ca_bundle: Path | None, environment: Mapping[str
     if kind is CredentialKind.DEFAULT:
         return DefaultAzureCredential(**verify)
     authority = authority_of(environment)
-    # An authority of one's own is not known to Microsoft's public list, which would be asked about it.
+    # Discovery would ask Microsoft's public list about an authority that is not on it.
     known = {"disable_instance_discovery": authority != _PUBLIC_AUTHORITY, "authority": authority}
     if kind is CredentialKind.WORKLOAD_IDENTITY:
         return WorkloadIdentityCredential(

@@ -1,7 +1,7 @@
-"""Asks a store for what publishing exactly once rests on, in a scratch folder that nobody reads (docs/exactly-once.md).
+"""Probes the store for the atomicity guarantees that publishing exactly once needs (docs/exactly-once.md).
 
-The guarantees that OneLake's pages don't state are asked here of the real item: that is what `mirror-assets doctor` is
-for.
+It writes into a scratch folder that nobody reads. OneLake's documentation does not state all of these guarantees, so
+`mirror-assets doctor` probes the real item.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Check = Callable[[Store, str], str | None]
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The answer to one question; `saw` is what was wrong, or what the store's answers were."""
+    """The result of one probe; `saw` is what was wrong, or the store's answers when nothing was."""
 
     question: str
     passed: bool
@@ -32,9 +32,9 @@ class Diagnosis:
 
 
 def examine(store: Store, scratch: str, heard: Callable[[], str]) -> Iterator[Diagnosis]:
-    """A diagnosis of each question, in order; `heard` tells the store's answers since it was last asked.
+    """Yield the result of each probe, in order; `heard` returns the store's answers since its last call.
 
-    Whatever the store answers becomes a diagnosis: nothing is raised. A folder below `scratch` is made, and deleted.
+    Makes a folder below `scratch` and deletes it. A store's error becomes a result: nothing is raised.
     """
     folder = f"{scratch}/doctor-{uuid.uuid4().hex}"
     for number, (question, check) in enumerate(QUESTIONS.items()):

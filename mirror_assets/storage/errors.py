@@ -1,4 +1,4 @@
-"""What a store can answer other than success."""
+"""Errors of a store: what it can answer other than success."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PathMissing(StopError):
 
 
 class PathExists(StopError):
-    """The path is taken, and the request needed it free."""
+    """The path exists, and the request needed it free."""
 
     code = ErrorCode.PATH_EXISTS
 
@@ -26,7 +26,7 @@ class PathExists(StopError):
 
 
 class PathChanged(StopError):
-    """The file at the path is not the one whose ETag the request named; `found` where the store told its own."""
+    """The file's ETag is not the one in the request's condition; `found` is the file's, where the store returns it."""
 
     code = ErrorCode.PATH_CHANGED
 
@@ -36,7 +36,7 @@ class PathChanged(StopError):
 
 
 class PathRefused(SettingError):
-    """A path that would leave the store's root, or that no store can hold."""
+    """The path leads out of the store's root, or no store can hold it."""
 
     code = ErrorCode.PATH_REFUSED
 
@@ -67,21 +67,17 @@ class StoreDenied(SettingError):
         )
 
 
-class RootUnusable(SettingError):
-    """The landing zone is no folder."""
-
-    code = ErrorCode.STORE_DENIED
-
-    def __init__(self, root: str, why: str) -> None:
-        self.root = root
-        super().__init__(
-            f"the landing zone {root} can't be used: {why}.",
-            "set landing_zone.path to a folder that this account may write to, or move away what is there.",
-        )
+def root_unusable(root: str, why: str) -> SettingError:
+    """The landing zone's path is not a folder."""
+    return SettingError(
+        f"the landing zone {root} can't be used: {why}.",
+        "set landing_zone.path to a folder that this account may write to, or move away what is there.",
+        code=ErrorCode.STORE_DENIED,
+    )
 
 
 class FileTooLarge(StopError):
-    """A small control file is larger than anything we write."""
+    """A control file is larger than any that this program writes."""
 
     code = ErrorCode.FILE_TOO_LARGE
 
@@ -94,7 +90,7 @@ class FileTooLarge(StopError):
 
 
 class StoreUnavailable(RetryError):
-    """The store could not be read or written just now; the request had no effect."""
+    """The store failed for now; the request had no effect."""
 
     code = ErrorCode.STORE_UNAVAILABLE
 
@@ -104,7 +100,7 @@ class StoreUnavailable(RetryError):
 
 
 class RequestUnknown(UnknownOutcome):
-    """A write's reply was lost."""
+    """A write's reply was lost: it may have taken effect."""
 
     code = ErrorCode.OUTCOME_UNKNOWN
 
@@ -113,119 +109,83 @@ class RequestUnknown(UnknownOutcome):
         super().__init__(f"whether the write of {path} took effect is unknown: {why}.", "read it back, then repeat it.")
 
 
-class FileSystemUnfit(SettingError):
-    """The disk can't rename without overwriting, so exactly once can't be had on it."""
-
-    code = ErrorCode.FILE_SYSTEM_UNFIT
-
-    def __init__(self, root: str) -> None:
-        self.root = root
-        super().__init__(
-            f"the file system of {root} has no rename that refuses to overwrite (renameat2 RENAME_NOREPLACE).",
-            "put landing_zone.path on a local Linux file system such as ext4, xfs, btrfs or tmpfs.",
-        )
+def file_system_unfit(root: str) -> SettingError:
+    """The file system can't rename without overwriting, which publishing exactly once needs."""
+    return SettingError(
+        f"the file system of {root} has no rename that refuses to overwrite (renameat2 RENAME_NOREPLACE).",
+        "put landing_zone.path on a local Linux file system such as ext4, xfs, btrfs or tmpfs.",
+        code=ErrorCode.FILE_SYSTEM_UNFIT,
+    )
 
 
-class CredentialIncomplete(SettingError):
+def credential_incomplete(kind: str, missing: tuple[str, ...]) -> SettingError:
     """A credential needs environment variables that are not set."""
-
-    code = ErrorCode.CREDENTIAL_INCOMPLETE
-
-    def __init__(self, kind: str, missing: tuple[str, ...]) -> None:
-        self.kind, self.missing = kind, missing
-        super().__init__(
-            f"credential {kind} needs {', '.join(missing)} in the environment.",
-            "set them, or choose another credential.",
-        )
+    return SettingError(
+        f"credential {kind} needs {', '.join(missing)} in the environment.",
+        "set them, or choose another credential.",
+        code=ErrorCode.CREDENTIAL_INCOMPLETE,
+    )
 
 
-class CredentialUnfit(SettingError):
-    """What the environment says about the credential can't be right."""
-
-    code = ErrorCode.CREDENTIAL_UNFIT
-
-    def __init__(self, kind: str, why: str) -> None:
-        self.kind = kind
-        super().__init__(
-            f"credential {kind} can't be used: {why}",
-            "correct the AZURE_ variables in the environment, or choose another credential.",
-        )
+def credential_unfit(kind: str, why: str) -> SettingError:
+    """azure-identity refuses the credential's environment variables."""
+    return SettingError(
+        f"credential {kind} can't be used: {why}",
+        "correct the AZURE_ variables in the environment, or choose another credential.",
+        code=ErrorCode.CREDENTIAL_UNFIT,
+    )
 
 
-class CertificateRefused(SettingError):
-    """A server's certificate is not signed by anybody whom we trust, or nobody can tell whom we trust."""
-
-    code = ErrorCode.CERTIFICATE_REFUSED
-
-    def __init__(self, where: str, why: str) -> None:
-        self.where = where
-        super().__init__(
-            f"the certificate of {where} is refused: {why}.",
-            "set ca_bundle to a PEM file with the authority that signed it; verification can't be switched off.",
-        )
+def certificate_refused(where: str, why: str) -> SettingError:
+    """A server's certificate has no trusted authority, or `ca_bundle` can't be read."""
+    return SettingError(
+        f"the certificate of {where} is refused: {why}.",
+        "set ca_bundle to a PEM file with the authority that signed it; verification can't be switched off.",
+        code=ErrorCode.CERTIFICATE_REFUSED,
+    )
 
 
-class TokenRefused(SettingError):
-    """No token could be had, or the store did not take it."""
-
-    code = ErrorCode.TOKEN_REFUSED
-
-    def __init__(self, root: str, why: str) -> None:
-        self.root = root
-        super().__init__(
-            f"{root} could not be reached as this identity: {why}.",
-            "check the credential, the tenant and the authority; run `mirror-assets doctor`.",
-        )
+def token_refused(root: str, why: str) -> SettingError:
+    """The authority issued no token, or the store refused it."""
+    return SettingError(
+        f"{root} could not be reached as this identity: {why}.",
+        "check the credential, the tenant and the authority; run `mirror-assets doctor`.",
+        code=ErrorCode.TOKEN_REFUSED,
+    )
 
 
-class ItemMissing(SettingError):
-    """The workspace or item of the landing zone does not exist, or not for us."""
-
-    code = ErrorCode.ITEM_MISSING
-
-    def __init__(self, root: str, code: str) -> None:
-        self.root = root
-        super().__init__(
-            f"OneLake knows no such workspace or item: {root} ({code}).",
-            "copy the landing zone's URL from the mirrored database's page in the portal; both GUIDs must be right.",
-        )
+def item_missing(root: str, code: str) -> SettingError:
+    """The landing zone's workspace or item does not exist, or this identity may not see it."""
+    return SettingError(
+        f"OneLake knows no such workspace or item: {root} ({code}).",
+        "copy the landing zone's URL from the mirrored database's page in the portal; both GUIDs must be right.",
+        code=ErrorCode.ITEM_MISSING,
+    )
 
 
-class StoreThrottled(RetryError):
-    """The capacity takes no more requests for now, or is paused; the request had no effect."""
-
-    code = ErrorCode.STORE_THROTTLED
-
-    def __init__(self, path: str, why: str, seconds: float) -> None:
-        self.path = path
-        super().__init__(
-            f"OneLake refused {path} for {seconds:.0f} s: {why}.",
-            "see in the portal whether the capacity is paused or overloaded; run again; nothing was lost.",
-        )
+def store_throttled(path: str, why: str, seconds: float) -> RetryError:
+    """The capacity is overloaded or paused; the request had no effect."""
+    return RetryError(
+        f"OneLake refused {path} for {seconds:.0f} s: {why}.",
+        "see in the portal whether the capacity is paused or overloaded; run again; nothing was lost.",
+        code=ErrorCode.STORE_THROTTLED,
+    )
 
 
-class StoreRefused(StopError):
-    """The store answered what it should never answer to us."""
-
-    code = ErrorCode.STORE_REFUSED
-
-    def __init__(self, path: str, answer: str) -> None:
-        self.path, self.answer = path, answer
-        super().__init__(
-            f"OneLake refused the request for {path}: {answer}.",
-            "run `mirror-assets doctor`, and report what it prints; nothing was lost.",
-        )
+def store_refused(path: str, answer: str) -> StopError:
+    """The store gave an answer that this program has no meaning for."""
+    return StopError(
+        f"OneLake refused the request for {path}: {answer}.",
+        "run `mirror-assets doctor`, and report what it prints; nothing was lost.",
+        code=ErrorCode.STORE_REFUSED,
+    )
 
 
-class ApiVersionRefused(SettingError):
-    """The SDK or OneLake does not speak this version of the storage interface."""
-
-    code = ErrorCode.API_VERSION_REFUSED
-
-    def __init__(self, version: str, why: str) -> None:
-        self.version = version
-        first_line = why.partition("\n")[0]
-        super().__init__(
-            f"api_version {version!r} can't be used: {first_line}.",
-            "leave landing_zone.onelake.api_version out, or set it to one that both know, such as 2021-06-08.",
-        )
+def api_version_refused(version: str, why: str) -> SettingError:
+    """The SDK or OneLake does not support this version of the storage interface."""
+    first_line = why.partition("\n")[0]
+    return SettingError(
+        f"api_version {version!r} can't be used: {first_line}.",
+        "leave landing_zone.onelake.api_version out, or set it to one that both know, such as 2021-06-08.",
+        code=ErrorCode.API_VERSION_REFUSED,
+    )

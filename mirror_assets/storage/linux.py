@@ -1,4 +1,10 @@
-"""Two Linux calls that Python lacks: rename without overwriting, and a folder's time of birth."""
+"""What a local store needs of Linux beyond Python's own calls.
+
+Rename without overwriting, a folder's time of birth, and deleting a folder by identity while other publishers may
+delete it too and make it anew. A folder is checked and emptied through one descriptor, and its path is removed only
+while it is empty, so a folder that is made anew at the path keeps its files. (Moving the folder aside before checking
+it would move a new one aside too, and a crash could keep it from coming back.)
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ import ctypes
 import errno
 import os
 import struct
+from contextlib import suppress
 from pathlib import Path
 
 _AT_FDCWD = -100
@@ -43,3 +50,58 @@ def birth_time(place: Path | int) -> tuple[int, int]:
         return (0, 0)
     seconds, nanoseconds = struct.unpack_from("=qI", buffer.raw, _BTIME_OFFSET)
     return (seconds, nanoseconds)
+
+
+def identity_of(folder: Path) -> str:
+    """Identify the folder by device, inode and time of birth, as inodes alone are reused at once. Raises OSError."""
+    return _identity(folder.stat(), birth_time(folder))
+
+
+def delete_folder(folder: Path, identity: str | None) -> None:
+    """Delete the folder if it has the identity; None: any. Raises OSError, also when there is no folder."""
+    while not _deleted(folder, identity):
+        continue  # another publisher deletes it too, or has put something back
+
+
+def _deleted(folder: Path, identity: str | None) -> bool:
+    """Delete the folder if it has the identity; False when the caller has to try again."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if identity not in (None, _identity(os.fstat(descriptor), birth_time(descriptor))):
+            return True
+        with suppress(FileNotFoundError):  # another publisher is quicker: go on with the rest
+            _empty(descriptor)
+        return os.path.samestat(os.fstat(descriptor), folder.stat()) and _removed(folder)
+    finally:
+        os.close(descriptor)
+
+
+def _identity(folder: os.stat_result, born: tuple[int, int]) -> str:
+    return f"{folder.st_dev:x}-{folder.st_ino:x}-{born[0]:x}.{born[1]:x}"
+
+
+def _empty(descriptor: int) -> None:
+    """Delete all that is in an open folder, whatever is at its path by now."""
+    for _, folders, files, above in os.fwalk(".", topdown=False, onerror=_raise, dir_fd=descriptor):
+        for name in files:
+            os.unlink(name, dir_fd=above)
+        for name in folders:
+            try:
+                os.rmdir(name, dir_fd=above)
+            except NotADirectoryError:  # a link to a folder
+                os.unlink(name, dir_fd=above)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _removed(folder: Path) -> bool:
+    """Remove the folder at the path; False when it is not empty: another publisher fills it."""
+    try:
+        folder.rmdir()
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return False
+        raise
+    return True

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mirror_assets.storage.errors import (
-    FileSystemUnfit,
     FileTooLarge,
     PathChanged,
     PathExists,
@@ -24,11 +23,10 @@ from mirror_assets.storage.errors import (
     StoreDenied,
     StoreFull,
     StoreUnavailable,
+    file_system_unfit,
 )
-from mirror_assets.storage.linux import rename_noreplace
-from mirror_assets.storage.local_folders import delete_folder, identity_of
-from mirror_assets.storage.paths import checked
-from mirror_assets.storage.store import Content, FileInfo
+from mirror_assets.storage.linux import delete_folder, identity_of, rename_noreplace
+from mirror_assets.storage.store import Content, FileInfo, checked
 
 _TRIES = 10
 
@@ -61,14 +59,14 @@ def _translated(path: str) -> Iterator[None]:
 
 @contextmanager
 def _unsure(path: str) -> Iterator[None]:
-    """What fails behind a rename can't be reported as a failure: the name has moved, though a power cut may undo it."""
+    """Raise RequestUnknown for a failure after a rename: the file has moved, but a power cut may undo that."""
     try:
         yield
     except OSError as error:
         raise RequestUnknown(path, error.strerror or str(error)) from error
 
 
-def _sync(path: Path) -> None:
+def _fsync(path: Path) -> None:
     """Fsync a file or folder, so that a power cut can't take back what was reported done."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -78,17 +76,17 @@ def _sync(path: Path) -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make the folder and those above it, each durable in the one that holds it."""
+    """Make the folder and its parents, and fsync each parent."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for made in reversed(missing):
-        _sync(made.parent)
+        _fsync(made.parent)
 
 
 def _open_new(file: Path) -> BinaryIO:
-    """A new file, open for writing, with the folder that it needs.
+    """Open a new file for writing, and make its folder if need be.
 
-    Until the file is in it, a folder made anew can be taken for the emptied one that another publisher deletes.
+    It tries again, because another publisher that deletes the emptied folder may delete the new one while it is empty.
     """
     for _ in range(_TRIES):
         _make_folder(file.parent)
@@ -98,12 +96,12 @@ def _open_new(file: Path) -> BinaryIO:
 
 
 def _open_beside(file: Path) -> BinaryIO:
-    """A new file, open for writing, in a folder that is there."""
+    """Open a new file for writing in an existing folder."""
     return file.open("xb")
 
 
 def _listed(folder: str, entry: os.DirEntry[str]) -> FileInfo | None:
-    """A listing's line; None for a file that was moved or deleted since the folder was read."""
+    """Describe an entry of a listing; None for a file that was moved or deleted since."""
     path = f"{folder}/{entry.name}" if folder else entry.name
     try:
         found = entry.stat()
@@ -115,7 +113,7 @@ def _listed(folder: str, entry: os.DirEntry[str]) -> FileInfo | None:
 
 
 def _stamp_after(twin: Path, replaced: os.stat_result) -> None:
-    """Let time grow with each content: inodes are used again, and a coarse clock may give one time twice."""
+    """Make the modification time grow with each content, as inodes are reused and clocks are coarse."""
     later = max(twin.stat().st_mtime_ns, replaced.st_mtime_ns + 1)
     os.utime(twin, ns=(later, later))
 
@@ -197,7 +195,7 @@ class LocalStore:
             return etag
 
     def replace(self, path: str, data: bytes, etag: str) -> str:
-        """Compare and swap; the only operation that takes a lock, and only for the compare and the rename."""
+        """Compare and swap; the only operation with a lock, held for the comparison and the rename."""
         target = self._at(path)
         with self._twin(path, data, _open_beside) as twin, self._locked(path):
             with _translated(path):
@@ -208,11 +206,11 @@ class LocalStore:
                 swapped = _etag(twin.stat())
                 twin.rename(target)
             with _unsure(path):
-                _sync(target.parent)
+                _fsync(target.parent)
             return swapped
 
     def rename(self, source: str, target: str, etag: str) -> None:
-        """Move without overwriting. Checking the ETag first is enough: a staged name is written by one attempt only."""
+        """Move without overwriting. Checking the ETag before it suffices: only one attempt writes a staged name."""
         with _translated(source):
             found = _etag(self._at(source).stat())
         if found != etag:
@@ -220,7 +218,7 @@ class LocalStore:
         self._move(self._at(source), self._at(target), target)
 
     def delete(self, path: str) -> None:
-        """Delete a file; a missing one is fine."""
+        """Delete a file; no error when there is none."""
         try:
             with _translated(path):
                 self._at(path).unlink()
@@ -235,12 +233,12 @@ class LocalStore:
         except PathMissing:
             return
 
-    def seal(self, listed: FileInfo) -> FileInfo:
+    def fsync(self, listed: FileInfo) -> FileInfo:
         """Fsync a file that Spark wrote, and its folder."""
         path = self._at(listed.path)
         with _translated(listed.path):
-            _sync(path)
-            _sync(path.parent)
+            _fsync(path)
+            _fsync(path.parent)
             found = path.stat()
         return FileInfo(listed.path, found.st_size, _etag(found))
 
@@ -250,18 +248,18 @@ class LocalStore:
             if not self._at(path).is_dir():
                 with suppress(FileExistsError):
                     self._at(path).mkdir()
-                _sync(self._at(path).parent)
+                _fsync(self._at(path).parent)
 
     def upload(self, source: Path, path: str) -> FileInfo:
         """Copy the file, and make the copy durable."""
         target = self._at(path)
         with _translated(path), source.open("rb") as read, _open_new(target) as write:
             shutil.copyfileobj(read, write)
-        return self.seal(FileInfo(path, 0, ""))
+        return self.fsync(FileInfo(path, 0, ""))
 
     @contextmanager
     def _twin(self, path: str, data: bytes, open_new: Callable[[Path], BinaryIO]) -> Iterator[Path]:
-        """A durable file beside `path` under a name that nobody reads, removed unless it was moved away."""
+        """Write a durable file beside `path` under a name that nobody reads; remove it unless it was renamed."""
         twin = self._at(path).with_name(f"_new-{uuid.uuid4().hex}")
         try:
             with _translated(path), open_new(twin) as file:
@@ -280,13 +278,13 @@ class LocalStore:
                 rename_noreplace(source, target)
             except OSError as error:
                 if error.errno in (errno.EINVAL, errno.ENOSYS):
-                    raise FileSystemUnfit(self.root) from error
+                    raise file_system_unfit(self.root) from error
                 raise
         with _unsure(path):
-            _sync(target.parent)
+            _fsync(target.parent)
             if source.parent != target.parent:
                 with suppress(FileNotFoundError):  # an emptied staging folder is garbage to any publisher
-                    _sync(source.parent)
+                    _fsync(source.parent)
 
     @contextmanager
     def _locked(self, path: str) -> Iterator[None]:

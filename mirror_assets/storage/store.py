@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
+
+from mirror_assets.storage.errors import PathRefused
+
+_UNWRITABLE = re.compile(r"[\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class Store(Protocol):
         ...
 
     def folder_identity(self, folder: str) -> str | None:
-        """A text that changes when the folder is deleted and made again; None when there is no such folder."""
+        """An id of the folder, another one after it is deleted and made again; None when there is no such folder."""
         ...
 
     def read(self, path: str, limit: int) -> Content:
@@ -59,7 +64,7 @@ class Store(Protocol):
         ...
 
     def read_if_changed(self, path: str, etag: str, limit: int) -> Content | None:
-        """The whole file, or None while it still has `etag`: then it costs one request at most, and no bytes.
+        """The whole file, or None while it still has `etag`, which costs one request at most and no bytes.
 
         Raises PathMissing and FileTooLarge.
         """
@@ -70,11 +75,11 @@ class Store(Protocol):
         ...
 
     def create(self, path: str, data: bytes) -> str:
-        """Write a new file whole or not at all; its ETag. Raises PathExists."""
+        """Write a new file atomically and return its ETag. Raises PathExists."""
         ...
 
     def replace(self, path: str, data: bytes, etag: str) -> str:
-        """Replace the file if it still has `etag`; the new ETag. Raises PathMissing and PathChanged."""
+        """Replace the file if it still has `etag`, and return the new ETag. Raises PathMissing and PathChanged."""
         ...
 
     def rename(self, source: str, target: str, etag: str) -> None:
@@ -82,28 +87,28 @@ class Store(Protocol):
         ...
 
     def delete(self, path: str) -> None:
-        """Delete a file; a missing one is fine."""
+        """Delete a file; no error when there is none."""
         ...
 
     def delete_tree(self, folder: str, identity: str | None = None) -> None:
-        """Delete a folder and all that is in it; a missing one is fine.
+        """Delete a folder and all that is in it; no error when there is none.
 
-        With an `identity`, only the folder that has it: one made again meanwhile stays, however late the request is.
+        With `identity`, delete only the folder that has it: one made again meanwhile stays, however late the request.
         """
         ...
 
-    def seal(self, listed: FileInfo) -> FileInfo:
-        """Make a listed file durable that another program wrote; its size and ETag. Raises PathMissing."""
+    def fsync(self, listed: FileInfo) -> FileInfo:
+        """Make a file durable that another program wrote, and return its size and ETag. Raises PathMissing."""
         ...
 
     def make_folder(self, path: str) -> None:
-        """Make a folder inside one that exists; one that is there already is fine. Raises PathMissing."""
+        """Make a folder inside an existing one; no error when it exists. Raises PathMissing."""
         ...
 
     def upload(self, source: Path, path: str) -> FileInfo:
-        """Copy a file of this machine to a free path; its size and ETag. Memory is bounded. Raises PathExists.
+        """Copy a local file to a free path, in bounded memory, and return its size and ETag. Raises PathExists.
 
-        A reader may see less than the whole before it returns: the path is one that nobody reads.
+        Not atomic: the path must be one that nobody reads before this returns.
         """
         ...
 
@@ -114,3 +119,17 @@ class Store(Protocol):
     def spark_path(self, path: str) -> str:
         """How Spark names the file or folder."""
         ...
+
+
+def checked(path: str) -> str:
+    """Return `path`. Raises PathRefused when it leads out of the root, or no file system could hold it.
+
+    Each store checks each path, so that no setting or manifest can point outside the root.
+    """
+    if not path or path.startswith("/"):
+        raise PathRefused(path, "it is empty or absolute")
+    if _UNWRITABLE.search(path):
+        raise PathRefused(path, "it holds a backslash, a control character or half a surrogate pair")
+    if any(segment in ("", ".", "..") for segment in path.split("/")):
+        raise PathRefused(path, "it has an empty, `.` or `..` segment")
+    return path

@@ -17,12 +17,11 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
-from mirror_assets.delta.columns import quoted
-from mirror_assets.delta.spark_facts import spark_facts
-from mirror_assets.json_text import json_text
+from mirror_assets.encode.columns import json_text, quoted
+from mirror_assets.encode.spark_errors import spark_facts
 from mirror_assets.markers import ROW_ID
 from mirror_assets.redaction import redacted_error
-from mirror_assets.replicator.errors import CoveredVersionGone, MirrorUnreadable, SourceUnreadable
+from mirror_assets.standin.errors import CoveredVersionGone, MirrorUnreadable, SourceUnreadable
 from mirror_assets.verify.reconciliation import DifferenceSample, ReconcileRequest, ReconcileState, Reconciliation, Side
 
 _NESTED = (StructType, ArrayType, MapType, VariantType)

@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import landed_value, quoted
-from mirror_assets.delta.feed_columns import COMMIT_VERSION, is_new_row
-from mirror_assets.delta.reader import read_changes
-from mirror_assets.delta.spark_errors import spark_errors
+from mirror_assets.encode.columns import COMMIT_VERSION, is_new_row, landed_value, quoted
+from mirror_assets.encode.feed_reader import read_changes
+from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.verify.keys import PLACE, VERSION, aliases

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.columns import quoted
-from mirror_assets.delta.spark_errors import spark_errors
-from mirror_assets.delta.versions import read_version
+from mirror_assets.encode.columns import quoted
+from mirror_assets.encode.private.table_version import read_version
+from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import Marker
 from mirror_assets.verify.check_result import CheckResult

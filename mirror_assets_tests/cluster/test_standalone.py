@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 
 from mirror_assets.composition import open_zone
 from mirror_assets.config import load_config
-from mirror_assets.replicator.local import LocalReplicator
+from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets_tests.cluster.standalone import NO_PYTHON, executors, standalone
 from mirror_assets_tests.kills.process import Run
 from mirror_assets_tests.kills.source import Orders

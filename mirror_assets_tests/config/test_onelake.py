@@ -9,10 +9,11 @@ import pytest
 from mirror_assets.composition import SparkSettings, open_local_staging, open_zone
 from mirror_assets.config import Config, ConfigInvalid, OneLakeConfig, Staging
 from mirror_assets.config.load import parse_config
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.storage.credentials import CredentialKind
-from mirror_assets.storage.errors import ApiVersionRefused, CredentialIncomplete
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
 from mirror_assets.storage.onelake.clients import shared_clients
+from mirror_assets_tests.errors import raises
 
 WORKSPACE, ITEM = "98ec4459-3486-45c8-9d24-d7b02fb718e4", "faada021-2ced-476e-b4b1-64f0e8cc0bd5"
 URL = f"https://onelake.dfs.fabric.microsoft.com/{WORKSPACE}/{ITEM}/Files/LandingZone"
@@ -92,11 +93,13 @@ def test_a_credential_without_its_variables_names_them(monkeypatch: pytest.Monke
     for name in ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"):
         monkeypatch.delenv(name, raising=False)
     shared_clients.cache_clear()
-    with pytest.raises(CredentialIncomplete, match="AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET"):
+    with raises(
+        SettingError, ErrorCode.CREDENTIAL_INCOMPLETE, match="AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET"
+    ):
         open_zone(parsed(f"{GUIDS}, credential: client_secret").landing_zone)
 
 
 def test_an_api_version_that_the_sdk_does_not_speak_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_TENANT_ID", WORKSPACE)
-    with pytest.raises(ApiVersionRefused, match="api_version '1999-01-01' can't be used"):
+    with raises(SettingError, ErrorCode.API_VERSION_REFUSED, match="api_version '1999-01-01' can't be used"):
         open_zone(parsed(f"{GUIDS}, api_version: '1999-01-01'").landing_zone)

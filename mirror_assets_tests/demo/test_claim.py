@@ -11,10 +11,18 @@ from mirror_assets.cli import demo
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.main import main
 from mirror_assets.config.load import parse_config
-from mirror_assets.demo.claim import MARK, ZONE_MARK, claim_folder, claim_tables, clear_folder, clear_tables
-from mirror_assets.demo.errors import NotMadeHere
+from mirror_assets.demo.claim import (
+    MARK,
+    ZONE_MARK,
+    claim_folder,
+    claim_tables,
+    clear_folder,
+    clear_tables,
+)
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.names import TableName
 from mirror_assets.storage import LocalStore, Store
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.storage.memory import MemoryStore
 
 PLANES, OTHER = TableName("nycflights", "planes"), TableName("sales", "orders")
@@ -29,9 +37,9 @@ def test_a_folder_of_somebody_elses_is_refused_and_kept(tmp_path: Path) -> None:
     (tmp_path / "mirror").mkdir()
     (tmp_path / "mirror/theirs").write_text("x")
     for touch in (claim_folder, clear_folder):
-        with pytest.raises(NotMadeHere, match="nothing was deleted"):
+        with raises(SettingError, ErrorCode.PATH_EXISTS, match="nothing was deleted"):
             touch(tmp_path / "mirror")
-    with pytest.raises(NotMadeHere):
+    with raises(SettingError, ErrorCode.PATH_EXISTS):
         claim_folder(tmp_path / "mirror/theirs")
     assert [path.name for path in (tmp_path / "mirror").iterdir()] == ["theirs"]
 
@@ -61,7 +69,7 @@ def test_a_folder_that_is_new_or_empty_may_be_taken(tmp_path: Path) -> None:
 def test_tables_of_somebody_elses_in_a_landing_zone_are_refused_and_kept(store: Store, theirs: str) -> None:
     store.create(theirs, b"x")
     for touch in (claim_tables, clear_tables):
-        with pytest.raises(NotMadeHere):
+        with raises(SettingError, ErrorCode.PATH_EXISTS):
             touch(store, [OTHER, PLANES])
     assert store.head(theirs) is not None
     assert store.head(ZONE_MARK) is None

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.config import SourceColumn, load_config, source_problems
-from mirror_assets.demo.config import write_config
-from mirror_assets.demo.errors import NotMadeHere
-from mirror_assets.demo.lake import HISTORIES
+from mirror_assets.demo.claim import write_config
+from mirror_assets.demo.histories import HISTORIES
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets_tests.demo.conftest import Demo
 from mirror_assets_tests.demo.test_deliveries import KEYS
+from mirror_assets_tests.errors import raises
 
 
 def test_it_names_each_table_of_the_lake_with_its_key(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_it_is_written_anew_but_replaces_nobody_elses(tmp_path: Path) -> None:
     path.write_text(path.read_text() + "# a note\n")
     assert "a note" not in write_config(tmp_path).read_text()
     path.write_text("tables: {}\n")
-    with pytest.raises(NotMadeHere) as refused:
+    with raises(SettingError, ErrorCode.PATH_EXISTS) as refused:
         write_config(tmp_path)
-    assert refused.value.path == path
+    assert refused.value.what.startswith(f"{path} exists")
     assert path.read_text() == "tables: {}\n"

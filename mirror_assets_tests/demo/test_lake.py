@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from mirror_assets.demo.errors import NotMadeHere
-from mirror_assets.demo.lake import HISTORIES, begin_lake, continue_lake
+from mirror_assets.demo.histories import HISTORIES
+from mirror_assets.demo.lake import begin_lake, continue_lake
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets_tests.demo.conftest import MONTHS, TABLES, Demo, rows_at
 from mirror_assets_tests.demo.test_deliveries import KEYS
+from mirror_assets_tests.errors import raises
 
 
 def versions(root: Path) -> dict[str, int]:
@@ -70,7 +71,7 @@ def test_somebody_elses_lake_is_left_alone(spark: SparkSession, tmp_path: Path) 
     theirs.mkdir(parents=True)
     (theirs / "data.parquet").write_text("theirs")
     for make in (begin_lake, continue_lake):
-        with pytest.raises(NotMadeHere) as refused:
+        with raises(SettingError, ErrorCode.PATH_EXISTS) as refused:
             make(spark, tmp_path, lambda _: None, MONTHS)
-        assert refused.value.path == tmp_path / "lake"
+        assert refused.value.what.startswith(f"{tmp_path / 'lake'} exists")
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["data.parquet"]

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from deltalake import ColumnProperties, DeltaTable, WriterProperties, write_deltalake
 
 from mirror_assets.direct_lake.column_questions import FloatColumn, Repeats, candidate, float_columns, loading
@@ -17,8 +16,9 @@ from mirror_assets.direct_lake.footers.parquet_columns import Bounds, ColumnName
 from mirror_assets.direct_lake.guardrails.capacity_fit import Verdict
 from mirror_assets.direct_lake.guardrails.skus import sku_of
 from mirror_assets.direct_lake.table_layout import LayoutReport, layout_report
-from mirror_assets.errors import SettingError
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets_tests.direct_lake.tables import seen
+from mirror_assets_tests.errors import raises
 
 _PLAIN = WriterProperties(default_column_properties=ColumnProperties(dictionary_enabled=False))
 
@@ -63,9 +63,9 @@ def test_a_query_loads_the_columns_that_it_names(tmp_path: Path) -> None:
 def test_an_unknown_column_is_said(tmp_path: Path) -> None:
     _inventory(tmp_path)
     report, names = _requested(tmp_path)
-    with pytest.raises(SettingError, match="no column `Product`"):
+    with raises(SettingError, ErrorCode.COLUMN_UNKNOWN, match="no column `Product`"):
         loading(report.columns, names, ["Product"])
-    with pytest.raises(SettingError):
+    with raises(SettingError, ErrorCode.COLUMN_UNKNOWN):
         candidate(report, names, "Product")
 
 

@@ -98,9 +98,6 @@ def test_one_version_is_a_history_too(table: Path) -> None:
     assert framing_series(history, history.every_version()) == ()
 
 
-_THIRD = 86_400_000 // 3
-
-
 @given(stories())
 def test_lifetimes_span_the_versions_that_have_the_file(story: Story) -> None:
     lives = file_lifetimes(story.history)
@@ -109,8 +106,6 @@ def test_lifetimes_span_the_versions_that_have_the_file(story: Story) -> None:
         assert sorted(there) == sorted(files)
     for life in lives:
         assert (life.added is None) == (story.first > 0 and life.path in story.states[0] and _spans(life, story.first))
-        assert (life.removed is None) == (life.removed_ms is None)
-        assert life.added_ms == (None if life.added is None else life.added * _THIRD)
 
 
 def _spans(life: FileLifetime, version: int) -> bool:
@@ -131,14 +126,14 @@ def test_a_file_that_comes_back_lives_twice() -> None:
     states = [{"1": one}, {"1": hidden}, {}, {"1": one}]
     lives = file_lifetimes(Story(0, states, ["WRITE", "DELETE", "DELETE", "RESTORE"]).history)
     assert lives == (
-        FileLifetime("1", 100, 10, 0, 0, 2, 2 * _THIRD, (1,)),
-        FileLifetime("1", 100, 10, 3, 3 * _THIRD),
+        FileLifetime("1", 100, 0, 2, (1,)),
+        FileLifetime("1", 100, 3),
     )
 
 
 def test_before_a_cleaned_log_nobody_knows_when_a_file_came() -> None:
     (life,) = file_lifetimes(Story(5, [{"1": live_file("1")}], ["WRITE"]).history)
-    assert (life.added, life.added_ms, life.removed) == (None, None, None)
+    assert (life.added, life.removed) == (None, None)
 
 
 _SCHEMA = schema_string(column("id"))

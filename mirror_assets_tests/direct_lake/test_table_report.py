@@ -21,9 +21,9 @@ from mirror_assets.direct_lake.table_snapshot import TableSnapshot
 from mirror_assets.direct_lake.type_rules import Rule
 from mirror_assets.direct_lake.vacuum.model_frames import Frame
 from mirror_assets.direct_lake.vacuum.requirements import Mirror, Requirement, RetentionConsumers
-from mirror_assets.errors import SettingError, StopError
-from mirror_assets.source.table_log import TableLog
-from mirror_assets_tests.source.handmade import commit_file
+from mirror_assets.errors import ErrorCode, SettingError, StopError
+from mirror_assets_tests.delta.handmade import commit_file
+from mirror_assets_tests.errors import raises
 
 _WEEK = 7 * 86_400
 _NOW = datetime(2026, 3, 10, tzinfo=timezone.utc).timestamp()
@@ -183,7 +183,7 @@ def test_a_second_report_reads_no_footer(sales: Path, tmp_path: Path) -> None:
         file.write_bytes(b"")
     again = table_report(TableSnapshot(log.uri, log, reader, _NOW))
     assert again == first
-    with pytest.raises(StopError):
+    with raises(StopError, ErrorCode.DATA_FILE_MISSING):
         _missing(sales)
 
 
@@ -200,7 +200,7 @@ def test_an_empty_table_has_a_report(tmp_path: Path) -> None:
 
 
 def test_a_column_that_is_not_there(sales: Path) -> None:
-    with pytest.raises(SettingError):
+    with raises(SettingError, ErrorCode.COLUMN_UNKNOWN):
         _of(sales, ReportOptions(questions=Questions(columns=("ids",))))
 
 

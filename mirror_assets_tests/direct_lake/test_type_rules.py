@@ -6,16 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.direct_lake.footers.footer_reader import FooterReader
 from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames, parquet_columns
 from mirror_assets.direct_lake.type_rules import MOST_CHARACTERS, Rule, TypeLint, Weight
-from mirror_assets.errors import SettingError
-from mirror_assets.source.actions import Metadata
-from mirror_assets.source.table_log import TableLog
-from mirror_assets_tests.source.handmade import Action, column, schema_string
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets_tests.delta.handmade import Action, column, schema_string
+from mirror_assets_tests.errors import raises
 
 
 def _schema(*columns: Action) -> ColumnNames:
@@ -116,5 +114,5 @@ def test_a_statement_tells_what_footers_do_not(tmp_path: Path) -> None:
 def test_an_unknown_one_side_is_said(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"id": [1]}))
     assert DeltaTable(tmp_path).version() == 0
-    with pytest.raises(SettingError):
+    with raises(SettingError, ErrorCode.COLUMN_UNKNOWN):
         _lint(tmp_path, "key").issues()

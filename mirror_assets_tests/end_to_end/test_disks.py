@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_assets.delta.spark_errors import SparkOutOfSpace, SparkRefused
+from mirror_assets.encode.spark_errors import SparkOutOfSpace, SparkRefused
 from mirror_assets.landing.names import landing_name
 from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.run import mirror_table

@@ -19,7 +19,7 @@ from dagster_graphql.cli import execute_query
 from mirror_assets.cli import main
 from mirror_assets.composition import SparkSettings, open_spark
 from mirror_assets.config import ConfigInvalid, Staging, load_config
-from mirror_assets.delta.jvm import Jvm
+from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.storage.onelake.clients import shared_clients
 from mirror_assets_tests.lab import TABLE, Lab

@@ -8,7 +8,8 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mirror_assets.replicator import LocalReplicator, TableStatus
+from mirror_assets.standin.replicator import LocalReplicator
+from mirror_assets.standin.table_record import TableStatus
 
 Json = Mapping[str, object]
 OPEN_MIRROR = {

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from aiohttp import web
 
-from mirror_assets.fabric.values import Workspace
+from mirror_assets.fabric.database import Workspace
 from mirror_assets_tests.fabric.interface import Answer, Interface, Request
 from mirror_assets_tests.onelake.entra import Entra
 from mirror_assets_tests.onelake.tls import TlsServer

@@ -10,11 +10,11 @@ from uuid import UUID, uuid4
 import pytest
 from azure.core.credentials import AccessToken
 
-from mirror_assets.errors import MirrorError, RetryError, SettingError, StopError
+from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError
 from mirror_assets.fabric.client import FabricClient
-from mirror_assets.fabric.definition import misfit
-from mirror_assets.fabric.errors import FabricDenied, FabricItemMissing, FabricRefused, FabricUnavailable
-from mirror_assets.fabric.values import Database, DatabaseState, DatabaseStatus, Workspace
+from mirror_assets.fabric.database import Database, DatabaseState, DatabaseStatus, Workspace, misfit
+from mirror_assets.fabric.errors import FabricRefused, FabricUnavailable
+from mirror_assets_tests.errors import Expected, raises
 from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
@@ -154,34 +154,48 @@ QUESTIONS, CHANGES = ("getMirroringStatus", "getDefinition"), ("startMirroring",
 @pytest.mark.parametrize(
     ("answer", "error", "text"),
     [
-        (refused(401, "TokenExpired"), FabricDenied, "TokenExpired: why"),
-        (refused(403, "InsufficientPrivileges"), FabricDenied, "InsufficientPrivileges: why"),
-        (refused(404, "ItemNotFound"), FabricItemMissing, "ItemNotFound: why"),
-        (refused(400, "InvalidInput", "no\nsecond line"), FabricRefused, r"InvalidInput: no\. "),
-        (refused(409, "Conflict"), FabricRefused, "Conflict: why"),
-        (refused(404, "CapacityNotActive"), FabricUnavailable, "CapacityNotActive"),
-        (Answer(400, {"errorCode": "Busy", "message": "", "isRetriable": True}), FabricUnavailable, "Busy"),
-        (refused(429, "RequestBlocked", **{"Retry-After": "3600"}), FabricUnavailable, "RequestBlocked"),
-        (refused(430, "TooMany"), FabricUnavailable, "TooMany"),
-        (Answer(418, {"errorCode": ["not", "text"]}), FabricRefused, "418: "),
-        (Answer(400), FabricRefused, "400: Bad Request"),
+        (refused(401, "TokenExpired"), (SettingError, ErrorCode.FABRIC_DENIED), "TokenExpired: why"),
+        (
+            refused(403, "InsufficientPrivileges"),
+            (SettingError, ErrorCode.FABRIC_DENIED),
+            "InsufficientPrivileges: why",
+        ),
+        (refused(404, "ItemNotFound"), (SettingError, ErrorCode.FABRIC_ITEM_MISSING), "ItemNotFound: why"),
+        (
+            refused(400, "InvalidInput", "no\nsecond line"),
+            (FabricRefused, ErrorCode.FABRIC_REFUSED),
+            r"InvalidInput: no\. ",
+        ),
+        (refused(409, "Conflict"), (FabricRefused, ErrorCode.FABRIC_REFUSED), "Conflict: why"),
+        (refused(404, "CapacityNotActive"), (FabricUnavailable, ErrorCode.FABRIC_UNAVAILABLE), "CapacityNotActive"),
+        (
+            Answer(400, {"errorCode": "Busy", "message": "", "isRetriable": True}),
+            (FabricUnavailable, ErrorCode.FABRIC_UNAVAILABLE),
+            "Busy",
+        ),
+        (
+            refused(429, "RequestBlocked", **{"Retry-After": "3600"}),
+            (FabricUnavailable, ErrorCode.FABRIC_UNAVAILABLE),
+            "RequestBlocked",
+        ),
+        (refused(430, "TooMany"), (FabricUnavailable, ErrorCode.FABRIC_UNAVAILABLE), "TooMany"),
+        (Answer(418, {"errorCode": ["not", "text"]}), (FabricRefused, ErrorCode.FABRIC_REFUSED), "418: "),
+        (Answer(400), (FabricRefused, ErrorCode.FABRIC_REFUSED), "400: Bad Request"),
     ],
 )
 @pytest.mark.parametrize("operation", CALLS)
 def test_refusals_become_our_errors(
-    client: FabricClient, fabric: LoopbackFabric, answer: Answer, error: type[MirrorError], text: str, operation: str
+    client: FabricClient, fabric: LoopbackFabric, answer: Answer, error: Expected, text: str, operation: str
 ) -> None:
     database, began = added(fabric), time.monotonic()
     fabric.faults += [Fault(operation, answer)]
-    with pytest.raises(error, match=text):
+    with raises(*error, match=text):
         CALLS[operation](client, database)
     assert time.monotonic() - began < 5
 
 
 def test_families_say_what_to_do() -> None:
     assert issubclass(FabricUnavailable, RetryError)
-    assert issubclass(FabricDenied, SettingError)
-    assert issubclass(FabricItemMissing, SettingError)
     assert issubclass(FabricRefused, StopError)
 
 
@@ -245,10 +259,10 @@ def test_an_answer_that_cannot_be_read_is_refused(
 def test_an_item_or_workspace_that_is_not_there(
     client: FabricClient, fabric: LoopbackFabric, onelake: LoopbackOneLake
 ) -> None:
-    with pytest.raises(FabricItemMissing, match="ItemNotFound"):
+    with raises(SettingError, ErrorCode.FABRIC_ITEM_MISSING, match="ItemNotFound"):
         client.tables(uuid4())
     elsewhere = FabricClient(Workspace(uuid4(), fabric.url, fabric.ca), onelake.credential())
-    with pytest.raises(FabricItemMissing, match=r"WorkspaceNotFound.*mirror\.fabric\.workspace"):
+    with raises(SettingError, ErrorCode.FABRIC_ITEM_MISSING, match=r"WorkspaceNotFound.*mirror\.fabric\.workspace"):
         elsewhere.databases()
 
 
@@ -261,13 +275,13 @@ class NoToken:
 
 
 def test_a_token_that_is_not_good_is_denied_and_not_shown(fabric: LoopbackFabric) -> None:
-    with pytest.raises(FabricDenied, match="Unauthorized") as caught:
+    with raises(SettingError, ErrorCode.FABRIC_DENIED, match="Unauthorized") as caught:
         FabricClient(fabric.place, NoToken()).databases()
     assert "planted" not in str(caught.value)
 
 
 def test_a_wrong_secret_is_denied_and_not_shown(fabric: LoopbackFabric, onelake: LoopbackOneLake) -> None:
-    with pytest.raises(FabricDenied, match="AADSTS7000215") as caught:
+    with raises(SettingError, ErrorCode.FABRIC_DENIED, match="AADSTS7000215") as caught:
         FabricClient(fabric.place, onelake.credential("planted-secret")).databases()
     assert "planted" not in str(caught.value)
 

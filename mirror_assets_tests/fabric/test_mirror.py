@@ -9,13 +9,12 @@ from uuid import UUID
 import pytest
 
 from mirror_assets.fabric.client import FabricClient
-from mirror_assets.fabric.mirror import FabricMirror
-from mirror_assets.fabric.table import FabricTable
+from mirror_assets.fabric.mirror import FabricMirror, FabricTable
+from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import PROCESSED, TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
-from mirror_assets.monitoring import TableState
 from mirror_assets_tests.fabric.databases import Json, LoopbackDatabase, told_table
 from mirror_assets_tests.fabric.loopback import LoopbackFabric
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, manifest_of, position_of, stage

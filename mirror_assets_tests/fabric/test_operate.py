@@ -6,15 +6,14 @@ from uuid import UUID
 
 import pytest
 
+from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError
 from mirror_assets.fabric.client import FabricClient
 from mirror_assets.fabric.errors import (
-    FabricItemUnfit,
-    FabricNotReady,
     FabricRefused,
     FabricUnavailable,
-    MirroringStopped,
 )
 from mirror_assets.fabric.operate import create_database, start_mirroring
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.fabric.databases import OPEN_MIRROR, LoopbackDatabase, definition
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
@@ -47,14 +46,14 @@ def test_somebody_elses_of_this_name_is_refused(
     client: FabricClient, fabric: LoopbackFabric, properties: dict[str, object], why: str
 ) -> None:
     fabric.interface.add(LoopbackDatabase("sales", definition(properties)))
-    with pytest.raises(FabricItemUnfit, match=why):
+    with raises(SettingError, ErrorCode.FABRIC_ITEM_UNFIT, match=why):
         create_database(client, "sales")
     assert len(fabric.interface.databases) == 1
 
 
 def test_a_definition_without_our_part_is_refused(client: FabricClient, fabric: LoopbackFabric) -> None:
     fabric.interface.add(LoopbackDatabase("sales", {"parts": [{"path": "mirroring.json", "payload": "%%%"}]}))
-    with pytest.raises(FabricItemUnfit, match="definition has no"):
+    with raises(SettingError, ErrorCode.FABRIC_ITEM_UNFIT, match="definition has no"):
         create_database(client, "sales")
 
 
@@ -100,7 +99,7 @@ def test_what_runs_is_left_alone(client: FabricClient, fabric: LoopbackFabric, s
 @pytest.mark.parametrize("state", ["Initializing", "Stopping"])
 def test_what_is_on_its_way_can_be_started_later(client: FabricClient, fabric: LoopbackFabric, state: str) -> None:
     database = fabric.interface.add(LoopbackDatabase("sales", state=state, coming=["Initialized"]))
-    with pytest.raises(FabricNotReady, match=f"is {state}: mirroring can't be started now"):
+    with raises(RetryError, ErrorCode.FABRIC_NOT_READY, match=f"is {state}: mirroring can't be started now"):
         start_mirroring(client, UUID(database.id))
     assert database.starts == 0
     assert start_mirroring(client, UUID(database.id))
@@ -108,7 +107,7 @@ def test_what_is_on_its_way_can_be_started_later(client: FabricClient, fabric: L
 
 def test_what_was_stopped_is_started_only_if_a_replay_is_wanted(client: FabricClient, fabric: LoopbackFabric) -> None:
     database = fabric.interface.add(LoopbackDatabase("sales", state="Stopped"))
-    with pytest.raises(MirroringStopped, match="from the first file on"):
+    with raises(StopError, ErrorCode.MIRRORING_STOPPED, match="from the first file on"):
         start_mirroring(client, UUID(database.id))
     assert database.starts == 0
     assert start_mirroring(client, UUID(database.id), replay=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mirror_assets.landing.names import PROCESSED, landing_number
 from mirror_assets.storage import Content
-from mirror_assets.storage.onelake.etags import bare
+from mirror_assets.storage.onelake.clients import bare
 from mirror_assets.storage.onelake.store import OneLakeStore
 from mirror_assets_tests.faults.watch import Watch
 from mirror_assets_tests.landing.staging import TABLE
@@ -25,7 +25,7 @@ class Bench:
 
     def __init__(self, server: LoopbackOneLake) -> None:
         self.server, self.item = server, server.new_item()
-        self.store: OneLakeStore = loopback_store(server, self.item, Clock().patience(limit_seconds=2.0))
+        self.store: OneLakeStore = loopback_store(server, self.item, Clock().policy(limit_seconds=2.0))
         self.watch = Watch(self.item)
         self._saved: Mapping[str, Node] = self.item.saved()
 

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from pyspark.sql import DataFrame, Observation
 
-from mirror_assets.delta import net, pairing
+from mirror_assets.encode import net, pairing
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.verify.check_result import CheckResult
@@ -78,7 +78,7 @@ def _moved(patch: pytest.MonkeyPatch) -> None:
         rows = right(pairs, columns, footer, counted)
         return rows.coalesce(int(rows.rdd.getNumPartitions()))
 
-    patch.setattr("mirror_assets.delta.feed.landed_in_parts", moved)
+    patch.setattr("mirror_assets.encode.changes.landed_in_parts", moved)
 
 
 BUGS = (

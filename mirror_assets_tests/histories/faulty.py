@@ -119,8 +119,8 @@ class FaultyStore(LocalStore):
     def delete_tree(self, folder: str, *identity: str | None) -> None:
         self._write(lambda: LocalStore.delete_tree(self, folder, *identity), folder)
 
-    def seal(self, listed: FileInfo) -> FileInfo:
-        return self._read(lambda: LocalStore.seal(self, listed), listed.path)
+    def fsync(self, listed: FileInfo) -> FileInfo:
+        return self._read(lambda: LocalStore.fsync(self, listed), listed.path)
 
     def make_folder(self, path: str) -> None:
         self._write(lambda: LocalStore.make_folder(self, path), path)

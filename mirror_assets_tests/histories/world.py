@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.pairing import runs_of
+from mirror_assets.encode.pairing import runs_of
 from mirror_assets.errors import MirrorError, RebuildError, RetryError, StopError, UnknownOutcome
-from mirror_assets.monitoring import TableState
+from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.pipeline.check import run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table

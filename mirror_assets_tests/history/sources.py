@@ -11,11 +11,9 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
-from mirror_assets.history.checkpoint import Checkpoints
+from mirror_assets.history.context import HistoryContext, StreamOptions
 from mirror_assets.history.keep import keep_history
-from mirror_assets.history.log import HistoryLog
-from mirror_assets.history.record import Kept
-from mirror_assets.history.work import HistoryContext
+from mirror_assets.history.log import HistoryCommit, HistoryLog
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.log import SourceLog
 
@@ -78,11 +76,11 @@ class Place:
             history=HistoryLog(TABLE, self.root / name),
             limits=Limits(max_commits, 2**62, 2**62),
             spark=spark,
-            checkpoints=Checkpoints(self.root / f"{name}-checkpoints") if stream else None,
+            stream=StreamOptions(self.root / f"{name}-checkpoints") if stream else None,
         )
 
 
-def keep(context: HistoryContext, skip_to: int | None = None) -> list[Kept]:
+def keep(context: HistoryContext, skip_to: int | None = None) -> list[HistoryCommit]:
     """Keep what there is."""
     return list(keep_history(context, lambda _: None, skip_to))
 
@@ -92,7 +90,7 @@ def kept_rows(spark: SparkSession, context: HistoryContext) -> DataFrame:
     return spark.read.format("delta").load(context.history.uri)
 
 
-def ranges(kept: list[Kept]) -> list[tuple[int, int]]:
+def ranges(kept: list[HistoryCommit]) -> list[tuple[int, int]]:
     """First and last versions."""
     return [(slice_.first, slice_.last) for slice_ in kept]
 

@@ -12,16 +12,18 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.delta.reader import read_changes, read_changes_public
+from mirror_assets.encode.feed_reader import read_changes, read_changes_public
+from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.history import stream
-from mirror_assets.history.append import append_rows, next_slice
-from mirror_assets.history.checkpoint import Checkpoint
-from mirror_assets.history.errors import HistoryColumnsUnfit, HistoryGap, HistoryMoved
+from mirror_assets.history.append import append_rows, next_commit
+from mirror_assets.history.context import HistoryContext
+from mirror_assets.history.errors import HistoryColumnsUnfit, HistoryMoved
 from mirror_assets.history.keep import keep_history
+from mirror_assets.history.log import HistoryCommit
 from mirror_assets.history.plan import HistoryPlan, plan_history
-from mirror_assets.history.record import Kept
-from mirror_assets.history.work import HistoryContext
+from mirror_assets.history.stream import Checkpoint
 from mirror_assets.source.errors import SourceUnavailable
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.history.sources import Place, keep, kept_rows, ranges
 
 _PROPERTIES = (
@@ -119,7 +121,7 @@ def test_a_run_that_planned_before_another_kept_something_keeps_none_of_it_twice
     (first,) = keep(context)
     place.append(10)
     place.append(11)
-    late = next_slice(first, first.table_id, 1, 2)
+    late = next_commit(first, first.table_id, 1, 2)
     rows = read_changes(spark, place.source, 1, 2)
     # Of the two commits the other run has kept one, so that the late one has more to keep, too.
     assert ranges([next(keep_history(place.context(lambda: spark, max_commits=1), print))]) == [(1, 1)]
@@ -135,7 +137,7 @@ def test_runs_at_the_same_time_keep_every_commit_once(spark: SparkSession, place
     for identity in range(6):
         place.append(10 + identity)
 
-    def run(commits: int) -> list[Kept]:
+    def run(commits: int) -> list[HistoryCommit]:
         return keep(place.context(lambda: spark, max_commits=commits, stream=stream))
 
     with ThreadPoolExecutor(2) as pool:
@@ -157,7 +159,7 @@ def test_commits_whose_files_are_gone_are_a_gap_that_one_can_accept(
     for file in set(Path(place.source).glob("*.parquet")):
         file.unlink()
     place.append(11)
-    with pytest.raises(HistoryGap, match=r"version 1 can't be read .*--skip-to 2"):
+    with raises(StopError, ErrorCode.HISTORY_GAP, match=r"version 1 can't be read .*--skip-to 2"):
         keep(context)
     assert ranges(keep(context, skip_to=2)) == [(2, 2)]
     assert versions_of(spark, context) == [0, 0, 0, 2]
@@ -205,12 +207,12 @@ def _of_another_table(checkpoint: Path) -> None:
 def test_a_damaged_checkpoint_is_thrown_away_and_nothing_lost_or_kept_twice(spark: SparkSession, place: Place) -> None:
     place.create()
     context = place.context(lambda: spark, stream=True)
-    assert context.checkpoints is not None
+    assert context.stream is not None
     keep(context)
     said: list[str] = []
     for version, damage in enumerate((_truncate, _forget_commits, _garble, _of_another_table), start=1):
         place.append(10 + version)
-        (checkpoint,) = context.checkpoints.folder.iterdir()
+        (checkpoint,) = context.stream.checkpoints.iterdir()
         for sidecar in checkpoint.rglob(".*.crc"):
             sidecar.unlink()  # else Hadoop would notice, whatever the damage
         damage(checkpoint)
@@ -249,7 +251,7 @@ def test_a_stream_that_a_new_schema_stops_is_started_again(
     spark.sql(f"INSERT INTO delta.`{place.source}` VALUES (4, 'n4')")
     said: list[str] = []
 
-    def overtaken(context: HistoryContext, newest: Kept | None, skip_to: int | None) -> HistoryPlan:
+    def overtaken(context: HistoryContext, newest: HistoryCommit | None, skip_to: int | None) -> HistoryPlan:
         found = plan_history(context, newest, skip_to)
         if found.tip == 2:
             spark.sql(f"ALTER TABLE delta.`{place.source}` RENAME COLUMN name TO label")
@@ -277,7 +279,7 @@ def test_a_stream_keeps_no_more_than_was_planned_for(
     place.create()
     context = place.context(lambda: spark, stream=True)
 
-    def overtaken(context: HistoryContext, newest: Kept | None, skip_to: int | None) -> HistoryPlan:
+    def overtaken(context: HistoryContext, newest: HistoryCommit | None, skip_to: int | None) -> HistoryPlan:
         found = plan_history(context, newest, skip_to)
         if DeltaTable(place.source).version() < 2:
             place.append(20, more=pa.array([1.5]))

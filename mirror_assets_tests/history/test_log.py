@@ -12,20 +12,21 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.history.errors import HistoryUnknown, NoHistory
-from mirror_assets.history.log import HistoryLog
-from mirror_assets.history.record import APPLICATION, Kept, read_record
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.history.errors import HistoryUnknown
+from mirror_assets.history.log import APPLICATION, HistoryCommit, HistoryLog, parse_commit
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.source.handmade import commit_file
 
 
-def commit(kept: Kept) -> bytes:
+def commit(kept: HistoryCommit) -> bytes:
     """The commit of a slice, as Spark writes it."""
     info = {"operation": "WRITE", "operationMetrics": {"numOutputRows": str(kept.rows)}, "userMetadata": kept.text}
     txn = {"appId": APPLICATION, "version": kept.generation, "lastUpdated": 1}
     return b"\n".join(json.dumps(action).encode() for action in ({"commitInfo": info}, {"txn": txn}))
 
 
-def write(folder: Path, kept: Kept) -> None:
+def write(folder: Path, kept: HistoryCommit) -> None:
     """Add a slice to a history, without Spark."""
     write_deltalake(
         folder,
@@ -41,15 +42,15 @@ def write(folder: Path, kept: Kept) -> None:
     st.integers(1, 2**40), st.text(max_size=20), st.integers(0, 2**40), st.integers(-1, 2**40), st.integers(0, 2**40)
 )
 def test_a_slices_commit_says_all_of_it(generation: int, table_id: str, first: int, last: int, rows: int) -> None:
-    kept = Kept(generation, table_id, first, last, "attempt", rows)
-    assert read_record(commit(kept)) == kept
+    kept = HistoryCommit(generation, table_id, first, last, "attempt", rows)
+    assert parse_commit(commit(kept)) == kept
 
 
 def test_commits_of_others_keep_nothing() -> None:
-    kept = Kept(1, "id", 0, 4, "a")
-    assert read_record(commit(kept).replace(APPLICATION.encode(), b"other")) is None
-    assert read_record(b'{"commitInfo":{"operation":"OPTIMIZE"}}\n') is None
-    assert read_record(commit(kept).replace(b"userMetadata", b"other")) is None
+    kept = HistoryCommit(1, "id", 0, 4, "a")
+    assert parse_commit(commit(kept).replace(APPLICATION.encode(), b"other")) is None
+    assert parse_commit(b'{"commitInfo":{"operation":"OPTIMIZE"}}\n') is None
+    assert parse_commit(commit(kept).replace(b"userMetadata", b"other")) is None
 
 
 def test_before_the_first_slice_nothing_is_kept_and_nothing_made(tmp_path: Path) -> None:
@@ -58,7 +59,7 @@ def test_before_the_first_slice_nothing_is_kept_and_nothing_made(tmp_path: Path)
 
 
 def test_the_newest_slice_is_found_behind_commits_of_others(tmp_path: Path) -> None:
-    first, second = Kept(1, "id", 0, 4, "a"), Kept(2, "id", 5, 5, "b")
+    first, second = HistoryCommit(1, "id", 0, 4, "a"), HistoryCommit(2, "id", 5, 5, "b")
     write(tmp_path, first)
     write(tmp_path, second)
     log = HistoryLog("t", tmp_path)
@@ -67,12 +68,12 @@ def test_the_newest_slice_is_found_behind_commits_of_others(tmp_path: Path) -> N
     write_deltalake(tmp_path, pa.table({"_commit_version": pa.array([], pa.int64())}), mode="append")
     assert log.newest() == second
     assert not log.is_newest(second)
-    assert (log.kept(1), log.kept(2), log.kept(3)) == (first, second, None)
+    assert (log.commit(1), log.commit(2), log.commit(3)) == (first, second, None)
 
 
 def test_a_log_that_lost_its_slices_knows_the_generation_and_says_what_to_do(tmp_path: Path) -> None:
     for generation in (1, 2, 3):
-        write(tmp_path, Kept(generation, "id", generation, generation, "a"))
+        write(tmp_path, HistoryCommit(generation, "id", generation, generation, "a"))
     write_deltalake(tmp_path, pa.table({"_commit_version": pa.array([9], pa.int64())}), mode="append")
     DeltaTable(tmp_path).create_checkpoint()
     for version in range(3):
@@ -84,12 +85,12 @@ def test_a_log_that_lost_its_slices_knows_the_generation_and_says_what_to_do(tmp
 
 def test_another_table_in_the_historys_folder_is_left_alone(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"a": [1]}))
-    with pytest.raises(NoHistory, match=r"history.path"):
+    with raises(SettingError, ErrorCode.HISTORY_UNFIT, match=r"history.path"):
         HistoryLog("t", tmp_path).newest()
     assert DeltaTable(tmp_path).version() == 0
 
 
 def test_rows_are_told_by_the_commit_alone() -> None:
-    kept = Kept(1, "id", 0, 4, "a", rows=7)
+    kept = HistoryCommit(1, "id", 0, 4, "a", rows=7)
     assert "7" not in kept.text
     assert replace(kept, rows=0).text == kept.text

@@ -11,10 +11,11 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.history.errors import HistoryAhead, HistoryFeedOff, HistoryGap
+from mirror_assets.errors import ErrorCode, SettingError, StopError
+from mirror_assets.history.log import HistoryCommit
 from mirror_assets.history.plan import HistoryPlan, HistorySlice, plan_history
-from mirror_assets.history.record import Kept
 from mirror_assets.source.log import SourceLog
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.history.sources import Place
 from mirror_assets_tests.source.handmade import commit_file
 
@@ -27,8 +28,8 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def covered(place: Place, version: int) -> Kept:
-    return Kept(7, SourceLog(place.source).state().table_id, 0, version, "a")
+def covered(place: Place, version: int) -> HistoryCommit:
+    return HistoryCommit(7, SourceLog(place.source).state().table_id, 0, version, "a")
 
 
 def ranges(plan: HistoryPlan) -> list[tuple[int, int]]:
@@ -53,7 +54,7 @@ def test_it_goes_on_behind_what_is_covered_and_ends_at_the_tip(place: Place) -> 
 
 @given(covered=st.integers(-1, 6), most=st.integers(1, 9))
 def test_every_commit_behind_what_is_covered_is_in_one_slice(covered: int, most: int, seven: Place) -> None:
-    newest = None if covered < 0 else Kept(1, SourceLog(seven.source).state().table_id, 0, covered, "a")
+    newest = None if covered < 0 else HistoryCommit(1, SourceLog(seven.source).state().table_id, 0, covered, "a")
     plan = plan_history(seven.context(max_commits=most), newest)
     versions = [version for one in plan.slices for version in range(one.first, one.last + 1)]
     assert versions == list(range(covered + 1, 7))
@@ -89,7 +90,7 @@ def test_a_feed_that_was_switched_on_later_is_kept_from_there(place: Place) -> N
 
 def test_a_feed_that_is_off_is_told_with_the_statement(place: Place) -> None:
     place.create(feed=False)
-    with pytest.raises(HistoryFeedOff, match=r"ALTER TABLE delta.*history: false"):
+    with raises(SettingError, ErrorCode.FEED_DISABLED, match=r"ALTER TABLE delta.*history: false"):
         plan_history(place.context(), None)
 
 
@@ -114,13 +115,15 @@ def test_commits_that_are_gone_from_the_log_are_named_and_not_skipped(place: Pla
     newest = covered(place, 1)
     for version in range(5):
         commit_file(Path(place.source), version).unlink()
-    with pytest.raises(HistoryGap, match=r"versions 2 to 5 can't be read.*--table shop.orders --skip-to 6"):
+    with raises(
+        StopError, ErrorCode.HISTORY_GAP, match=r"versions 2 to 5 can't be read.*--table shop.orders --skip-to 6"
+    ):
         plan_all(place, newest)
     assert ranges(plan_history(place.context(), newest, skip_to=6)) == [(6, 6)]
     assert ranges(plan_history(place.context(), covered(place, 5))) == [(6, 6)]
 
 
-def plan_all(place: Place, newest: Kept | None) -> HistoryPlan:
+def plan_all(place: Place, newest: HistoryCommit | None) -> HistoryPlan:
     """The plan, if nothing is in the way."""
     plan = plan_history(place.context(), newest)
     if plan.stop is not None:
@@ -137,9 +140,10 @@ def test_what_comes_before_a_time_without_feed_is_kept_and_the_time_is_named(pla
     place.append(12)
     plan = plan_history(place.context(), covered(place, 0))
     assert ranges(plan) == [(1, 1)]
-    assert isinstance(plan.stop, HistoryGap)
+    assert isinstance(plan.stop, StopError)
+    assert plan.stop.code is ErrorCode.HISTORY_GAP
     assert "versions 2 to 3 can't be read any more (the change data feed was off)" in str(plan.stop)
-    assert plan.stop.next_version == 4
+    assert "--skip-to 4`" in str(plan.stop)
     assert ranges(plan_history(place.context(), covered(place, 1), skip_to=4)) == [(4, 5)]
     assert ranges(plan_history(place.context(), None)) == [(4, 5)]
 
@@ -149,7 +153,8 @@ def test_while_the_feed_is_off_no_version_to_go_on_at_is_offered(place: Place) -
     place.set(**OFF)
     place.append(11)
     plan = plan_history(place.context(), covered(place, 0))
-    assert isinstance(plan.stop, HistoryFeedOff)
+    assert isinstance(plan.stop, SettingError)
+    assert plan.stop.code is ErrorCode.FEED_DISABLED
     assert plan.slices == ()
 
 
@@ -166,7 +171,7 @@ def test_where_the_history_has_lost_what_it_covers_a_person_says_where_to_go_on(
     place.create()
     place.append(10)
     place.append(11)
-    unknown = Kept(9, "", 0, -1, "")
+    unknown = HistoryCommit(9, "", 0, -1, "")
     assert ranges(plan_history(place.context(), unknown, skip_to=2)) == [(2, 2)]
     assert plan_history(place.context(), unknown, skip_to=3).slices == ()
 
@@ -186,15 +191,17 @@ def test_another_table_whose_beginning_is_gone_is_not_taken_for_the_same(place: 
     place.create(feed=False)
     place.set(**ON)
     place.append(10)
-    other = Kept(3, "another", 0, 1, "a")
-    with pytest.raises(HistoryGap, match=r"after version 1 of the table with the id another.*--skip-to 1"):
+    other = HistoryCommit(3, "another", 0, 1, "a")
+    with raises(
+        StopError, ErrorCode.HISTORY_GAP, match=r"after version 1 of the table with the id another.*--skip-to 1"
+    ):
         plan_history(place.context(), other)
     assert ranges(plan_history(place.context(), other, skip_to=1)) == [(1, 2)]
 
 
 def test_a_source_that_was_set_back_stops_the_history(place: Place) -> None:
     place.create()
-    with pytest.raises(HistoryAhead, match=r"ends at version 0.*up to version 3"):
+    with raises(StopError, ErrorCode.HISTORY_UNFIT, match=r"ends at version 0.*up to version 3"):
         plan_history(place.context(), covered(place, 3))
 
 

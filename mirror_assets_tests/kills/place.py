@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mirror_assets.config import Config, load_config
-from mirror_assets.replicator import LocalReplicator
+from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import Store
 from mirror_assets_tests.kills.eyes import Eyes
 from mirror_assets_tests.kills.jvm import QuickSpark

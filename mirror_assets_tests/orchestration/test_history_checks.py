@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from mirror_assets.history.record import Kept
+from mirror_assets.history.log import HistoryCommit
 from mirror_assets.orchestration.asset_checks import history_deadline
 from mirror_assets.verify.timeliness import Consequence, check_retention
 from mirror_assets_tests.history.sources import Place
@@ -18,12 +18,12 @@ def test_a_commit_that_waits_has_as_long_as_the_source_keeps_its_files(tmp_path:
     place = Place(tmp_path)
     place.create()
     context = place.context()
-    assert not history_deadline(context, time.time()).waits
-    write(context.history.path, Kept(1, context.source.state().table_id, 0, 0, "a"))
-    assert not history_deadline(context, time.time()).waits
+    assert not history_horizon(context, time.time()).waits
+    write(context.history.path, HistoryCommit(1, context.source.state().table_id, 0, 0, "a"))
+    assert not history_horizon(context, time.time()).waits
     place.append(10)
-    deadline = history_deadline(context, time.time() + 5 * _DAY)
-    assert (deadline.version, deadline.waits, deadline.then) == (1, True, Consequence.LOST)
-    late, early = (check_retention(deadline, days * _DAY, "history_retention") for days in (3, 1))
+    horizon = history_horizon(context, time.time() + 5 * _DAY)
+    assert (horizon.version, horizon.waits, horizon.then) == (1, True, Then.LOST)
+    late, early = (retention_finding(horizon, days * _DAY, "history_retention") for days in (3, 1))
     assert (late.check, late.passed, early.passed) == ("history_retention", False, True)
     assert "then its rows are lost to the history; to keep it for longer: ALTER TABLE" in late.message

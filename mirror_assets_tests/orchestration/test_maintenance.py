@@ -11,7 +11,7 @@ import pytest
 
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.delta.session import open_session
+from mirror_assets.encode.session import open_session
 from mirror_assets.errors import ErrorCode
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.maintenance import MAINTENANCE, MAINTENANCE_OP

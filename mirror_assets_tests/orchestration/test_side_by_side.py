@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.reader import read_changes
+from mirror_assets.encode.feed_reader import read_changes
 from mirror_assets_tests.orchestration.many_tables import ALL, KINDS, Lake
 
 _PLAIN, _VECTORS = KINDS[:2]

@@ -14,7 +14,7 @@ from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from mirror_assets.delta.spark_errors import RowIdsUnfit, spark_errors
+from mirror_assets.encode.spark_errors import RowIdsUnfit, spark_errors
 from mirror_assets.errors import RebuildError
 from mirror_assets.landing.drop import begin_drop, end_drop, remove_table
 from mirror_assets.landing.errors import EpochEnded

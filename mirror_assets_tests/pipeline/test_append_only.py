@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.append import AppendSlice, appended_rows, encode_appends
-from mirror_assets.delta.reader import read_appends, read_changes
-from mirror_assets.delta.spark_errors import spark_errors
+from mirror_assets.encode.feed_reader import read_appends, read_changes
+from mirror_assets.encode.inserts import AppendSlice, appended_rows, encode_appends
+from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import StopError
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.pipeline.compare import reconcile_table

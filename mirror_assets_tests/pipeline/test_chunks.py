@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.delta.versions import read_files, read_version
+from mirror_assets.encode.private.table_version import read_files, read_version
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome, Published

@@ -16,7 +16,7 @@ from mirror_assets.landing.rebuild import RebuildStep, first_epoch, read_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.drop import drop_table, require_table
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait
-from mirror_assets.replicator import LocalReplicator
+from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import RequestUnknown, StoreDenied, StoreUnavailable
 from mirror_assets_tests.errors import raises

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.delta.spark_errors import RowIdsUnfit
+from mirror_assets.encode.spark_errors import RowIdsUnfit
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import EpochEnded, LostRace
 from mirror_assets.landing.failures import FailureRecord, read_failure

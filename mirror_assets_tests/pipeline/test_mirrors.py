@@ -9,10 +9,11 @@ import pytest
 from mirror_assets.composition import SparkSettings, open_fabric, open_mirror
 from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.fabric.mirror import FabricMirror
-from mirror_assets.replicator import LocalReplicator
-from mirror_assets.storage.errors import CredentialIncomplete
+from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.storage.memory import MemoryStore
 
 IDS = "workspace: 11111111-aaaa-4bbb-8ccc-000000000001, item: 22222222-aaaa-4bbb-8ccc-000000000002"
@@ -43,7 +44,7 @@ def test_one_client_serves_a_process() -> None:
 
 def test_a_credential_without_its_variables_is_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AZURE_CLIENT_SECRET", raising=False)
-    with pytest.raises(CredentialIncomplete, match="AZURE_CLIENT_SECRET"):
+    with raises(SettingError, ErrorCode.CREDENTIAL_INCOMPLETE, match="AZURE_CLIENT_SECRET"):
         open_mirror(in_fabric("client_secret"), MemoryStore())
 
 

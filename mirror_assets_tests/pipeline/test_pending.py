@@ -173,7 +173,7 @@ def test_what_is_older_than_deleted_files_are_kept_lands_or_is_rebuilt(
     mirrored.sql("UPDATE {t} SET amount = 2 WHERE id = 2")
     _age(mirrored, 10)
     mirrored.sql("INSERT INTO {t} VALUES (701, 'x', 1)")
-    monkeypatch.setattr("mirror_assets.delta.versions._PROVED_VERSIONS", frozenset())
+    monkeypatch.setattr("mirror_assets.encode.private.table_version._PROVED_VERSIONS", frozenset())
     told = list[str]()
     assert mirrored.mirror(told.append) == []
     assert any("deletedFileRetentionDuration" in line for line in told if line.startswith("rebuild"))

@@ -14,7 +14,7 @@ from mirror_assets.config import Config, FramesOf, TableSettings
 from mirror_assets.direct_lake.errors import FramesUnreadable
 from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan
 from mirror_assets.errors import SettingError
-from mirror_assets.history.record import APPLICATION, Kept
+from mirror_assets.history.log import APPLICATION, HistoryCommit
 from mirror_assets.pipeline.retention_consumers import named_frames, source_guard
 from mirror_assets.source.table_log import TableLog
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
@@ -85,7 +85,7 @@ def test_a_history_of_another_table_leaves_the_mirror_its_files(paper: Paper) ->
 
 def _keep(paper: Paper, last: int) -> None:
     """Say in a history's log that it has kept everything up to the version."""
-    kept = Kept(1, "table-1", 0, last, "a")
+    kept = HistoryCommit(1, "table-1", 0, last, "a")
     info: Action = {"commitInfo": {"userMetadata": kept.text}}
     write_commit(paper.config.history_folder(TABLE), 0, [info, {"txn": {"appId": APPLICATION, "version": 1}}])
 

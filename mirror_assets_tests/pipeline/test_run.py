@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.delta.spark_errors import DuplicateKey
+from mirror_assets.encode.spark_errors import DuplicateKey
 from mirror_assets.errors import ErrorCode, RetryError, SettingError
 from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.format import SliceRecord

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from mirror_assets.storage import Content, FileInfo, PathChanged, PathExists, PathMissing
 from mirror_assets.storage.errors import FileTooLarge
-from mirror_assets.storage.paths import checked
+from mirror_assets.storage.store import checked
 
 
 class MemoryStore:
@@ -136,7 +136,7 @@ class MemoryStore:
             for path in [path for path in self._folders if path == folder or path.startswith(prefix)]:
                 del self._folders[path]
 
-    def seal(self, listed: FileInfo) -> FileInfo:
+    def fsync(self, listed: FileInfo) -> FileInfo:
         """The file's size and ETag."""
         content = self._content(listed.path)
         return FileInfo(listed.path, len(content.data), content.etag)

@@ -37,7 +37,7 @@ def test_every_new_name_is_durable(local: LocalStore, monkeypatch: pytest.Monkey
     local.rename("a/b/file", "a/target", etag)
     assert synced == [root / "a", root / "a/b"]
     synced.clear()
-    local.seal(FileInfo("a/target", 0, ""))
+    local.fsync(FileInfo("a/target", 0, ""))
     assert synced == [root / "a/target", root / "a"]
 
 
@@ -66,7 +66,7 @@ def test_files_of_other_programs_are_seen(local: LocalStore) -> None:
     folder.mkdir(parents=True)
     (folder / "spark.parquet").write_bytes(b"123")
     (folder / "dangling").symlink_to(folder / "none")
-    info = local.seal(FileInfo("a/spark.parquet", 0, ""))
+    info = local.fsync(FileInfo("a/spark.parquet", 0, ""))
     assert info.size == 3
     assert local.list("a") == [info]
     with pytest.raises(PathExists):

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import ErrorCode, MirrorError, SettingError
 from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import FileSystemUnfit, RequestUnknown, StoreDenied, StoreFull, StoreUnavailable
+from mirror_assets.storage.errors import RequestUnknown, StoreDenied, StoreFull, StoreUnavailable
+from mirror_assets_tests.errors import raises
 
 
 def failing(code: int) -> Callable[..., None]:
@@ -132,10 +133,10 @@ def test_disk_without_conditional_rename_is_unfit(
     store = stocked
     content = store.read("a/file", 10)
     monkeypatch.setattr("mirror_assets.storage.local.rename_noreplace", failing(code))
-    with pytest.raises(FileSystemUnfit) as unfit:
+    with raises(SettingError, ErrorCode.FILE_SYSTEM_UNFIT) as unfit:
         store.create("a/new", b"x")
-    assert unfit.value.root == store.root
-    with pytest.raises(FileSystemUnfit):
+    assert unfit.value.what.startswith(f"the file system of {store.root} ")
+    with raises(SettingError, ErrorCode.FILE_SYSTEM_UNFIT):
         store.rename("a/file", "a/target", content.etag)
     assert visible(store) == ["a/file"]
 

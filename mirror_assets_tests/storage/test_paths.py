@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import PathRefused
-from mirror_assets.storage.paths import checked
+from mirror_assets.storage.store import checked
 
 SEGMENTS = st.sampled_from(["a", "b.c", "..", ".", "", " ", "...", "ü", "\\", "\x00", "\x7f", "\x85", "\ud800", "~"])
 

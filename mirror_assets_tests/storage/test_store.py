@@ -224,7 +224,7 @@ def test_the_root_can_not_be_deleted(store: Store) -> None:
 def test_seal_tells_size_and_etag_of_a_listed_file(store: Store) -> None:
     etag = store.create("a/file", b"12345")
     (listed,) = store.list("a")
-    assert store.seal(listed) == FileInfo("a/file", 5, etag)
+    assert store.fsync(listed) == FileInfo("a/file", 5, etag)
 
 
 @pytest.mark.parametrize("size", [0, 5, (8 << 20) + 1, (16 << 20) + 7])
@@ -298,7 +298,7 @@ def test_every_method_refuses_paths_that_leave_the_root(store: Store, path: str)
         lambda: store.rename("a/file", path, etag),
         lambda: store.delete(path),
         lambda: store.delete_tree(path),
-        lambda: store.seal(FileInfo(path, 0, "")),
+        lambda: store.fsync(FileInfo(path, 0, "")),
         lambda: store.upload(Path(__file__), path),
         lambda: store.make_folder(path),
         lambda: store.local_path(path),

@@ -17,10 +17,10 @@ from pyspark.sql import functions as F
 
 from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.markers import JSON_OPTIONS
-from mirror_assets.replicator.errors import CoveredVersionGone, MirrorUnreadable, SourceUnreadable
+from mirror_assets.standin.errors import CoveredVersionGone, MirrorUnreadable, SourceUnreadable
 from mirror_assets.verify.reconcile import reconcile
 from mirror_assets.verify.reconciliation import DifferenceSample, ReconcileRequest, ReconcileState, Reconciliation, Side
-from mirror_assets_tests.replicator.publisher import Publisher
+from mirror_assets_tests.standin.publisher import Publisher
 
 _SOURCE = """
     SELECT * FROM VALUES

@@ -17,9 +17,9 @@ class Coding(str, Enum):
     """How the values of a column chunk are stored (reference `direct-lake` §2.5)."""
 
     DICTIONARY = "dictionary"  # all data pages
-    MIXED = "mixed"  # a dictionary that grew too large, and pages behind it that do without
+    MIXED = "mixed"  # a dictionary that grew too large, and plain pages after it
     PLAIN = "plain"  # no dictionary
-    UNKNOWN = "unknown"  # a dictionary, and no word of the pages behind it
+    UNKNOWN = "unknown"  # a dictionary, and pages that the footer doesn't describe
 
 
 class RowGroup(NamedTuple):

@@ -20,13 +20,13 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mirror_assets.direct_lake.errors import direct_lake_error
+from mirror_assets.delta.errors import SourceUnavailable, SourceUnreadable
+from mirror_assets.delta.presence import FileState
+from mirror_assets.delta.storage_errors import translated
+from mirror_assets.direct_lake.errors import cache_unusable, footer_unreadable, live_file_missing
 from mirror_assets.direct_lake.footers.facts import FOOTER_SCHEMA, Footer, Footers, as_table
 from mirror_assets.direct_lake.footers.footer import read_footer
-from mirror_assets.errors import ErrorCode, MirrorError
-from mirror_assets.source.errors import SourceUnavailable, SourceUnreadable
-from mirror_assets.source.source_files import FileState
-from mirror_assets.source.storage_errors import translated
+from mirror_assets.errors import MirrorError
 
 # Reading a footer remotely is waiting for it: 1,000 files at 40 ms each take 1.3 s with this many threads.
 _THREADS = 32
@@ -123,13 +123,13 @@ class FooterReader:
             raise self._absent(file.path) from error
         except ValueError as error:
             why = " ".join(str(error).split())
-            raise direct_lake_error(ErrorCode.FOOTER_UNREADABLE, uri=self.uri, path=file.path, why=why) from error
+            raise footer_unreadable(self.uri, file.path, why) from error
 
     def _absent(self, path: str) -> MirrorError:
         """What it means that the file was not found."""
         state = self.opener.state_of(path)
         if state.is_gone:
-            return direct_lake_error(ErrorCode.DATA_FILE_MISSING, uri=self.uri, path=path)
+            return live_file_missing(self.uri, path)
         if state.hindrance is not None:
             return SourceUnreadable(self.uri, f"{path}: {state.hindrance}")
         return SourceUnavailable(self.uri, f"{path} is there, and could not be read a moment before")
@@ -210,7 +210,7 @@ class FooterCache:
             yield
         except OSError as error:
             why = error.strerror or str(error)
-            raise direct_lake_error(ErrorCode.CACHE_UNUSABLE, folder=self.folder, why=why) from error
+            raise cache_unusable(str(self.folder), why) from error
 
 
 def _read_segment(path: Path) -> pa.Table | None:

@@ -9,11 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mirror_assets.direct_lake.errors import direct_lake_error
+from mirror_assets.delta.actions import Metadata
+from mirror_assets.delta.schema import Field, Schema, parse_schema
+from mirror_assets.direct_lake.errors import column_unknown
 from mirror_assets.direct_lake.footers.facts import Coding, Footers
-from mirror_assets.errors import ErrorCode
-from mirror_assets.source.actions import Metadata
-from mirror_assets.source.schema import Field, Schema, parse_schema
 
 # Columns that Delta itself puts into files of tables with row tracking, by the properties that name them.
 _OWN = (
@@ -41,10 +40,10 @@ class Bounds:
 class ParquetColumn:
     """A leaf column over all files; `path` is joined by dots, bytes are sums.
 
-    `values` counts nulls, too; `nulls` is None when a file doesn't tell. `codings` counts column chunks by how they are
-    stored. `bounds` and `dictionary_bytes` (uncompressed) are None when dictionaries were not read.
-    `longest_bytes`: no text is longer; None for what is no text. `least_us` and `most_us` bound dates and timestamps in
-    microseconds since 1970; None when a row group with values doesn't tell.
+    `values` counts nulls, too; `nulls` is None when a file has no statistics. `codings` counts column chunks by how
+    they are stored. `bounds` and `dictionary_bytes` (uncompressed) are None when dictionaries were not read.
+    `longest_bytes`: no text is longer; None for columns without text. `least_us` and `most_us` bound dates and
+    timestamps in microseconds since 1970; None when a row group with values has no statistics.
     """
 
     path: str
@@ -88,7 +87,7 @@ def _keeps_unused(footers: Footers) -> pa.Array:
 
 
 def _with_bounds(chunks: pa.Table, keeps_unused: pa.Array) -> pa.Table:
-    """Add what each chunk says of how many different values there are, and of how long they are."""
+    """Add each chunk's bounds on its number of different values, and on their length."""
     shown = pc.subtract(chunks["values"], pc.coalesce(chunks["nulls"], 0))
     whole = pc.and_(pc.equal(chunks["coding"], Coding.DICTIONARY.value), pc.is_valid(chunks["entries"]))
     in_dictionary = pc.subtract(chunks["dictionary_bytes"], pc.multiply(chunks["entries"], _LENGTH_BYTES))
@@ -148,7 +147,7 @@ class ColumnNames:
         for name in columns:
             if self.schema.field(name) is None:
                 known = ", ".join(field.name for field in self.schema.fields)
-                raise direct_lake_error(ErrorCode.COLUMN_UNKNOWN, column=name, known=known)
+                raise column_unknown(name, known)
 
     def column(self, path: str) -> str | None:
         """Return the table's column that a Parquet column belongs to; None for one that the table doesn't have."""

@@ -83,7 +83,7 @@ class CompactReader:
     """Read one value after the other. Raises ValueError for what is no Thrift, IndexError where the bytes end."""
 
     def __init__(self, data: bytes) -> None:
-        """Stand before the first byte."""
+        """Begin at the first byte."""
         self._data = data
         self._at = 0
 
@@ -110,7 +110,7 @@ class CompactReader:
         return (value >> 1) ^ -(value & 1)
 
     def skip(self, kind: int) -> None:
-        """Go behind a field's value of this type."""
+        """Skip a field's value of this type."""
         if kind in _INTEGERS:
             self._varint()
         elif kind == _BINARY:
@@ -135,7 +135,7 @@ class CompactReader:
 
     def _skip_items(self, size: int, kind: int) -> None:
         for _ in range(size):
-            # A boolean is told by its field's type, but takes a byte in a list.
+            # A boolean field's type is its value; in a list, a boolean takes a byte.
             self.skip(_BYTE if kind in (_TRUE, _FALSE) else kind)
 
     def _skip_map(self) -> None:

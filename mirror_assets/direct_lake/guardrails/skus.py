@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from mirror_assets.direct_lake.errors import direct_lake_error
-from mirror_assets.errors import ErrorCode
+from mirror_assets.direct_lake.errors import sku_unknown
 
 SOURCE = "Microsoft, Direct Lake overview, Fabric capacity requirements"
-SOURCE_URL = "https://learn.microsoft.com/fabric/fundamentals/direct-lake-overview"
+# https://learn.microsoft.com/fabric/fundamentals/direct-lake-overview
 # The date that the page itself bears; versions of it up to August 2026 have the same table.
 SOURCE_DATE = "2025-09-22"
 # The page doesn't say whether its GB are 10⁹ bytes: the smaller reading promises nothing too much.
@@ -34,7 +33,7 @@ class Limit(str, Enum):
 
 @dataclass(frozen=True)
 class Sku:
-    """A capacity's limits; the first name is today's, the others are sold no more or for trials.
+    """A capacity's limits; the first name is current, the others are retired or for trials.
 
     `files`, `row_groups` and `rows` are per table; `model_bytes` is the model's size on disk, None for unlimited.
     `memory_bytes` is no limit: beyond it, columns are paged in and out, and queries are slower.
@@ -79,7 +78,7 @@ def sku_of(name: str) -> Sku:
     found = next((sku for sku in SKUS if name.upper() in sku.names), None)
     if found is None:
         known = ", ".join(name for sku in SKUS for name in sku.names)
-        raise direct_lake_error(ErrorCode.SKU_UNKNOWN, name=name, known=known)
+        raise sku_unknown(name, known)
     return found
 
 

@@ -1,1 +1,1 @@
-"""A plan to keep a table ready for Direct Lake: statements, why, and what they will do, foretold from the log alone."""
+"""Plan a table's maintenance for Direct Lake: statements, reasons and predicted effects, from the log alone."""

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Collection
 
-from mirror_assets.direct_lake.errors import direct_lake_error
+from mirror_assets.direct_lake.errors import fabric_name_refused
 from mirror_assets.direct_lake.maintenance.plan_values import (
     Dialect,
     FabricTable,
@@ -25,18 +25,16 @@ from mirror_assets.direct_lake.maintenance.plan_values import (
 )
 from mirror_assets.direct_lake.maintenance.rewriting import PlannedTable, plan_optimize, plan_reorg
 from mirror_assets.direct_lake.vacuum.vacuum_plan import effective_retention, hours, hours_at_least
-from mirror_assets.errors import ErrorCode
-from mirror_assets.source.replay import Snapshot
 
 _FILES = "delta.deletedFileRetentionDuration"
-# Models framed before the plan runs need the files that it rewrites, until they are framed anew.
+# Models framed before the plan runs need the files that it rewrites, until they are refreshed.
 _REFRAMED = 86_400.0
 _FABRIC_NAME = re.compile(r"[0-9]*[A-Za-z_][A-Za-z0-9_]*")
 _LEAST_FABRIC_SECONDS = 7 * 86_400
 
 
 def maintenance_plan(snapshot: Snapshot, wanted: MaintenanceInput) -> MaintenancePlan:
-    """Plan what to run on the table, and foretell what it does; nothing is run.
+    """Plan what to run on the table, and predict what it does; nothing is run.
 
     Raises SchemaUnreadable, PropertyUnreadable, and SettingError for a name that Fabric refuses.
     """
@@ -136,5 +134,5 @@ def _period(seconds: float) -> str:
 
 def _accepted(name: str, longest: int) -> str:
     if not _FABRIC_NAME.fullmatch(name) or len(name) > longest:
-        raise direct_lake_error(ErrorCode.NAME_REFUSED, name=name, longest=longest)
+        raise fabric_name_refused(name, longest)
     return name

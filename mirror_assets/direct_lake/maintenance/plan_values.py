@@ -52,7 +52,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Step:
-    """One statement, why it is worth it, and what it will do; None: nothing to live files."""
+    """One statement, its reason, and its predicted effect on live files, None for no effect."""
 
     kind: StepKind
     statement: str
@@ -108,7 +108,7 @@ class SafeRetention:
 
 @dataclass(frozen=True)
 class Unpublished:
-    """A mirror that is behind its source, and the command that brings it on."""
+    """A mirror that has not covered its source's newest version, and the command that publishes the rest."""
 
     covered: int
     newest: int

@@ -33,9 +33,9 @@ _POINTS = 72.0
 
 
 def framing_bars(points: Sequence[FramingPoint], table: str) -> bytes:
-    """Draw a bar per framing, in rows: above the line what the version has, below it what went; marks for maintenance.
+    """Draw a bar per framing, in rows: above the line what the version has, below it what was dropped; with marks.
 
-    Rows of files without statistics are not in it; the title says of how many files.
+    Rows of files without statistics are left out; the title counts these files.
     """
     if not points:
         return nothing(f"{table}: framing effect")
@@ -62,7 +62,7 @@ def framing_bars(points: Sequence[FramingPoint], table: str) -> bytes:
 
 
 def _stacked(axes: Axes, bottom: Sequence[int], top: Sequence[int], colour: str, name: str) -> None:
-    """Bars, or without gaps an area where there are too many of them to be told apart."""
+    """Draw bars, or one area where there are too many bars to tell apart."""
     places = range(len(top))
     if len(top) <= _BARS:
         heights = [high - low for low, high in zip(bottom, top, strict=True)]
@@ -123,7 +123,7 @@ def lifetime_chart(
 
 
 def _draw(axes: Axes, shown: Sequence[FileLifetime], versions: tuple[int, int], room: float) -> None:
-    """A line per file; `room` is how many points lie between two of them."""
+    """Draw a line per file; `room` is the distance of two lines in points."""
     first, last = versions
     thickest = min(6.0, 0.8 * room)
     largest = max(life.bytes for life in shown) or 1

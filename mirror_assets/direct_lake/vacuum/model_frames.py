@@ -13,11 +13,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mirror_assets.direct_lake.errors import FramesUnreadable, direct_lake_error
+from mirror_assets.delta.points import TimePoint, parse_point
+from mirror_assets.direct_lake.errors import FramesUnreadable, frame_refused
 from mirror_assets.direct_lake.log_history import committed_by
-from mirror_assets.errors import ErrorCode, MirrorError
-from mirror_assets.source.ranges import TimePoint, parse_point
-from mirror_assets.source.table_log import TableLog
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.errors import MirrorError
 
 _TABLE = ("ID", "TableName", "CurrentVersion")
 _FILE = ("DeltaTableMetadataStorageID", "Location")
@@ -35,8 +35,8 @@ Row = Mapping[str, str]
 class Frame:
     """A version of a table that a reader has framed.
 
-    `files` are those that it says it needs, deletion vectors included, as it spells them in the table's folder; None
-    where it doesn't say. They tell what the log no longer does, when its entries of that version are gone.
+    `files` are the paths that it reports as needed, deletion vectors included, relative to the table's folder; None
+    where it reports none. They are known even when the log's entries of that version are gone.
     """
 
     reader: str
@@ -64,7 +64,7 @@ def frame_at(log: TableLog, point: str) -> Frame:
 
 
 def _refused(log: TableLog, point: str, why: str) -> MirrorError:
-    return direct_lake_error(ErrorCode.FRAME_REFUSED, uri=log.uri, frame=point, why=why)
+    return frame_refused(log.uri, point, why)
 
 
 def exported_frames(exports: Mapping[str, str], table: str | None = None) -> tuple[Frame, ...]:

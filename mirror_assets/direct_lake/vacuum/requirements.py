@@ -16,7 +16,7 @@ from mirror_assets.source.row_counts import yields_nothing
 from mirror_assets.source.table_log import LoggedCommit, TableLog
 
 MIRROR = "mirror"
-"""The reader that begins anew when its files are gone, unlike a model, which goes on with those that it has framed."""
+"""A reader that starts again with a snapshot when its files are gone; a model keeps reading what it has framed."""
 
 # Commits of a remote log are read side by side, so many at a time.
 _COMMITS = 64
@@ -41,7 +41,7 @@ class Mirror:
 
 @dataclass(frozen=True)
 class RetentionConsumers:
-    """Who still needs older versions of the table, and the hours of `VACUUM … RETAIN`, if that is asked about."""
+    """Who still needs older versions of the table, and the hours of `VACUUM … RETAIN`, None without RETAIN."""
 
     frames: tuple[Frame, ...] = ()
     mirror: Mirror | None = None

@@ -18,7 +18,12 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mirror_assets.direct_lake.errors import direct_lake_error
+from mirror_assets.delta.actions import Metadata
+from mirror_assets.delta.retention import Retention
+from mirror_assets.direct_lake.errors import frame_refused
+from mirror_assets.direct_lake.table.log import TableLog
+from mirror_assets.direct_lake.table.paths import is_absolute
+from mirror_assets.direct_lake.table.values import LiveFile, Snapshot, StoredFile, Tombstone
 from mirror_assets.direct_lake.vacuum.model_frames import Frame
 from mirror_assets.direct_lake.vacuum.requirements import (
     MIRROR,
@@ -30,13 +35,6 @@ from mirror_assets.direct_lake.vacuum.requirements import (
     paths_of,
     requirements_of,
 )
-from mirror_assets.errors import ErrorCode
-from mirror_assets.source.actions import LiveFile, Metadata, Tombstone
-from mirror_assets.source.log_paths import is_absolute
-from mirror_assets.source.replay import Snapshot
-from mirror_assets.source.source_files import StoredFile
-from mirror_assets.source.table_log import TableLog
-from mirror_assets.source.table_properties import Retention
 
 # The statement holds for a day at least: nobody runs it the moment that it is printed.
 _MARGIN_SECONDS = 86_400
@@ -91,7 +89,7 @@ class VacuumPlan:
 
     @property
     def untold(self) -> tuple[Requirement, ...]:
-        """The frames among `gone`: VACUUM may delete what is left of them. The mirror begins anew."""
+        """The frames among `gone`: VACUUM may delete what is left of them. The mirror starts again."""
         return tuple(one for one in self.gone if one.reader != MIRROR)
 
     def keeping(self, metadata: Metadata) -> str:
@@ -158,7 +156,7 @@ def _refuse_ahead(log: TableLog, frames: Iterable[Frame], mirror: Mirror | None)
     for reader, version in [*named, *([(MIRROR, mirror.covered)] if mirror else [])]:
         if version > log.newest():
             why = f"its newest version is {log.newest()}"
-            raise direct_lake_error(ErrorCode.FRAME_REFUSED, uri=log.uri, frame=f"{reader} v{version}", why=why)
+            raise frame_refused(log.uri, f"{reader} v{version}", why)
 
 
 def _needed(needed: Requirements, paths: Iterable[str]) -> tuple[NeededFile, ...]:

@@ -1,4 +1,4 @@
-"""What OneLake's answers mean: gone, taken, changed, refused, or ask again (reference `onelake` §2 and §5)."""
+"""What OneLake's answers mean: missing, exists, changed, refused, or try again (reference `onelake` §2 and §5)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from types import TracebackType
 
 from azure.core.exceptions import (
     AzureError,
@@ -67,7 +68,7 @@ class Answer:
 
 
 def answer_of(error: Exception) -> Answer:
-    """What an SDK's error says; whatever is no error of Azure's comes from an answer that the SDK could not read."""
+    """Interpret an error of the SDK; any that is not Azure's comes from an answer that the SDK could not parse."""
     if not isinstance(error, AzureError):
         return Answer(Meaning.PASSING, f"an answer that can't be read ({type(error).__name__})")
     untrusted = _UNTRUSTED.search(str(error))
@@ -90,7 +91,7 @@ def _answered(error: HttpResponseError, status: int) -> Answer:
 
 
 def _token_meaning(error: ClientAuthenticationError) -> Meaning:
-    """Whether the authority, or the store, refused; or the authority could not be asked."""
+    """Tell a refusal by the authority or the store from an authority that could not be reached."""
     if error.response is not None or isinstance(error, CredentialUnavailableError):
         return Meaning.NO_TOKEN
     failed = any(isinstance(cause, _NO_ANSWER) or _AUTHORITY_FAILED.search(str(cause)) for cause in _causes(error))
@@ -98,7 +99,7 @@ def _token_meaning(error: ClientAuthenticationError) -> Meaning:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it comes from."""
+    """Yield the error and its causes."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause
@@ -106,7 +107,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _names_version(error: HttpResponseError, code: str) -> bool:
-    """Whether the service does not speak the x-ms-version that we sent; the blob half says so in the text."""
+    """Whether the service does not support our x-ms-version; its blob half says so only in the text."""
     return code == "UnsupportedRestVersion" or (code == "InvalidHeaderValue" and "x-ms-version" in str(error))
 
 
@@ -146,3 +147,24 @@ def _retry_after(error: HttpResponseError) -> float | None:
 
 def _first_line(error: AzureError) -> str:
     return str(error).strip().partition("\n")[0][:_LONGEST_TEXT]
+
+
+_OURS, _SDK = "mirror_assets", "azure"
+
+
+def raised_by_sdk(error: BaseException) -> bool:
+    """Whether the SDK's code raised the error, or a library that it called, and not our code.
+
+    Over a truncated or garbled answer the SDK raises whatever its parsing happens to: TypeError, KeyError, ValueError.
+    A mistake of ours raises the same types, so only the traceback tells them apart.
+    """
+    innermost, step = "", error.__traceback__
+    while step is not None:
+        package = _package(step)
+        innermost = package if package in (_OURS, _SDK) else innermost
+        step = step.tb_next
+    return innermost == _SDK
+
+
+def _package(step: TracebackType) -> str:
+    return str(step.tb_frame.f_globals.get("__name__", "")).partition(".")[0]

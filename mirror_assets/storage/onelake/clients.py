@@ -15,7 +15,7 @@ from azure.storage.blob import BlobClient, ContainerClient
 from azure.storage.filedatalake import DataLakeDirectoryClient, DataLakeFileClient, FileSystemClient
 
 from mirror_assets.storage.credentials import CredentialKind, credential_of
-from mirror_assets.storage.errors import ApiVersionRefused
+from mirror_assets.storage.errors import api_version_refused
 from mirror_assets.storage.onelake.address import OneLakeAddress
 
 # A file up to here comes with the first request for it; ranges of larger ones come in pieces of `_PIECE`.
@@ -31,7 +31,7 @@ _SETTINGS: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Clients:
-    """The two halves of the SDK: files and folders, and whole blobs, of which a landing zone's path names either."""
+    """The SDK's two clients of one landing zone: for files and folders (dfs), and for whole blobs (blob)."""
 
     address: OneLakeAddress
     files: FileSystemClient
@@ -54,7 +54,7 @@ class Clients:
 def shared_clients(
     address: OneLakeAddress, kind: CredentialKind, api_version: str | None, ca_bundle: Path | None
 ) -> Clients:
-    """The process's only clients for these settings. Raises CredentialIncomplete and ApiVersionRefused."""
+    """Return this process's only clients for these settings. Raises credential_incomplete and api_version_refused."""
     return open_clients(address, credential_of(kind, ca_bundle), api_version, ca_bundle)
 
 
@@ -65,10 +65,7 @@ def open_clients(
     ca_bundle: Path | None = None,
     hook: Callable[[PipelineResponse[HttpRequest, HttpResponse]], None] | None = None,
 ) -> Clients:
-    """New clients. Certificates are always verified, against `ca_bundle` where there is one of one's own.
-
-    `hook` sees every answer.
-    """
+    """Make new clients, which always verify certificates, by `ca_bundle` if given. `hook` gets each answer."""
     verify: str | bool = str(ca_bundle) if ca_bundle else True
     try:
         files = FileSystemClient(
@@ -92,5 +89,40 @@ def open_clients(
             **_SETTINGS,
         )
     except ValueError as error:
-        raise ApiVersionRefused(api_version or "", str(error)) from error
+        raise api_version_refused(api_version or "", str(error)) from error
     return Clients(address, files, blobs)
+
+
+def bare(etag: str | None) -> str:
+    """Return the ETag without quotes, as listings have it and as we keep it."""
+    return (etag or "").strip('"')
+
+
+def quoted(etag: str) -> str:
+    """Return the ETag in quotes, as conditions of a request need it."""
+    return f'"{etag}"'
+
+
+_WAITING = ("Retry-After", "x-ms-retry-after-ms", "RateLimit-Remaining", "x-ms-ratelimit-remaining")
+
+
+class ResponseRecorder:
+    """Records the answers of clients that have it as their hook: status, error code and Retry-After."""
+
+    def __init__(self) -> None:
+        self._heard: list[str] = []
+        self.versions: set[str] = set()
+
+    def __call__(self, response: PipelineResponse[HttpRequest, HttpResponse]) -> None:
+        """Record an answer; nothing recorded is secret."""
+        answer, request = response.http_response, response.http_request
+        code = answer.headers.get("x-ms-error-code", "")
+        waiting = [f"{name}: {answer.headers[name]}" for name in _WAITING if name in answer.headers]
+        self._heard.append(" ".join([request.method, str(answer.status_code), code, *waiting]).strip())
+        if version := answer.headers.get("x-ms-version"):
+            self.versions.add(version)
+
+    def heard(self) -> str:
+        """Return the answers recorded since the last call, as one line."""
+        heard, self._heard = self._heard, []
+        return ", ".join(heard)

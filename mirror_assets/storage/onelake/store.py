@@ -14,35 +14,31 @@ from azure.storage.filedatalake import PathProperties
 
 from mirror_assets.storage.errors import (
     FileTooLarge,
-    ItemMissing,
     PathChanged,
     PathExists,
     PathMissing,
     RequestUnknown,
     StoreUnavailable,
+    item_missing,
 )
-from mirror_assets.storage.onelake.chunks import ChunkedUpload
-from mirror_assets.storage.onelake.clients import SMALL, Clients
-from mirror_assets.storage.onelake.etags import bare, quoted
-from mirror_assets.storage.onelake.patience import Patience
-from mirror_assets.storage.onelake.reader import Range, RangeReader
-from mirror_assets.storage.onelake.requests import Requests
-from mirror_assets.storage.paths import checked
-from mirror_assets.storage.store import Content, FileInfo
+from mirror_assets.storage.onelake.clients import SMALL, Clients, bare, quoted
+from mirror_assets.storage.onelake.large_files import ChunkedUpload, Range, RangeReader
+from mirror_assets.storage.onelake.requests import Requests, RetryPolicy
+from mirror_assets.storage.store import Content, FileInfo, checked
 
 _WHOLE = 8 << 20  # up to here a file is one request that takes effect whole; above, it is written chunk by chunk
 _FOLDER_MARK = "hdi_isfolder"
 
 
 def _born(folder: BlobProperties, path: str) -> str:
-    """When the folder was made, which nothing in it changes."""
+    """Return when the folder was made, which changes of its content don't change."""
     if folder.creation_time is None:
         raise StoreUnavailable(path, "it does not say when the folder was made")
     return f"{folder.creation_time:%Y%m%d%H%M%S}"
 
 
 def _begun(path: str, stream: StorageStreamDownloader[bytes], limit: int) -> Range:
-    """The first bytes of a file that is being downloaded, at most `limit` of them. Raises PathMissing for a folder."""
+    """Return the first bytes of a download, at most `limit`. Raises PathMissing for a folder."""
     if _FOLDER_MARK in (stream.properties.metadata or {}):
         raise PathMissing(path)
     data = stream.read(min(limit, stream.size)) if stream.size else b""
@@ -50,7 +46,7 @@ def _begun(path: str, stream: StorageStreamDownloader[bytes], limit: int) -> Ran
 
 
 def _content(path: str, found: Range, limit: int) -> Content:
-    """The file, if its first `limit` bytes are all. Raises FileTooLarge."""
+    """Return the file if it has no more than `limit` bytes. Raises FileTooLarge."""
     if found.size > limit:
         raise FileTooLarge(path, found.size, limit)
     return Content(found.data, found.etag)
@@ -59,10 +55,10 @@ def _content(path: str, found: Range, limit: int) -> Content:
 class OneLakeStore:
     """A Store on a folder of a Fabric item."""
 
-    def __init__(self, clients: Clients, patience: Patience | None = None) -> None:
+    def __init__(self, clients: Clients, policy: RetryPolicy | None = None) -> None:
         """Use the clients of the folder; nothing is asked yet."""
         self._clients, self._address = clients, clients.address
-        self._requests = Requests(self.root, patience or Patience(), clients.files.api_version)
+        self._requests = Requests(self.root, policy or RetryPolicy(), clients.files.api_version)
 
     @property
     def root(self) -> str:
@@ -98,7 +94,7 @@ class OneLakeStore:
         return sorted(infos, key=lambda info: info.path)
 
     def _listed(self, folder: str, line: PathProperties) -> FileInfo:
-        """A listing's line. Raises StoreUnavailable when it lacks what OneLake always says."""
+        """Describe an entry of a listing. Raises StoreUnavailable for one without name, size or ETag."""
         if line.name and line.is_directory:
             return FileInfo(self._address.relative(line.name), 0, "", is_folder=True)
         if not line.name or line.content_length is None or not line.etag:
@@ -167,7 +163,7 @@ class OneLakeStore:
             raise self._why_not_renamed(source, target, etag, error) from error
 
     def delete(self, path: str) -> None:
-        """Delete a file; a missing one is fine."""
+        """Delete a file; no error when there is none."""
         client = self._clients.file(checked(path))
         try:
             self._requests.read(path, client.delete_file)
@@ -189,15 +185,15 @@ class OneLakeStore:
                 raise StoreUnavailable(folder, "the folder changed while it was deleted") from None
 
     def make_folder(self, path: str) -> None:
-        """Make the folder; one that is there already stays as it is."""
+        """Make the folder; no error when it exists."""
         client = self._clients.folder(checked(path))
         try:
             self._requests.read(path, lambda: client.create_directory(match_condition=MatchConditions.IfMissing))
         except (PathExists, PathChanged):
             return
 
-    def seal(self, listed: FileInfo) -> FileInfo:
-        """The same: what OneLake lists with a size and an ETag is durable."""
+    def fsync(self, listed: FileInfo) -> FileInfo:
+        """Do nothing: what OneLake lists with a size and an ETag is durable."""
         checked(listed.path)
         return listed
 
@@ -210,7 +206,7 @@ class OneLakeStore:
         return FileInfo(path, size, upload.run(source, size))
 
     def _put(self, path: str, data: bytes, etag: str | None) -> str:
-        """Put the whole file: where there is none, or in the place of the one with the ETag."""
+        """Put the whole file, on condition that there is none, or that it has the ETag."""
         # `overwrite` only keeps the SDK from adding a condition of its own.
         put = partial(
             self._clients.blob(checked(path)).upload_blob,
@@ -225,7 +221,7 @@ class OneLakeStore:
         except PathChanged as error:
             raise (PathExists(path) if etag is None else self._why_not_replaced(path, etag)) from error
         except PathMissing as error:
-            raise (ItemMissing(self.root, "no landing zone there") if etag is None else error) from error
+            raise (item_missing(self.root, "no landing zone there") if etag is None else error) from error
         return bare(written["etag"])
 
     def _folder(self, folder: str) -> BlobProperties | None:
@@ -237,7 +233,7 @@ class OneLakeStore:
         return found if _FOLDER_MARK in (found.metadata or {}) else None
 
     def _ours(self, path: str, data: bytes) -> str:
-        """The ETag of a write whose reply was lost, if the file holds what we wrote. Raises RequestUnknown."""
+        """Return the ETag after a write whose reply was lost, if the file holds our bytes. Raises RequestUnknown."""
         try:
             found = self.read(path, len(data))
         except (PathMissing, FileTooLarge):
@@ -251,7 +247,7 @@ class OneLakeStore:
         return PathMissing(path) if info is None else PathChanged(path, etag, info.etag)
 
     def _why_not_renamed(self, source: str, target: str, etag: str, refusal: Exception) -> Exception:
-        """Which condition failed, or what is missing: OneLake's answers don't say so for sure."""
+        """Find out which condition failed, or what is missing: OneLake's answers don't tell."""
         info = self.head(source)
         if info is None:
             return PathMissing(source)

@@ -85,7 +85,7 @@ def test_marks_are_on_the_picture() -> None:
 
 
 def _life(added: int | None, removed: int | None, size_: int = 10, changes: tuple[int, ...] = ()) -> FileLifetime:
-    return FileLifetime(f"{added}-{removed}-{size_}", size_, 1, added, 0, removed, 0, changes)
+    return FileLifetime(f"{added}-{removed}-{size_}", size_, added, removed, changes)
 
 
 @pytest.mark.parametrize(

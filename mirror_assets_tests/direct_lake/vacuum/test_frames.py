@@ -15,9 +15,9 @@ from mirror_assets.direct_lake.errors import FramesUnreadable
 from mirror_assets.direct_lake.vacuum.model_frames import Frame, exported_frames, frame_at
 from mirror_assets.direct_lake.vacuum.requirements import Mirror, Requirement
 from mirror_assets.direct_lake.vacuum.vacuum_plan import plan_vacuum
-from mirror_assets.errors import SettingError
-from mirror_assets.source.table_log import TableLog
-from mirror_assets_tests.source.handmade import commit_file
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets_tests.delta.handmade import commit_file
+from mirror_assets_tests.errors import raises
 
 Rows = list[dict[str, object]]
 
@@ -132,14 +132,14 @@ def test_a_frame_at_a_version_or_a_time(log: TableLog) -> None:
     moment = f"{pa.scalar(second, pa.timestamp('ms')).as_py():%Y-%m-%d %H:%M:%S}.{second % 1000:03d}"
     assert frame_at(log, moment) == Frame("frame", 1)
     for point, why in {"3": "its newest version is 2", "1999-01-01": "its log begins", "soon": "expected a v"}.items():
-        with pytest.raises(SettingError, match=why):
+        with raises(SettingError, ErrorCode.FRAME_REFUSED, match=why):
             frame_at(log, point)
 
 
 def test_nobody_is_ahead_of_the_table(log: TableLog) -> None:
-    with pytest.raises(SettingError, match="frame v3"):
+    with raises(SettingError, ErrorCode.FRAME_REFUSED, match="frame v3"):
         plan_vacuum(log, 0, [Frame("frame", 3)])
-    with pytest.raises(SettingError, match="mirror v4"):
+    with raises(SettingError, ErrorCode.FRAME_REFUSED, match="mirror v4"):
         plan_vacuum(log, 0, mirror=Mirror(4))
 
 

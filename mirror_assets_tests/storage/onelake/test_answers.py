@@ -211,7 +211,7 @@ REPLIES = st.lists(st.builds(Reply, STATUSES, HEADERS, BODIES), min_size=1, max_
 @given(replies=REPLIES)
 def test_whatever_is_answered_only_errors_of_ours_come_out_and_no_token(name: str, replies: list[Reply]) -> None:
     left = iter(replies)
-    store = store_over(lambda _: next(left, Reply(500)), Clock().patience(limit_seconds=2.0))
+    store = store_over(lambda _: next(left, Reply(500)), Clock().policy(limit_seconds=2.0))
     raised: MirrorError | None = None
     try:
         REQUESTS[name](store)
@@ -221,6 +221,6 @@ def test_whatever_is_answered_only_errors_of_ours_come_out_and_no_token(name: st
 
 
 def test_a_folder_of_no_age_is_an_answer_to_ask_for_again() -> None:
-    store = store_over(lambda _: Reply(200, {"x-ms-meta-hdi_isfolder": "true"}), Clock().patience(limit_seconds=2.0))
+    store = store_over(lambda _: Reply(200, {"x-ms-meta-hdi_isfolder": "true"}), Clock().policy(limit_seconds=2.0))
     with pytest.raises(StoreUnavailable, match="when the folder was made"):
         store.folder_identity("a")

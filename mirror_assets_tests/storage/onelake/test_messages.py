@@ -7,18 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.errors import MirrorError, RetryError, SettingError
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
 from mirror_assets.storage.errors import (
-    ApiVersionRefused,
-    ItemMissing,
     StoreDenied,
-    StoreThrottled,
     StoreUnavailable,
-    TokenRefused,
 )
 from mirror_assets.storage.onelake.address import OneLakeAddress
 from mirror_assets.storage.onelake.clients import open_clients
 from mirror_assets.storage.onelake.store import OneLakeStore
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.onelake import Drop, Fault, LoopbackItem, LoopbackOneLake, Moment, Operation, Reply
 from mirror_assets_tests.onelake.stores import loopback_store
 from mirror_assets_tests.storage.onelake.wire import Clock, store_over
@@ -34,7 +31,7 @@ def item(onelake: LoopbackOneLake) -> LoopbackItem:
 
 @pytest.fixture
 def store(onelake: LoopbackOneLake, item: LoopbackItem) -> OneLakeStore:
-    return loopback_store(onelake, item, Clock().patience(limit_seconds=60.0))
+    return loopback_store(onelake, item, Clock().policy(limit_seconds=60.0))
 
 
 def said(error: MirrorError, family: type[MirrorError], *words: str) -> None:
@@ -47,26 +44,26 @@ def said(error: MirrorError, family: type[MirrorError], *words: str) -> None:
 @pytest.mark.parametrize("wrong", ["workspace", "item"])
 def test_a_wrong_guid(onelake: LoopbackOneLake, item: LoopbackItem, wrong: str, tmp_path: Path) -> None:
     address = dataclasses.replace(OneLakeAddress.parse(item.url), **{wrong: NOBODY})
-    store = OneLakeStore(open_clients(address, onelake.credential(), ca_bundle=onelake.ca), Clock().patience())
-    with pytest.raises(ItemMissing) as error:
+    store = OneLakeStore(open_clients(address, onelake.credential(), ca_bundle=onelake.ca), Clock().policy())
+    with raises(SettingError, ErrorCode.ITEM_MISSING) as error:
         store.create("file", b"data")
     said(error.value, SettingError, NOBODY, "copy the landing zone's URL", "both GUIDs")
     (tmp_path / "large").write_bytes(b"x" * ((8 << 20) + 1))
-    with pytest.raises(ItemMissing):
+    with raises(SettingError, ErrorCode.ITEM_MISSING):
         store.upload(tmp_path / "large", "file")
 
 
 @pytest.mark.parametrize("reply", [Reply(429, "CapacityLimitExceeded", {"Retry-After": "9"}), Reply(430, "Throttled")])
 def test_an_overloaded_capacity(onelake: LoopbackOneLake, store: OneLakeStore, reply: Reply) -> None:
     onelake.faults.add(Fault(reply, times=99))
-    with pytest.raises(StoreThrottled) as error:
+    with raises(RetryError, ErrorCode.STORE_THROTTLED) as error:
         store.create("file", b"data")
     said(error.value, RetryError, reply.code, "paused or overloaded", "nothing was lost")
 
 
 def test_a_paused_capacity(onelake: LoopbackOneLake, store: OneLakeStore) -> None:
     onelake.faults.add(Fault(Reply(403, "CapacityNotActive"), times=99))
-    with pytest.raises(StoreThrottled) as error:
+    with raises(RetryError, ErrorCode.STORE_THROTTLED) as error:
         store.list("")
     said(error.value, RetryError, "CapacityNotActive", "see in the portal whether the capacity is paused")
 
@@ -81,15 +78,15 @@ def test_a_missing_permission(onelake: LoopbackOneLake, store: OneLakeStore) -> 
 def test_a_wrong_secret(onelake: LoopbackOneLake, item: LoopbackItem) -> None:
     credential = onelake.credential(secret="planted-secret")  # noqa: S106 a wrong one
     clients = open_clients(OneLakeAddress.parse(item.url), credential, ca_bundle=onelake.ca)
-    with pytest.raises(TokenRefused) as error:
-        OneLakeStore(clients, Clock().patience()).head("file")
+    with raises(SettingError, ErrorCode.TOKEN_REFUSED) as error:
+        OneLakeStore(clients, Clock().policy()).head("file")
     said(error.value, SettingError, "AADSTS7000215", "check the credential")
     assert "planted" not in str(error.value)
 
 
 def test_tokens_that_are_not_taken(onelake: LoopbackOneLake, store: OneLakeStore) -> None:
     onelake.faults.add(Fault(Reply(401, "InvalidAuthenticationInfo"), times=99))
-    with pytest.raises(TokenRefused) as error:
+    with raises(SettingError, ErrorCode.TOKEN_REFUSED) as error:
         store.head("file")
     said(error.value, SettingError, "InvalidAuthenticationInfo", "check the credential, the tenant")
 
@@ -128,12 +125,12 @@ def test_an_authority_that_is_down_is_no_wrong_setting(
     ids=["files", "blobs"],
 )
 def test_a_version_that_onelake_does_not_speak(reply: WireReply) -> None:
-    with pytest.raises(ApiVersionRefused) as error:
+    with raises(SettingError, ErrorCode.API_VERSION_REFUSED) as error:
         store_over(lambda _: reply).read("file", 10)
     said(error.value, SettingError, "api_version", "such as 2021-06-08")
 
 
 def test_a_version_that_the_sdk_does_not_speak(onelake: LoopbackOneLake, item: LoopbackItem) -> None:
-    with pytest.raises(ApiVersionRefused, match="1999-01-01"):
+    with raises(SettingError, ErrorCode.API_VERSION_REFUSED, match="1999-01-01"):
         open_clients(OneLakeAddress.parse(item.url), onelake.credential(), "1999-01-01", onelake.ca)
     open_clients(OneLakeAddress.parse(item.url), onelake.credential(), "2021-06-08", onelake.ca)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.storage import PathChanged
-from mirror_assets.storage.onelake import reader
-from mirror_assets.storage.onelake.reader import Range, RangeReader
+from mirror_assets.storage.onelake import large_files as reader
+from mirror_assets.storage.onelake.large_files import Range, RangeReader
 from mirror_assets_tests.onelake import LoopbackOneLake, Operation
 from mirror_assets_tests.onelake.stores import loopback_store
 

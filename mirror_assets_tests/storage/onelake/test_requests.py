@@ -7,18 +7,15 @@ from collections.abc import Callable
 import pytest
 from azure.core.exceptions import ServiceResponseError
 
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, StopError
 from mirror_assets.storage import PathChanged, PathExists, PathMissing
 from mirror_assets.storage.errors import (
-    ItemMissing,
     RequestUnknown,
     StoreDenied,
-    StoreRefused,
-    StoreThrottled,
     StoreUnavailable,
-    TokenRefused,
 )
 from mirror_assets.storage.onelake.requests import Requests
+from mirror_assets_tests.errors import Expected, raises
 from mirror_assets_tests.storage.onelake.wire import Clock, Reply, refused, store_over
 
 BUSY = (503, "ServerBusy")
@@ -60,10 +57,10 @@ class Service:
         return "done"
 
     def read(self) -> str:
-        return Requests("root", self.clock.patience()).read("file", self)
+        return Requests("root", self.clock.policy()).read("file", self)
 
     def write(self) -> str:
-        return Requests("root", self.clock.patience()).write("file", self)
+        return Requests("root", self.clock.policy()).write("file", self)
 
 
 Ask = Callable[[Service], str]
@@ -120,7 +117,7 @@ def test_a_write_that_may_have_worked_ends_unknown_whatever_came_last() -> None:
 
 def test_a_write_that_was_never_begun_ends_as_throttled() -> None:
     service = without_end(THROTTLED)
-    with pytest.raises(StoreThrottled, match="paused or overloaded"):
+    with raises(RetryError, ErrorCode.STORE_THROTTLED, match="paused or overloaded"):
         service.write()
 
 
@@ -132,17 +129,15 @@ def test_a_read_ends_as_unavailable() -> None:
 @pytest.mark.parametrize(
     ("answer", "error", "words"),
     [
-        ((404, "FilesystemNotFound"), ItemMissing, "copy the landing zone's URL"),
-        ((401, "InvalidAuthenticationInfo"), TokenRefused, "check the credential"),
-        ((403, "AuthorizationPermissionMismatch"), StoreDenied, "grant read and write"),
-        ((400, "UnsupportedHeader"), StoreRefused, "doctor"),
+        ((404, "FilesystemNotFound"), (SettingError, ErrorCode.ITEM_MISSING), "copy the landing zone's URL"),
+        ((401, "InvalidAuthenticationInfo"), (SettingError, ErrorCode.TOKEN_REFUSED), "check the credential"),
+        ((403, "AuthorizationPermissionMismatch"), (StoreDenied, ErrorCode.STORE_DENIED), "grant read and write"),
+        ((400, "UnsupportedHeader"), (StopError, ErrorCode.STORE_REFUSED), "doctor"),
     ],
 )
-def test_what_will_not_pass_says_at_once_what_to_do(
-    answer: tuple[int, str], error: type[MirrorError], words: str
-) -> None:
+def test_what_will_not_pass_says_at_once_what_to_do(answer: tuple[int, str], error: Expected, words: str) -> None:
     service = Service(answer)
-    with pytest.raises(error, match=words):
+    with raises(*error, match=words):
         service.write()
     assert service.requested == 1
 
@@ -157,7 +152,7 @@ def test_retry_after_is_obeyed() -> None:
 def test_a_pause_longer_than_the_limit_is_not_begun() -> None:
     clock = Clock()
     refusal = refused(429, "", {"Retry-After": "3600"})
-    with pytest.raises(StoreThrottled):
+    with raises(RetryError, ErrorCode.STORE_THROTTLED):
         Service(refusal, clock=clock).write()
     assert clock.slept == []
 

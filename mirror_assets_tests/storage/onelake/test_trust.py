@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from urllib3.util import connection
 
-from mirror_assets.storage.errors import CertificateRefused
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.storage.onelake.address import OneLakeAddress
 from mirror_assets.storage.onelake.clients import open_clients
 from mirror_assets.storage.onelake.store import OneLakeStore
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.onelake import LoopbackItem, LoopbackOneLake
 from mirror_assets_tests.onelake.certificates import Authority
 from mirror_assets_tests.storage.onelake.wire import Clock
@@ -25,7 +26,7 @@ def item(onelake: LoopbackOneLake) -> LoopbackItem:
 
 
 def store_that_trusts(onelake: LoopbackOneLake, address: OneLakeAddress, ca: Path | None, clock: Clock) -> OneLakeStore:
-    return OneLakeStore(open_clients(address, onelake.credential(), ca_bundle=ca), clock.patience())
+    return OneLakeStore(open_clients(address, onelake.credential(), ca_bundle=ca), clock.policy())
 
 
 @pytest.mark.parametrize("another", [True, False], ids=["another authority", "the usual authorities"])
@@ -34,7 +35,7 @@ def test_a_server_that_nobody_vouches_for_is_refused_at_once(
 ) -> None:
     ca = Authority(tmp_path).ca if another else None
     clock = Clock()
-    with pytest.raises(CertificateRefused, match="ca_bundle") as error:
+    with raises(SettingError, ErrorCode.CERTIFICATE_REFUSED, match="ca_bundle") as error:
         store_that_trusts(onelake, OneLakeAddress.parse(item.url), ca, clock).create("file", b"data")
     assert "can't be switched off" in str(error.value)
     assert clock.slept == []
@@ -52,7 +53,7 @@ def test_a_certificate_for_another_host_is_refused(
         "create_connection",
         lambda address, *options, **more: connect(("127.0.0.1", address[1]), *options, **more),
     )
-    with pytest.raises(CertificateRefused, match=r"not valid for '127\.0\.0\.2'"):
+    with raises(SettingError, ErrorCode.CERTIFICATE_REFUSED, match=r"not valid for '127\.0\.0\.2'"):
         store_that_trusts(onelake, elsewhere, onelake.ca, Clock()).head("file")
 
 

@@ -38,8 +38,8 @@ def item(onelake: LoopbackOneLake) -> LoopbackItem:
 def store(onelake: LoopbackOneLake, item: LoopbackItem, monkeypatch: pytest.MonkeyPatch) -> OneLakeStore:
     """A store that asks three times, and uploads what has more than four bytes by fours."""
     monkeypatch.setattr("mirror_assets.storage.onelake.store._WHOLE", 4)
-    monkeypatch.setattr("mirror_assets.storage.onelake.chunks._CHUNK", 4)
-    return loopback_store(onelake, item, Clock().patience(limit_seconds=2.0))
+    monkeypatch.setattr("mirror_assets.storage.onelake.large_files._CHUNK", 4)
+    return loopback_store(onelake, item, Clock().policy(limit_seconds=2.0))
 
 
 @pytest.fixture

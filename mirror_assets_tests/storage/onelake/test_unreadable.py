@@ -8,7 +8,7 @@ import pytest
 
 from mirror_assets.storage.errors import RequestUnknown, StoreUnavailable
 from mirror_assets.storage.onelake import store
-from mirror_assets.storage.onelake.sdk_errors import raised_by_sdk
+from mirror_assets.storage.onelake.answers import raised_by_sdk
 from mirror_assets.storage.onelake.store import OneLakeStore
 from mirror_assets_tests.onelake import Action, CutBody, Fault, Garble, LoopbackItem, LoopbackOneLake, Operation
 from mirror_assets_tests.onelake.stores import loopback_store
@@ -32,7 +32,7 @@ def clock() -> Clock:
 @pytest.fixture
 def zone(onelake: LoopbackOneLake, item: LoopbackItem, clock: Clock) -> OneLakeStore:
     onelake.log.reset()
-    return loopback_store(onelake, item, clock.patience())
+    return loopback_store(onelake, item, clock.policy())
 
 
 HEADS: dict[str, Action] = {

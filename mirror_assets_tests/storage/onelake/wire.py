@@ -18,7 +18,7 @@ from urllib3 import HTTPResponse
 
 from mirror_assets.storage.onelake.address import OneLakeAddress
 from mirror_assets.storage.onelake.clients import Clients
-from mirror_assets.storage.onelake.patience import Patience
+from mirror_assets.storage.onelake.requests import RetryPolicy
 from mirror_assets.storage.onelake.store import OneLakeStore
 
 ADDRESS = OneLakeAddress("00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002")
@@ -40,9 +40,9 @@ class Clock:
         self.slept.append(seconds)
         self.now += seconds
 
-    def patience(self, limit_seconds: float = 120.0) -> Patience:
-        """Patience by this clock, without chance."""
-        return Patience(limit_seconds, clock=self.read, sleep=self.sleep, jitter=lambda: 1.0)
+    def policy(self, limit_seconds: float = 120.0) -> RetryPolicy:
+        """RetryPolicy by this clock, without chance."""
+        return RetryPolicy(limit_seconds, clock=self.read, sleep=self.sleep, jitter=lambda: 1.0)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class _Credential:
         return AccessToken(TOKEN, 1 << 40)
 
 
-def store_over(wire: Wire, patience: Patience | None = None) -> OneLakeStore:
+def store_over(wire: Wire, policy: RetryPolicy | None = None) -> OneLakeStore:
     """The product's store, whose SDK talks to the wire."""
     session = Session()
     session.mount("https://", _Adapter(wire))
@@ -99,4 +99,4 @@ def store_over(wire: Wire, patience: Patience | None = None) -> OneLakeStore:
     }
     files = FileSystemClient(ADDRESS.endpoint, ADDRESS.workspace, **settings)
     blobs = ContainerClient(ADDRESS.blob_endpoint, ADDRESS.workspace, **settings)
-    return OneLakeStore(Clients(ADDRESS, files, blobs), patience or Clock().patience())
+    return OneLakeStore(Clients(ADDRESS, files, blobs), policy or Clock().policy())

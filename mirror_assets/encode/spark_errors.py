@@ -1,0 +1,278 @@
+"""Translates errors of Spark and Delta, by what the JVM says of them, into this project's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
+from mirror_assets.redaction import redacted_error
+from mirror_assets.source.losses import FeedRefused, FileUnfound, HistoryRefused, SparkFailed, SparkInterrupted
+
+_DEPTH = 20
+_MAX_TEXT = 400
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
+_READ = re.compile(r"Encountered error while reading file (\S.*?)\. ")
+_BEHIND_JAVA = re.compile(r"^\S*Exception: ")
+_NOT_FOUND = ("FileNotFoundException", "NoSuchFileException")
+# Java gives one exception for all that can keep a file from being opened; the system's own words come in brackets.
+_REASON = re.compile(r"\(([A-Z][^()]*)\)$")
+_NO_SUCH_FILE = "No such file or directory"
+
+
+@dataclass(frozen=True)
+class SparkCause:
+    """One exception: its class without package, Spark's error condition or None, its message in one line."""
+
+    name: str
+    condition: str | None
+    message: str
+
+    @property
+    def reason(self) -> str | None:
+        """The operating system's words, where the message ends with them."""
+        found = _REASON.search(self.message)
+        return found[1] if found else None
+
+    @property
+    def told(self) -> str:
+        """Class and message, the latter without what it repeats."""
+        short = self.message[:_MAX_TEXT].rstrip(". ")
+        return short if self.condition is not None or _BEHIND_JAVA.match(short) else f"{self.name}: {short}"
+
+
+@dataclass(frozen=True)
+class SparkFacts:
+    """An exception's causes, the outermost first; there is at least one."""
+
+    causes: tuple[SparkCause, ...]
+
+    @cached_property
+    def conditions(self) -> frozenset[str]:
+        """Spark's and Delta's error conditions (`DELTA_MISSING_CHANGE_DATA`)."""
+        return frozenset(cause.condition for cause in self.causes if cause.condition is not None)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The classes, without packages."""
+        return frozenset(cause.name for cause in self.causes)
+
+    @cached_property
+    def root(self) -> SparkCause:
+        """The deepest cause that has a message."""
+        return next((cause for cause in reversed(self.causes) if cause.message), self.causes[0])
+
+    @cached_property
+    def text(self) -> str:
+        """All messages."""
+        return "\n".join(cause.message for cause in self.causes)
+
+    @cached_property
+    def why(self) -> str:
+        """The deepest message, and the file that was being read when another cause names it."""
+        reading = next((found[1] for cause in self.causes if (found := _READ.search(cause.message))), None)
+        told = self.root.told
+        return told if reading is None or reading in told else f"{told} (while reading {reading})"
+
+    @cached_property
+    def unfound(self) -> str | None:
+        """The deepest message which says that a file is not there, and names it; None where nothing says so."""
+        for cause in reversed(self.causes):
+            if cause.name in _NOT_FOUND:
+                return cause.told if cause.reason in (None, _NO_SUCH_FILE) else None
+        found = [
+            cause for cause in self.causes if cause.condition in ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
+        ]
+        return found[-1].told if found else None
+
+
+def spark_facts(error: Exception) -> SparkFacts:
+    """What the exception says: by its causes in the JVM, or by its text where they are out of reach (Spark Connect)."""
+    java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    try:
+        causes = _causes(java)
+    except Py4JError:  # the JVM is gone: the text is all there is
+        causes = ()
+    return SparkFacts(causes or (_of_text(error),))
+
+
+def _causes(thrown: JavaObject | None) -> tuple[SparkCause, ...]:
+    found: list[SparkCause] = []
+    while thrown is not None and len(found) < _DEPTH:
+        message = _one_line(thrown.getMessage() or "")
+        condition = _CONDITION.match(message)
+        name = thrown.getClass().getSimpleName()
+        found.append(SparkCause(name, condition[1] if condition else None, message))
+        thrown = thrown.getCause()
+    return tuple(found)
+
+
+def _of_text(error: Exception) -> SparkCause:
+    """The only cause that is known; PySpark's own text has the condition in front."""
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    message = _one_line(str(error))
+    found = _CONDITION.search(message)
+    return SparkCause(type(error).__name__, condition or (found[1] if found else None), message)
+
+
+def _one_line(text: str) -> str:
+    """The message without the stack trace and the advice behind it."""
+    return " ".join(text.partition("\n\tat ")[0].split())
+
+
+_NO_FEED = "DELTA_MISSING_CHANGE_DATA"
+_EXPIRED = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
+_NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
+# Classes and words of Hadoop's file systems: the local one, S3's and Azure's.
+_REFUSED = re.compile(
+    r"AccessDenied|AccessControlException|NoAuthWithAWS|CredentialInitialization|ParentNotDirectory"
+    r"|Permission denied|Read-only file system|Mkdirs failed to create|No AWS Credentials|, 40[13], "
+)
+_PASSING = re.compile(
+    r"FetchFailed|ExecutorLost|BlockNotFound|SocketTimeout|SocketException|ConnectException|ConnectTimeout|UnknownHost"
+    r"|ClosedChannel|NoRouteToHost|InterruptedIO|Missing an output location for shuffle|Connection reset"
+    r"|Too many open files|Input/output error|Stale file handle|, (?:408|429|50[0234]), "
+)
+
+
+class DuplicateKey(StopError):
+    """The source has several rows of one key, which keyed mirroring can't express."""
+
+    code = ErrorCode.DUPLICATE_KEY
+
+    def __init__(self, table: str, rows: int, samples: tuple[str, ...]) -> None:
+        self.table, self.rows, self.samples = table, rows, samples
+        super().__init__(
+            f"{table}: {rows} changes repeat a key within one commit, for example {'; '.join(samples)}; "
+            "nothing of the slice was published.",
+            "remove the duplicate rows from the source, or choose `keys` that are unique; then run "
+            f"`mirror-assets rebuild {table}`: the commit stays in the feed.",
+        )
+
+
+class RowsMisplaced(StopError):
+    """Spark wrote rows into other files than the plan's; nothing was published."""
+
+    code = ErrorCode.ROWS_MISPLACED
+
+    def __init__(self, table: str, rows: int, first: int, last: int) -> None:
+        self.table, self.rows, self.first, self.last = table, rows, first, last
+        super().__init__(
+            f"{table}: Spark wrote {rows} rows of versions {first} to {last} into other files than planned; nothing of "
+            "the slice was published.",
+            "run again; if it stays so, take settings that move partitions out of `spark.settings`, and report it.",
+        )
+
+
+class RowIdsUnfit(RebuildError):
+    """Rows appear whose commit versions say that they were there before."""
+
+    code = ErrorCode.ROW_IDS_UNFIT
+    only_reading_tells = True
+
+    def __init__(self, table: str, rows: int) -> None:
+        self.table, self.rows = table, rows
+        super().__init__(
+            f"{table}: {rows} rows have come whose row commit versions are older than what has landed, and no RESTORE "
+            "explains them; nothing of the slice was published.",
+            f"run `mirror-assets rebuild {table}`.",
+        )
+
+
+class SparkOutOfSpace(RetryError):
+    """Spark found no space left; nothing was published."""
+
+    code = ErrorCode.STORE_FULL
+
+    def __init__(self, place: str, why: str) -> None:
+        self.place, self.why = place, why
+        super().__init__(
+            f"{place}: no space left for Spark: {why}.", "free space where it says and run again; nothing was lost."
+        )
+
+
+class SparkRefused(SettingError):
+    """Spark may not read or write what it was asked to."""
+
+    code = ErrorCode.STORE_DENIED
+
+    def __init__(self, place: str, why: str) -> None:
+        self.place, self.why = place, why
+        super().__init__(
+            f"{place}: Spark was refused: {why}.",
+            "give the account that Spark runs as read and write on what it names, and its credentials; then run again.",
+        )
+
+
+class SessionUnfit(SettingError):
+    """The Spark session has no way to read what is asked for."""
+
+    code = ErrorCode.SESSION_UNFIT
+
+    def __init__(self, what: str, versions: Sequence[str]) -> None:
+        super().__init__(
+            f"{what} reads through Delta's own classes, which this Spark session does not offer.",
+            f"use a classic session, not Spark Connect, with delta-spark {' or '.join(versions)}.",
+        )
+
+
+class SparkNotStarted(SettingError):
+    """Spark did not start, or refused a setting."""
+
+    code = ErrorCode.SESSION_UNFIT
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"Spark did not start: {why}.",
+            "mend what it names, in `spark.settings` or where Spark runs, then run again.",
+        )
+
+
+class PackageRefused(SettingError):
+    """`spark.jars.packages` names a Delta that is not the installed delta-spark's."""
+
+    code = ErrorCode.CONFIG_INVALID
+
+    def __init__(self, wanted: str, installed: str) -> None:
+        self.wanted, self.installed = wanted, installed
+        super().__init__(
+            f"spark.settings: spark.jars.packages names {wanted}; the installed delta-spark needs {installed}.",
+            "leave it out, as Delta's JARs are there without it; for another Delta install another delta-spark.",
+        )
+
+
+def spark_error(error: Exception, place: str) -> MirrorError:
+    """The error of ours for what Spark raises; `place` names what it was at: a table, and what of it."""
+    return _meaning(spark_facts(error), place)
+
+
+def _meaning(facts: SparkFacts, place: str) -> MirrorError:
+    if _NO_SPACE.search(facts.text):
+        return SparkOutOfSpace(place, facts.why)
+    if _NO_FEED in facts.conditions:
+        return FeedRefused(place, facts.why)
+    if _EXPIRED in facts.conditions:
+        return HistoryRefused(place, facts.why)
+    if facts.unfound is not None:
+        return FileUnfound(place, facts.unfound)
+    said = f"{' '.join(facts.names)}\n{facts.text}"
+    if _REFUSED.search(said):
+        return SparkRefused(place, facts.why)
+    return (SparkInterrupted if _PASSING.search(said) else SparkFailed)(place, facts.why)
+
+
+@contextmanager
+def spark_errors(place: str) -> Iterator[None]:
+    """Raise what Spark raises in the block as an error of ours; `place` names what it was at."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        told = redacted_error(error)
+        raise spark_error(told, place) from told

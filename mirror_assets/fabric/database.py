@@ -1,0 +1,150 @@
+"""A mirrored database as plain values: its state, its tables and its definition; nothing of Fabric's client."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+from uuid import UUID
+
+import pydantic
+
+from mirror_assets.fabric.monitoring import DEFAULT_SCHEMA
+
+PUBLIC_ENDPOINT = "https://api.fabric.microsoft.com"
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A workspace and the endpoint of its REST interface. `ca_bundle` replaces the public certificate authorities."""
+
+    id: UUID
+    endpoint: str = PUBLIC_ENDPOINT
+    ca_bundle: Path | None = None
+
+
+@dataclass(frozen=True)
+class Database:
+    """A mirrored database: an item of the workspace."""
+
+    id: UUID
+    name: str
+
+
+class DatabaseState(str, Enum):
+    """Fabric's states of a mirrored database (reference `landing-zone` §4.42), and one for those that it adds."""
+
+    INITIALIZING = "Initializing"
+    INITIALIZED = "Initialized"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    PAUSED = "Paused"
+    STOPPING = "Stopping"
+    STOPPED = "Stopped"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True)
+class DatabaseStatus:
+    """The state of a mirrored database, with Fabric's message about what is wrong."""
+
+    state: DatabaseState
+    message: str | None
+
+
+@dataclass(frozen=True)
+class ReportedTable:
+    """A mirrored table as Fabric reports it; `state` is a text, because Fabric may add states."""
+
+    schema: str | None
+    table: str
+    state: str
+    error_code: str | None
+    message: str | None
+    processed_rows: int
+    processed_bytes: int
+    last_sync: datetime | None
+
+
+PART = "mirroring.json"
+_SOURCE = "GenericMirror"
+
+
+def definition_payload() -> str:
+    """Encode the definition of an open mirror as Fabric takes it: JSON in base64 (reference `landing-zone` §4.42)."""
+    target = {"defaultSchema": DEFAULT_SCHEMA, "format": "Delta"}
+    properties = {
+        "source": {"type": _SOURCE, "typeProperties": {}},
+        "target": {"type": "MountedRelationalDatabase", "typeProperties": target},
+    }
+    return base64.b64encode(json.dumps({"properties": properties}).encode()).decode()
+
+
+class _Loose(pydantic.BaseModel):
+    """Part of a document of Fabric's: unknown fields are ignored."""
+
+    model_config = pydantic.ConfigDict(frozen=True)
+
+
+class _Part(_Loose):
+    path: str
+    payload: str
+
+
+class _Parts(_Loose):
+    parts: tuple[_Part, ...]
+
+
+class Definition(_Loose):
+    """The answer of getDefinition."""
+
+    definition: _Parts
+
+
+class _Source(_Loose):
+    type: str
+
+
+class _TargetProperties(_Loose):
+    defaultSchema: str = DEFAULT_SCHEMA  # noqa: N815 Fabric's spelling
+
+
+class _Target(_Loose):
+    typeProperties: _TargetProperties  # noqa: N815 Fabric's spelling
+
+
+class _Properties(_Loose):
+    source: _Source
+    target: _Target
+
+
+class _Mirroring(_Loose):
+    properties: _Properties
+
+
+def misfit(definition: Definition) -> str | None:
+    """Return why a mirrored database with this definition is not an open mirror like ours, or None when it is."""
+    payload = _payload(definition.definition.parts)
+    if payload is None:
+        return f"its definition has no {PART} that can be read"
+    properties = payload.properties
+    if properties.source.type != _SOURCE:
+        return f"mirrors {properties.source.type}, not a landing zone"
+    schema = properties.target.typeProperties.defaultSchema
+    if schema != DEFAULT_SCHEMA:
+        return f"has the default schema {schema!r}, not {DEFAULT_SCHEMA!r}"
+    return None
+
+
+def _payload(parts: Sequence[_Part]) -> _Mirroring | None:
+    for part in parts:
+        if part.path == PART:
+            try:
+                return _Mirroring.model_validate_json(base64.b64decode(part.payload, validate=True))
+            except (pydantic.ValidationError, ValueError):
+                return None
+    return None

@@ -1,0 +1,169 @@
+"""How Fabric's REST interface is called: retries, errors, paged lists and long-running operations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
+from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
+
+import pydantic
+from azure.core.exceptions import AzureError, ClientAuthenticationError, DeserializationError, HttpResponseError
+from azure.core.paging import ItemPaged, PageIterator
+from azure.core.pipeline import PipelineResponse
+from azure.core.pipeline.policies import RetryPolicy
+from azure.core.rest import HttpRequest, HttpResponse
+
+from mirror_assets.errors import MirrorError
+from mirror_assets.fabric.errors import FabricRefused, FabricUnavailable, fabric_denied, fabric_item_missing
+
+_TRIES = 5
+_SECONDS = 180
+_LONGEST_RETRY_AFTER = 60.0
+
+
+class FabricRetry(RetryPolicy[HttpRequest, HttpResponse]):
+    """azure-core's retries, with a Retry-After of up to a minute; for a longer one the caller comes back later."""
+
+    def __init__(self) -> None:
+        super().__init__(retry_total=_TRIES, retry_status=_TRIES, timeout=_SECONDS)
+
+    def is_retry(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
+        """Whether to retry: a passing failure whose Retry-After is not too long."""
+        pause = self.get_retry_after(response) or 0.0
+        return pause <= _LONGEST_RETRY_AFTER and super().is_retry(settings, response)
+
+
+# A paused or overloaded capacity, whatever the HTTP status.
+_CAPACITY = frozenset({"CapacityNotActive", "CapacityLimitExceeded"})
+_DENIED, _MISSING, _PASSING = (401, 403), (404,), (408, 429, 430)
+_SHOWN = 300
+
+
+class ErrorBody(pydantic.BaseModel):
+    """The body of an error response; some say whether a retry can succeed."""
+
+    model_config = pydantic.ConfigDict(frozen=True)
+
+    errorCode: str = ""  # noqa: N815 Fabric's spelling
+    message: str = ""
+    isRetriable: bool = False  # noqa: N815 Fabric's spelling
+
+
+@contextmanager
+def fabric_errors(what: str) -> Iterator[None]:
+    """Translate what a request in the block raises; `what` completes "Fabric refused to …"."""
+    try:
+        yield
+    except HttpResponseError as error:
+        raise _refusal(what, error) from error
+    except AzureError as error:
+        raise FabricUnavailable(what, first_line(str(error))) from error
+    except ValueError as error:  # of azure-core, of pydantic, or of a type that a text should have been
+        raise FabricRefused(what, f"its answer can't be read ({first_line(str(error))})") from error
+
+
+def first_line(text: str) -> str:
+    """Return the first line of a text from outside, at most 300 characters, without a full stop."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0][:_SHOWN].rstrip(".") if lines else "no reason given"
+
+
+def _refusal(what: str, error: HttpResponseError) -> MirrorError:
+    if isinstance(error, ClientAuthenticationError) and error.response is None:
+        return fabric_denied(what, first_line(str(error)))  # the credential gave no token
+    status, body = error.status_code or 0, _error_body(error)
+    why = f"{body.errorCode or status}: {first_line(body.message or error.reason or '')}"
+    if body.isRetriable or body.errorCode in _CAPACITY or status in _PASSING or status >= 500:
+        return FabricUnavailable(what, why)
+    if status in _DENIED:
+        return fabric_denied(what, why)
+    if status in _MISSING:
+        return fabric_item_missing(what, why)
+    return FabricRefused(what, why, body.errorCode)
+
+
+def _error_body(error: HttpResponseError) -> ErrorBody:
+    try:
+        return ErrorBody.model_validate_json(error.response.text() if error.response else "")
+    except (pydantic.ValidationError, ValueError):
+        return ErrorBody()
+
+
+_TOKEN = "continuationToken"  # noqa: S105 a parameter's name
+_Item = TypeVar("_Item")
+
+
+def all_pages(ask: Callable[[str | None], ItemPaged[_Item]]) -> list[_Item]:
+    """Return the items of all pages; `ask` takes the continuation token of a page, None for the first.
+
+    Fabric's client would fetch later pages from the address in the answer, with GET (the interface is documented as
+    POST) and with our access token, whoever owns that address. So each page is requested like the first.
+    """
+    found: list[_Item] = []
+    token: str | None = None
+    while True:
+        pages = cast("PageIterator[_Item]", ask(token).by_page())
+        found += next(pages)
+        token = _next_token(pages.continuation_token, token)
+        if token is None:
+            return found
+
+
+def _next_token(address: str | None, requested: str | None) -> str | None:
+    """Return the token in the next page's address, or None after the last page."""
+    if address is None:
+        return None
+    tokens = parse_qs(urlsplit(address).query).get(_TOKEN, [])
+    if len(tokens) != 1 or tokens[0] == requested:
+        raise DeserializationError("the address of its next page has no new token")
+    return tokens[0]
+
+
+_LIMIT_SECONDS = 300.0
+_PAUSE, _LONGEST_PAUSE = 2.0, 20.0
+_RUNNING = frozenset({"NotStarted", "Running"})
+
+
+class _Operation(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(frozen=True)
+
+    status: str
+    error: ErrorBody | None = None
+
+
+def operation_result(accepted: HttpResponse, what: str, get: Callable[[str], HttpResponse]) -> HttpResponse:
+    """Wait for a long-running operation and return its result; `get` requests a path of the interface.
+
+    The operation is polled by its id, not at the address in Location, so that our access token goes only to the
+    configured endpoint. Raises FabricRefused when it failed, and FabricUnavailable when it takes too long.
+    """
+    # By hand: tenacity would need callbacks for the pause, which each answer sets, and for the two ends.
+    path = f"operations/{_id(accepted, what)}"
+    deadline, answer = time.monotonic() + _LIMIT_SECONDS, accepted
+    while time.monotonic() < deadline:
+        time.sleep(_pause(answer))
+        answer = get(path)
+        operation = _Operation.model_validate_json(answer.text())
+        if operation.status == "Succeeded":
+            return get(f"{path}/result")
+        if operation.status not in _RUNNING:
+            body = operation.error or ErrorBody()
+            raise FabricRefused(
+                what, f"{body.errorCode or operation.status}: {first_line(body.message)}", body.errorCode
+            )
+    raise FabricUnavailable(what, f"the operation is still running after {_LIMIT_SECONDS:.0f} s")
+
+
+def _id(accepted: HttpResponse, what: str) -> UUID:
+    try:
+        return UUID(accepted.headers.get("x-ms-operation-id", ""))
+    except ValueError:
+        raise FabricRefused(what, "its answer names no operation to wait for") from None
+
+
+def _pause(answer: HttpResponse) -> float:
+    requested = answer.headers.get("Retry-After", "")
+    return min(float(requested), _LONGEST_PAUSE) if requested.isdecimal() else _PAUSE

@@ -1,0 +1,38 @@
+"""What keeping one table's history needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from mirror_assets.history.log import HistoryLog
+from mirror_assets.source.batching import Limits
+from mirror_assets.source.log import SourceLog
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """The folder for the stream's checkpoints, and Delta's options for a streaming read; None leaves one out."""
+
+    checkpoints: Path
+    max_files_per_trigger: int | None = None
+    max_bytes_per_trigger: int | None = None
+    exclude_regex: str | None = None
+
+
+@dataclass(frozen=True)
+class HistoryContext:
+    """A table's source, its history, the limits of a slice, and a Spark session that starts on its first call.
+
+    With `stream` the feed is read by a Spark stream, else by one batch read per slice.
+    """
+
+    table: str
+    source: SourceLog
+    history: HistoryLog
+    limits: Limits
+    spark: Callable[[], SparkSession]
+    stream: StreamOptions | None = None

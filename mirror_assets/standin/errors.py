@@ -1,0 +1,108 @@
+"""Errors of a mirror: why the stand-in stops a table, and why mirror and source can't be compared."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError, StopError
+
+
+class StopReason(str, Enum):
+    """Why replication of a table stopped; stable names, shown as the table's error code."""
+
+    METADATA_INVALID = "metadata_invalid"
+    METADATA_UNSUPPORTED = "metadata_unsupported"
+    KEYS_CHANGED = "keys_changed"
+    KEY_COLUMN_MISSING = "key_column_missing"
+    FILE_EMPTY = "file_empty"
+    FILE_INVALID = "file_invalid"
+    MARKER_INVALID = "marker_invalid"
+    MARKER_NEEDS_KEYS = "marker_needs_keys"
+    COLUMN_REPEATED = "column_repeated"
+    TYPE_CHANGED = "type_changed"
+    TYPE_UNSUPPORTED = "type_unsupported"
+    SCHEMA_MERGE_FAILURE = "schema_merge_failure"
+    NAME_TAKEN = "name_taken"
+    MIRROR_LOST = "mirror_lost"
+
+
+_REPLACE_FILE = "delete the file and publish a valid one under the same name; later files wait for it."
+_REBUILD = "rebuild the table: delete its folder, wait until the table is gone, then land it again."
+_METADATA = "put a valid _metadata.json in its place, with the keys that were declared first."
+_NEXT_STEPS = {
+    StopReason.METADATA_INVALID: _METADATA,
+    StopReason.METADATA_UNSUPPORTED: "land Parquet files in sequence; only Fabric itself replicates the other forms.",
+    StopReason.KEYS_CHANGED: f"{_METADATA} To change keys, rebuild the table.",
+    StopReason.TYPE_CHANGED: _REBUILD,
+    StopReason.SCHEMA_MERGE_FAILURE: _REBUILD,
+    StopReason.NAME_TAKEN: "remove one of both folders: a table without a schema folder belongs to schema dbo.",
+    StopReason.MIRROR_LOST: _REBUILD,
+}
+
+
+class TableStopped(StopError):
+    """Replication of a table has stopped; `path` is the file that stopped it."""
+
+    code = ErrorCode.TABLE_STOPPED
+
+    def __init__(self, path: str, reason: StopReason, why: str) -> None:
+        self.path, self.reason = path, reason
+        super().__init__(f"{path}: {why}.", _NEXT_STEPS.get(reason, _REPLACE_FILE))
+
+
+class MirrorBusy(RetryError):
+    """Another process polls the same mirror."""
+
+    code = ErrorCode.MIRROR_BUSY
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        super().__init__(f"another replicator is polling into {root}.", "poll again when it has finished.")
+
+
+class MirrorUnreadable(StopError):
+    """A mirror table or its status file can't be read."""
+
+    code = ErrorCode.MIRROR_UNREADABLE
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path = path
+        super().__init__(
+            f"{path} can't be read: {why}.",
+            "if it is a status file, delete it and poll again; else rebuild its table.",
+        )
+
+
+class CoveredVersionGone(RetryError):
+    """The version that the mirror covers can't be read from the source any more; a later one can."""
+
+    code = ErrorCode.COVERED_VERSION_GONE
+
+    def __init__(self, table: str, source: str, version: int, why: str) -> None:
+        self.table, self.source, self.version = table, source, version
+        super().__init__(
+            f"{table}: version {version} of {source} can't be read any more ({why}).",
+            "mirror the commits that came after it, poll the replicator, then reconcile the newer version.",
+        )
+
+
+class SourceUnreadable(StopError):
+    """The source can't be read for a comparison."""
+
+    code = ErrorCode.SOURCE_UNREADABLE
+
+    def __init__(self, table: str, source: str, version: int, why: str) -> None:
+        self.table, self.source, self.version = table, source, version
+        super().__init__(
+            f"{table}: version {version} of {source} can't be read: {why}.",
+            "check that the source is a readable Delta table, then reconcile again.",
+        )
+
+
+def first_line(error: BaseException) -> str:
+    """Return the error's text without the stack traces that Arrow, Delta and Spark append."""
+    if isinstance(error, MirrorError):
+        return str(error)
+    lines = [line.strip().rstrip(".") for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,179 @@
+"""One landing file and its `_metadata.json`: each is checked against every rule before a row is applied.
+
+Rules: reference `landing-zone` §4.2, §4.4 and §4.31 (the declaration), §4.10 (never partial or empty), §4.15 to §4.17
+(markers), §4.22 to §4.26 (columns).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pydantic
+
+from mirror_assets.landing.format import first_problem
+from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.standin.errors import StopReason, TableStopped, first_line
+from mirror_assets.standin.mirror_columns import MirrorColumns, canonical_schema, first_columns
+from mirror_assets.storage import FileInfo, Store
+from mirror_assets.storage.errors import FileTooLarge
+
+_LIMIT = 1 << 20
+_MARKERS = pa.array([int(marker) for marker in Marker], pa.int8())
+
+
+@dataclass(frozen=True)
+class LandedFile:
+    """A valid landing file: its rows in canonical types, and their markers; None when all are inserts."""
+
+    number: int
+    info: FileInfo
+    rows: pa.Table
+    markers: pa.ChunkedArray | None
+    columns: MirrorColumns
+
+
+def read_landed_file(
+    store: Store, info: FileInfo, number: int, metadata: TableMetadata, columns: MirrorColumns | None
+) -> LandedFile:
+    """Read and check the file, and add its columns to the mirror's. Raises TableStopped for any broken rule."""
+    raw = _read(store, info)
+    _check_names(info.path, raw.column_names)
+    markers = _markers(info.path, raw, metadata)
+    data = raw.drop_columns([ROW_MARKER]) if ROW_MARKER in raw.column_names else raw
+    _check_keys(info.path, data, metadata)
+    landed = canonical_schema(info.path, data.schema)
+    if columns is None:
+        merged = first_columns(landed)
+    else:
+        columns.check_types(info.path, landed)
+        merged = columns.merged(landed)
+    _check_required(info.path, data, markers, merged)
+    return LandedFile(number, info, data.cast(landed), markers, merged)
+
+
+@contextmanager
+def _opened(store: Store, info: FileInfo) -> Iterator[pq.ParquetFile]:
+    """Open the Parquet file. Raises TableStopped for whatever Arrow finds wrong with it."""
+    if info.size == 0:
+        raise TableStopped(info.path, StopReason.FILE_EMPTY, "the Parquet file has 0 bytes")
+    with store.open(info.path) as stream:
+        local = store.local_path(info.path)
+        try:
+            with pq.ParquetFile(str(local) if local else stream, page_checksum_verification=True) as file:
+                yield file
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # the disk's or the network's fault, not the file's
+            why = f"not a valid Parquet file: {first_line(error)}"
+            raise TableStopped(info.path, StopReason.FILE_INVALID, why) from None
+
+
+def _read(store: Store, info: FileInfo) -> pa.Table:
+    with _opened(store, info) as file:
+        table: pa.Table = file.read()
+        table.validate(full=True)
+        return table
+
+
+def _check_names(path: str, names: list[str]) -> None:
+    lowered = [name.lower() for name in names]
+    repeated = sorted({name for name in names if lowered.count(name.lower()) > 1})
+    if repeated:
+        raise TableStopped(path, StopReason.COLUMN_REPEATED, f"columns {repeated} occur more than once")
+    if not set(names) - {ROW_MARKER}:
+        raise TableStopped(path, StopReason.FILE_INVALID, "it has no data column")
+
+
+def _markers(path: str, raw: pa.Table, metadata: TableMetadata) -> pa.ChunkedArray | None:
+    """Return the file's row markers as int8; None when every row is an insert."""
+    if ROW_MARKER in raw.column_names:
+        markers = _checked_markers(path, raw[ROW_MARKER])
+    elif metadata.default_marker is Marker.INSERT:
+        return None
+    else:
+        markers = pa.chunked_array([pa.repeat(pa.scalar(int(metadata.default_marker), pa.int8()), raw.num_rows)])
+    if not pc.any(pc.not_equal(markers, int(Marker.INSERT)), min_count=0).as_py():
+        return None
+    if not metadata.keys:
+        why = "it has updates, deletes or upserts, and _metadata.json declares no keyColumns"
+        raise TableStopped(path, StopReason.MARKER_NEEDS_KEYS, why)
+    return markers
+
+
+def _checked_markers(path: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_integer(column.type):
+        raise TableStopped(path, StopReason.MARKER_INVALID, f"{ROW_MARKER} has type {column.type}, not an integer")
+    if column.null_count:
+        raise TableStopped(path, StopReason.MARKER_INVALID, f"{ROW_MARKER} is NULL in {column.null_count} rows")
+    allowed = pc.is_in(column, value_set=_MARKERS.cast(column.type))
+    if not pc.all(allowed, min_count=0).as_py():
+        found = sorted(pc.unique(column.filter(pc.invert(allowed))).to_pylist())[:10]
+        why = f"{ROW_MARKER} has values {found}; only 0, 1, 2 and 4 are defined"
+        raise TableStopped(path, StopReason.MARKER_INVALID, why)
+    return column.cast(pa.int8())
+
+
+def _check_keys(path: str, data: pa.Table, metadata: TableMetadata) -> None:
+    missing = [key for key in metadata.keys if key not in data.column_names]
+    if missing:
+        raise TableStopped(path, StopReason.KEY_COLUMN_MISSING, f"it lacks the key columns {missing}")
+
+
+def _check_required(path: str, data: pa.Table, markers: pa.ChunkedArray | None, columns: MirrorColumns) -> None:
+    """A column that was landed NOT NULL can't be dropped or left empty; deletes need only keys (§4.17, §4.25)."""
+    if not columns.required:
+        return
+    live = data if markers is None else data.filter(pc.not_equal(markers, int(Marker.DELETE)))
+    if data.num_rows and not live.num_rows:
+        return
+    for name in sorted(columns.required):
+        if name not in live.column_names or live[name].null_count:
+            why = f"column {name!r} was landed as not nullable, and this file drops it or holds NULLs in it"
+            raise TableStopped(path, StopReason.SCHEMA_MERGE_FAILURE, why)
+
+
+class _Document(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    keyColumns: tuple[str, ...] | None = None  # noqa: N815, Microsoft's spelling
+    fileDetectionStrategy: str = "SequentialFileName"  # noqa: N815, Microsoft's spelling
+    isUpsertDefaultRowMarker: bool = False  # noqa: N815, Microsoft's spelling
+    FileFormat: str = "Parquet"
+
+
+@dataclass(frozen=True)
+class TableMetadata:
+    """What the publisher declares: the key columns, and the row marker for files without a marker column."""
+
+    keys: tuple[str, ...]
+    default_marker: Marker
+
+
+def read_metadata(store: Store, info: FileInfo) -> TableMetadata:
+    """Read `_metadata.json`. Raises TableStopped for an invalid one, or one that asks for another file format."""
+    try:
+        document = _Document.model_validate_json(store.read(info.path, _LIMIT).data)
+    except pydantic.ValidationError as error:
+        raise TableStopped(info.path, StopReason.METADATA_INVALID, first_problem(error)) from None
+    except FileTooLarge as error:
+        raise TableStopped(info.path, StopReason.METADATA_INVALID, f"{error.size} bytes are too many") from None
+    return _checked(info.path, document)
+
+
+def _checked(path: str, document: _Document) -> TableMetadata:
+    if document.fileDetectionStrategy != "SequentialFileName":
+        why = f"fileDetectionStrategy {document.fileDetectionStrategy!r} is not replicated here"
+        raise TableStopped(path, StopReason.METADATA_UNSUPPORTED, why)
+    if document.FileFormat != "Parquet":
+        raise TableStopped(
+            path, StopReason.METADATA_UNSUPPORTED, f"FileFormat {document.FileFormat!r} is not read here"
+        )
+    keys = document.keyColumns or ()
+    if len(set(keys)) != len(keys):
+        raise TableStopped(path, StopReason.METADATA_INVALID, f"keyColumns {list(keys)} repeat a column")
+    return TableMetadata(keys, Marker.UPSERT if document.isUpsertDefaultRowMarker else Marker.INSERT)

@@ -1,0 +1,97 @@
+"""Column types and the union schema of a mirror (reference `landing-zone` §4.22 to §4.27).
+
+A mirror stores one canonical Arrow type per Delta type, so that a type change is one comparison.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from mirror_assets.standin.errors import StopReason, TableStopped
+
+REQUIRED = "mirror_assets.required"
+_PLAIN = frozenset(
+    [pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32()],
+)
+_MICROSECONDS = ("s", "ms", "us")
+
+
+def canonical_type(kind: pa.DataType) -> pa.DataType | None:
+    """Return the type that the mirror stores for a Parquet column; None when no Delta type holds it exactly."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if kind in _PLAIN or pa.types.is_decimal128(kind):
+        return kind
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if _is_binary(kind):
+        return pa.binary()
+    # INT96 comes as nanoseconds too: it has no defined zone, and years outside 1677..2262 would wrap.
+    if pa.types.is_timestamp(kind) and kind.unit in _MICROSECONDS:
+        return pa.timestamp("us", tz="UTC" if kind.tz else None)
+    return None
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+
+
+def canonical_schema(path: str, schema: pa.Schema) -> pa.Schema:
+    """Return the landing file's schema in canonical types. Raises TableStopped for an unsupported type."""
+    fields = []
+    for field in schema:
+        kind = canonical_type(field.type)
+        if kind is None:
+            why = f"column {field.name!r} has type {field.type}, which is not a simple Parquet type that a mirror holds"
+            raise TableStopped(path, StopReason.TYPE_UNSUPPORTED, why)
+        fields.append(pa.field(field.name, kind, field.nullable))
+    return pa.schema(fields)
+
+
+@dataclass(frozen=True)
+class MirrorColumns:
+    """The union of all columns landed so far; `required` are those that the first file has as not nullable."""
+
+    schema: pa.Schema
+    required: frozenset[str]
+
+    def check_types(self, path: str, landed: pa.Schema) -> None:
+        """Raise TableStopped when a landed column has another type, or another spelling, than the mirror's."""
+        spelled = {field.name.lower(): field for field in self.schema}
+        for field in landed:
+            known = spelled.get(field.name.lower())
+            if known is None:
+                continue
+            if known.name != field.name:
+                why = f"column {field.name!r} differs from the mirror's {known.name!r} only by case"
+                raise TableStopped(path, StopReason.COLUMN_REPEATED, why)
+            if known.type != field.type:
+                why = f"column {field.name!r} changed its type from {known.type} to {field.type}"
+                raise TableStopped(path, StopReason.TYPE_CHANGED, why)
+
+    def merged(self, landed: pa.Schema) -> MirrorColumns:
+        """Return these columns followed by the landed ones that are new, which are nullable."""
+        known = set(self.schema.names)
+        new = [pa.field(field.name, field.type) for field in landed if field.name not in known]
+        return MirrorColumns(pa.schema([*self.schema, *new]), self.required)
+
+
+def first_columns(landed: pa.Schema) -> MirrorColumns:
+    """Return the columns of a mirror whose first file has this schema."""
+    required = frozenset(field.name for field in landed if not field.nullable)
+    # Delta's NOT NULL is not used: Spark refuses tables that combine it with timestamp_ntz as delta-rs writes them.
+    return MirrorColumns(pa.schema([pa.field(field.name, field.type) for field in landed]), required)
+
+
+def aligned(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the rows with exactly the schema's columns; a missing one is NULL."""
+    have = set(rows.column_names)
+    arrays = [rows[f.name] if f.name in have else pa.nulls(rows.num_rows, f.type) for f in schema]
+    return pa.table(arrays, schema=schema)

@@ -1,0 +1,221 @@
+"""One mirrored table: a Delta table whose every commit records which landing file it has applied last."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+
+from mirror_assets.standin.errors import MirrorUnreadable, first_line
+from mirror_assets.standin.mirror_columns import REQUIRED, MirrorColumns, aligned, canonical_type
+from mirror_assets.standin.net_changes import NetChanges
+
+_FILE_ROWS = 1_000_000
+_GROUP_ROWS = 250_000
+
+
+_TIDY_EVERY = 100
+# Fabric keeps replaced files for a day (reference `landing-zone` §4.39): a reader of the last version is never cut off.
+_SETTINGS = {"delta.deletedFileRetentionDuration": "interval 1 days"}
+
+
+@dataclass(frozen=True)
+class Applied:
+    """The last applied landing file, and all operations and bytes processed up to it."""
+
+    number: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+
+class MirrorTable:
+    """The Delta table at `path` that mirrors the table folder with this identity; another folder's counts as none.
+
+    Each commit has the counters as Delta transactions (`txn`), so that a crash can't apply a landing file twice.
+    """
+
+    def __init__(self, path: Path, identity: str) -> None:
+        """Open the table, if there is one. Raises MirrorUnreadable when it can't be opened."""
+        self._path, self._identity = path, identity
+        self._table = self._open()
+
+    def _open(self) -> DeltaTable | None:
+        try:
+            return DeltaTable(str(self._path))
+        except TableNotFoundError:
+            return None
+        except DeltaError as error:
+            raise MirrorUnreadable(str(self._path), first_line(error)) from None
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a table that mirrors this folder."""
+        return self._table is not None and self._table.transaction_version(self._identity) is not None
+
+    @property
+    def applied(self) -> Applied:
+        """The counters in the table's log; zeros when there is no table."""
+        if self._table is None or not self.exists:
+            return Applied()
+        numbers = [self._table.transaction_version(name) or 0 for name in self._transactions]
+        return Applied(*numbers)
+
+    @property
+    def columns(self) -> MirrorColumns | None:
+        """The table's columns, or None before the first file."""
+        if self._table is None:
+            return None
+        fields = list(pa.schema(self._table.schema()))
+        schema = pa.schema([pa.field(field.name, canonical_type(field.type) or field.type) for field in fields])
+        return MirrorColumns(schema, frozenset(f.name for f in fields if REQUIRED.encode() in (f.metadata or {})))
+
+    @property
+    def rows(self) -> int:
+        """Rows in the mirror, from the log."""
+        return self._table.count() if self._table else 0
+
+    @property
+    def _transactions(self) -> tuple[str, str, str]:
+        return (self._identity, f"{self._identity}/rows", f"{self._identity}/bytes")
+
+    def apply(self, changes: NetChanges, columns: MirrorColumns, applied: Applied) -> None:
+        """Apply the changes and record `applied`, in one commit."""
+        commit = CommitProperties(app_transactions=self._counters(applied))
+        if self._table is None:
+            added = write_files(self._path, iter([changes.rows]), columns.schema)
+            create_table_with_add_actions(
+                str(self._path), _delta_schema(columns), added, configuration=_SETTINGS, commit_properties=commit
+            )
+        else:
+            added, removed = self._rewrite(self._table, changes, columns.schema)
+            self._add_columns(self._table, columns)
+            schema = _delta_schema(columns)
+            self._table.create_write_transaction([*added, *removed], "append", schema, commit_properties=commit)
+        self._table = self._open()
+
+    def tidy(self) -> None:
+        """At every hundredth version, compact small files and vacuum."""
+        if self._table and self._table.version() % _TIDY_EVERY == _TIDY_EVERY - 1:
+            self._table.optimize.compact()
+            self._table.vacuum(dry_run=False)
+
+    def _counters(self, applied: Applied) -> list[Transaction]:
+        values = (applied.number, applied.rows, applied.bytes)
+        return [Transaction(name, value) for name, value in zip(self._transactions, values, strict=True)]
+
+    def _rewrite(
+        self, table: DeltaTable, changes: NetChanges, schema: pa.Schema
+    ) -> tuple[list[AddAction], list[RemoveAction]]:
+        """Write the new rows, and the remaining rows of files that lose some; return what to add and to remove."""
+        losses = _losses(self._path, _files(table), schema, changes)
+        rows = _chain(self._path, losses, schema, changes.rows)
+        now = time.time_ns() // 1_000_000
+        removed = [RemoveAction(loss.file.path, True, now, loss.file.size, {}) for loss in losses]  # noqa: FBT003, their API
+        return write_files(self._path, rows, schema), removed
+
+    def _add_columns(self, table: DeltaTable, columns: MirrorColumns) -> None:
+        """Add new columns in a commit of their own: without values they are right even if the data commit fails."""
+        known = {field.name for field in table.schema().fields}
+        new = [field for field in _delta_schema(columns).fields if field.name not in known]
+        if new:
+            table.alter.add_columns(new)
+
+
+@dataclass(frozen=True)
+class _Loss:
+    file: DataFile
+    remaining: pa.ChunkedArray
+
+
+def _losses(folder: Path, files: Sequence[DataFile], schema: pa.Schema, changes: NetChanges) -> list[_Loss]:
+    """Find the files with rows of replaced keys, each with a mask of the rows that remain."""
+    if changes.replaced is None or not files:
+        return []
+    keys = read_keys(folder, files, schema, changes.replaced.keys)
+    remains = pc.is_null(changes.replaced.codes(keys))
+    losses, start = [], 0
+    for file in files:
+        mask = remains.slice(start, file.rows)
+        start += file.rows
+        if not pc.all(mask, min_count=0).as_py():
+            losses.append(_Loss(file, mask))
+    return losses
+
+
+def _chain(folder: Path, losses: Sequence[_Loss], schema: pa.Schema, rows: pa.Table) -> Iterator[pa.Table]:
+    for loss in losses:
+        yield read_file(folder, loss.file, schema).filter(loss.remaining)
+    yield rows
+
+
+def _files(table: DeltaTable) -> list[DataFile]:
+    actions = pa.table(table.get_add_actions())
+    columns = (actions[name].to_pylist() for name in ("path", "size_bytes", "num_records"))
+    return [DataFile(path, size, rows) for path, size, rows in zip(*columns, strict=True)]
+
+
+def _delta_schema(columns: MirrorColumns) -> Schema:
+    marked = [f.with_metadata({REQUIRED: "true"}) if f.name in columns.required else f for f in columns.schema]
+    return Schema.from_arrow(pa.schema(marked))
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One live data file of a mirror table."""
+
+    path: str
+    size: int
+    rows: int
+
+
+def read_keys(folder: Path, files: Sequence[DataFile], schema: pa.Schema, keys: Sequence[str]) -> pa.Table:
+    """Read the key columns of several files, one after the other."""
+    wanted = pa.schema([schema.field(key) for key in keys])
+    return pa.concat_tables([wanted.empty_table(), *(read_file(folder, file, wanted) for file in files)])
+
+
+def read_file(folder: Path, file: DataFile, schema: pa.Schema) -> pa.Table:
+    """Read these columns of a data file; those that it does not have are NULL."""
+    with pq.ParquetFile(str(folder / file.path)) as parquet:
+        present = [name for name in schema.names if name in parquet.schema_arrow.names]
+        rows = parquet.read(columns=present)
+        # A file from before all these columns were added still counts its rows.
+        return aligned(rows, schema) if present else _all_null(schema, parquet.metadata.num_rows)
+
+
+def _all_null(schema: pa.Schema, rows: int) -> pa.Table:
+    return pa.table([pa.nulls(rows, field.type) for field in schema], schema=schema)
+
+
+def write_files(folder: Path, rows: Iterator[pa.Table], schema: pa.Schema) -> list[AddAction]:
+    """Write the rows in order into files of a million rows, and return Delta's actions that add them."""
+    added: list[AddAction] = []
+    held: list[pa.Table] = []
+    for table in rows:
+        held.append(table)
+        while sum(part.num_rows for part in held) >= _FILE_ROWS:
+            whole = pa.concat_tables(held)
+            added.append(_write(folder, whole.slice(0, _FILE_ROWS), schema))
+            held = [whole.slice(_FILE_ROWS)]
+    rest = pa.concat_tables([schema.empty_table(), *held])
+    return [*added, _write(folder, rest, schema)] if rest.num_rows else added
+
+
+def _write(folder: Path, rows: pa.Table, schema: pa.Schema) -> AddAction:
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"part-{uuid.uuid4().hex}.parquet"
+    path = folder / name
+    pq.write_table(rows.cast(schema), str(path), compression="snappy", row_group_size=_GROUP_ROWS)
+    stat = path.stat()
+    statistics = json.dumps({"numRecords": rows.num_rows})
+    return AddAction(name, stat.st_size, {}, stat.st_mtime_ns // 1_000_000, True, statistics)  # noqa: FBT003, their API

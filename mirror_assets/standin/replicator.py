@@ -1,0 +1,166 @@
+"""The local stand-in for Fabric's replicator, the default mirror and the reference for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from mirror_assets.errors import MirrorError, RetryError
+from mirror_assets.fabric.monitoring import Pace, TableState
+from mirror_assets.landing.errors import NameRefused
+from mirror_assets.landing.names import TableName
+from mirror_assets.standin.errors import MirrorBusy, MirrorUnreadable, StopReason, TableStopped, first_line
+from mirror_assets.standin.layout import MirrorLayout, TableFolder, table_folders
+from mirror_assets.standin.table_poll import TablePoll
+from mirror_assets.standin.table_record import Failure, TableRecord, TableStatus, read_record, summary, write_json
+from mirror_assets.storage import PathMissing, Store
+
+_FAILED_OTHERWISE = "mirror_error"
+_PACE = Pace(pause_seconds=2.0, limit_seconds=600.0)
+
+
+class LocalReplicator:
+    """Applies landing files to Delta tables under `mirror_root`, by Microsoft's rules (reference `landing-zone` §4)."""
+
+    def __init__(self, store: Store, mirror_root: Path) -> None:
+        """Take the landing zone in `store`; nothing is read or written yet."""
+        self._store = store
+        self._layout = MirrorLayout(mirror_root.absolute())
+
+    @property
+    def pace(self) -> Pace:
+        """A short pause: each poll applies files."""
+        return _PACE
+
+    def poll(self) -> tuple[TableStatus, ...]:
+        """Apply what has landed, drop what was deleted, and return the status of every table. Raises MirrorBusy.
+
+        A table's failure is in its status, and does not hold up the others.
+        """
+        with self._layout.locked():
+            self._layout.sweep()
+            folders = table_folders(self._store)
+            present = {folder.name for folder in folders}
+            self._drop_missing(present)
+            for folder in folders:
+                self._poll_folder(folder, present)
+            statuses = self.status()
+            write_json(self._layout.summary, summary(statuses))
+        return statuses
+
+    def has_work(self) -> bool:
+        """Whether a poll would find something to do, by listings alone; takes no lock."""
+        folders = table_folders(self._store)
+        if {TableName.parse(record.name) for record in self._records()} - {folder.name for folder in folders}:
+            return True
+        return any(self._is_due(folder) for folder in folders)
+
+    def status(self) -> tuple[TableStatus, ...]:
+        """Return every table, by name, as the last poll left it."""
+        records = sorted(self._records(), key=lambda record: record.name)
+        return tuple(self._status(record) for record in records)
+
+    def table(self, name: TableName) -> TableStatus | None:
+        """Return one table as the last poll left it, or None when the mirror does not have it."""
+        record = _record_or_failure(self._layout.record(name), name)
+        return self._status(record) if record else None
+
+    def look(self, name: TableName) -> TableStatus | None:
+        """Poll, and return one table. A poll that another process has under way serves as well."""
+        try:
+            self.poll()
+        except MirrorBusy:
+            pass
+        return self.table(name)
+
+    def _status(self, record: TableRecord) -> TableStatus:
+        name = TableName.parse(record.name)
+        present = self._store.folder_identity(name.folder) is not None
+        return record.status(folder_present=present, mirror_path=self._layout.table(name))
+
+    def _records(self) -> list[TableRecord]:
+        """Read the records of all tables; ignore files whose name is not a table's."""
+        records = []
+        for path in self._layout.records.glob("*.json"):
+            name = _table_name(path.stem)
+            record = _record_or_failure(path, name) if name else None
+            if record and self._layout.record(TableName.parse(record.name)) == path:
+                records.append(record)
+        return records
+
+    def _drop_missing(self, present: set[TableName]) -> None:
+        """Drop the tables whose folder was deleted (§4.33); delete their records last, so that a crash repeats it."""
+        for record in self._records():
+            name = TableName.parse(record.name)
+            if name not in present:
+                if not _is_name_taken(record):
+                    self._layout.drop(name)
+                self._layout.record(name).unlink(missing_ok=True)
+
+    def _is_due(self, folder: TableFolder) -> bool:
+        try:
+            kept = read_record(self._layout.record(folder.name))
+        except MirrorUnreadable:
+            return False  # a person removes the file
+        made_again = kept is not None and kept.identity != folder.identity
+        return made_again or TablePoll(self._store, self._layout, folder, kept).is_due()
+
+    def _poll_folder(self, folder: TableFolder, present: set[TableName]) -> None:
+        try:
+            kept = read_record(self._layout.record(folder.name))
+        except MirrorUnreadable:
+            return  # the status says so; a person removes the file
+        same_folder = kept is not None and kept.identity == folder.identity
+        poll = TablePoll(self._store, self._layout, folder, kept if same_folder else None)
+        try:
+            if kept and not same_folder:
+                self._reseed(folder.name, kept)
+            self._check_name(folder, present)
+            poll.advance()
+        except (MirrorError, DeltaError, OSError, pa.ArrowException) as error:
+            passing = isinstance(error, (RetryError, PathMissing))  # a file that went away meanwhile is no failure
+            state = poll.record.state if passing else TableState.FAILED
+            poll.keep(state=state, failure=_failure(error), note=None)
+
+    def _reseed(self, name: TableName, kept: TableRecord) -> None:
+        """Drop the table of a folder that was deleted and made again (§4.34)."""
+        path = self._layout.record(name)
+        write_json(path, kept.model_copy(update={"state": TableState.RESEEDING}))
+        if not _is_name_taken(kept):
+            self._layout.drop(name)
+        path.unlink()
+
+    def _check_name(self, folder: TableFolder, present: set[TableName]) -> None:
+        """Raise TableStopped when another folder already mirrors into this table (§4.1)."""
+        rival = self._layout.rival(folder.name)
+        record = read_record(self._layout.record(rival)) if rival and rival in present else None
+        if record and rival and not _is_name_taken(record):
+            raise TableStopped(folder.name.folder, StopReason.NAME_TAKEN, f"{rival.folder} is the same table")
+
+
+def _record_or_failure(path: Path, name: TableName) -> TableRecord | None:
+    """Read the record, or make one that says why it can't be read."""
+    try:
+        return read_record(path)
+    except MirrorUnreadable as error:
+        return TableRecord(name=str(name), identity="", state=TableState.FAILED, failure=_failure(error))
+
+
+def _table_name(text: str) -> TableName | None:
+    try:
+        return TableName.parse(text)
+    except NameRefused:
+        return None
+
+
+def _failure(error: Exception) -> Failure:
+    if isinstance(error, TableStopped):
+        return Failure(code=error.reason.value, message=str(error))
+    code = error.code.value if isinstance(error, MirrorError) else _FAILED_OTHERWISE
+    return Failure(code=code, message=first_line(error))
+
+
+def _is_name_taken(record: TableRecord) -> bool:
+    return record.failure is not None and record.failure.code == StopReason.NAME_TAKEN.value

@@ -1,0 +1,165 @@
+"""One table's part of a poll: read the landing files in sequence, apply them, and record the state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+
+from mirror_assets.fabric.monitoring import TableState
+from mirror_assets.standin.errors import StopReason, TableStopped
+from mirror_assets.standin.landed_file import LandedFile, TableMetadata, read_landed_file, read_metadata
+from mirror_assets.standin.layout import FolderFiles, MirrorLayout, TableFolder, folder_files, retire
+from mirror_assets.standin.mirror_columns import MirrorColumns
+from mirror_assets.standin.mirror_table import Applied, MirrorTable
+from mirror_assets.standin.net_changes import net_changes
+from mirror_assets.standin.table_record import Evidence, Failure, TableRecord, write_json
+from mirror_assets.storage import FileInfo, Store
+
+_BATCH_BYTES = 512 << 20
+
+
+class TablePoll:
+    """One poll of one table; `kept` is the record of its folder, None for a new or newly made folder."""
+
+    def __init__(self, store: Store, layout: MirrorLayout, folder: TableFolder, kept: TableRecord | None) -> None:
+        self._store, self._layout, self._folder = store, layout, folder
+        self._kept = kept
+        self.record = kept or TableRecord(name=str(folder.name), identity=folder.identity)
+
+    def advance(self) -> None:
+        """Apply all valid waiting files and write the record. Raises MirrorUnreadable, and what the store raises."""
+        files = folder_files(self._store, self._folder)
+        if files is None or (files.metadata is None and self._kept is None):
+            return  # gone again, or never had a `_metadata.json`
+        if files.metadata is None:
+            note = "waits for _metadata.json: a table without it is not replicated"
+            self.keep(state=TableState.STOPPED, note=note, failure=None)
+        elif not self._still_failed():
+            try:
+                self._take(files, files.metadata)
+            except TableStopped as stopped:
+                self._stop(stopped, files)
+        self.keep(waiting_files=files.behind(self.record.applied_number))
+        retire(self._store, self._folder, files, self.record.applied_number)
+
+    def is_due(self) -> bool:
+        """Whether the next landing file is there, or a file that the table failed on has changed."""
+        files = folder_files(self._store, self._folder)
+        if files is None or files.metadata is None:
+            return files is not None and self._kept is not None and self._kept.state is not TableState.STOPPED
+        if self._kept is None or self.record.failure is not None:
+            return not self._still_failed()
+        return bool(files.run(self.record.applied_number + 1))
+
+    def keep(self, **changes: object) -> None:
+        """Update the record, and write it if it has changed."""
+        self.record = self.record.model_copy(update=changes)
+        if self.record != self._kept:
+            write_json(self._layout.record(self._folder.name), self.record)
+            self._kept = self.record
+
+    def _still_failed(self) -> bool:
+        """Whether the files that the table failed on are unchanged: until then it stays failed."""
+        evidence = self.record.failure.evidence if self.record.failure else ()
+        heads = [(item.etag, self._store.head(item.path)) for item in evidence]
+        return bool(heads) and all(head is not None and head.etag == etag for etag, head in heads)
+
+    def _take(self, files: FolderFiles, declared: FileInfo) -> None:
+        metadata = read_metadata(self._store, declared)
+        self._check_keys(declared.path, metadata)
+        there = (self._layout.table(self._folder.name) / "_delta_log").is_dir()
+        self._check_mirror(there=there)
+        # Keys can't change once files are applied with them, so they are recorded first.
+        self.keep(key_columns=metadata.keys or None)
+        first = self.record.applied_number == 0
+        # A mirror table beside a record without files: the record was lost, and the table's log has the number.
+        if files.run(self.record.applied_number + 1) or (first and there):
+            self.keep(state=TableState.SNAPSHOTTING if first else TableState.REPLICATING, note=None, failure=None)
+            self._apply(files, metadata)
+        self._settle(files)
+
+    def _check_keys(self, path: str, metadata: TableMetadata) -> None:
+        declared = self.record.key_columns
+        if declared is not None and metadata.keys != declared:
+            why = f"keyColumns were declared as {list(declared)} and are now {list(metadata.keys)}"
+            raise TableStopped(path, StopReason.KEYS_CHANGED, why)
+
+    def _check_mirror(self, *, there: bool) -> None:
+        if self.record.applied_number and not there:
+            why = f"the mirror table is gone, with {self.record.applied_number} landing files applied to it"
+            raise TableStopped(str(self._layout.table(self._folder.name)), StopReason.MIRROR_LOST, why)
+
+    def _apply(self, files: FolderFiles, metadata: TableMetadata) -> None:
+        """Apply the waiting files in batches that fit in memory, up to a bad file."""
+        mirror = self._mirror()
+        # After a crash the Delta log, not the record, says what is applied.
+        self._note_progress(mirror)
+        waiting = files.run(self.record.applied_number + 1)
+        for batch in self._batches(waiting, metadata, mirror.columns):
+            _commit(mirror, batch, metadata)
+            self._note_progress(mirror)
+        mirror.tidy()
+
+    def _mirror(self) -> MirrorTable:
+        path = self._layout.table(self._folder.name)
+        mirror = MirrorTable(path, self._folder.identity)
+        if mirror.exists:
+            return mirror
+        self._check_mirror(there=False)
+        self._layout.drop(self._folder.name)  # of an earlier folder, left by a crash or a lost record
+        return MirrorTable(path, self._folder.identity)
+
+    def _batches(
+        self, waiting: list[tuple[int, FileInfo]], metadata: TableMetadata, columns: MirrorColumns | None
+    ) -> Iterator[list[LandedFile]]:
+        """Yield batches of valid files of about 512 MiB. Raises TableStopped for a bad file, after those before it."""
+        batch: list[LandedFile] = []
+        for number, info in waiting:
+            try:
+                batch.append(read_landed_file(self._store, info, number, metadata, columns))
+            except TableStopped:
+                if batch:
+                    yield batch
+                raise
+            columns = batch[-1].columns
+            if sum(file.rows.nbytes for file in batch) >= _BATCH_BYTES:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def _note_progress(self, mirror: MirrorTable) -> None:
+        applied = mirror.applied
+        if applied.number != self.record.applied_number:
+            self.keep(
+                applied_number=applied.number,
+                processed_rows=applied.rows,
+                processed_bytes=applied.bytes,
+                mirror_rows=mirror.rows,
+                last_sync=datetime.now(timezone.utc),
+            )
+
+    def _settle(self, files: FolderFiles) -> None:
+        """Record the state when nothing more can be applied, and what the table waits for."""
+        number = self.record.applied_number
+        waiting = files.behind(number)
+        note = f"waits for landing file {number + 1}: {waiting} later files wait behind the gap" if waiting else None
+        self.keep(state=TableState.REPLICATING if number else TableState.INITIALIZED, note=note, failure=None)
+
+    def _stop(self, stopped: TableStopped, files: FolderFiles) -> None:
+        etags = {info.path: info.etag for info in [files.metadata, *files.landed.values()] if info}
+        # The listing's ETags, not newer ones, so that a file replaced meanwhile is read again.
+        paths = [stopped.path, self._folder.name.metadata] if stopped.path in etags else []
+        evidence = tuple(Evidence(path=path, etag=etags[path]) for path in dict.fromkeys(paths))
+        failure = Failure(code=stopped.reason.value, message=str(stopped), evidence=evidence)
+        self.keep(state=TableState.FAILED, failure=failure, note=None)
+
+
+def _commit(mirror: MirrorTable, batch: list[LandedFile], metadata: TableMetadata) -> None:
+    before, columns = mirror.applied, batch[-1].columns
+    applied = Applied(
+        number=batch[-1].number,
+        rows=before.rows + sum(file.rows.num_rows for file in batch),
+        bytes=before.bytes + sum(file.info.size for file in batch),
+    )
+    mirror.apply(net_changes(batch, metadata.keys, columns), columns, applied)

@@ -1,0 +1,173 @@
+"""What the stand-in keeps beside its mirror: a status file per table, and a summary like Fabric's `tables.json`.
+
+The files are a view. The Delta log of each mirror table decides which landing file is applied.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pydantic
+from pydantic import AfterValidator, AwareDatetime
+
+from mirror_assets.fabric.monitoring import MonitoredTable, TableState
+from mirror_assets.landing.errors import NameRefused
+from mirror_assets.landing.format import Count, Manifest, Record, first_problem
+from mirror_assets.landing.names import TableName
+from mirror_assets.standin.errors import MirrorUnreadable
+
+
+@dataclass(frozen=True)
+class TableStatus(MonitoredTable):
+    """The status of one table of the local stand-in.
+
+    `applied_number` is 0 before the first landing file; `next_number` is the one it waits for. Files wait behind a
+    missing number, or behind a bad file.
+    """
+
+    applied_number: int
+    mirror_rows: int
+    next_number: int
+    mirror_path: Path
+
+    @property
+    def location(self) -> str:
+        """The mirror table's folder."""
+        return str(self.mirror_path)
+
+    def has_applied(self, manifest: Manifest) -> bool:
+        """Whether the last committed landing file is applied."""
+        return self.applied_number >= manifest.next_number - 1
+
+
+def _table_name(text: str) -> str:
+    try:
+        return str(TableName.parse(text))
+    except NameRefused as error:
+        raise ValueError(error.what) from None
+
+
+Name = Annotated[str, AfterValidator(_table_name)]
+
+
+class Evidence(Record):
+    """A file that caused a failure, with its ETag."""
+
+    path: str
+    etag: str
+
+
+class Failure(Record):
+    """Why a table is stopped: until its evidence changes or, without evidence, until the next poll."""
+
+    code: str
+    message: str
+    evidence: tuple[Evidence, ...] = ()
+
+
+class TableRecord(Record):
+    """`_status/<name>.json`: the state of one table, for the folder with this identity."""
+
+    format: Literal[1] = 1
+    name: Name
+    identity: str
+    state: TableState = TableState.INITIALIZED
+    failure: Failure | None = None
+    note: str | None = None
+    key_columns: tuple[str, ...] | None = None
+    applied_number: Count = 0
+    waiting_files: Count = 0
+    processed_rows: Count = 0
+    processed_bytes: Count = 0
+    last_sync: AwareDatetime | None = None
+    mirror_rows: Count = 0
+
+    def status(self, *, folder_present: bool, mirror_path: Path) -> TableStatus:
+        """Return the record as callers of the replicator see it."""
+        return TableStatus(
+            name=TableName.parse(self.name),
+            state=self.state,
+            error_code=self.failure.code if self.failure else None,
+            message=self.failure.message if self.failure else self.note,
+            processed_rows=self.processed_rows,
+            processed_bytes=self.processed_bytes,
+            last_sync=self.last_sync,
+            applied_number=self.applied_number,
+            next_number=self.applied_number + 1,
+            waiting_files=self.waiting_files,
+            folder_present=folder_present,
+            mirror_path=mirror_path,
+            mirror_rows=self.mirror_rows,
+        )
+
+
+class _Metrics(Record):
+    processedRowCount: int  # noqa: N815, Fabric's spelling
+    processedByte: int  # noqa: N815, Fabric's spelling
+    lastSyncTimeUtc: AwareDatetime | None  # noqa: N815, Fabric's spelling
+
+
+class _SummaryTable(Record):
+    id: str
+    status: TableState
+    errorCode: str | None  # noqa: N815, Fabric's spelling
+    errorMessage: str | None  # noqa: N815, Fabric's spelling
+    sourceTableName: str  # noqa: N815, Fabric's spelling
+    sourceSchemaName: str | None  # noqa: N815, Fabric's spelling
+    metrics: _Metrics
+
+
+class Summary(Record):
+    """`_monitoring/tables.json`, in the words of Fabric's `Files/Monitoring/tables.json` (reference §4.43)."""
+
+    tables: tuple[_SummaryTable, ...]
+
+
+def summary(statuses: Sequence[TableStatus]) -> Summary:
+    """The summary of all tables."""
+    return Summary(tables=tuple(_summary_table(status) for status in statuses))
+
+
+def _summary_table(status: TableStatus) -> _SummaryTable:
+    return _SummaryTable(
+        id=str(status.name),
+        status=status.state,
+        errorCode=status.error_code,
+        errorMessage=status.message if status.error_code else None,
+        sourceTableName=status.name.table,
+        sourceSchemaName=status.name.schema,
+        metrics=_Metrics(
+            processedRowCount=status.processed_rows,
+            processedByte=status.processed_bytes,
+            lastSyncTimeUtc=status.last_sync,
+        ),
+    )
+
+
+def read_record(path: Path) -> TableRecord | None:
+    """Read the record, or None when there is none. Raises MirrorUnreadable for a file that is not a record."""
+    try:
+        return TableRecord.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except pydantic.ValidationError as error:
+        raise MirrorUnreadable(str(path), first_problem(error)) from None
+
+
+def write_json(path: Path, record: pydantic.BaseModel) -> None:
+    """Replace the file atomically: a reader sees the old record or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    twin = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        with twin.open("xb") as file:
+            file.write(record.model_dump_json(indent=1).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        twin.replace(path)
+    finally:
+        twin.unlink(missing_ok=True)

@@ -1,0 +1,192 @@
+"""The encoder: replaying its parts in order gives the source, whatever the history and the cut into parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import astuple, replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from mirror_assets.encode.changes import FeedSlice, encode_changes, encoded_runs
+from mirror_assets.encode.feed_reader import read_changes
+from mirror_assets.encode.spark_errors import DuplicateKey
+from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.source.batching import PartAssignment
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.losses import FileUnfound
+from mirror_assets.source.schema import LandedColumn
+from mirror_assets_tests.encode.histories import random_history
+
+_COLUMNS = (
+    LandedColumn("id", "int"),
+    LandedColumn("part", "int"),
+    LandedColumn("name", "string"),
+    LandedColumn("amount", "decimal(10,2)"),
+)
+
+
+_MIXED_MERGE = (
+    "MERGE INTO {t} USING (SELECT 1 AS k) ON id = k WHEN MATCHED THEN DELETE "
+    "WHEN NOT MATCHED BY SOURCE AND id = 2 THEN UPDATE SET id = 1"
+)
+
+
+def _empty(spark: SparkSession, folder: Path) -> str:
+    """The URI of a new table with a feed."""
+    spark.sql(
+        f"CREATE TABLE delta.`{folder}` (id INT, part INT, name STRING, amount DECIMAL(10, 2)) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    return str(folder)
+
+
+def _slice(uri: str, first: int, last: int, parts_each: int, columns: tuple[LandedColumn, ...] = _COLUMNS) -> FeedSlice:
+    versions = range(first, last + 1)
+    assignments = tuple(
+        PartAssignment(version, index * parts_each, parts_each) for index, version in enumerate(versions)
+    )
+    return FeedSlice("t", uri, first, last, ("id",), columns, assignments, target_rows=1000)
+
+
+def _landed(folder: Path) -> Iterator[dict[str, object]]:
+    for file in sorted(folder.rglob("*.parquet")):
+        yield from pq.read_table(file).to_pylist()
+
+
+def _replay(rows: dict[object, dict[str, object]], folder: Path) -> None:
+    """Apply the landed rows one by one, refusing what a strict replicator could not do."""
+    for row in _landed(folder):
+        marker, key = row.pop(ROW_MARKER), row["id"]
+        if marker == Marker.DELETE:
+            assert rows.pop(key, None) is not None
+        else:
+            assert (key in rows) == (marker == Marker.UPDATE)
+            rows[key] = row
+
+
+def _source(spark: SparkSession, uri: str, version: int) -> dict[object, dict[str, object]]:
+    rows = spark.read.format("delta").option("versionAsOf", version).load(uri).collect()
+    return {row["id"]: row.asDict() for row in rows}
+
+
+def _in_runs(slice_: FeedSlice, *, mixed: bool) -> FeedSlice:
+    """The same slice with every commit unpaired that can be; `mixed`: those that can't be, too."""
+    commits = SourceLog(slice_.uri).commits(slice_.first, slice_.last)
+    pairs = zip(slice_.assignments, commits, strict=True)
+    return replace(
+        slice_,
+        assignments=tuple(replace(assignment, unpaired=mixed or not commit.mixes) for assignment, commit in pairs),
+    )
+
+
+@pytest.mark.parametrize(("seed", "deletion_vectors"), [(1, False), (2, True), (3, True)])
+def test_replaying_the_parts_gives_the_source(
+    spark: SparkSession, tmp_path: Path, seed: int, *, deletion_vectors: bool
+) -> None:
+    history = random_history(spark, tmp_path / "t", seed=seed, commits=7, deletion_vectors=deletion_vectors)
+    rows: dict[object, dict[str, object]] = {}
+    for first in range(1, history.tip + 1, 4):
+        last = min(first + 3, history.tip)
+        folder = tmp_path / f"parts-{first}"
+        slice_ = _slice(history.uri, first, last, 1 + seed % 2)
+        slice_ = _in_runs(slice_, mixed=first > 1) if seed > 1 else slice_
+        read = encode_changes(spark, slice_, str(folder), "zstd", {}).read
+        _replay(rows, folder)
+        assert rows == _source(spark, history.uri, last)
+        assert sum(astuple(read)) == read_changes(spark, history.uri, first, last).count()
+
+
+def test_the_plan_has_one_shuffle_one_sort_and_one_window(spark: SparkSession, tmp_path: Path) -> None:
+    history = random_history(spark, tmp_path / "t", seed=4, commits=3, deletion_vectors=False)
+    slice_ = _slice(history.uri, 1, history.tip, 2)
+    (group,) = encoded_runs(spark, slice_, {})
+    plan = group.rows._jdf.queryExecution().executedPlan().toString()
+    operators = [line.strip(" +-:").split(" ")[0] for line in plan.splitlines()]
+    assert operators.count("Exchange") == 1
+    assert operators.count("Sort") == 1
+    assert operators.count("Window") == 1
+    assert "shufflepartitionidpassthrough" in plan
+
+
+def test_footers_carry_the_receipt_and_optional_columns(spark: SparkSession, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    spark.sql(
+        f"CREATE TABLE delta.`{uri}` (id INT NOT NULL, name STRING NOT NULL, tags MAP<STRING, INT>) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    spark.sql(f"INSERT INTO delta.`{uri}` VALUES (1, 'a', map('x', 1)), (2, 'b', map('y', NULL))")
+    columns = (
+        LandedColumn("id", "int", nullable=False),
+        LandedColumn("name", "string", nullable=False),
+        LandedColumn("tags", "string", nested=True),
+    )
+    encode_changes(spark, _slice(uri, 1, 1, 1, columns), str(tmp_path / "out"), "snappy", {"receipt": "r"})
+    (file,) = (tmp_path / "out").rglob("*.parquet")
+    parquet = pq.ParquetFile(file)
+    spark_schema = json.loads(parquet.schema_arrow.metadata[b"org.apache.spark.sql.parquet.row.metadata"])
+    assert spark_schema["fields"][0]["metadata"] == {"receipt": "r"}
+    assert [parquet.schema.column(index).max_definition_level for index in range(3)] == [1, 1, 1]
+    assert parquet.metadata.row_group(0).column(0).compression == "SNAPPY"
+    assert {row["id"]: row["tags"] for row in _landed(tmp_path / "out")} == {1: '{"x":1}', 2: '{"y":null}'}
+
+
+def test_two_rows_of_one_key_in_a_commit_are_refused_with_examples(spark: SparkSession, tmp_path: Path) -> None:
+    uri = _empty(spark, tmp_path / "t")
+    spark.sql(f"INSERT INTO delta.`{uri}` VALUES (1, 0, 'a', 1), (7, 0, 'b', 1), (7, 0, 'c', 1)")
+    with pytest.raises(DuplicateKey, match="id=7") as caught:
+        encode_changes(spark, _slice(uri, 1, 1, 1), str(tmp_path / "out"), "zstd", {})
+    assert caught.value.rows == 1
+
+
+def test_a_file_that_is_not_found_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    history = random_history(spark, tmp_path / "t", seed=5, commits=2, deletion_vectors=False)
+    for file in Path(history.uri).rglob("*.parquet"):
+        if "_delta_log" not in str(file):
+            file.unlink()
+    with pytest.raises(FileUnfound, match=r"t, encoding versions 1 to \d+ into .*t/.*parquet does not exist"):
+        encode_changes(spark, _slice(history.uri, 1, history.tip, 1), str(tmp_path / "out"), "zstd", {})
+
+
+@pytest.mark.parametrize(
+    ("statement", "unpaired"),
+    [
+        ("UPDATE {t} SET name = 'x' WHERE id < 5", True),
+        ("UPDATE {t} SET id = CASE id WHEN 1 THEN 2 WHEN 2 THEN 1 ELSE id END WHERE id < 3", True),  # keys swapped
+        ("UPDATE {t} SET id = id + 100 WHERE id < 3", False),
+        (_MIXED_MERGE, False),
+    ],
+)
+def test_what_must_be_paired_is_paired(spark: SparkSession, tmp_path: Path, statement: str, *, unpaired: bool) -> None:
+    uri = _empty(spark, tmp_path / "t")
+    spark.sql(f"INSERT INTO delta.`{uri}` SELECT id, 0, 'a', 1 FROM range(1, 10, 1, 1)")
+    spark.sql(statement.format(t=f"delta.`{uri}`"))
+    slice_ = _slice(uri, 2, 2, 1)
+    slice_of_one = replace(slice_, assignments=(replace(slice_.assignments[0], unpaired=True),))
+    encoded = encode_changes(spark, slice_of_one, str(tmp_path / "out"), "zstd", {})
+    rows = _source(spark, uri, 1)
+    _replay(rows, tmp_path / "out")
+    assert rows == _source(spark, uri, 2)
+    assert [group.commits_of(0) for group in encoded.groups] == [(2, 2)]
+    (planned,) = encoded_runs(spark, slice_of_one, {})
+    assert ("Exchange" in planned.rows._jdf.queryExecution().executedPlan().toString()) != unpaired
+
+
+def test_each_run_has_files_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    uri = _empty(spark, tmp_path / "t")
+    spark.sql(f"INSERT INTO delta.`{uri}` SELECT id, 0, 'a', 1 FROM range(1, 10, 1, 1)")
+    spark.sql(f"UPDATE delta.`{uri}` SET name = 'b' WHERE id < 4")
+    spark.sql(f"INSERT INTO delta.`{uri}` VALUES (20, 0, 'c', 1)")
+    slice_ = _in_runs(_slice(uri, 1, 3, 1), mixed=False)
+    for paired in (None, 1):
+        assignments = tuple(
+            replace(assignment, unpaired=index != paired, known_counts=None)
+            for index, assignment in enumerate(slice_.assignments)
+        )
+        folder = tmp_path / f"out-{paired}"
+        encoded = encode_changes(spark, replace(slice_, assignments=assignments), str(folder), "zstd", {})
+        assert [pq.read_metadata(file).num_rows for file in sorted(folder.rglob("*.parquet"))] == [9, 3, 1]
+        assert [group.commits_of(0) for group in encoded.groups] == [(1, 1), (2, 2), (3, 3)]

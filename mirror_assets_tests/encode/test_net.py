@@ -1,0 +1,105 @@
+"""The net encoder: applying its one change per key to what was there before gives what is there after."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from mirror_assets.encode.feed_reader import read_changes
+from mirror_assets.encode.net import NetSlice, encode_net, net_rows
+from mirror_assets.encode.spark_errors import DuplicateKey, RowIdsUnfit
+from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.source.row_counts import ReadRows
+from mirror_assets.source.schema import LandedColumn
+from mirror_assets_tests.encode.histories import random_history
+
+_COLUMNS = (LandedColumn("id", "int"), LandedColumn("name", "string"))
+_SLICE = NetSlice("t", ("id",), _COLUMNS, 2)
+_SCHEMA = "_change_type STRING, _commit_version BIGINT, id INT, name STRING, stamp INT, bare BOOLEAN"
+OLD, NEW = "delete", "insert"
+
+
+def feed(spark: SparkSession, *rows: tuple[str, int, int, str, int, bool]) -> DataFrame:
+    return spark.createDataFrame(list(rows), _SCHEMA)
+
+
+def landed(folder: Path) -> dict[int, tuple[int, str | None]]:
+    rows = pa.concat_tables(pq.read_table(file) for file in folder.glob("*.parquet")).to_pylist()
+    found = {row["id"]: (row[ROW_MARKER], row["name"]) for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+@pytest.mark.parametrize("slice_", [_SLICE, replace(_SLICE, parts=1, rewritten_bytes=200 << 20)])
+def test_what_came_and_went_lands_nothing_and_all_else_once(
+    spark: SparkSession, tmp_path: Path, slice_: NetSlice
+) -> None:
+    changes = feed(
+        spark,
+        *((NEW, 1, 1, "came", 0, False), (OLD, 2, 1, "came", 0, False)),
+        *((NEW, 1, 2, "came", 0, False), (OLD, 3, 2, "came", 0, False), (NEW, 3, 2, "stayed", 0, False)),
+        *((OLD, 1, 3, "was", 0, False), (NEW, 2, 3, "back", 0, False), (OLD, 4, 3, "back", 0, False)),
+        *((OLD, 1, 4, "was", 0, False), (NEW, 1, 4, "once", 0, False), (OLD, 2, 4, "once", 0, False)),
+        *((NEW, 2, 4, "twice", 0, False), (OLD, 1, 5, "same", 0, False), (NEW, 1, 5, "same", 0, False)),
+    )
+    counts = encode_net(changes, slice_, str(tmp_path / "parts"), "zstd", {})
+    assert len(list((tmp_path / "parts").glob("*.parquet"))) == slice_.parts
+    assert landed(tmp_path / "parts") == {
+        2: (Marker.INSERT, "stayed"),
+        3: (Marker.DELETE, None),
+        4: (Marker.UPDATE, "twice"),
+        5: (Marker.UPDATE, "same"),
+    }
+    assert counts == ReadRows(insert=1, update_preimage=2, update_postimage=2, delete=1)
+
+
+def test_a_stamp_tells_what_has_not_changed(spark: SparkSession, tmp_path: Path) -> None:
+    changes = feed(
+        spark,
+        *((OLD, 1, 1, "", 7, True), (NEW, 2, 1, "", 7, True)),
+        *((OLD, 1, 2, "", 7, True), (NEW, 2, 2, "changed", 8, False)),
+    )
+    slice_ = NetSlice("t", ("id",), _COLUMNS, 1, stamp=("stamp",), bare="bare")
+    encode_net(changes, slice_, str(tmp_path / "parts"), "zstd", {})
+    assert landed(tmp_path / "parts") == {2: (Marker.UPDATE, "changed")}
+
+
+def test_a_row_that_would_land_without_its_values_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    slice_ = NetSlice("t", ("id",), _COLUMNS, 1, stamp=("stamp",), bare="bare")
+    with pytest.raises(RowIdsUnfit, match="1 rows"):
+        encode_net(feed(spark, (NEW, 2, 1, "", 7, True)), slice_, str(tmp_path / "parts"), "zstd", {})
+
+
+def test_two_live_rows_of_one_key_are_refused_with_the_key(spark: SparkSession, tmp_path: Path) -> None:
+    twice = feed(spark, (NEW, 2, 1, "a", 0, False), (NEW, 2, 1, "b", 0, False))
+    with pytest.raises(DuplicateKey, match="id=1 at version 2"):
+        encode_net(twice, _SLICE, str(tmp_path / "parts"), "zstd", {})
+
+
+def test_net_changes_of_a_random_history_give_the_source(spark: SparkSession, tmp_path: Path) -> None:
+    history = random_history(spark, tmp_path / "t", seed=5, commits=5, deletion_vectors=True)
+    columns = (_COLUMNS[0], LandedColumn("part", "int"), _COLUMNS[1], LandedColumn("amount", "decimal(10,2)"))
+    changes = read_changes(spark, history.uri, 1, history.tip)
+    slice_ = NetSlice("t", ("id",), columns, 3)
+    plan = net_rows(changes, slice_, {})._jdf.queryExecution().executedPlan().toString()
+    assert (plan.count("Exchange"), plan.count("Window [")) == (1, 1)
+    encode_net(changes, slice_, str(tmp_path / "parts"), "zstd", {})
+    rows = {row["id"]: row.asDict() for row in _version(spark, history.uri, 0)}
+    for file in (tmp_path / "parts").glob("*.parquet"):
+        for row in pq.read_table(file).to_pylist():
+            marker = row.pop(ROW_MARKER)
+            assert (row["id"] in rows) == (marker != Marker.INSERT)
+            if marker == Marker.DELETE:
+                del rows[row["id"]]
+            else:
+                rows[row["id"]] = row
+    assert rows == {row["id"]: row.asDict() for row in _version(spark, history.uri, history.tip)}
+
+
+def _version(spark: SparkSession, uri: str, version: int) -> list[Row]:
+    return list(spark.read.format("delta").option("versionAsOf", version).load(uri).collect())

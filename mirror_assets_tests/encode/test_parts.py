@@ -1,0 +1,143 @@
+"""Every file holds the rows of its part, whatever the number of parts and however full they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from mirror_assets.encode import changes as feed
+from mirror_assets.encode import pairing
+from mirror_assets.encode.changes import FeedSlice, encode_changes
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION
+from mirror_assets.encode.pairing import EncodeGroup
+from mirror_assets.encode.spark_errors import RowsMisplaced
+from mirror_assets.landing.names import part_place
+from mirror_assets.source.batching import PartAssignment
+from mirror_assets.source.row_counts import ReadRows
+from mirror_assets.source.schema import LandedColumn
+
+_COLUMNS = (LandedColumn("id", "bigint"), LandedColumn("version", "bigint"))
+_TARGET = 50
+
+
+@dataclass(frozen=True)
+class _Feed:
+    """A feed of insertions, in place of one that is read; each row tells its commit in a column of its own."""
+
+    frame: DataFrame
+
+    def rows(self, first: int, last: int) -> DataFrame:
+        return self.frame.where(F.col(COMMIT_VERSION).between(first, last))
+
+
+def _given(spark: SparkSession, patch: pytest.MonkeyPatch, rows: Sequence[int]) -> None:
+    """A feed in which commit n, from 1, inserts so many rows; it is shuffled once already, as a scan may be."""
+    versions = [version for version, count in enumerate(rows, 1) for _ in range(count)]
+    kinds = ["insert"] * len(versions)
+    table = {"id": [*range(len(versions))], "version": versions, COMMIT_VERSION: versions, CHANGE_TYPE: kinds}
+    types = [pa.int64(), pa.int64(), pa.int64(), pa.string()]
+    schema = pa.schema(list(zip(table, types, strict=True)))
+    frame = spark.createDataFrame(pa.table(table, schema)).repartition(3)
+    patch.setattr(feed, "ChangeFeed", lambda *_: _Feed(frame))
+
+
+def _encoded(spark: SparkSession, assignments: Sequence[PartAssignment], folder: Path) -> tuple[EncodeGroup, ...]:
+    last = assignments[-1].version
+    slice_ = FeedSlice("t", "nowhere", 1, last, ("id",), _COLUMNS, tuple(assignments), _TARGET)
+    return encode_changes(spark, slice_, str(folder), "zstd", {}).groups
+
+
+def _files(folder: Path) -> Iterator[tuple[str, list[int]]]:
+    """The files in order: the name of each, and the commits of its rows."""
+    for file in sorted(folder.rglob("*.parquet")):
+        name = file.relative_to(folder).as_posix()
+        if versions := pq.read_table(file, columns=["version"])["version"].to_pylist():
+            yield name, versions
+
+
+def _require_in_order(groups: Sequence[EncodeGroup], folder: Path, rows: Sequence[int]) -> None:
+    """Each file has the rows of the commits that its name stands for, in order; none is missing."""
+    every: list[int] = []
+    for name, versions in _files(folder):
+        place = part_place(name)
+        assert place
+        first, last = groups[place.write].commits_of(place.partition)
+        assert first <= min(versions) <= max(versions) <= last, name
+        every += versions
+    assert every == sorted(every)
+    assert every == [version for version, count in enumerate(rows, 1) for _ in range(count)]
+
+
+_SHAPES: dict[str, Callable[[int], int]] = {
+    "even": lambda _: 5,
+    "skewed": lambda part: 200 if part % 7 == 2 else 1,
+    "empty": lambda part: 4 if part % 3 == 1 else 0,
+    "one commit over all": lambda _: 6,
+}
+
+
+def _try(spark: SparkSession, patch: pytest.MonkeyPatch, folder: Path, parts: int, shape: str, *, mixed: bool) -> None:
+    rows = [_SHAPES[shape](part) for part in range(parts)]
+    assignments = [PartAssignment(part + 1, part, 1) for part in range(parts)]
+    if shape == "one commit over all":
+        rows, assignments = [sum(rows), 3], [PartAssignment(1, 0, parts), PartAssignment(2, parts, 1)]
+    if mixed:  # every third commit lands unpaired, in a run of its own
+        told = (ReadRows(insert=count) for count in rows)
+        pairs = zip(assignments, told, strict=True)
+        assignments = [
+            replace(s, unpaired=s.version % 3 == 0, known_counts=t if s.version % 3 == 0 else None) for s, t in pairs
+        ]
+    _given(spark, patch, rows)
+    _require_in_order(_encoded(spark, assignments, folder), folder, rows)
+
+
+@pytest.mark.parametrize("parts", range(1, 41))
+def test_files_are_in_the_order_of_parts(
+    adaptive_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: int
+) -> None:
+    shape = list(_SHAPES)[parts % 4]
+    _try(adaptive_spark, monkeypatch, tmp_path / "out", parts, shape, mixed=parts % 8 == 5)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("shape", _SHAPES)
+def test_files_are_in_the_order_of_parts_in_every_shape(
+    adaptive_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str, *, mixed: bool
+) -> None:
+    for parts in range(1, 41):
+        _try(adaptive_spark, monkeypatch, tmp_path / str(parts), parts, shape, mixed=mixed)
+
+
+def test_rows_in_another_file_than_planned_stop_the_slice(
+    adaptive_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paired = pairing.paired_rows
+    _given(adaptive_spark, monkeypatch, [5, 5, 5])
+    assignments = [PartAssignment(part + 1, part, 1) for part in range(3)]
+
+    def moved(changes: DataFrame, group: EncodeGroup, *rest: Any) -> DataFrame:  # noqa: ANN401 as it is called
+        """As the encoder once had it: Spark groups three partitions into three by where their rows lie."""
+        return paired(changes, group, *rest).coalesce(group.parts)
+
+    monkeypatch.setattr(feed, "paired_rows", moved)
+    with pytest.raises(RowsMisplaced, match="into other files than planned"):
+        _encoded(adaptive_spark, assignments, tmp_path / "out")
+
+
+def test_unpaired_rows_are_cut_by_rows(
+    adaptive_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _given(adaptive_spark, monkeypatch, [300, 300])
+    assignments = [PartAssignment(n + 1, 6 * n, 6, unpaired=True, known_counts=ReadRows(insert=300)) for n in range(2)]
+    groups = _encoded(adaptive_spark, assignments, tmp_path / "out")
+    assert max(len(versions) for _, versions in _files(tmp_path / "out")) == _TARGET
+    _require_in_order(groups, tmp_path / "out", [300, 300])

@@ -1,0 +1,79 @@
+"""Sessions apart on one context, and the settings that they start with."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mirror_assets.encode.private.jvm import Jvm
+from mirror_assets.encode.session import delta_package, open_session, spark_settings
+from mirror_assets.encode.spark_errors import PackageRefused, SparkNotStarted
+
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_OURS = "io.delta.sql.DeltaSparkSessionExtension"
+
+
+def test_a_session_has_its_settings_and_leaves_others_alone(spark: SparkSession) -> None:
+    before = spark.conf.get(_PARTITIONS)
+    one, other = open_session({_PARTITIONS: "7"}), open_session({_PARTITIONS: "9"})
+    assert [session.conf.get(_PARTITIONS) for session in (one, other, spark)] == ["7", "9", before]
+    assert one.sparkContext is spark.sparkContext
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_session_has_what_the_context_started_with() -> None:
+    assert open_session({}).conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+@pytest.mark.usefixtures("spark")
+def test_an_owner_gets_its_session_again_with_the_settings_anew() -> None:
+    one = open_session({_PARTITIONS: "7"}, owner="a table")
+    one.conf.set(_PARTITIONS, "8")
+    again, other = open_session({_PARTITIONS: "7"}, owner="a table"), open_session({}, owner="another")
+    assert Jvm(again).session.equals(Jvm(one).session)
+    assert not Jvm(again).session.equals(Jvm(other).session)
+    assert again.conf.get(_PARTITIONS) == "7"
+
+
+def test_secrets_reach_hadoop_through_the_session_alone(spark: SparkSession) -> None:
+    session = open_session({}, {"spark.hadoop.fs.some.key": "planted"})
+    assert Jvm(session).session.sessionState().newHadoopConf().get("fs.some.key") == "planted"
+    assert Jvm(spark).session.sessionState().newHadoopConf().get("fs.some.key") is None
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_setting_that_spark_refuses_is_named() -> None:
+    with pytest.raises(SparkNotStarted, match=r"spark\.sql\.shuffle\.partitions"):
+        open_session({_PARTITIONS: "many"})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "packages"),
+    [
+        ({}, f"{delta_package()},a:b:1"),
+        ({"spark.jars.packages": "c:d:2, e:f:3"}, f"{delta_package()},a:b:1,c:d:2,e:f:3"),
+        ({"spark.jars.packages": f"c:d:2,{delta_package()}"}, f"{delta_package()},a:b:1,c:d:2"),
+        ({"spark.jars.packages": "a:b:2"}, f"{delta_package()},a:b:2"),
+        ({"spark.jars.packages": " "}, ""),
+    ],
+)
+def test_packages_come_behind_ours(wanted: dict[str, str], packages: str) -> None:
+    assert spark_settings(wanted, ["a:b:1"])["spark.jars.packages"] == packages
+
+
+@pytest.mark.parametrize("wanted", ["io.delta:delta-spark_2.13:4.0.0", delta_package() + "-SNAPSHOT"])
+def test_another_delta_than_the_installed_one_is_refused(wanted: str) -> None:
+    with pytest.raises(PackageRefused, match=wanted):
+        spark_settings({"spark.jars.packages": wanted})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "extensions"),
+    [
+        ({}, _OURS),
+        ({"spark.sql.extensions": "com.Mine"}, f"{_OURS},com.Mine"),
+        ({"spark.sql.extensions": _OURS}, _OURS),
+    ],
+)
+def test_extensions_come_behind_ours(wanted: dict[str, str], extensions: str) -> None:
+    assert spark_settings(wanted)["spark.sql.extensions"] == extensions

@@ -1,0 +1,45 @@
+"""Which rows of two versions are read to find out in what they differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mirror_assets.encode.private.table_version import TableVersion
+from mirror_assets_tests.lab import Lab
+
+
+@pytest.fixture
+def lab(spark: SparkSession, tmp_path: Path) -> Lab:
+    """Version 0: a file of ids 0 to 99, another of 100 to 199, with deletion vectors."""
+    made = Lab(spark, tmp_path)
+    properties = {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}
+    spark.range(0, 200, 1, 2).write.format("delta").options(**properties).save(made.uri)
+    return made
+
+
+def read(lab: Lab, version: int, other: int) -> list[int]:
+    here, there = (TableVersion.opened(lab.spark, lab.uri, at) for at in (version, other))
+    return sorted(row["id"] for row in here.rows_not_in(there).frame.collect())
+
+
+def test_of_a_file_with_another_vector_only_the_rows_are_read_that_the_other_version_hides(lab: Lab) -> None:
+    lab.sql(
+        "DELETE FROM {t} WHERE id IN (3, 99, 140)",
+        "DELETE FROM {t} WHERE id IN (4, 98)",
+        "RESTORE {t} TO VERSION AS OF 1",
+    )
+    assert read(lab, 0, 1) == [3, 99, 140]
+    assert read(lab, 1, 0) == []
+    assert read(lab, 0, 2) == [3, 4, 98, 99, 140]
+    assert read(lab, 1, 2) == [4, 98]
+    assert read(lab, 3, 2) == [4, 98]
+    assert read(lab, 2, 3) == read(lab, 1, 3) == read(lab, 3, 1) == []
+
+
+def test_a_file_that_the_other_version_has_not_is_read_whole_but_for_its_hidden_rows(lab: Lab) -> None:
+    lab.sql("DELETE FROM {t} WHERE id = 7", "DELETE FROM {t} WHERE id < 100", "INSERT INTO {t} VALUES (300)")
+    assert read(lab, 1, 2) == [id_ for id_ in range(100) if id_ != 7]
+    assert read(lab, 3, 0) == [300]

@@ -1,0 +1,91 @@
+"""Delta's options for a streaming read: they cut batches and leave out files, and lose or double no row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from mirror_assets.history import stream
+from mirror_assets.history.append import append_rows
+from mirror_assets.history.context import HistoryContext, StreamOptions
+from mirror_assets.history.log import HistoryCommit, HistoryLog
+from mirror_assets.source.errors import SourceUnavailable
+from mirror_assets_tests.history.sources import Place, keep, kept_rows, ranges
+from mirror_assets_tests.history.test_keep import rows_of
+
+_FEED_ON = "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+_STATEMENTS = (
+    f"CREATE TABLE {{t}} (id INT, part STRING) USING delta PARTITIONED BY (part) {_FEED_ON}",
+    "INSERT INTO {t} SELECT /*+ REPARTITION(5, id) */ CAST(id AS INT), IF(id % 2 = 0, 'a', 'b') FROM range(40)",
+    "DELETE FROM {t} WHERE id < 5",
+    "OPTIMIZE {t}",
+    "INSERT INTO {t} SELECT /*+ REPARTITION(5, id) */ CAST(id + 100 AS INT), 'a' FROM range(40)",
+)
+
+
+@pytest.fixture
+def place(spark: SparkSession, tmp_path: Path) -> Place:
+    """A source of five versions; two of them insert many files."""
+    made = Place(tmp_path)
+    for statement in _STATEMENTS:
+        spark.sql(statement.format(t=f"delta.`{made.source}`"))
+    return made
+
+
+def _by_stream(
+    spark: SparkSession, place: Place, *, files: int | None = None, size: int | None = None, regex: str | None = None
+) -> HistoryContext:
+    options = StreamOptions(place.root / "checkpoints", files, size, regex)
+    return replace(place.context(lambda: spark, name="stream"), stream=options)
+
+
+@pytest.mark.parametrize(("files", "size"), [(1, None), (None, 1)], ids=["files", "bytes"])
+def test_a_limit_cuts_batches_and_a_commit_spread_over_several_is_kept_whole(
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch, files: int | None, size: int | None
+) -> None:
+    by_slices, by_stream = place.context(lambda: spark, name="slices"), _by_stream(spark, place, files=files, size=size)
+    keep(by_slices)
+    batches: list[int] = []
+    take = stream._Batches._take
+
+    def counted(self: stream._Batches, rows: DataFrame) -> None:
+        batches.append(len({row[0] for row in rows.select("_commit_version").collect()}))
+        take(self, rows)
+
+    monkeypatch.setattr(stream._Batches, "_take", counted)
+    kept = keep(by_stream)
+    assert len(batches) > len(_STATEMENTS)  # some commit came in several batches
+    assert [v for first, last in ranges(kept) for v in range(first, last + 1)] == [0, 1, 2, 3, 4]
+    assert len(kept) > 1
+    assert rows_of(kept_rows(spark, by_stream)) == rows_of(kept_rows(spark, by_slices))
+
+
+def test_a_stream_that_dies_while_it_holds_half_a_commit_loses_and_doubles_nothing(
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_slices, by_stream = place.context(lambda: spark, name="slices"), _by_stream(spark, place, files=1)
+    keep(by_slices)
+
+    def die_behind_the_first(rows: DataFrame, history: HistoryLog, commit: HistoryCommit) -> HistoryCommit:
+        if commit.generation > 1:
+            raise SourceUnavailable(place.source, "killed")
+        return append_rows(rows, history, commit)
+
+    with monkeypatch.context() as killed:
+        killed.setattr(stream, "append_rows", die_behind_the_first)
+        with pytest.raises(SourceUnavailable):
+            keep(by_stream)
+    assert ranges(keep(by_stream))[-1][1] == 4
+    assert rows_of(kept_rows(spark, by_stream)) == rows_of(kept_rows(spark, by_slices))
+
+
+def test_files_that_the_regex_matches_are_left_out(spark: SparkSession, place: Place) -> None:
+    by_slices = place.context(lambda: spark, name="slices")
+    by_stream = _by_stream(spark, place, regex="part=b/")
+    keep(by_slices)
+    assert ranges(keep(by_stream)) == [(0, 4)]
+    expected = kept_rows(spark, by_slices).where("part = 'a'")
+    assert rows_of(kept_rows(spark, by_stream)) == rows_of(expected)
