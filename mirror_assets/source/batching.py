@@ -1,4 +1,4 @@
-"""Cutting commits into slices, and a slice's rows into parts."""
+"""Batches of work: commits into slices, the rows of a slice into parts, a large table's files into chunks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class PartAssignment:
-    """Where a commit's rows go: parts `first_part` to `first_part + parts - 1`.
+    """The parts of a commit's rows: `first_part` to `first_part + parts - 1`.
 
     `unpaired`: the parts are its own, and its rows land without being paired, if what the log says of it is true.
     `known_counts` is what the log alone tells of such a commit's rows, or None.
@@ -47,7 +47,7 @@ class PartAssignment:
 def batch_commits(
     commits: Iterable[Commit], limits: Limits, last_versions: frozenset[int]
 ) -> tuple[tuple[Commit, ...], ...]:
-    """The commits in groups, in order: each as long as the limits allow, none going on behind one of `last_versions`.
+    """Group the commits in order: each group is as long as the limits allow, and ends at any of `last_versions`.
 
     A cut depends only on what comes after the cut before it, so planning from any cut on gives the same groups.
     """
@@ -69,7 +69,7 @@ def batch_commits(
 
 
 def assign_parts(commits: Sequence[Commit], target_rows: int) -> tuple[PartAssignment, ...]:
-    """Parts for every commit that changes data: small ones share a part, a large one has some to itself.
+    """Assign parts to every commit that changes data: small commits share a part, a large one has several to itself.
 
     Parts in order hold commits in order; a part holds about `target_rows` at most (docs/encoding.md).
     """
@@ -95,7 +95,7 @@ def assign_parts(commits: Sequence[Commit], target_rows: int) -> tuple[PartAssig
 
 
 def parts_for(rows: int, target_rows: int) -> int:
-    """How many parts the rows need, at least one. Raises ValueError for a target below 1."""
+    """Return how many parts the rows need, at least one. Raises ValueError for a target below 1."""
     if target_rows < 1:
         raise ValueError("target_rows must be at least 1")
     return max(1, -(-rows // target_rows))
@@ -133,12 +133,12 @@ class FileChunk:
 
 
 def is_small(state: SourceState, limits: Limits) -> bool:
-    """Whether the whole table is loaded at once."""
+    """Whether the whole table fits one slice."""
     return state.likely_rows <= limits.max_rows and state.bytes <= limits.max_bytes
 
 
 def chunk_files(files: Sequence[DataFile], limits: Limits, chunks: int = 0, landed: int = 0) -> tuple[FileChunk, ...]:
-    """The chunks of `files`, in their order, behind so many that hold the first `landed` of them.
+    """Split `files` into chunks, in their order, behind `chunks` chunks that hold the first `landed` files.
 
     Each is as long as the limits allow; a file beyond a limit is a chunk of its own. A cut depends only on what comes
     after the cut before it, so whoever goes on behind any chunk cuts the same ones.

@@ -1,4 +1,4 @@
-"""Commits behind which a mirror can't go on from what landed (docs/decisions/0002)."""
+"""Breaks: commits that the rows landed so far can't be carried over (docs/decisions/0002)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Break:
 
 @dataclass(frozen=True)
 class Needs:
-    """What the mirror of a table rests on: its keys, the columns it takes (None: all), and what the table must stay.
+    """What the mirror of a table requires of it: its keys, the columns to mirror (None: all), and its properties.
 
     `dropped` are columns that the mirror has kept and the source, or the choice of columns, no longer has;
     `keep_dropped`: one more may be.
@@ -65,12 +65,12 @@ _BY_CHANGE = {
 
 
 def find_break(before: Schema, commit: Commit, metadata: Metadata, after: Schema, needs: Needs) -> Break | None:
-    """The break that a commit with new metadata makes, or None when the mirror can go on."""
+    """Return the break that a commit with new metadata makes, or None when mirroring can go on."""
     return _of_table(commit, metadata, needs) or row_break(commit, needs) or _of_schema(before, commit, after, needs)
 
 
 def row_break(commit: Commit, needs: Needs) -> Break | None:
-    """The break that the commit's rows are, whatever becomes of the schema, or None.
+    """Return the break that the rows of the commit make, whatever it does to the schema, or None.
 
     A mirror of appends only can't follow changed or removed rows; one by the feed, changes that the table hasn't had.
     """
@@ -114,7 +114,7 @@ def _of_schema(before: Schema, commit: Commit, after: Schema, needs: Needs) -> B
 
 
 def dropped_columns(before: Schema, after: Schema, needs: Needs) -> frozenset[str]:
-    """The mirrored columns that the source no longer has."""
+    """Return the mirrored columns that the source no longer has."""
     changes = compare_schemas(before, after)
     return frozenset(change.column for change in changes if _is_drop(change) and _concerns(change, needs))
 

@@ -41,7 +41,7 @@ EachPart = Callable[[Callable[[str], Actions], Sequence[str]], "list[Actions]"]
 
 
 def read_checkpoint(files: SourceFiles, paths: TablePaths, parts: Sequence[str], each: EachPart) -> Actions:
-    """The live files, tombstones, metadata and protocol of a checkpoint with these files.
+    """Read the live files, tombstones, metadata and protocol of a checkpoint, whose files are `parts`.
 
     Raises FileNotFoundError for a part or a sidecar that is gone, and ValueError, KeyError or TypeError for what is not
     a checkpoint.

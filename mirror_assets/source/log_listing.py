@@ -69,15 +69,13 @@ class LogListing:
     @cached_property
     def written(self) -> dict[int, int]:
         """The versions whose commit file is there, ascending, and when each was written, in ms since 1970."""
-        return {version: written_ms(file) for version, file in self._commit_files.items()}
+        return dict(sorted((version, written_ms(file)) for version, file in self._commit_files.items()))
 
     @cached_property
     def commits(self) -> dict[int, Span]:
         """The commit files by version, ascending."""
-        return {
-            version: Span(version, version, file.path, self.written[version])
-            for version, file in self._commit_files.items()
-        }
+        files = self._commit_files
+        return {version: Span(version, version, files[version].path, at) for version, at in self.written.items()}
 
     def unbroken(self) -> dict[int, int]:
         """Return those of `written` from which every commit up to the newest is there."""
@@ -87,7 +85,7 @@ class LogListing:
     def tip_mark(self, version: int) -> TipMark | None:
         """Return the mark of the version's commit file; None when it is gone, or any newer one is there."""
         tip = self._commit_files.get(version)
-        if tip is None or next(reversed(self._commit_files)) > version:
+        if tip is None or max(self._commit_files) > version:
             return None
         return TipMark(version, tip.size or 0, written_ms(tip), len(self.files))
 
@@ -125,7 +123,7 @@ class LogListing:
     @cached_property
     def _commit_files(self) -> dict[int, FileInfo]:
         found = ((_COMMIT.fullmatch(file.base_name), file) for file in self.files)
-        return dict(sorted((int(match[1]), file) for match, file in found if match))
+        return {int(match[1]): file for match, file in found if match}
 
     @cached_property
     def _compacted(self) -> list[Span]:

@@ -1,4 +1,8 @@
-"""What a source has lost: what Spark says of it, which proves nothing, and what its log and its store have proved."""
+"""What a source has lost: errors of Spark, which prove nothing, and losses that its log and its store prove.
+
+A rebuild drops a table, so nothing but a proof may start one. A file is lost when an exception names it, the log names
+it for the versions that were read, and the store says that it is not there.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ _KEEP = "keep delta.deletedFileRetentionDuration longer than the lag."
 
 
 class DataFileMissing(RebuildError):
-    """A file that the log names for what is to be read is not in the store, by VACUUM or by hand."""
+    """A file that the log names for a version to read is not in the store: VACUUM or somebody deleted it."""
 
     code = ErrorCode.DATA_FILE_MISSING
     only_reading_tells = True
@@ -35,7 +39,7 @@ class DataFileMissing(RebuildError):
 
 
 class FeedMissing(RebuildError):
-    """By its log, the source did not record its change data feed at a commit that is to be read."""
+    """The log says that the change data feed was off at a commit that is to be read."""
 
     code = ErrorCode.FEED_DISABLED
     only_reading_tells = True
@@ -49,7 +53,7 @@ class FeedMissing(RebuildError):
 
 
 class HistoryExpired(RebuildError):
-    """Delta does not read a version any more that is older than the table keeps deleted files."""
+    """Delta refuses to read a version that is older than the time for which the table keeps deleted files."""
 
     code = ErrorCode.HISTORY_EXPIRED
     only_reading_tells = True
@@ -64,7 +68,7 @@ class HistoryExpired(RebuildError):
 
 
 class SparkInterrupted(RetryError):
-    """Spark lost something of its own, or a connection; the source is as it was."""
+    """Spark lost one of its own files or a connection; the source is not affected."""
 
     code = ErrorCode.SPARK_INTERRUPTED
 
@@ -115,7 +119,7 @@ _BEFORE, _BEHIND = r"(?:^|[\s'\"`:/])", r"(?=$|[\s'\"`)?,:;]|\.(?:\s|$))"
 
 @dataclass(frozen=True)
 class SourceRead:
-    """What of a source is read: the commits `first` to `last`, or else whole versions of it."""
+    """What is read of a source: the commits `first` to `last`, or the whole of `versions` if there are any."""
 
     first: int
     last: int
@@ -131,7 +135,7 @@ class NamedFile:
 
 
 def proved(table: str, source: SourceLog, read: SourceRead, error: MirrorError) -> MirrorError:
-    """The loss that the error speaks of, if log and store prove it; else what they say, or the error itself.
+    """Return the loss behind an error of Spark, if log and store prove it; else a better explanation, or the error.
 
     A loss is DataFileMissing, FeedMissing or HistoryExpired; SourceUnreadable, a file that is there but can't be read.
     Raises what the log raises, such as SourceNotDelta for a folder that is not mounted any more, but never LogGap: what
@@ -146,13 +150,13 @@ def proved(table: str, source: SourceLog, read: SourceRead, error: MirrorError) 
 
 
 def named_file(log: TableLog, read: SourceRead, told: str) -> NamedFile | None:
-    """The file of what is read that the message names, or None. Raises what the log raises."""
+    """Return the file that the message names, if it belongs to what is read. Raises what the log raises."""
     message = f"{told}\n{unquote(told)}"
     return next((named for named in _named(log, read) if _is_in(log.uri, named.path, message)), None)
 
 
 def _loss(table: str, source: SourceLog, read: SourceRead, error: FileUnfound | SparkFailed) -> MirrorError | None:
-    source.has_commit(read.last)  # a source that is not there at all is told as that
+    source.has_commit(read.last)  # raises SourceNotDelta for a source that is not there at all
     if isinstance(error, FileUnfound):
         return _file_loss(table, source, read, error)
     if isinstance(error, FeedRefused):
@@ -193,7 +197,7 @@ def _history_loss(table: str, source: SourceLog, read: SourceRead) -> MirrorErro
 
 
 def _named(log: TableLog, read: SourceRead) -> Iterator[NamedFile]:
-    """The files that the log names for what is read, and those of their deletion vectors."""
+    """Yield the files that the log names for what is read, and the files of their deletion vectors."""
     for version in read.versions:
         for file in log.snapshot(version).files:
             yield from _with_vector(file, version)

@@ -1,4 +1,4 @@
-"""When commits were made, by the clock that Delta itself goes by."""
+"""Ranges of commits by version or time, and the times that Delta gives to commits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mirror_assets.source.errors import LogGap, RangeRefused
 
 @dataclass(frozen=True)
 class CommitTimes:
-    """The commits of a log from `first` to the newest, and when each was made.
+    """The times of the commits from `first` to the newest, in ms since 1970.
 
     Delta dates a commit by its in-commit timestamp, else by when its file was written, at least 1 ms after the one
     before. `written` has the latter; `in_commit` reads the former, and is None for a table without any.
@@ -30,17 +30,17 @@ class CommitTimes:
         return self.first + len(self.written) - 1
 
     def at(self, version: int) -> int:
-        """The version's time in ms since 1970; it is one of the log's."""
+        """Return the time of a version of the log."""
         told = self.in_commit(version) if self.in_commit else None
         return self.written[version - self.first] if told is None else told
 
     def first_from(self, time_ms: int) -> int | None:
-        """The first commit made at or after the time, or None when there is none yet."""
+        """Return the first commit made at or after the time, or None when there is none yet."""
         index = bisect_left(range(len(self.written)), time_ms, key=self._at_index)
         return self.first + index if index < len(self.written) else None
 
     def last_until(self, time_ms: int) -> int | None:
-        """The last commit made at or before the time, or None when the log begins later."""
+        """Return the last commit made at or before the time, or None when the log begins later."""
         index = bisect_right(range(len(self.written)), time_ms, key=self._at_index)
         return self.first + index - 1 if index else None
 
@@ -49,7 +49,7 @@ class CommitTimes:
 
 
 def increasing(times: Sequence[int]) -> tuple[int, ...]:
-    """The times, each at least 1 ms after the one before, as Delta reads them from commit files."""
+    """Move each file time to at least 1 ms after the one before, as Delta does."""
     adjusted: list[int] = []
     for time in times:
         adjusted.append(max(time, adjusted[-1] + 1) if adjusted else time)
@@ -91,13 +91,13 @@ Point = VersionPoint | TimePoint
 
 
 def parse_point(text: str) -> Point:
-    """The point that the text names. Raises ValueError with what is expected."""
+    """Parse a version or a time. Raises ValueError with what is expected."""
     stripped = text.strip()
     return VersionPoint(int(stripped)) if stripped.isdecimal() else parse_time(stripped)
 
 
 def parse_time(text: str) -> TimePoint:
-    """The time `yyyy-MM-dd[ HH:mm:ss[.SSS]]`, in UTC unless a zone follows.
+    """Parse a time `yyyy-MM-dd[ HH:mm:ss[.SSS]]`, in UTC unless a zone follows.
 
     A day alone is its first moment, as in Delta. A zone is `Z`, an offset like `+02:00`, or a name like
     `Europe/Berlin`. Raises ValueError.
@@ -115,12 +115,12 @@ def parse_time(text: str) -> TimePoint:
 
 
 def first_version(point: Point, times: CommitTimes) -> int | None:
-    """The version that a range from the point on begins with; None for a time after the newest commit."""
+    """Return the first version of a range that starts at the point; None for a time after the newest commit."""
     return point.version if isinstance(point, VersionPoint) else times.first_from(point.time_ms)
 
 
 def last_version(point: Point, times: CommitTimes) -> int | None:
-    """The version that a range up to the point ends with; None for a time before the log begins."""
+    """Return the last version of a range that ends at the point; None for a time before the log begins."""
     return point.version if isinstance(point, VersionPoint) else times.last_until(point.time_ms)
 
 
@@ -178,12 +178,12 @@ EVERYTHING = Range()
 
 
 def parse_range(first: str | None, last: str | None, *, clip: bool) -> Range:
-    """The range between two points as they are written. Raises ValueError."""
+    """Parse the range between two points. Raises ValueError."""
     return Range(parse_point(first) if first else None, parse_point(last) if last else None, clip)
 
 
 def resolve(uri: str, times: CommitTimes, requested: Range) -> Bounds:
-    """The versions of the range in this log.
+    """Resolve the range to versions of this log.
 
     Raises RangeRefused for a range that goes beyond the newest commit, ends before the log begins, or backwards; and
     LogGap for a log without its newest commit.

@@ -1,4 +1,4 @@
-"""What a table may need of its reader (Delta's protocol, "Valid Feature Names in Table Features")."""
+"""Replays actions to snapshots of a table (Delta's protocol, "Action Reconciliation")."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mirror_assets.source.schema import parse_schema
 
 _READER_VERSION = 3
 _PREVIEW = "-preview"
-# Those that the replay of the log, and the look at footers, know how to read.
+# Reader features that replay and the reading of footers support ("Valid Feature Names in Table Features").
 _KNOWN = frozenset(
     {
         "columnMapping",
@@ -29,7 +29,7 @@ _CATALOG = frozenset({"catalogManaged", "catalogOwned"})
 
 
 def require_readable(uri: str, protocol: Protocol) -> None:
-    """Raises CatalogManaged, and SourceUnsupported for a reader version or a reader feature that is not known here."""
+    """Raise CatalogManaged, or SourceUnsupported for a reader version or a reader feature that is not supported."""
     features = {feature.removesuffix(_PREVIEW): feature for feature in sorted(protocol.reader_features)}
     if features.keys() & _CATALOG:
         raise CatalogManaged(uri)
@@ -64,7 +64,7 @@ class Replay:
     """The state of a table, moved on by the actions of one version after the other."""
 
     def __init__(self, uri: str) -> None:
-        """The state before the first version."""
+        """Start before the first version."""
         self._uri = uri
         self._files: dict[_Key, LiveFile] = {}
         self._tombstones: dict[_Key, Tombstone] = {}
@@ -72,7 +72,7 @@ class Replay:
         self._protocol: Protocol | None = None
 
     def apply(self, actions: Actions) -> None:
-        """Move on by a commit, several compacted ones, or a checkpoint."""
+        """Apply a commit, compacted commits, or a checkpoint."""
         for tombstone in actions.removed:
             key = _key(tombstone)
             self._files.pop(key, None)
@@ -86,13 +86,13 @@ class Replay:
 
     @property
     def metadata(self) -> Metadata:
-        """The metadata at hand. Raises SourceUnreadable when none came."""
+        """The newest metadata. Raises SourceUnreadable before the first metaData action."""
         if self._metadata is None:
             raise SourceUnreadable(self._uri, "its log has no metaData action")
         return self._metadata
 
     def snapshot(self, version: int, timestamp_ms: int) -> Snapshot:
-        """The state as a value.
+        """Return the state as a value.
 
         Raises SourceUnreadable when no metadata or protocol came, CatalogManaged and SourceUnsupported.
         """
@@ -111,14 +111,14 @@ class Replay:
 
 
 def require_reconciled(actions: Actions) -> None:
-    """Raises ValueError for compacted commits that have a file both added and removed: in which order, nobody knows."""
+    """Raise ValueError for compacted commits that both add and remove a file: their order is lost."""
     both = {_key(file) for file in actions.added} & {_key(file) for file in actions.removed}
     if both:
         raise ValueError(f"{min(both)[0]} is both added and removed")
 
 
 def with_logical_names(files: Iterable[LiveFile], metadata: Metadata) -> Iterator[LiveFile]:
-    """The files with partition values by the names that columns have in the metadata."""
+    """Yield the files with partition values by the columns' logical names, not the physical ones."""
     names = _logical_names(metadata)
     for file in files:
         if names and file.partition:

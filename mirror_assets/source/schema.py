@@ -114,7 +114,7 @@ class Schema:
 
 
 def parse_schema(text: str) -> Schema:
-    """The schema that a metaData action's `schemaString` holds. Raises SchemaUnreadable."""
+    """Parse a metaData action's `schemaString`. Raises SchemaUnreadable."""
     try:
         return Schema(_fields(_Struct.model_validate_json(text)))
     except pydantic.ValidationError as error:
@@ -123,7 +123,7 @@ def parse_schema(text: str) -> Schema:
 
 
 def canonical(schema_string: str) -> str:
-    """The same schema with its keys in one fixed order: the library gives them in another order each time."""
+    """Return the same JSON with its keys sorted: deltalake gives them in another order each time."""
     try:
         return json.dumps(json.loads(schema_string), sort_keys=True, separators=(",", ":"))
     except json.JSONDecodeError as error:
@@ -230,7 +230,7 @@ class SchemaChange:
 
 
 def compare_schemas(before: Schema, after: Schema) -> tuple[SchemaChange, ...]:
-    """Every difference, by column; empty when both are equal.
+    """Return every difference, by column; empty when both are equal.
 
     Columns are matched by id and physical name where both schemas have them (column mapping), so that a rename, or a
     column dropped and added again under its old name, is seen as what it is; else by name.

@@ -50,7 +50,7 @@ class SourceState:
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """The columns that the table's folders are named after."""
+        """The partition columns, in order."""
         return self.metadata.partition_columns
 
     @property
@@ -62,5 +62,5 @@ class SourceState:
 
 
 def source_columns(state: SourceState) -> tuple[tuple[str, str], ...]:
-    """Name and type, as Spark spells it, of every column of the source."""
+    """Return the name and the type of every column, as Spark spells it."""
     return tuple((field.name, field.type) for field in state.schema.fields)

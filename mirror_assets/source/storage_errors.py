@@ -1,4 +1,4 @@
-"""The errors of deltalake and of its storage, as ours."""
+"""Translates the errors of deltalake and its object stores to errors with a code and a next step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mirror_assets.source.errors import (
 
 _COLOUR = re.compile(r"\x1b\[\d*m")
 _BACKTRACE = re.compile(r"\n\s*0: .*", re.DOTALL)
-# deltalake gives one OSError for everything a storage can answer; what only a person can mend is told by its words.
+# deltalake gives one OSError for everything a storage can answer; its words tell what only a person can mend.
 _SETTING = re.compile(
     r"lacked (valid auth|the necessary)|loading credentials|\b40[134] |Config error|Permission denied", re.IGNORECASE
 )
@@ -44,7 +44,7 @@ _DATABRICKS = re.compile(r"dbfs:", re.IGNORECASE)
 
 @contextmanager
 def translated(uri: str) -> Iterator[None]:
-    """Raise for what deltalake raises what SourceLog says it does.
+    """Raise an error of `source.errors` in place of one of deltalake's.
 
     A missing file (FileNotFoundError) passes through: what it means depends on the file.
     """

@@ -21,7 +21,7 @@ _PAIR = re.compile(r"([+-]?)'?(\d+(?:\.\d+)?)'?\s+([a-z]+?)s?(?:\s+|$)")
 
 
 def parse_interval(text: str) -> float:
-    """The seconds of an interval; the word `interval` may be left out, as in Delta.
+    """Return the seconds of an interval like `interval 30 days`; the word `interval` is optional, as in Delta.
 
     Raises ValueError for what Delta refuses, too: another text, months and years, and less than nothing.
     """
@@ -41,7 +41,7 @@ def parse_interval(text: str) -> float:
 
 
 def interval_of_days(seconds: float) -> str:
-    """At least this long, in whole days."""
+    """Return the interval in whole days that is at least this long."""
     days = max(1, -int(-seconds // _SECONDS["day"]))
     return f"interval {days} days"
 
@@ -75,25 +75,25 @@ class Retention:
 
     @classmethod
     def of(cls, uri: str, metadata: Metadata) -> Retention:
-        """That of a table with this metadata. Raises PropertyUnreadable."""
+        """Read the retention from a table's metadata. Raises PropertyUnreadable."""
         cleans_log = metadata.configuration.get(_CLEANUP, "true").lower() == "true"
         return cls(uri, _clock(uri, metadata, _LOG), _clock(uri, metadata, _FILES), cleans_log)
 
     @property
     def first(self) -> Clock:
-        """The clock that runs out first."""
+        """The property that makes a commit unreadable first."""
         clocks = (self.log, self.files) if self.cleans_log else (self.files,)
         return min(clocks, key=lambda clock: clock.seconds)
 
     def prolonged(self, age: float) -> str:
-        """The statement after which what is `age` seconds old has as long to go as new things have now.
+        """Return the SQL that lets a commit `age` seconds old stay readable for as long as a new commit does now.
 
         At least, everything is kept for twice as long as now.
         """
         return self.keeping(self.first.seconds + max(age, self.first.seconds, _HOUR))
 
     def keeping(self, seconds: float) -> str:
-        """The statement after which neither VACUUM nor the log's cleanup takes what is younger than this.
+        """Return the SQL that keeps VACUUM and the log's cleanup from anything younger than this.
 
         It names every property that is shorter now, for Spark refuses to keep files for longer than log entries, even
         where the log is never cleaned (reference `direct-lake` §3.3).
@@ -118,7 +118,7 @@ _KNOWS_FEED, _LISTS_FEATURES = 4, 7
 
 
 def how_to_enable(uri: str, protocol: Protocol) -> str:
-    """The statement that switches the feed on, and what it does to the table's protocol."""
+    """Return the SQL that enables the change data feed, which nothing here runs, and its effect on the protocol."""
     return (
         f"run `ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)`, then run again. "
         f"{_consequence(protocol)}"

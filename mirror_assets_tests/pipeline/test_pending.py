@@ -21,7 +21,7 @@ from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets.verify.timeliness import Consequence, Lag, ReadDeadline, check_retention
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
-from mirror_assets_tests.source.handmade import commit_file
+from mirror_assets_tests.source.handmade import commit_file, file_action
 
 _DAY = 86_400.0
 _NOW = 100 * _DAY
@@ -71,6 +71,17 @@ def test_a_file_that_is_gone_is_past_the_horizon(paper: Paper) -> None:
     )
     of_rows_before = Paper(paper.root, "changes: row_tracking")
     assert not _deadline(of_rows_before).is_gone
+
+
+@pytest.mark.parametrize("changes", ["feed", "row_tracking", "append_only"])
+def test_files_that_a_commit_only_rewrote_are_not_needed(paper: Paper, changes: str) -> None:
+    """OPTIMIZE: its files change no data, so the mirror goes on when VACUUM has taken them."""
+    paper.cover(4)
+    rewritten = (file_action("remove", "4.parquet", data=False), file_action("add", "5.parquet", data=False))
+    paper.commit(5, _NOW, *rewritten, operation="OPTIMIZE")
+    (paper.lake / "4.parquet").unlink()
+    deadline = _deadline(Paper(paper.root, f"changes: {changes}"))
+    assert (deadline.version, deadline.waits, deadline.is_gone) == (5, True, False)
 
 
 def test_nothing_waits_when_all_is_covered_and_before_the_first_load(paper: Paper) -> None:
