@@ -30,7 +30,7 @@ onelake: java $(INSTALLED) ## a OneLake on this machine to try things on; ARGS="
 	@$(BIN)/python -m mirror_assets_tests.onelake $(ARGS)
 
 test: java $(INSTALLED) ## run the tests; ARGS="-k name" picks some
-	$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 soak: java $(INSTALLED) ## run the proofs with larger bounds, hours long; SEED=n draws the same histories again
 	$(BIN)/pytest -m soak --timeout 0 --hypothesis-seed $(SEED) $(ARGS)

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.encode.session import open_session, spark_settings
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
+from mirror_assets_tests import quick_jvm
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.onelake import LoopbackOneLake
 
@@ -27,11 +28,30 @@ pytest_plugins = [
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs Spark stays in one process, for there is one session; any other file may run beside it."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let each file run in one process, and what takes longest begin first: then no process ends long before another.
+
+    A test marked `long` may run apart from its file. Each process has a Spark session of its own, and what is shared
+    by tests of several files is made anew in each.
+    """
     for item in items:
-        together = "spark" if "spark" in getattr(item, "fixturenames", ()) else item.path.stem
-        item.add_marker(pytest.mark.xdist_group(together))
+        if item.get_closest_marker("xdist_group"):
+            continue
+        if item.get_closest_marker("long"):
+            group = item.name
+        elif "demo" in getattr(item, "fixturenames", ()):
+            group = "demo"
+        else:
+            group = item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+    if hasattr(config, "workerinput"):
+        items.sort(key=_seconds, reverse=True)
+
+
+def _seconds(item: pytest.Item) -> float:
+    """How long a test takes, by its marker, on one core; those without one take a moment."""
+    marker = item.get_closest_marker("long")
+    return float(marker.args[0]) if marker else 0
 
 
 # Tests run thousands of small statements, for which compiling and re-planning take longer than the work. Runs in
@@ -40,18 +60,27 @@ _FOR_SMALL_DATA = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    # Only the UI shows the text of a plan; to write it takes a fifth of the time of a small statement.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.codegen.cache.maxEntries": "5000",
+    "spark.databricks.delta.snapshotPartitions": "1",
 }
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, onelake_server: LoopbackOneLake) -> Iterator[SparkSession]:
-    """The run's only Spark session, on two cores, with its warehouse in a folder of the run; it reaches OneLake."""
+    """The process's only Spark session, with its warehouse in a folder of the run; it reaches OneLake."""
     warehouse = tmp_path_factory.mktemp("warehouse")
-    settings = _FOR_SMALL_DATA | {"spark.master": "local[2]", "spark.sql.warehouse.dir": str(warehouse)}
+    reaching = onelake_server.spark_settings()
+    own = {
+        "spark.master": "local[2]",
+        "spark.sql.warehouse.dir": str(warehouse),
+        "spark.driver.extraJavaOptions": f"-Xmn1g {quick_jvm.OPTIONS} {reaching['spark.driver.extraJavaOptions']}",
+    }
     with pytest.MonkeyPatch.context() as environment:
         for name, value in onelake_server.environment().items():
             environment.setenv(name, value)  # the JVM takes them with it
-        session = open_session(spark_settings(settings | onelake_server.spark_settings(), [HADOOP_AZURE]))
+        session = open_session(spark_settings(_FOR_SMALL_DATA | reaching | own, [HADOOP_AZURE]))
     yield session
     session.stop()
 
@@ -75,24 +104,39 @@ def _new_orders(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="session")
-def _changed_orders(spark: SparkSession, _new_orders: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same table six commits on; and where it was mirrored from version 1 to the tip, in three slices."""
-    lab = Lab(spark, tmp_path_factory.mktemp("changed") / "lab")
+def _waiting_orders(spark: SparkSession, _new_orders: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same table four commits on, of which nothing is mirrored yet; its version 1 is."""
+    lab = Lab(spark, tmp_path_factory.mktemp("waiting") / "lab")
     shutil.copytree(_new_orders, lab.root)
     lab.configure()
     lab.mirror()
     lab.change()
+    return lab.root
+
+
+@pytest.fixture(scope="session")
+def _changed_orders(spark: SparkSession, _waiting_orders: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same table when that was mirrored, too: from version 1 to the tip, in three slices."""
+    lab = Lab(spark, tmp_path_factory.mktemp("changed") / "lab")
+    shutil.copytree(_waiting_orders, lab.root)
     lab.mirror()
     return lab.root
 
 
 @pytest.fixture
-def lab(spark: SparkSession, _new_orders: Path, tmp_path: Path) -> Lab:
+def lab(spark: SparkSession, _new_orders: Path, _waiting_orders: Path, tmp_path: Path) -> Lab:
     """A table of ten orders at version 1, nothing mirrored yet."""
     shutil.copytree(_new_orders, tmp_path / "lab")
-    made = Lab(spark, tmp_path / "lab")
+    made = Lab(spark, tmp_path / "lab", _waiting_orders)
     made.configure()
     return made
+
+
+@pytest.fixture
+def waiting(spark: SparkSession, _waiting_orders: Path, tmp_path: Path) -> Lab:
+    """The table at version 5, mirrored to version 1: two slices of changes wait."""
+    shutil.copytree(_waiting_orders, tmp_path / "lab")
+    return Lab(spark, tmp_path / "lab")
 
 
 @pytest.fixture

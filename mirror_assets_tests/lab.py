@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,10 +24,14 @@ TABLE = TableName("shop", "orders")
 
 @dataclass(frozen=True)
 class Lab:
-    """Everything under one folder; `orders` has (id, name, amount) and key id."""
+    """Everything under one folder; `orders` has (id, name, amount) and key id.
+
+    `changed` is a lab that began with the same files, and has changed since: its files spare Spark the statements.
+    """
 
     spark: SparkSession
     root: Path
+    changed: Path | None = None
 
     @property
     def uri(self) -> str:
@@ -92,6 +97,9 @@ class Lab:
 
     def change(self) -> None:
         """Four commits: key 1 twice, a delete with a new row, a key change."""
+        if self.changed and SourceLog(self.uri).state().version == 1:
+            shutil.copytree(self.changed / "lake" / "orders", self.uri, dirs_exist_ok=True)
+            return
         self.sql(
             "UPDATE {t} SET amount = 100 WHERE id IN (1, 2)",
             "UPDATE {t} SET amount = 200 WHERE id = 1",

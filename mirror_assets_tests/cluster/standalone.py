@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pyspark
 
+from mirror_assets_tests.quick_jvm import ENVIRONMENT
+
 _HOME = Path(pyspark.__file__).parent
 _DEPLOY = "org.apache.spark.deploy"
 _HOST = "127.0.0.1"
@@ -71,7 +73,7 @@ def _process(folder: Path, name: str, *options: str) -> Iterator[None]:
 def _environment() -> Mapping[str, str]:
     """What a process of the cluster needs: a JVM, and no Python."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME") if name in os.environ}
-    return kept | {"SPARK_HOME": str(_HOME), "SPARK_NO_DAEMONIZE": "1", "PYSPARK_PYTHON": NO_PYTHON}
+    return kept | ENVIRONMENT | {"SPARK_HOME": str(_HOME), "SPARK_NO_DAEMONIZE": "1", "PYSPARK_PYTHON": NO_PYTHON}
 
 
 def _wait_for(folder: Path, text: str, times: int) -> None:

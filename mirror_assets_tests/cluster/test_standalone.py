@@ -21,6 +21,7 @@ from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets_tests.cluster.standalone import NO_PYTHON, executors, standalone
 from mirror_assets_tests.kills.process import Run
 from mirror_assets_tests.kills.source import Orders
+from mirror_assets_tests.quick_jvm import ENVIRONMENT
 
 _CONFIG = """\
 landing_zone: {{path: ./landing}}
@@ -61,9 +62,9 @@ def test_a_cluster_without_python_lands_what_equals_the_source(tmp_path: Path) -
     with standalone(tmp_path / "cluster") as master:
         yaml.write_text(_CONFIG.format(master=master, source=source.path, python=NO_PYTHON), encoding="utf-8")
         run = [str(Path(sys.executable).with_name("mirror-assets")), "run", "--config", str(yaml)]
-        end = Run("driver", [*run, "--to", str(loaded)], {}).end()
+        end = Run("driver", [*run, "--to", str(loaded)], ENVIRONMENT).end()
         assert end.code == 0, end.output
-        changes = Run("driver", run, {})
+        changes = Run("driver", run, ENVIRONMENT)
         _kill_an_executor_at_work(changes, tmp_path)
         end = changes.end()
         assert end.code == 0, end.output

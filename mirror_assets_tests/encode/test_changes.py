@@ -83,7 +83,9 @@ def _in_runs(slice_: FeedSlice, *, mixed: bool) -> FeedSlice:
     )
 
 
-@pytest.mark.parametrize(("seed", "deletion_vectors"), [(1, False), (2, True), (3, True)])
+@pytest.mark.parametrize(
+    ("seed", "deletion_vectors"), [(1, False), (2, True), pytest.param(3, True, marks=pytest.mark.soak)]
+)
 def test_replaying_the_parts_gives_the_source(
     spark: SparkSession, tmp_path: Path, seed: int, *, deletion_vectors: bool
 ) -> None:

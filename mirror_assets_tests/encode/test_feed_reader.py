@@ -16,11 +16,13 @@ def _rows(frame: DataFrame, columns: list[str]) -> list[str]:
     return sorted(str(row.asDict()) for row in frame.select(*columns).collect())
 
 
-@pytest.mark.parametrize("deletion_vectors", [False, True])
-def test_the_fast_reader_gives_the_rows_of_the_public_one(
-    spark: SparkSession, tmp_path: Path, *, deletion_vectors: bool
-) -> None:
-    history: History = random_history(spark, tmp_path / "t", seed=7, commits=8, deletion_vectors=deletion_vectors)
+@pytest.fixture(scope="module", params=[False, True], ids=["change files", "deletion vectors"])
+def history(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> History:
+    """Eight commits of any kind; what they change is told by files of changes, or by deletion vectors."""
+    return random_history(spark, tmp_path_factory.mktemp("t"), seed=7, commits=8, deletion_vectors=request.param)
+
+
+def test_the_fast_reader_gives_the_rows_of_the_public_one(spark: SparkSession, history: History) -> None:
     columns = ["id", "part", "name", "amount", "_change_type", "_commit_version"]
     for first in range(1, history.tip + 1, 3):
         last = min(first + 3, history.tip)
@@ -30,9 +32,7 @@ def test_the_fast_reader_gives_the_rows_of_the_public_one(
         assert fast == _rows(read_changes_public(spark, history.uri, first, last), columns)
 
 
-@pytest.mark.parametrize("deletion_vectors", [False, True])
-def test_a_feed_read_in_parts_is_the_feed(spark: SparkSession, tmp_path: Path, *, deletion_vectors: bool) -> None:
-    history = random_history(spark, tmp_path / "t", seed=9, commits=6, deletion_vectors=deletion_vectors)
+def test_a_feed_read_in_parts_is_the_feed(spark: SparkSession, history: History) -> None:
     columns = ["id", "part", "name", "amount", "_change_type", "_commit_version"]
     vectors = [commit.version for commit in SourceLog(history.uri).commits(1, history.tip) if commit.deletion_vectors]
     for compared in ((), tuple(vectors[::2])):

@@ -96,10 +96,8 @@ def test_the_sensor_asks_for_all_pending_slices_and_rests_when_covered(lab: Lab,
     assert observed is not None
 
 
-def test_metadata_says_what_was_read_and_written(lab: Lab, instance: dg.DagsterInstance) -> None:
-    lab.mirror()
-    lab.change()
-    _launch(lab, instance, *_request(_tick(lab, instance)))
+def test_metadata_says_what_was_read_and_written(waiting: Lab, instance: dg.DagsterInstance) -> None:
+    _launch(waiting, instance, *_request(_tick(waiting, instance)))
     event = instance.fetch_materializations(
         dg.AssetRecordsFilter(_FEED, asset_partitions=[str(key(4, 5))]), limit=1
     ).records[0]
@@ -112,12 +110,10 @@ def test_metadata_says_what_was_read_and_written(lab: Lab, instance: dg.DagsterI
 
 
 def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
-    lab: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    waiting: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lab.mirror()
-    lab.configure(defaults="slices: {max_commits: 1}")
-    lab.change()
-    real, encoded = stage.stage_attempt, []
+    waiting.configure(defaults="slices: {max_commits: 1}")
+    real, encoded = stage.stage_slice, []
 
     def planted(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
         encoded.append(planned.first)
@@ -125,27 +121,27 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
             raise SourceBroke(str(TABLE), 4, "planted")
         return real(context, planned, position)
 
-    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", planted)
-    first = _launch(lab, instance, *_request(_tick(lab, instance)))
+    monkeypatch.setattr("mirror_assets.mirroring.resume.stage_slice", planted)
+    first = _launch(waiting, instance, *_request(_tick(waiting, instance)))
     assert not first.success
     assert _materialized(instance, _FEED) == {str(key(2, 2)), str(key(3, 3))}
-    failure = drive(read_failure(TABLE), lab.store)
+    failure = drive(read_failure(TABLE), waiting.store)
     assert failure is not None
     assert failure.slice == str(key(4, 4))
-    assert len(lab.files) == 1
+    assert len(waiting.files) == 1
 
-    monkeypatch.setattr("mirror_assets.pipeline.coordination._FIRST_PAUSE_SECONDS", 0)
-    requested = _request(_tick(lab, instance))
-    assert requested == (str(key(2, 2)), str(key(3, 3)))
-    assert _launch(lab, instance, *requested).success
-    assert len(lab.files) == 3
+    monkeypatch.setattr("mirror_assets.mirroring.failures._FIRST_PAUSE_SECONDS", 0)
+    asked = _request(_tick(waiting, instance))
+    assert asked == (str(key(2, 2)), str(key(3, 3)))
+    assert _launch(waiting, instance, *asked).success
+    assert len(waiting.files) == 3
     assert encoded == [2, 3, 4]  # what lay there is not encoded again
 
-    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", real)
-    requested = _request(_tick(lab, instance))
-    assert requested == (str(key(4, 4)), str(key(5, 5)))
-    assert _launch(lab, instance, *requested).success
-    assert len(lab.files) == 5
+    monkeypatch.setattr("mirror_assets.mirroring.resume.stage_slice", real)
+    asked = _request(_tick(waiting, instance))
+    assert asked == (str(key(4, 4)), str(key(5, 5)))
+    assert _launch(waiting, instance, *asked).success
+    assert len(waiting.files) == 5
 
 
 def test_the_sensor_backs_off_after_a_failure(
@@ -209,16 +205,14 @@ def test_a_rebuild_that_was_interrupted_is_asked_for_first(mirrored: Lab, instan
 
 
 def test_a_file_that_is_gone_leads_to_a_rebuild(
-    lab: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    waiting: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_assets.pipeline.coordination._FIRST_PAUSE_SECONDS", 0)
-    lab.mirror()
-    lab.change()
-    shutil.rmtree(lab.root / "lake" / "orders" / "_change_data")
-    assert not _launch(lab, instance, *_request(_tick(lab, instance))).success
-    requested = _tick(lab, instance)
-    assert isinstance(requested, dg.SensorResult)
-    assert [request.job_name for request in requested.run_requests or []] == [REBUILD]
+    monkeypatch.setattr("mirror_assets.mirroring.failures._FIRST_PAUSE_SECONDS", 0)
+    shutil.rmtree(waiting.root / "lake" / "orders" / "_change_data")
+    assert not _launch(waiting, instance, *_request(_tick(waiting, instance))).success
+    asked = _tick(waiting, instance)
+    assert isinstance(asked, dg.SensorResult)
+    assert [request.job_name for request in asked.run_requests or []] == [REBUILD]
 
 
 def test_what_a_person_has_to_mend_fails_the_tick(mirrored: Lab, instance: dg.DagsterInstance) -> None:

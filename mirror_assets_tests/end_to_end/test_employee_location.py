@@ -6,6 +6,7 @@ hold for these histories, and what a replicator makes of them.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +52,17 @@ EXAMPLES = {
         mirrored=(("E0002", "Bellevue"),),
     ),
 }
+# Each example and each codec come once or twice; the other pairs repeat them.
+_SOON = (
+    ("a changed location", "none"),
+    ("a changed location", "zstd"),
+    ("a changed key", "snappy"),
+    ("a changed key", "gzip"),
+)
+_PAIRS = [
+    pytest.param(*pair, marks=() if pair in _SOON else pytest.mark.soak)
+    for pair in itertools.product(EXAMPLES, _CODECS)
+]
 
 
 def _rows(path: Path) -> Rows:
@@ -67,10 +79,10 @@ def _mirror(lab: Lab) -> Rows:
     return tuple(sorted(tuple(row) for row in found.select(*_COLUMNS[:2]).collect()))
 
 
-@pytest.mark.parametrize("compression", _CODECS)
-@pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
-def test_our_files_hold_the_pages_rows(spark: SparkSession, tmp_path: Path, example: Example, compression: str) -> None:
+@pytest.mark.parametrize(("name", "compression"), _PAIRS)
+def test_our_files_hold_the_pages_rows(spark: SparkSession, tmp_path: Path, name: str, compression: str) -> None:
     """The whole history in one slice of changes: one file, with the rows of the page in its order."""
+    example = EXAMPLES[name]
     lab = Lab(spark, tmp_path)
     lab.configure("start: {version: 0}", f"files: {{compression: {compression}}}", "[EmployeeID]")
     lab.sql(
@@ -79,9 +91,9 @@ def test_our_files_hold_the_pages_rows(spark: SparkSession, tmp_path: Path, exam
         *example.history,
     )
     lab.mirror()
-    (name,) = lab.files
-    assert _rows(lab.folder / name) == example.landed
-    group = pq.read_metadata(lab.folder / name).row_group(0)
+    (file,) = lab.files
+    assert _rows(lab.folder / file) == example.landed
+    group = pq.read_metadata(lab.folder / file).row_group(0)
     assert {group.column(index).compression for index in range(group.num_columns)} == {_CODECS[compression]}
     assert _mirror(lab) == example.mirrored
     assert reconcile_table(lab.context, lab.replicator).state is ReconcileState.EQUAL

@@ -30,9 +30,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 
 def lose_changes(lab: Lab) -> None:
-    """Mirror, change, and delete what only the feed of these changes tells: only a run can see that."""
-    lab.mirror()
-    lab.change()
+    """Delete what only the feed of the changes tells that wait: only a run can see that."""
     shutil.rmtree(lab.root / "lake" / "orders" / "_change_data")
 
 
@@ -44,13 +42,13 @@ def passes(instance: dg.DagsterInstance) -> bool:
 
 
 def test_a_held_table_is_seen_and_goes_on_once_it_was_rebuilt_by_hand(
-    lab: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    waiting: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_assets.pipeline.coordination._FIRST_PAUSE_SECONDS", 0)
-    lab.configure(table="on_break: hold")
-    lose_changes(lab)
-    location = Location.of(lab, instance)
-    assert not location.run(location.requested()).success
+    monkeypatch.setattr("mirror_assets.mirroring.failures._FIRST_PAUSE_SECONDS", 0)
+    waiting.configure(table="on_break: hold")
+    lose_changes(waiting)
+    location = Location.of(waiting, instance)
+    assert not location.run(location.asked()).success
     with pytest.raises(TableHeld, match="is gone"):
         location.tick()
     assert not passes(instance)
@@ -59,43 +57,41 @@ def test_a_held_table_is_seen_and_goes_on_once_it_was_rebuilt_by_hand(
     assert passes(instance)
 
 
-def test_a_rebuild_by_hand_during_the_pause_is_the_only_one(lab: Lab, instance: dg.DagsterInstance) -> None:
-    lose_changes(lab)
-    location = Location.of(lab, instance)
-    assert not location.run(location.requested()).success
+def test_a_rebuild_by_hand_during_the_pause_is_the_only_one(waiting: Lab, instance: dg.DagsterInstance) -> None:
+    lose_changes(waiting)
+    location = Location.of(waiting, instance)
+    assert not location.run(location.asked()).success
     assert "1 runs of shop.orders failed" in location.skipped()
     assert location.rebuild().success
     assert "version 5 is covered" in location.skipped()
-    lab.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
-    assert location.requested().tags[RANGE_START] == str(key(6, 6, epoch=2))
+    waiting.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
+    assert location.asked().tags[RANGE_START] == str(key(6, 6, life=2))
 
 
-def test_a_rebuild_from_elsewhere_counts_as_well(lab: Lab, instance: dg.DagsterInstance) -> None:
+def test_a_rebuild_from_elsewhere_counts_as_well(waiting: Lab, instance: dg.DagsterInstance) -> None:
     """The command line without DAGSTER_HOME has an instance of its own."""
-    lose_changes(lab)
-    location = Location.of(lab, instance)
-    assert not location.run(location.requested()).success
+    lose_changes(waiting)
+    location = Location.of(waiting, instance)
+    assert not location.run(location.asked()).success
     with dg.DagsterInstance.ephemeral() as other:
-        assert Location.of(lab, other).rebuild().success
+        assert Location.of(waiting, other).rebuild().success
     assert "version 5 is covered" in location.skipped()
 
 
 def test_failures_of_a_table_that_was_mended_count_no_more(
-    lab: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    waiting: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lab.mirror()
-    lab.change()
-    location = Location.of(lab, instance)
-    requested = location.requested()
+    location = Location.of(waiting, instance)
+    asked = location.asked()
     with monkeypatch.context() as planted:
         planted.setattr("mirror_assets.pipeline.stage.stage_attempt", _broken)
         for _ in range(3):
             assert not location.run(requested).success
     assert "3 runs of shop.orders failed" in location.skipped()
     with dg.DagsterInstance.ephemeral() as other:
-        assert Location.of(lab, other).mirror_all().success
-    lab.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
-    assert location.requested().tags[RANGE_START] == str(key(6, 6))
+        assert Location.of(waiting, other).mirror_all().success
+    waiting.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
+    assert location.asked().tags[RANGE_START] == str(key(6, 6))
 
 
 def test_a_failure_elsewhere_makes_the_sensor_wait(
@@ -138,10 +134,8 @@ def test_a_partition_that_is_no_slice_is_left_alone(lab: Lab, instance: dg.Dagst
     assert location.run(requested).success
 
 
-def test_a_range_ends_before_a_partition_that_is_no_slice(lab: Lab, instance: dg.DagsterInstance) -> None:
-    lab.mirror()
-    lab.change()
-    location = Location.of(lab, instance)
+def test_a_range_ends_before_a_partition_that_is_no_slice(waiting: Lab, instance: dg.DagsterInstance) -> None:
+    location = Location.of(waiting, instance)
     instance.add_dynamic_partitions(PARTITIONS, [str(key(2, 3)), "foo"])
     for expected in (key(2, 3), key(4, 5)):
         requested = location.requested()

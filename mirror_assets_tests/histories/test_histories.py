@@ -18,7 +18,7 @@ SEEDS = {Way.FEED: 8, Way.TRACKED: 6, Way.KEYLESS: 3, Way.APPENDS: 90}
 
 @pytest.mark.parametrize("way", Way, ids=lambda way: way.value)
 def test_every_history_ends_equal_to_its_source(adaptive_spark: SparkSession, tmp_path: Path, way: Way) -> None:
-    run(adaptive_spark, tmp_path, way, histories=1, steps=4, seed=SEEDS[way])
+    run(adaptive_spark, tmp_path, way, histories=1, steps=3, seed=SEEDS[way])
 
 
 @pytest.mark.soak

@@ -9,8 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
-
-_PLAIN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+from mirror_assets_tests.quick_jvm import OPTIONS
 
 
 class QuickSpark:
@@ -36,7 +35,7 @@ class QuickSpark:
     def java_options(self) -> str:
         """Options of the JVM; the first to end by itself leaves the archive."""
         flag = "SharedArchiveFile" if self._archive.exists() else "ArchiveClassesAtExit"
-        return f"{_PLAIN} -XX:{flag}={self._archive}"
+        return f"{OPTIONS} -XX:{flag}={self._archive}"
 
 
 def _delta_jars() -> list[Path]:

@@ -43,7 +43,7 @@ def few(where: Where, random: int, *points: str) -> Campaign:
 
 
 SHORT = (
-    few(Where.DISK, 1, "while Spark encodes", "between renames"),
+    few(Where.DISK, 1, "between renames"),
     few(Where.UPLOAD, 0, "manifest's swap on its way"),
 )
 LONG = (

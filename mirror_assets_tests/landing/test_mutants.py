@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 import pytest
 
 from mirror_assets_tests import figures
 from mirror_assets_tests.landing.mutants import MUTANTS, Mutant
-from mirror_assets_tests.landing.schedules import Case, Search, Violation
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.landing.schedules import Search, Violation, worlds_of
 
-
-@functools.cache
-def worlds_of(case: Callable[[MemoryStore], Case]) -> int:
-    """The case as it is holds; how many worlds that took."""
-    return Search(case(MemoryStore())).run()
+# What holds as it is, is searched once for the schedules, too.
+pytestmark = pytest.mark.xdist_group("schedules")
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)

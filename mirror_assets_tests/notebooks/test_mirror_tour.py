@@ -8,11 +8,15 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from mirror_assets_tests.quick_jvm import ENVIRONMENT
+
 _NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "mirror_tour.ipynb"
 
 
 @pytest.mark.timeout(600)
-def test_the_tour_runs_and_ends_equal(tmp_path: Path) -> None:
+def test_the_tour_runs_and_ends_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
     notebook = nbformat.read(_NOTEBOOK, as_version=4)
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     shown = "\n".join(_texts(notebook))

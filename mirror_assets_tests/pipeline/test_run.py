@@ -240,10 +240,8 @@ def test_refused_attempts_do_not_pile_up(mirrored: Lab) -> None:
         assert len(list(scratch.glob("4-*"))) == 1, "the newest attempt, for a look"
 
 
-def test_a_compacted_slice_lands_one_change_per_key(lab: Lab) -> None:
-    lab.configure("compact: true", "slices: {max_commits: 100}")
-    lab.mirror()
-    lab.change()
-    (slice_,) = lab.mirror()
+def test_a_compacted_slice_lands_one_change_per_key(waiting: Lab) -> None:
+    waiting.configure("compact: true", "slices: {max_commits: 100}")
+    (slice_,) = waiting.mirror()
     assert slice_.record.markers.model_dump() == {"inserts": 2, "updates": 2, "deletes": 2, "upserts": 0}
-    assert _equal(lab)
+    assert _equal(waiting)

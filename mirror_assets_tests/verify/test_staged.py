@@ -23,13 +23,12 @@ from mirror_assets_tests.lab import TABLE, Lab, key
 
 
 @pytest.fixture(scope="module")
-def _staged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SliceRecord]:
+def _staged(
+    spark: SparkSession, _waiting_orders: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, SliceRecord]:
     lab = Lab(spark, tmp_path_factory.mktemp("staged") / "lab")
-    lab.create()
-    lab.configure()
-    lab.mirror()
-    lab.change()
-    (record,) = stage_range(lab.context, [key(2, 5)])
+    shutil.copytree(_waiting_orders, lab.root)
+    (record,) = stage_keys(lab.work, [key(2, 5)])
     assert record is not None
     return lab.root, record
 

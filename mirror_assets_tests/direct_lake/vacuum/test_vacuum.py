@@ -245,9 +245,23 @@ def _can(read: Callable[[str, int], None], path: str, version: int) -> bool:
     return True
 
 
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+_BY_SPARK = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+@settings(max_examples=2, suppress_health_check=_BY_SPARK)
 @given(data=st.data())
 def test_vacuum_of_any_history_deletes_what_was_predicted(session: SparkSession, data: st.DataObject) -> None:
+    _vacuum_any(session, data)
+
+
+@pytest.mark.soak
+@settings(max_examples=100, suppress_health_check=_BY_SPARK)
+@given(data=st.data())
+def test_vacuum_of_many_histories_deletes_what_was_predicted(session: SparkSession, data: st.DataObject) -> None:
+    _vacuum_any(session, data)
+
+
+def _vacuum_any(session: SparkSession, data: st.DataObject) -> None:
     """Without deletion vectors in the log itself: Spark's VACUUM fails on those (Delta 4.4)."""
     with tempfile.TemporaryDirectory() as folder:
         random = data.draw(histories(Path(folder).resolve() / "table"))
