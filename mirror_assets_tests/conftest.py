@@ -35,23 +35,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     by tests of several files is made anew in each.
     """
     for item in items:
-        if item.get_closest_marker("xdist_group"):
-            continue
-        if item.get_closest_marker("long"):
-            group = item.name
-        elif "demo" in getattr(item, "fixturenames", ()):
-            group = "demo"
-        else:
-            group = item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
+        if not item.get_closest_marker("xdist_group"):
+            apart = item.get_closest_marker("long")
+            item.add_marker(pytest.mark.xdist_group(item.name if apart else item.nodeid.partition("::")[0]))
     if hasattr(config, "workerinput"):
         items.sort(key=_seconds, reverse=True)
 
 
 def _seconds(item: pytest.Item) -> float:
-    """How long a test takes, by its marker, on one core; those without one take a moment."""
+    """How long a test takes, by its marker, on one core; those without one take a few seconds of Spark's, or less."""
     marker = item.get_closest_marker("long")
-    return float(marker.args[0]) if marker else 0
+    return float(marker.args[0]) if marker else float("spark" in getattr(item, "fixturenames", ()))
 
 
 # Tests run thousands of small statements, for which compiling and re-planning take longer than the work. Runs in

@@ -50,6 +50,7 @@ def _kill_an_executor_at_work(run: Run, folder: Path) -> None:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.long(60)
 def test_a_cluster_without_python_lands_what_equals_the_source(tmp_path: Path) -> None:
     source, yaml = Orders(tmp_path / "orders"), tmp_path / "mirror.yaml"
     source.create(rows=6_000, files=3)

@@ -14,6 +14,9 @@ from mirror_assets.cli.main import main
 from mirror_assets.demo.lake import Report
 from mirror_assets_tests.demo.conftest import TABLES, Demo
 
+# The lake is made once, in the process that runs all of these.
+pytestmark = [pytest.mark.long(30), pytest.mark.xdist_group("demo")]
+
 
 def test_every_table_is_mirrored_and_equal_to_its_source(
     demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

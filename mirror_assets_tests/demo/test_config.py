@@ -14,6 +14,9 @@ from mirror_assets_tests.demo.conftest import Demo
 from mirror_assets_tests.demo.test_deliveries import KEYS
 from mirror_assets_tests.errors import raises
 
+# The lake is made once, in the process that runs all of these.
+pytestmark = [pytest.mark.long(30), pytest.mark.xdist_group("demo")]
+
 
 def test_it_names_each_table_of_the_lake_with_its_key(tmp_path: Path) -> None:
     config = load_config(write_config(tmp_path), environment={})

@@ -12,6 +12,9 @@ from mirror_assets.demo.deliveries import delivered
 from mirror_assets_tests.demo.conftest import MONTHS, TABLES, Demo
 from mirror_assets_tests.demo.test_deliveries import doubled
 
+# The lake is made once, in the process that runs all of these.
+pytestmark = [pytest.mark.long(30), pytest.mark.xdist_group("demo")]
+
 CREATE, ADD = "CREATE TABLE AS SELECT", "ADD COLUMNS"
 OPERATIONS = {
     "airlines": ["WRITE", "UPDATE", "MERGE", "WRITE"],

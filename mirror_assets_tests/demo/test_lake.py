@@ -15,6 +15,9 @@ from mirror_assets_tests.demo.conftest import MONTHS, TABLES, Demo, rows_at
 from mirror_assets_tests.demo.test_deliveries import KEYS
 from mirror_assets_tests.errors import raises
 
+# The lake is made once, in the process that runs all of these.
+pytestmark = [pytest.mark.long(30), pytest.mark.xdist_group("demo")]
+
 
 def versions(root: Path) -> dict[str, int]:
     return {table: DeltaTable(root / "lake" / table).version() for table in TABLES}

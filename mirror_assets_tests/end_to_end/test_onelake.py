@@ -27,6 +27,12 @@ def zone(request: pytest.FixtureRequest, lab: Lab, onelake: LoopbackOneLake) -> 
     return OneLakeLab.on(lab, onelake, request.param)
 
 
+@pytest.fixture(params=[Staging.UPLOAD, pytest.param(Staging.DIRECT, marks=pytest.mark.soak)])
+def landed(request: pytest.FixtureRequest, lab: Lab, onelake: LoopbackOneLake) -> OneLakeLab:
+    """The same for what happens to files that have landed, whoever has written them."""
+    return OneLakeLab.on(lab, onelake, request.param)
+
+
 @pytest.fixture
 def uploading(lab: Lab, onelake: LoopbackOneLake) -> OneLakeLab:
     """The same where parts are uploaded."""
@@ -66,26 +72,26 @@ def test_a_landing_file_costs_two_requests_and_a_slice_twenty(uploading: OneLake
     assert sum(requested.values()) - 1 <= 20, requested
 
 
-def test_a_file_that_somebody_rewrote_is_found(zone: OneLakeLab) -> None:
-    zone.mirror()
-    zone.lab.change()
-    zone.mirror()
+def test_a_file_that_somebody_rewrote_is_found(landed: OneLakeLab) -> None:
+    landed.mirror()
+    landed.lab.change()
+    landed.mirror()
     path = TABLE.landing_file(2)
-    data = bytearray(zone.item.read(path))
+    data = bytearray(landed.item.read(path))
     data[40] ^= 1
-    zone.item.write(path, bytes(data))
-    result = file_continuity(zone.store, TABLE, applied=0)
-    assert result.problems == (f"{path} does not have the content that was committed",)
+    landed.item.write(path, bytes(data))
+    finding = file_continuity(landed.store, TABLE, applied=0)
+    assert finding.problems == (f"{path} does not have the content that was committed",)
 
 
-def test_an_etag_that_a_rename_did_not_keep_is_no_damage(zone: OneLakeLab) -> None:
-    zone.mirror()
+def test_an_etag_that_a_rename_did_not_keep_is_no_damage(landed: OneLakeLab) -> None:
+    landed.mirror()
     path = TABLE.landing_file(1)
-    zone.item.write(path, zone.item.read(path))
-    assert file_continuity(zone.store, TABLE, applied=0).passed
-    zone.lab.change()
-    zone.mirror()
-    require_equal(zone)
+    landed.item.write(path, landed.item.read(path))
+    assert file_continuity(landed.store, TABLE, applied=0).passed
+    landed.lab.change()
+    landed.mirror()
+    require_equal(landed)
 
 
 def test_copies_that_are_gone_are_fetched_again(uploading: OneLakeLab) -> None:

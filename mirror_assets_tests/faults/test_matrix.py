@@ -31,6 +31,7 @@ def show(proof: str, scenario: Scenario, tally: Tally) -> None:
         figures.report(proof, figure, amount, case=scenario.name)
 
 
+@pytest.mark.long(8)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_fault_at_any_request(sweep_of: SweepOf, scenario: Scenario) -> None:
     sweep = sweep_of(scenario)

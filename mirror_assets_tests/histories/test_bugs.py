@@ -64,6 +64,7 @@ class ManyParts(RowChanges):
         super().go_on(burst, limits, run, fault)
 
 
+@pytest.mark.long(15)
 @pytest.mark.parametrize("bug", BUGS, ids=str)
 def test_a_bug_is_found(
     adaptive_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: Bug

@@ -11,7 +11,7 @@ from mirror_assets_tests.histories.machine import run
 from mirror_assets_tests.histories.setup import Way
 
 # Many statements in one test: on a machine that others use, they may take minutes.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.long(30)]
 # Histories that hold a good deal each; a seed that makes one fail belongs here until it is a test of its own.
 SEEDS = {Way.FEED: 8, Way.TRACKED: 6, Way.KEYLESS: 3, Way.APPENDS: 90}
 

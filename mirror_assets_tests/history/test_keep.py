@@ -69,6 +69,7 @@ def versions_of(spark: SparkSession, context: HistoryContext) -> list[int]:
     return [row[0] for row in kept_rows(spark, context).select("_commit_version").orderBy("_commit_version").collect()]
 
 
+@pytest.mark.long(20)
 def test_slices_and_stream_keep_what_the_feed_has_over_every_kind_of_change(spark: SparkSession, place: Place) -> None:
     for statement in _STATEMENTS:
         spark.sql(statement.format(t=f"delta.`{place.source}`"))

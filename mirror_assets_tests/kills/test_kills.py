@@ -20,7 +20,7 @@ from mirror_assets_tests.lab import TABLE
 from mirror_assets_tests.onelake import LoopbackOneLake
 
 # Each run has a limit of its own. A kill costs the start of a Spark: most of them are left to `make soak`.
-pytestmark = pytest.mark.timeout(0)
+pytestmark = [pytest.mark.timeout(0), pytest.mark.long(60), pytest.mark.xdist_group("kills")]
 _PROOF = "kill -9 of mirror-assets run"
 _SOAK_KILLS = int(os.environ.get("KILLS", "200"))
 

@@ -11,7 +11,7 @@ from mirror_assets_tests.landing.mutants import MUTANTS, Mutant
 from mirror_assets_tests.landing.schedules import Search, Violation, worlds_of
 
 # What holds as it is, is searched once for the schedules, too.
-pytestmark = pytest.mark.xdist_group("schedules")
+pytestmark = [pytest.mark.long(2), pytest.mark.xdist_group("schedules")]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)

@@ -79,7 +79,7 @@ class Bounds:
 
 
 # Searches of what may meet nothing else are shared with those of the rules that are taken away.
-pytestmark = pytest.mark.xdist_group("schedules")
+pytestmark = [pytest.mark.long(2), pytest.mark.xdist_group("schedules")]
 TWO = partial(following, parts=2)
 THREE = partial(following, publishers=3)
 CI = (

@@ -14,6 +14,7 @@ _NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "mirror_tour.ipynb"
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.long(60)
 def test_the_tour_runs_and_ends_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)

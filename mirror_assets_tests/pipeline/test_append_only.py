@@ -57,7 +57,8 @@ def events(spark: SparkSession, tmp_path: Path) -> Lab:
     return lab
 
 
-def test_a_epoch_of_appends(events: Lab) -> None:
+@pytest.mark.long(15)
+def test_a_life_of_appends(events: Lab) -> None:
     lab = events
     lab.mirror()
     lab.sql(
