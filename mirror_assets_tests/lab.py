@@ -16,6 +16,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.rebuild import MirrorWait
 from mirror_assets.pipeline.run import mirror_table
+from mirror_assets.source.log import SourceLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
 

@@ -92,7 +92,7 @@ def _has_landed(record: SliceRecord, loading: Loading | None) -> bool:
 def _require_fit(record: SliceRecord, current: VersionedManifest | None) -> None:
     """Raise unless the slice is staged as the manifest's next generation.
 
-    A snapshot can only start an epoch: its rows are inserts, and would double the rows before them. So only its own next
+    A snapshot can only start an epoch: its rows are inserts, and would double those before them. So only its own next
     chunk can follow a chunk.
     """
     table, key = record.table, record.slice

@@ -32,7 +32,7 @@ class RebuildStep(str, Enum):
 class RebuildRecord(Record):
     """`_rebuild/<table>.json`: publishers refuse until it is finished; `rebuild` or `drop` continues from its step.
 
-    It is kept when it is finished, so that epochs are counted on when a folder is lost. `epoch` is the one that a rebuild
+    It is kept when it is finished, so that epochs are counted on when a folder is lost. `epoch` is the one a rebuild
     starts; nothing lands in the `epoch` of a drop, which ends all before it.
     """
 
@@ -117,7 +117,7 @@ def drop_table_folder(table: TableName, record: RebuildRecord) -> Steps[None]:
     """
     staged = yield from list_folder(table.scratch)
     identity = yield from identity_of(table.folder)
-    # Listed before the record is read: while the record is unchanged, only staged snapshots can belong to the new epoch,
+    # Listed before the record is read: while the record is unchanged, only staged snapshots can be of the new epoch,
     # and those are kept. So a slow process, or a late request, deletes nothing of the new epoch.
     yield from require_record(table, record)
     for info in staged:

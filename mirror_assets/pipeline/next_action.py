@@ -19,8 +19,7 @@ from mirror_assets.landing.steps import CONTROL_FILE_LIMIT, drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.coordination import holder, pause_left, unresolved_failure
 from mirror_assets.pipeline.errors import TableHeld, stop_error
-from mirror_assets.pipeline.plan import TablePlan, plan_table, slice_key
-from mirror_assets.pipeline.rebuild import may_rebuild
+from mirror_assets.pipeline.plan import TablePlan, may_rebuild, plan_table, slice_key
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.log_listing import TipMark
 from mirror_assets.source.planner import PlannedSlice

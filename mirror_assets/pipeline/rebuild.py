@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mirror_assets.config import OnBreak, Start
 from mirror_assets.errors import MirrorError, RetryError
 from mirror_assets.fabric.monitoring import Mirror, TableState
 from mirror_assets.landing.errors import (
@@ -39,7 +38,6 @@ from mirror_assets.pipeline.plan import plan_rest, plan_snapshot, slice_key
 from mirror_assets.pipeline.process import process_slice, stage_passed
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.source_check import check_source
-from mirror_assets.source.ranges import EVERYTHING, Range
 
 
 @dataclass(frozen=True)
@@ -64,17 +62,6 @@ class MirrorWait:
             if time.monotonic() >= deadline:
                 raise mirror_slow(what, self.limit_seconds) from unanswered
             time.sleep(self.pause_seconds)
-
-
-def may_rebuild(context: TableContext, requested: Range = EVERYTHING) -> bool:
-    """Return whether a break starts a rebuild without asking anybody.
-
-    Not in a run of a range, because a rebuild loads the newest version. Not before the first slice of a mirror that
-    starts without a snapshot: its owner does not want the whole table.
-    """
-    if context.table.on_break is OnBreak.HOLD or not requested.is_everything:
-        return False
-    return context.table.start is Start.SNAPSHOT or context.manifest() is not None
 
 
 def rebuild_table(context: TableContext, wait: MirrorWait, report: Callable[[str], None]) -> Published:

@@ -16,9 +16,9 @@ from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import stop_error
-from mirror_assets.pipeline.plan import plan_table, slice_key
+from mirror_assets.pipeline.plan import may_rebuild, plan_table, slice_key
 from mirror_assets.pipeline.process import ProcessedSlice, process_slice
-from mirror_assets.pipeline.rebuild import MirrorWait, may_rebuild, rebuild_table
+from mirror_assets.pipeline.rebuild import MirrorWait, rebuild_table
 from mirror_assets.source.losses import SparkInterrupted
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import EVERYTHING, Range

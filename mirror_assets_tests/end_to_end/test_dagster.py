@@ -121,7 +121,7 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
             raise SourceBroke(str(TABLE), 4, "planted")
         return real(context, planned, position)
 
-    monkeypatch.setattr("mirror_assets.mirroring.resume.stage_slice", planted)
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", planted)
     first = _launch(waiting, instance, *_request(_tick(waiting, instance)))
     assert not first.success
     assert _materialized(instance, _FEED) == {str(key(2, 2)), str(key(3, 3))}
@@ -130,17 +130,17 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
     assert failure.slice == str(key(4, 4))
     assert len(waiting.files) == 1
 
-    monkeypatch.setattr("mirror_assets.mirroring.failures._FIRST_PAUSE_SECONDS", 0)
-    asked = _request(_tick(waiting, instance))
-    assert asked == (str(key(2, 2)), str(key(3, 3)))
-    assert _launch(waiting, instance, *asked).success
+    monkeypatch.setattr("mirror_assets.pipeline.coordination._FIRST_PAUSE_SECONDS", 0)
+    requested = _request(_tick(waiting, instance))
+    assert requested == (str(key(2, 2)), str(key(3, 3)))
+    assert _launch(waiting, instance, *requested).success
     assert len(waiting.files) == 3
     assert encoded == [2, 3, 4]  # what lay there is not encoded again
 
-    monkeypatch.setattr("mirror_assets.mirroring.resume.stage_slice", real)
-    asked = _request(_tick(waiting, instance))
-    assert asked == (str(key(4, 4)), str(key(5, 5)))
-    assert _launch(waiting, instance, *asked).success
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", real)
+    requested = _request(_tick(waiting, instance))
+    assert requested == (str(key(4, 4)), str(key(5, 5)))
+    assert _launch(waiting, instance, *requested).success
     assert len(waiting.files) == 5
 
 
@@ -207,12 +207,12 @@ def test_a_rebuild_that_was_interrupted_is_asked_for_first(mirrored: Lab, instan
 def test_a_file_that_is_gone_leads_to_a_rebuild(
     waiting: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_assets.mirroring.failures._FIRST_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("mirror_assets.pipeline.coordination._FIRST_PAUSE_SECONDS", 0)
     shutil.rmtree(waiting.root / "lake" / "orders" / "_change_data")
     assert not _launch(waiting, instance, *_request(_tick(waiting, instance))).success
-    asked = _tick(waiting, instance)
-    assert isinstance(asked, dg.SensorResult)
-    assert [request.job_name for request in asked.run_requests or []] == [REBUILD]
+    requested = _tick(waiting, instance)
+    assert isinstance(requested, dg.SensorResult)
+    assert [request.job_name for request in requested.run_requests or []] == [REBUILD]
 
 
 def test_what_a_person_has_to_mend_fails_the_tick(mirrored: Lab, instance: dg.DagsterInstance) -> None:

@@ -80,8 +80,8 @@ def test_a_file_that_somebody_rewrote_is_found(landed: OneLakeLab) -> None:
     data = bytearray(landed.item.read(path))
     data[40] ^= 1
     landed.item.write(path, bytes(data))
-    finding = file_continuity(landed.store, TABLE, applied=0)
-    assert finding.problems == (f"{path} does not have the content that was committed",)
+    result = file_continuity(landed.store, TABLE, applied=0)
+    assert result.problems == (f"{path} does not have the content that was committed",)
 
 
 def test_an_etag_that_a_rename_did_not_keep_is_no_damage(landed: OneLakeLab) -> None:

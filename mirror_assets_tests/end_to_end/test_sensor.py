@@ -44,11 +44,11 @@ def passes(instance: dg.DagsterInstance) -> bool:
 def test_a_held_table_is_seen_and_goes_on_once_it_was_rebuilt_by_hand(
     waiting: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_assets.mirroring.failures._FIRST_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("mirror_assets.pipeline.coordination._FIRST_PAUSE_SECONDS", 0)
     waiting.configure(table="on_break: hold")
     lose_changes(waiting)
     location = Location.of(waiting, instance)
-    assert not location.run(location.asked()).success
+    assert not location.run(location.requested()).success
     with pytest.raises(TableHeld, match="is gone"):
         location.tick()
     assert not passes(instance)
@@ -60,19 +60,19 @@ def test_a_held_table_is_seen_and_goes_on_once_it_was_rebuilt_by_hand(
 def test_a_rebuild_by_hand_during_the_pause_is_the_only_one(waiting: Lab, instance: dg.DagsterInstance) -> None:
     lose_changes(waiting)
     location = Location.of(waiting, instance)
-    assert not location.run(location.asked()).success
+    assert not location.run(location.requested()).success
     assert "1 runs of shop.orders failed" in location.skipped()
     assert location.rebuild().success
     assert "version 5 is covered" in location.skipped()
     waiting.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
-    assert location.asked().tags[RANGE_START] == str(key(6, 6, life=2))
+    assert location.requested().tags[RANGE_START] == str(key(6, 6, epoch=2))
 
 
 def test_a_rebuild_from_elsewhere_counts_as_well(waiting: Lab, instance: dg.DagsterInstance) -> None:
     """The command line without DAGSTER_HOME has an instance of its own."""
     lose_changes(waiting)
     location = Location.of(waiting, instance)
-    assert not location.run(location.asked()).success
+    assert not location.run(location.requested()).success
     with dg.DagsterInstance.ephemeral() as other:
         assert Location.of(waiting, other).rebuild().success
     assert "version 5 is covered" in location.skipped()
@@ -82,7 +82,7 @@ def test_failures_of_a_table_that_was_mended_count_no_more(
     waiting: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     location = Location.of(waiting, instance)
-    asked = location.asked()
+    requested = location.requested()
     with monkeypatch.context() as planted:
         planted.setattr("mirror_assets.pipeline.stage.stage_attempt", _broken)
         for _ in range(3):
@@ -91,7 +91,7 @@ def test_failures_of_a_table_that_was_mended_count_no_more(
     with dg.DagsterInstance.ephemeral() as other:
         assert Location.of(waiting, other).mirror_all().success
     waiting.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
-    assert location.asked().tags[RANGE_START] == str(key(6, 6))
+    assert location.requested().tags[RANGE_START] == str(key(6, 6))
 
 
 def test_a_failure_elsewhere_makes_the_sensor_wait(

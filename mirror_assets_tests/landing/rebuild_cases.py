@@ -40,7 +40,7 @@ def rebuild(name: str, last: int) -> Start:
 
 
 def rebuilt(zone: MemoryStore) -> Case:
-    """Two attempts at a rebuild's snapshot, while requests of the epoch that ended arrive late in the dropped folder."""
+    """Two attempts at a rebuild's snapshot, while requests of the ended epoch arrive late in the dropped folder."""
     started(zone)
     ended = manifest_of(zone)
     assert ended is not None

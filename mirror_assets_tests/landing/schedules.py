@@ -40,7 +40,7 @@ class Violation(AssertionError):
 class Case:
     """Where the zone stands, who publishes, what must land, and what may go wrong on the way.
 
-    In the end one of the `histories` has landed, whole; one of `ended` may have begun before its epoch was ended. Beside
+    In the end one of the `histories` has landed, whole; one of `ended` may have begun before its epoch ended. Beside
     "try again", publishers may end with `refusals`; then the next run need not complete, but still may do no wrong. The
     next run finds no manifest if it is `manifest_lost`. `next_runs` may say who runs next, and fail for what is left.
     `roll_ups` are other sizes of the history's roll-ups.

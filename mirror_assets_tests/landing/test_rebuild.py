@@ -1,4 +1,4 @@
-"""The rebuild record: one rebuild at a time, epochs that never repeat, and requests of the epoch that ended come late."""
+"""The rebuild record: one rebuild at a time, epochs that never repeat, and requests of the ended epoch come late."""
 
 from __future__ import annotations
 

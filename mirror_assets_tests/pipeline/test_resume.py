@@ -159,11 +159,9 @@ def test_other_commits_make_another_slice(paper: Paper) -> None:
     assert stage_slice(context, planned, position) == record
 
 
-def test_a_run_takes_up_what_the_one_before_it_has_staged(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_takes_up_what_the_one_before_it_has_staged(waiting: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it failed at a later slice; and what is taken up has the rows of what would be encoded."""
-    lab.configure(defaults="slices: {max_commits: 1}")
-    lab.mirror()
-    lab.change()
+    waiting.configure(defaults="slices: {max_commits: 1}")
     real, encoded = stage.stage_attempt, []
 
     def counted(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
@@ -175,12 +173,12 @@ def test_a_run_takes_up_what_the_one_before_it_has_staged(lab: Lab, monkeypatch:
     monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", counted)
     keys = [key(number, number) for number in range(2, 6)]
     with pytest.raises(Encoded):
-        list(stage_range(lab.context, keys))
-    first = tuple(record for record in staged_slices(lab.store, TABLE) if record.generation > 1)
-    records = list(stage_range(lab.context, keys))
+        list(stage_range(waiting.context, keys))
+    first = tuple(record for record in staged_slices(waiting.store, TABLE) if record.generation > 1)
+    records = list(stage_range(waiting.context, keys))
     assert encoded == [2, 3, 4, 4, 5]
     assert tuple(records[:2]) == first
-    assert lab.mirror()
+    assert waiting.mirror()
     assert encoded == [2, 3, 4, 4, 5]
-    lab.replicator.poll()
-    assert reconcile_table(lab.context, lab.replicator).state is ReconcileState.EQUAL
+    waiting.replicator.poll()
+    assert reconcile_table(waiting.context, waiting.replicator).state is ReconcileState.EQUAL

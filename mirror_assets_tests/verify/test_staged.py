@@ -28,7 +28,7 @@ def _staged(
 ) -> tuple[Path, SliceRecord]:
     lab = Lab(spark, tmp_path_factory.mktemp("staged") / "lab")
     shutil.copytree(_waiting_orders, lab.root)
-    (record,) = stage_keys(lab.work, [key(2, 5)])
+    (record,) = stage_range(lab.context, [key(2, 5)])
     assert record is not None
     return lab.root, record
 
