@@ -17,8 +17,8 @@ from mirror_assets.fabric.client import FabricClient
 from mirror_assets.fabric.database import Workspace
 from mirror_assets.fabric.mirror import FabricMirror
 from mirror_assets.fabric.monitoring import Mirror
-from mirror_assets.history.context import HistoryContext, StreamOptions
-from mirror_assets.history.log import HistoryLog
+from mirror_assets.history.history_context import HistoryContext, StreamOptions
+from mirror_assets.history.history_log import HistoryLog
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan_changes import limits_of
@@ -29,7 +29,7 @@ from mirror_assets.storage.credentials import CredentialKind, credential_of
 from mirror_assets.storage.errors import root_unusable
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings
 from mirror_assets.storage.onelake.clients import ResponseRecorder, open_clients, shared_clients
-from mirror_assets.storage.onelake.store import OneLakeStore
+from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession  # loaded when a session opens: commands that read logs do without

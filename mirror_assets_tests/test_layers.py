@@ -41,7 +41,7 @@ def test_the_borders_hold(copy: Path) -> None:
         ("standin/table_record.py", "import mirror_assets.source.log", "Arrows between rooms go one way"),
         ("pipeline/context.py", "import mirror_assets.orchestration.resources", "Arrows between rooms go one way"),
         ("source/planner.py", "import mirror_assets.landing.names", "The source side knows no landing zone"),
-        ("history/plan.py", "import mirror_assets.landing.names", "The source side knows no landing zone"),
+        ("history/history_plan.py", "import mirror_assets.landing.names", "The source side knows no landing zone"),
         ("source/log_listing.py", "import mirror_assets.config.model", "Arrows between rooms go one way"),
         ("source/log_listing.py", "import pyspark.sql", "The landing zone's side needs no Spark"),
         ("pipeline/context.py", "import dagster", "Dagster stays in the top rooms"),

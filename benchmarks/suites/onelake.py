@@ -23,7 +23,7 @@ from mirror_assets.landing.parts import upload_parts, write_record
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore
-from mirror_assets.storage.onelake.store import OneLakeStore
+from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 
 _TABLE = TableName("bench", "files")
 _CHECK = "bench"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from mirror_assets.cli.execute import CheckLine, check_lines, mirror
 from mirror_assets.cli.exit import Exit
-from mirror_assets.cli.jobs import execute, failures
 from mirror_assets.cli.output import note, show
+from mirror_assets.cli.run_job import execute, failures
 from mirror_assets.composition import open_spark, open_zone
 from mirror_assets.config import Config, load_config
 from mirror_assets.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables, write_config

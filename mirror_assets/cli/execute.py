@@ -9,9 +9,9 @@ from pathlib import Path
 import dagster as dg
 
 from mirror_assets.cli.exit import Exit, exit_code
-from mirror_assets.cli.jobs import StepFailed, execute, failures
 from mirror_assets.cli.options import RangeOptions
 from mirror_assets.cli.output import note, show, show_json
+from mirror_assets.cli.run_job import StepFailed, execute, failures
 from mirror_assets.composition import open_zone
 from mirror_assets.config import Config, Problem, TableSettings, load_config
 from mirror_assets.errors import ErrorCode, SettingError

@@ -13,7 +13,7 @@ from mirror_assets.composition import Project
 from mirror_assets.config import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable
-from mirror_assets.history.log import HistoryLog
+from mirror_assets.history.history_log import HistoryLog
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.drop import find_orphans

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.demo.steps import DeltaRsLoad, History, Sql
+from mirror_assets.demo.demo_steps import DeltaRsLoad, History, Sql
 
 # Airlines: a small table that is replaced as a whole now and then.
 # Key `carrier`: 16 rows, 16 codes, no gaps. Version 3 overwrites the table, so its feed has a delete and an insert of

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.demo.claim import claim_folder
 from mirror_assets.demo.deliveries import WHOLE_YEAR, delivered
+from mirror_assets.demo.demo_steps import History, Place
 from mirror_assets.demo.histories import HISTORIES
-from mirror_assets.demo.steps import History, Place
 
 LAKE = "lake"
 

@@ -14,10 +14,10 @@ from mirror_assets.encode.feed_reader import read_changes
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.append import append_nothing, append_rows, next_commit
-from mirror_assets.history.context import HistoryContext
 from mirror_assets.history.errors import HistoryMoved, HistoryUnknown, StreamBegunAgain
-from mirror_assets.history.log import HistoryCommit
-from mirror_assets.history.plan import HistoryPlan, HistorySlice, lost_behind, plan_history
+from mirror_assets.history.history_context import HistoryContext
+from mirror_assets.history.history_log import HistoryCommit
+from mirror_assets.history.history_plan import HistoryPlan, HistorySlice, lost_behind, plan_history
 from mirror_assets.history.stream import read_by_stream
 from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired, SourceRead, proved
 

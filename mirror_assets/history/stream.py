@@ -26,10 +26,10 @@ from mirror_assets.encode.columns import COMMIT_VERSION
 from mirror_assets.encode.spark_errors import spark_error
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.append import append_nothing, append_rows, next_commit
-from mirror_assets.history.context import HistoryContext, StreamOptions
 from mirror_assets.history.errors import StreamBegunAgain, stream_needs_classic_session
-from mirror_assets.history.log import HistoryCommit
-from mirror_assets.history.plan import HistorySlice
+from mirror_assets.history.history_context import HistoryContext, StreamOptions
+from mirror_assets.history.history_log import HistoryCommit
+from mirror_assets.history.history_plan import HistorySlice
 from mirror_assets.source.losses import SparkFailed
 
 # Without a limit of the user's, everything is one batch: Delta's default of 1000 files would cut it.

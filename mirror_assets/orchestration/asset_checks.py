@@ -9,7 +9,7 @@ import dagster as dg
 from mirror_assets.composition import history_context, no_spark
 from mirror_assets.config import Config, RetentionLimits, TableSettings
 from mirror_assets.errors import MirrorError
-from mirror_assets.history.context import HistoryContext
+from mirror_assets.history.history_context import HistoryContext
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.orchestration.asset_names import RANGE_START, Kind, MetadataItem, asset_key
 from mirror_assets.orchestration.materialize import failure, parse_slices

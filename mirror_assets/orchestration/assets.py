@@ -9,9 +9,9 @@ from mirror_assets.composition import history_context
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable
-from mirror_assets.history.context import HistoryContext
+from mirror_assets.history.history_context import HistoryContext
+from mirror_assets.history.history_log import HistoryCommit
 from mirror_assets.history.keep import keep_history
-from mirror_assets.history.log import HistoryCommit
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.orchestration.asset_names import (
     Kind,

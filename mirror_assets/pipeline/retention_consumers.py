@@ -11,7 +11,7 @@ from mirror_assets.direct_lake.log_history import committed_by
 from mirror_assets.direct_lake.vacuum.model_frames import Frame, exported_frames, frame_at
 from mirror_assets.direct_lake.vacuum.requirements import MIRROR, ChangeSource, Mirror, RetentionConsumers
 from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan, plan_vacuum, vacuum_of
-from mirror_assets.history.log import HistoryLog
+from mirror_assets.history.history_log import HistoryLog
 from mirror_assets.landing.format import Manifest
 from mirror_assets.source.ranges import TimePoint, VersionPoint
 from mirror_assets.source.table_log import TableLog

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from mirror_assets.landing.names import PROCESSED, landing_number
 from mirror_assets.storage import Content
 from mirror_assets.storage.onelake.clients import bare
-from mirror_assets.storage.onelake.store import OneLakeStore
+from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.faults.watch import Watch
 from mirror_assets_tests.landing.staging import TABLE
 from mirror_assets_tests.onelake import LoopbackOneLake

@@ -12,8 +12,8 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import Steps
 from mirror_assets.storage import Store
 from mirror_assets.storage.onelake import clients
+from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets.storage.onelake.requests import Requests
-from mirror_assets.storage.onelake.store import OneLakeStore
 from mirror_assets_tests import figures
 from mirror_assets_tests.faults.bench import Bench
 from mirror_assets_tests.faults.kinds import Kind

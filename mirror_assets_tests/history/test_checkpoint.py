@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.history.log import HistoryCommit
+from mirror_assets.history.history_log import HistoryCommit
 from mirror_assets.history.stream import Checkpoint, take_checkpoint
 
 KEPT = HistoryCommit(4, "id", 7, 9, "attempt", 12)

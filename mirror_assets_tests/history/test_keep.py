@@ -16,11 +16,11 @@ from mirror_assets.encode.feed_reader import read_changes, read_changes_public
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.history import stream
 from mirror_assets.history.append import append_rows, next_commit
-from mirror_assets.history.context import HistoryContext
 from mirror_assets.history.errors import HistoryColumnsUnfit, HistoryMoved
+from mirror_assets.history.history_context import HistoryContext
+from mirror_assets.history.history_log import HistoryCommit
+from mirror_assets.history.history_plan import HistoryPlan, plan_history
 from mirror_assets.history.keep import keep_history
-from mirror_assets.history.log import HistoryCommit
-from mirror_assets.history.plan import HistoryPlan, plan_history
 from mirror_assets.history.stream import Checkpoint
 from mirror_assets.source.errors import SourceUnavailable
 from mirror_assets_tests.errors import raises

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.errors import ErrorCode, SettingError, StopError
-from mirror_assets.history.log import HistoryCommit
-from mirror_assets.history.plan import HistoryPlan, HistorySlice, plan_history
+from mirror_assets.history.history_log import HistoryCommit
+from mirror_assets.history.history_plan import HistoryPlan, HistorySlice, plan_history
 from mirror_assets.source.log import SourceLog
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.history.sources import Place

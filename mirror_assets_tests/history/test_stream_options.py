@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mirror_assets.history import stream
 from mirror_assets.history.append import append_rows
-from mirror_assets.history.context import HistoryContext, StreamOptions
-from mirror_assets.history.log import HistoryCommit, HistoryLog
+from mirror_assets.history.history_context import HistoryContext, StreamOptions
+from mirror_assets.history.history_log import HistoryCommit, HistoryLog
 from mirror_assets.source.errors import SourceUnavailable
 from mirror_assets_tests.history.sources import Place, keep, kept_rows, ranges
 from mirror_assets_tests.history.test_keep import rows_of

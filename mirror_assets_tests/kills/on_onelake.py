@@ -11,7 +11,7 @@ from pathlib import Path
 from mirror_assets.config import Staging
 from mirror_assets.landing.names import landing_number
 from mirror_assets.storage import LocalStore
-from mirror_assets.storage.onelake.store import OneLakeStore
+from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.kills.eyes import Eyes
 from mirror_assets_tests.kills.place import Arrival, Ground
 from mirror_assets_tests.kills.points import Point, Side, Write

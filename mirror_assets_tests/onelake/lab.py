@@ -13,7 +13,7 @@ from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.source.log import SourceLog
 from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.storage.onelake.store import OneLakeStore
+from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.lab import TABLE, Lab, wait_on
 from mirror_assets_tests.onelake.item import LoopbackItem
 from mirror_assets_tests.onelake.server import LoopbackOneLake

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mirror_assets.storage.onelake.address import OneLakeAddress
 from mirror_assets.storage.onelake.clients import open_clients
+from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets.storage.onelake.requests import RetryPolicy
-from mirror_assets.storage.onelake.store import OneLakeStore
 from mirror_assets_tests.onelake.item import LoopbackItem
 from mirror_assets_tests.onelake.server import LoopbackOneLake
 

@@ -14,7 +14,7 @@ from mirror_assets.config import Config, FramesOf, TableSettings
 from mirror_assets.direct_lake.errors import FramesUnreadable
 from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan
 from mirror_assets.errors import SettingError
-from mirror_assets.history.log import APPLICATION, HistoryCommit
+from mirror_assets.history.history_log import APPLICATION, HistoryCommit
 from mirror_assets.pipeline.retention_consumers import named_frames, source_guard
 from mirror_assets.source.table_log import TableLog
 from mirror_assets_tests.pipeline.paper import TABLE, Paper

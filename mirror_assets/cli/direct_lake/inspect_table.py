@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from mirror_assets.cli.direct_lake.commands import Request
+from mirror_assets.cli.direct_lake.request import Request
 from mirror_assets.cli.direct_lake.show_parts import show_guardrails, show_vacuum
 from mirror_assets.cli.direct_lake.show_report import show_report
 from mirror_assets.cli.direct_lake.subject import Subject, subject_of

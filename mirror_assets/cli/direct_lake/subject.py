@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mirror_assets.cli.direct_lake.commands import Request
+from mirror_assets.cli.direct_lake.request import Request
 from mirror_assets.cli.output import note
 from mirror_assets.config import Config, ConfigMissing, DirectLakeMode, TableSettings, TableUnknown, load_config
 from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader, cache_folder

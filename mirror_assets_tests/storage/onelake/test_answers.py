@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from mirror_assets.errors import MirrorError
 from mirror_assets.storage.errors import StoreUnavailable
 from mirror_assets.storage.onelake.answers import Answer, Meaning, answer_of
-from mirror_assets.storage.onelake.store import OneLakeStore
+from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.storage.onelake.wire import TOKEN, Clock, Reply, refused, store_over
 
 IDENTITY = "0x1-20250101000000"

@@ -14,7 +14,7 @@ from mirror_assets.storage.errors import (
 )
 from mirror_assets.storage.onelake.address import OneLakeAddress
 from mirror_assets.storage.onelake.clients import open_clients
-from mirror_assets.storage.onelake.store import OneLakeStore
+from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.onelake import Drop, Fault, LoopbackItem, LoopbackOneLake, Moment, Operation, Reply
 from mirror_assets_tests.onelake.stores import loopback_store

@@ -10,7 +10,7 @@ from urllib3.util import connection
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.storage.onelake.address import OneLakeAddress
 from mirror_assets.storage.onelake.clients import open_clients
-from mirror_assets.storage.onelake.store import OneLakeStore
+from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.onelake import LoopbackItem, LoopbackOneLake
 from mirror_assets_tests.onelake.certificates import Authority

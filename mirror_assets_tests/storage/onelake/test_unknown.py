@@ -8,7 +8,7 @@ import pytest
 
 from mirror_assets.storage import PathExists, PathMissing
 from mirror_assets.storage.errors import RequestUnknown, StoreUnavailable
-from mirror_assets.storage.onelake.store import OneLakeStore
+from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.onelake import (
     Action,
     Call,
@@ -37,7 +37,7 @@ def item(onelake: LoopbackOneLake) -> LoopbackItem:
 @pytest.fixture
 def store(onelake: LoopbackOneLake, item: LoopbackItem, monkeypatch: pytest.MonkeyPatch) -> OneLakeStore:
     """A store that asks three times, and uploads what has more than four bytes by fours."""
-    monkeypatch.setattr("mirror_assets.storage.onelake.store._WHOLE", 4)
+    monkeypatch.setattr("mirror_assets.storage.onelake.onelake_store._WHOLE", 4)
     monkeypatch.setattr("mirror_assets.storage.onelake.large_files._CHUNK", 4)
     return loopback_store(onelake, item, Clock().policy(limit_seconds=2.0))
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from mirror_assets.storage.errors import RequestUnknown, StoreUnavailable
-from mirror_assets.storage.onelake import store
+from mirror_assets.storage.onelake import onelake_store as store
 from mirror_assets.storage.onelake.answers import raised_by_sdk
-from mirror_assets.storage.onelake.store import OneLakeStore
+from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.onelake import Action, CutBody, Fault, Garble, LoopbackItem, LoopbackOneLake, Operation
 from mirror_assets_tests.onelake.stores import loopback_store
 from mirror_assets_tests.storage.onelake.wire import Clock

@@ -18,8 +18,8 @@ from urllib3 import HTTPResponse
 
 from mirror_assets.storage.onelake.address import OneLakeAddress
 from mirror_assets.storage.onelake.clients import Clients
+from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets.storage.onelake.requests import RetryPolicy
-from mirror_assets.storage.onelake.store import OneLakeStore
 
 ADDRESS = OneLakeAddress("00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002")
 TOKEN = "planted-token-that-nobody-may-see"  # noqa: S105 that is the point

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from mirror_assets.history.log import HistoryLog
+from mirror_assets.history.history_log import HistoryLog
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.log import SourceLog
 
