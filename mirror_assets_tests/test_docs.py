@@ -151,20 +151,10 @@ def _is_example(reference: str) -> bool:
     return reference == "make_orders.py"
 
 
-# Rooms whose move is under way, by the folders that they are in until then: to be deleted with the last of them.
-_UNTIL_MOVED = {"source": "delta", "encode": "delta", "verify": "audit", "standin": "replicator"}
-_UNTIL_MOVED_FILES = {"monitoring.py"}
-
-
-def _folder(room: str) -> Path:
-    folder = _PACKAGE / room
-    return folder if folder.is_dir() else _PACKAGE / _UNTIL_MOVED.get(room, room)
-
-
 def test_every_room_is_on_the_map() -> None:
     rooms = {codes(room)[0] for room, *_ in table(_MAP, "Rooms") if codes(room)}
-    assert {_folder(room) for room in rooms} == {init.parent for init in _PACKAGE.glob("*/__init__.py")}
-    files = {file.name for file in _PACKAGE.glob("*.py")} - {"__init__.py"} - _UNTIL_MOVED_FILES
+    assert {_PACKAGE / room for room in rooms} == {init.parent for init in _PACKAGE.glob("*/__init__.py")}
+    files = {file.name for file in _PACKAGE.glob("*.py")} - {"__init__.py"}
     assert set(_layers()) == rooms | files
 
 
@@ -178,7 +168,7 @@ def _layers() -> list[str]:
 def test_every_step_of_a_slice_is_where_the_map_says() -> None:
     for number, where, _ in table(_MAP, "The way of one slice"):
         place, *functions = codes(where)
-        files = [_PACKAGE / place] if place.endswith(".py") else list(_folder(place).rglob("*.py"))
+        files = [_PACKAGE / place] if place.endswith(".py") else list(_PACKAGE / place.rglob("*.py"))
         text = "".join(file.read_text(encoding="utf-8") for file in files)
         assert functions, number
         assert [name for name in functions if f"def {name}(" not in text] == [], number
