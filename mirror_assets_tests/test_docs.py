@@ -168,7 +168,7 @@ def _layers() -> list[str]:
 def test_every_step_of_a_slice_is_where_the_map_says() -> None:
     for number, where, _ in table(_MAP, "The way of one slice"):
         place, *functions = codes(where)
-        files = [_PACKAGE / place] if place.endswith(".py") else list(_PACKAGE / place.rglob("*.py"))
+        files = [_PACKAGE / place] if place.endswith(".py") else list((_PACKAGE / place).rglob("*.py"))
         text = "".join(file.read_text(encoding="utf-8") for file in files)
         assert functions, number
         assert [name for name in functions if f"def {name}(" not in text] == [], number
