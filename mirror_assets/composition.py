@@ -106,12 +106,12 @@ def open_zone(config: LandingZoneConfig) -> Store:
 
 def open_watched_zone(config: LandingZoneConfig) -> tuple[Store, ResponseRecorder]:
     """Return the store, and what records the responses that it receives; a local folder has none."""
-    witness, place = ResponseRecorder(), config.onelake
+    recorder, place = ResponseRecorder(), config.onelake
     if place is None:
-        return open_zone(config), witness
+        return open_zone(config), recorder
     credential = credential_of(place.credential, place.ca_bundle)
-    clients = open_clients(place.address, credential, place.api_version, place.ca_bundle, witness)
-    return OneLakeStore(clients), witness
+    clients = open_clients(place.address, credential, place.api_version, place.ca_bundle, recorder)
+    return OneLakeStore(clients), recorder
 
 
 def open_local_staging(config: LandingZoneConfig) -> LocalStore | None:

@@ -19,8 +19,8 @@ from benchmarks.meter import peak
 from benchmarks.result import Case, Outcome
 from mirror_assets.landing.format import ChangeCounts, Column, MarkerCounts, SliceKind, SliceRecord, StagedPart, Verdict
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, attempt_id
-from mirror_assets.landing.parts import upload_parts, write_record
 from mirror_assets.landing.publish import publish
+from mirror_assets.landing.staged_parts import upload_parts, write_record
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore

@@ -13,7 +13,7 @@ from mirror_assets.config import load_config
 from mirror_assets.encode.feed_reader import feed_rows
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
-from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.source_check import FeedOff
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.errors import RangeRefused

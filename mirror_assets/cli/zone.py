@@ -28,11 +28,13 @@ class DropLine:
 
 def doctor(path: Path | None, *, as_json: bool) -> Exit:
     """Probe the real landing zone, in a scratch folder, for what publishing needs; it fails when a probe does."""
-    store, witness = open_watched_zone(load_config(path).landing_zone)
+    store, recorder = open_watched_zone(load_config(path).landing_zone)
     note(f"Probing {store.root}")
-    found = list(examine(store, SCRATCH, witness.heard))
-    if witness.versions:
-        found.append(Diagnosis("which x-ms-version does it answer with?", passed=True, saw=", ".join(witness.versions)))
+    found = list(examine(store, SCRATCH, recorder.heard))
+    if recorder.versions:
+        found.append(
+            Diagnosis("which x-ms-version does it answer with?", passed=True, saw=", ".join(recorder.versions))
+        )
     rows = [("pass" if one.passed else "FAIL", one.question, one.saw) for one in found]
     show("Landing zone", ("", "question", "answers"), rows, found, as_json=as_json)
     return Exit.FINE if all(one.passed for one in found) else Exit.FAILED

@@ -77,7 +77,7 @@ class FabricMirror:
                 return self._table(name, reported)
         return None
 
-    def look(self, name: TableName) -> FabricTable | None:
+    def poll_table(self, name: TableName) -> FabricTable | None:
         """The same as `table`."""
         return self.table(name)
 

@@ -88,6 +88,6 @@ class Mirror(Protocol):
         """Return one table as it is, or None when the mirror does not have it; applies nothing."""
         ...
 
-    def look(self, name: TableName) -> MonitoredTable | None:
+    def poll_table(self, name: TableName) -> MonitoredTable | None:
         """Return one table after a poll, ours or one that is under way."""
         ...

@@ -15,7 +15,7 @@ from mirror_assets.landing.errors import (
     TableDropped,
 )
 from mirror_assets.landing.format import Entry, Manifest, decode, encode
-from mirror_assets.landing.history import range_path
+from mirror_assets.landing.generations import range_path
 from mirror_assets.landing.names import (
     PROCESSED,
     READY_TO_DELETE,

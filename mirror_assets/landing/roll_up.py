@@ -12,7 +12,7 @@ from typing import Final
 
 from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.format import Manifest, decode
-from mirror_assets.landing.history import Generation, RollUp, content_hash, range_path
+from mirror_assets.landing.generations import Generation, RollUp, content_hash, range_path
 from mirror_assets.landing.names import PROCESSED, READY_TO_DELETE, HistoryRange, TableName, landing_number
 from mirror_assets.landing.steps import Create, Delete, Steps, list_folder, read
 from mirror_assets.storage import Content, PathExists

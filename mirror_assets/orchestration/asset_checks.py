@@ -20,12 +20,12 @@ from mirror_assets.orchestration.resources import (
     mirror_of,
     project,
 )
+from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.check import BLOCKING_CHECKS, refusal, run_checks
-from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.coordination import note_failure
 from mirror_assets.pipeline.next_action import NOT_HELD, check_not_held
 from mirror_assets.pipeline.pending import deadline_at, feed_deadline, pending_commits, table_lag
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.stage_range import staged_ahead
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.verify.check_result import CheckResult

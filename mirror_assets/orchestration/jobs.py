@@ -19,9 +19,10 @@ from mirror_assets.orchestration.materialize import failure
 from mirror_assets.orchestration.mirror_tables import mirror_tables
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, project
 from mirror_assets.orchestration.run_reports import RebuildReport, TableReport, require_all
+from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.coordination import leased, note_failure
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait, rebuild_table
+from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.source.ranges import parse_range
 
 MIRROR_ALL = "mirror_all"

@@ -14,8 +14,9 @@ from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.asset_names import MetadataItem
+from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.coordination import leased, note_failure
+from mirror_assets.pipeline.table_lease import leased
 
 Metadata = Mapping[str, MetadataItem]
 # A step waits this long for another run that works on the table.

@@ -18,12 +18,13 @@ from mirror_assets.orchestration.materialize import landed_metadata, staged_meta
 from mirror_assets.orchestration.partitions import Surplus, delete_keys
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, project
 from mirror_assets.orchestration.run_reports import TableReport
+from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.coordination import leased, note_failure
 from mirror_assets.pipeline.errors import TableBusy, unexpected
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait
 from mirror_assets.pipeline.run import mirror_table
+from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.source.ranges import EVERYTHING, Range
 
 _TABLES_AT_ONCE = 4

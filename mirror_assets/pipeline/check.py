@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from mirror_assets.landing.format import SliceKind, SliceRecord, Verdict
-from mirror_assets.landing.parts import add_verdicts, fetch_parts
+from mirror_assets.landing.staged_parts import add_verdicts, fetch_parts
 from mirror_assets.pipeline.context import TableContext, not_overtaken, reading, source_read
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.source_check import landed_columns
@@ -94,20 +94,20 @@ def _check_rows(context: TableContext, staged: StagedSlice) -> tuple[CheckResult
     if not markers.passed:
         return (markers, counts, *_not_run(markers, ["key_uniqueness", "row_order"]))
     commits = _Commits(context, staged.record)
-    look = inspect_keys(staged, commits.with_data)
-    unique = _uniqueness(context, staged, look)
-    order = (_order(context, staged, look, commits),) if unique.passed else _not_run(unique, ["row_order"])
+    inspection = inspect_keys(staged, commits.with_data)
+    unique = _uniqueness(context, staged, inspection)
+    order = (_order(context, staged, inspection, commits),) if unique.passed else _not_run(unique, ["row_order"])
     return (markers, counts, unique, *order)
 
 
-def _uniqueness(context: TableContext, staged: StagedSlice, look: KeyInspection) -> CheckResult:
+def _uniqueness(context: TableContext, staged: StagedSlice, inspection: KeyInspection) -> CheckResult:
     """Check keys for duplicates: in the parts, and for the first chunk of a snapshot in its whole version.
 
     A key may be in two chunks; a row id may not, because it is in the source only once.
     """
     record = staged.record
     if record.chunk is None or record.chunk.number > 1 or not context.table.keys:
-        return key_uniqueness(staged, look)
+        return key_uniqueness(staged, inspection)
     return version_uniqueness(context.spark(), context.table.source, record.key.last, record.keys)
 
 
@@ -135,9 +135,9 @@ class _Commits:
         return sum(commit.changes_data for commit in self.all)
 
 
-def _order(context: TableContext, staged: StagedSlice, look: KeyInspection, commits: _Commits) -> CheckResult:
+def _order(context: TableContext, staged: StagedSlice, inspection: KeyInspection, commits: _Commits) -> CheckResult:
     names = {column.name for column in staged.record.columns}
     schema = parse_schema(staged.record.source_schema)
     columns = landed_columns(schema, names.__contains__, keyless=context.table.is_keyless)
     reread = SparkRowReader(context.spark, staged, context.table.source, columns, lambda: vector_versions(commits.all))
-    return row_order(staged, look, reread)
+    return row_order(staged, inspection, reread)

@@ -16,10 +16,11 @@ from mirror_assets.landing.rebuild import Progress, RebuildRecord, first_epoch, 
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import VersionedManifest, read_manifest
 from mirror_assets.landing.steps import CONTROL_FILE_LIMIT, drive
+from mirror_assets.pipeline.backoff import pause_left, unresolved_failure
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.coordination import holder, pause_left, unresolved_failure
 from mirror_assets.pipeline.errors import TableHeld, stop_error
 from mirror_assets.pipeline.plan import TablePlan, may_rebuild, plan_table, slice_key
+from mirror_assets.pipeline.table_lease import holder
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.log_listing import TipMark
 from mirror_assets.source.planner import PlannedSlice

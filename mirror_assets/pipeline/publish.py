@@ -6,9 +6,9 @@ import uuid
 
 from mirror_assets.landing.errors import SliceMissing
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.landing.parts import fitting_slice
 from mirror_assets.landing.publish import Outcome, Published, publish
 from mirror_assets.landing.recover import collect, list_attempts, recover
+from mirror_assets.landing.staged_parts import fitting_slice
 from mirror_assets.landing.state import CommitPosition, next_position
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.check import BLOCKING_CHECKS

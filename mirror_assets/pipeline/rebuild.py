@@ -149,10 +149,10 @@ def mirror_wait(mirror: Mirror, table: TableName) -> MirrorWait:
     """The wait for a table to be dropped from the mirror, and to come back. The latter raises MirrorFailed."""
 
     def dropped() -> bool:
-        return mirror.look(table) is None
+        return mirror.poll_table(table) is None
 
     def returned() -> bool:
-        status = mirror.look(table)
+        status = mirror.poll_table(table)
         if status is not None and status.state is TableState.FAILED:
             raise mirror_failed(str(table), status.message or "no reason given")
         return status is not None and status.state is TableState.REPLICATING

@@ -15,7 +15,7 @@ from mirror_assets.encode.spark_errors import RowIdsUnfit
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import ChangeCounts, Receipt, SliceKind, SliceRecord, StagedPart
 from mirror_assets.landing.names import AttemptFolder, attempt_id, part_place
-from mirror_assets.landing.parts import (
+from mirror_assets.landing.staged_parts import (
     best_attempt,
     clear_refused,
     is_refused,

@@ -14,8 +14,8 @@ from itertools import groupby
 from mirror_assets.landing.errors import SliceMissing
 from mirror_assets.landing.format import Manifest, SliceRecord
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.landing.parts import best_attempt, staged_folders, staged_records, stands_on
 from mirror_assets.landing.rebuild import first_epoch
+from mirror_assets.landing.staged_parts import best_attempt, staged_folders, staged_records, stands_on
 from mirror_assets.landing.state import CommitPosition, next_position
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext

@@ -67,7 +67,7 @@ class LocalReplicator:
         record = _record_or_failure(self._layout.record(name), name)
         return self._status(record) if record else None
 
-    def look(self, name: TableName) -> TableStatus | None:
+    def poll_table(self, name: TableName) -> TableStatus | None:
         """Poll, and return one table. A poll that another process has under way serves as well."""
         try:
             self.poll()

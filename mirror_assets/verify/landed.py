@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.format import Manifest, decode, encode, load
-from mirror_assets.landing.history import Generation, Verified, VerifiedFile
+from mirror_assets.landing.generations import Generation, Verified, VerifiedFile
 from mirror_assets.landing.metadata import declared_keys
 from mirror_assets.landing.names import PROCESSED, READY_TO_DELETE, TableName, landing_number
 from mirror_assets.landing.roll_up import KEPT

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mirror_assets.landing.format import Column, SliceRecord
-from mirror_assets.landing.parts import count_markers, found_parts
+from mirror_assets.landing.staged_parts import count_markers, found_parts
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.storage import Store
 from mirror_assets.verify.check_result import CheckResult

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from mirror_assets.landing.format import Manifest, SliceKind, is_next, load
-from mirror_assets.landing.history import Generation, LandedFile, RollUp, content_hash, range_path
+from mirror_assets.landing.generations import Generation, LandedFile, RollUp, content_hash, range_path
 from mirror_assets.landing.names import (
     PROCESSED,
     READY_TO_DELETE,
@@ -17,9 +17,9 @@ from mirror_assets.landing.names import (
     landing_name,
     landing_number,
 )
-from mirror_assets.landing.parts import count_markers, sha256
 from mirror_assets.landing.receipt import read_receipt
 from mirror_assets.landing.roll_up import list_history
+from mirror_assets.landing.staged_parts import count_markers, sha256
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import FileInfo, Store
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from mirror_assets.landing.parts import staged_slices
+from mirror_assets.landing.staged_parts import staged_slices
 from mirror_assets.pipeline.check import run_checks
-from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.pending import pending_commits, table_lag
 from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab

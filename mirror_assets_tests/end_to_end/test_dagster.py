@@ -130,7 +130,7 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
     assert failure.slice == str(key(4, 4))
     assert len(waiting.files) == 1
 
-    monkeypatch.setattr("mirror_assets.pipeline.coordination._FIRST_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("mirror_assets.pipeline.backoff._FIRST_PAUSE_SECONDS", 0)
     requested = _request(_tick(waiting, instance))
     assert requested == (str(key(2, 2)), str(key(3, 3)))
     assert _launch(waiting, instance, *requested).success
@@ -207,7 +207,7 @@ def test_a_rebuild_that_was_interrupted_is_asked_for_first(mirrored: Lab, instan
 def test_a_file_that_is_gone_leads_to_a_rebuild(
     waiting: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_assets.pipeline.coordination._FIRST_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("mirror_assets.pipeline.backoff._FIRST_PAUSE_SECONDS", 0)
     shutil.rmtree(waiting.root / "lake" / "orders" / "_change_data")
     assert not _launch(waiting, instance, *_request(_tick(waiting, instance))).success
     requested = _tick(waiting, instance)

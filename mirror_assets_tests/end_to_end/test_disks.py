@@ -9,7 +9,7 @@ import pytest
 
 from mirror_assets.encode.spark_errors import SparkOutOfSpace, SparkRefused
 from mirror_assets.landing.names import landing_name
-from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreDenied, StoreFull

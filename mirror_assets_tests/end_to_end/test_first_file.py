@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.landing.receipt import read_receipt
 from mirror_assets.markers import ROW_ID, ROW_MARKER
-from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation
 from mirror_assets_tests.lab import TABLE, Lab

@@ -9,10 +9,10 @@ import pytest
 from mirror_assets.config import Staging
 from mirror_assets.landing.names import PROCESSED, landing_name
 from mirror_assets.pipeline.check import require_passed, run_checks
-from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.rebuild import rebuild_table
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets.verify.reconciliation import ReconcileState

@@ -14,8 +14,8 @@ from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import RANGE_END, RANGE_START, TABLE_TAG, Kind, asset_key, slices_of
 from mirror_assets.orchestration.jobs import REBUILD, TABLES_OP, slices_job_name
-from mirror_assets.pipeline.coordination import leased
 from mirror_assets.pipeline.errors import SourceBroke, TableHeld
+from mirror_assets.pipeline.table_lease import leased
 from mirror_assets_tests.end_to_end.ticks import Location
 from mirror_assets_tests.lab import TABLE, Lab, key
 
@@ -44,7 +44,7 @@ def passes(instance: dg.DagsterInstance) -> bool:
 def test_a_held_table_is_seen_and_goes_on_once_it_was_rebuilt_by_hand(
     waiting: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_assets.pipeline.coordination._FIRST_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("mirror_assets.pipeline.backoff._FIRST_PAUSE_SECONDS", 0)
     waiting.configure(table="on_break: hold")
     lose_changes(waiting)
     location = Location.of(waiting, instance)

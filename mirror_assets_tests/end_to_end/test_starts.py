@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mirror_assets.cli import main
-from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab
 

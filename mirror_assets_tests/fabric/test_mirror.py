@@ -62,7 +62,7 @@ def test_a_dropped_table_is_none_and_one_without_folder_is_about_to_be(
     client: FabricClient, fabric: LoopbackFabric
 ) -> None:
     requested = mirror(client, fabric, MemoryStore(), told_table("shop", "old", "Stopped"))
-    assert requested.look(TABLE) is None
+    assert requested.poll_table(TABLE) is None
     (old,) = requested.poll()
     assert (str(old.name), old.state, old.folder_present, old.waiting_files) == (
         "shop.old",

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import SliceRecord
-from mirror_assets.landing.parts import add_verdicts, upload_parts, write_record
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.rebuild import (
     RebuildStep,
@@ -19,6 +18,7 @@ from mirror_assets.landing.rebuild import (
     read_rebuild,
 )
 from mirror_assets.landing.recover import recover
+from mirror_assets.landing.staged_parts import add_verdicts, upload_parts, write_record
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore, Store

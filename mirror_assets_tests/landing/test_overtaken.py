@@ -8,9 +8,9 @@ import pytest
 
 from mirror_assets.errors import MirrorError, RetryError
 from mirror_assets.landing.errors import RebuildRunning
-from mirror_assets.landing.parts import staged_slices
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild, drop_table_folder
+from mirror_assets.landing.staged_parts import staged_slices
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import ListFolder, Read, Rename, Replace, Request, Steps, drive
 from mirror_assets.storage import LocalStore, Store

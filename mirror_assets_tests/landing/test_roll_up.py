@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from mirror_assets.landing.errors import ManifestLost
 from mirror_assets.landing.format import Manifest, encode
-from mirror_assets.landing.history import Generation
+from mirror_assets.landing.generations import Generation
 from mirror_assets.landing.names import PROCESSED, HistoryRange
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.compare import first_landed
+from mirror_assets.pipeline.reconcile_table import first_landed
 from mirror_assets.storage import Store
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets.verify.table_folder import read_history

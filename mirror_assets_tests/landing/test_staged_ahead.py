@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.landing.parts import clear_refused, fitting_slice, staged_slices
 from mirror_assets.landing.publish import publish
+from mirror_assets.landing.staged_parts import clear_refused, fitting_slice, staged_slices
 from mirror_assets.landing.steps import drive
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 from mirror_assets_tests.storage.counting import CountingStore

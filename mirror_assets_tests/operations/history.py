@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirror_assets.landing.format import MarkerCounts
-from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab

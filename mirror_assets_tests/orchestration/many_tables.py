@@ -16,8 +16,8 @@ from mirror_assets.config import Config, load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP
 from mirror_assets.orchestration.run_reports import TableReport
-from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.log import SourceLog
 from mirror_assets.verify.reconciliation import ReconcileState
 

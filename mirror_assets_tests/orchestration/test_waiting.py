@@ -25,7 +25,7 @@ class Scripted:
     requested: int = 0
     pace: Pace = field(default_factory=lambda: Pace(pause_seconds=0.001, limit_seconds=5.0))
 
-    def look(self, name: TableName) -> MonitoredTable | None:
+    def poll_table(self, name: TableName) -> MonitoredTable | None:
         assert name == TABLE
         self.requested += 1
         return (self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])()

@@ -14,10 +14,10 @@ from mirror_assets.encode.inserts import AppendSlice, appended_rows, encode_appe
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import StopError
 from mirror_assets.landing.format import SliceKind
-from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.rebuild import rebuild_table
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.errors import RowsChanged
 from mirror_assets.source.losses import FeedRefused
 from mirror_assets.source.schema import LandedColumn

@@ -17,12 +17,12 @@ from mirror_assets.landing.recover import list_attempts
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline import publish as land
 from mirror_assets.pipeline.check import run_checks
-from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.plan import plan_snapshot
 from mirror_assets.pipeline.publish import publish_next, publish_slice
 from mirror_assets.pipeline.rebuild import rebuild_table
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.source.batching import FileChunk

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.config import ConfigInvalid
 from mirror_assets.landing.format import Manifest
-from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.errors import ColumnsChanged, SourceBroke
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation
 from mirror_assets_tests.lab import TABLE, Lab
 

@@ -53,7 +53,7 @@ def at_once(limit: float = 5.0, dropped: Callable[[], bool] = lambda: True) -> M
 def test_the_stand_in_drops_the_table_while_it_is_waited_for(tmp_path: Path) -> None:
     store = landed(LocalStore(tmp_path / "zone"))
     mirror = LocalReplicator(store, tmp_path / "mirror")
-    assert mirror.look(TABLE) is not None
+    assert mirror.poll_table(TABLE) is not None
     told: list[str] = []
     drop_table(store, TABLE, mirror_wait(mirror, TABLE), told.append)
     assert mirror.table(TABLE) is None

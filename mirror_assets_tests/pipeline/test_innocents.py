@@ -10,7 +10,7 @@ import pytest
 from mirror_assets.errors import MirrorError, RebuildError
 from mirror_assets.landing.rebuild import RebuildStep, read_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.compare import reconcile_table
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests import figures
 from mirror_assets_tests.lab import TABLE, Lab

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mirror_assets.encode.pairing import runs_of
-from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab
 

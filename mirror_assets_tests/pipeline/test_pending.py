@@ -11,11 +11,11 @@ from deltalake import DeltaTable
 
 from mirror_assets.config import OnBreak
 from mirror_assets.landing.format import Chunk
-from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.drop import drop_table
 from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.rebuild import MirrorWait
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.errors import LogGap, StartRefused
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets.verify.timeliness import Consequence, Lag, ReadDeadline, check_retention

@@ -13,10 +13,10 @@ from mirror_assets.landing.rebuild import (
     read_rebuild,
 )
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.rebuild import rebuild_table
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, key
 from mirror_assets_tests.landing.epochs import dropping, loading

@@ -11,12 +11,12 @@ import pytest
 
 from mirror_assets.landing.format import SliceRecord, StagedPart, Verdict
 from mirror_assets.landing.names import AttemptFolder
-from mirror_assets.landing.parts import add_verdicts, inspect_part, staged_slices, write_record
+from mirror_assets.landing.staged_parts import add_verdicts, inspect_part, staged_slices, write_record
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.pipeline import stage
-from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table, slice_key
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.stage import plan_digest, stage_slice
 from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.source.planner import PlannedSlice

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import ChangeCounts
 from mirror_assets.markers import ROW_ID, ROW_MARKER, Marker
-from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.errors import SourceBroke
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.losses import DataFileMissing
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.errors import raises

@@ -12,11 +12,11 @@ from mirror_assets.landing.publish import Outcome
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.check import run_checks
-from mirror_assets.pipeline.compare import reconcile_table
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed, SourceBroke
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.rebuild import MirrorWait, rebuild_table
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.source_check import FeedOff
 from mirror_assets.source.errors import LogGap, SourceNotDelta
 from mirror_assets.verify.check_result import CheckResult

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.landing.format import Column, SliceRecord
-from mirror_assets.landing.parts import write_record
+from mirror_assets.landing.staged_parts import write_record
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import slice_key

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.landing.format import decode
-from mirror_assets.landing.history import Verified
+from mirror_assets.landing.generations import Verified
 from mirror_assets.landing.names import PROCESSED
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive

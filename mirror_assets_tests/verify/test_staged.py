@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import AttemptFolder
-from mirror_assets.landing.parts import count_markers
+from mirror_assets.landing.staged_parts import count_markers
 from mirror_assets.markers import ROW_MARKER
 from mirror_assets.pipeline.check import BLOCKING_CHECKS, check_staged
 from mirror_assets.pipeline.stage_range import stage_range

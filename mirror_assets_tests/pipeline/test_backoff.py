@@ -13,7 +13,7 @@ from mirror_assets.landing.errors import EpochEnded, LostRace
 from mirror_assets.landing.failures import FailureRecord, read_failure
 from mirror_assets.landing.format import Chunk, Loading
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.coordination import note_failure, pause_left, unresolved_failure
+from mirror_assets.pipeline.backoff import note_failure, pause_left, unresolved_failure
 from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, TableBusy
 from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired
 from mirror_assets.storage.errors import StoreFull

@@ -14,9 +14,9 @@ import pytest
 from mirror_assets.landing.lease import Lease, read_lease, take_lease
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline import coordination as lease
-from mirror_assets.pipeline.coordination import holder, leased
+from mirror_assets.pipeline import table_lease as lease
 from mirror_assets.pipeline.errors import TableBusy
+from mirror_assets.pipeline.table_lease import holder, leased
 from mirror_assets.storage.errors import StoreUnavailable
 from mirror_assets_tests.storage.memory import MemoryStore
 

@@ -13,7 +13,7 @@ import pytest
 from mirror_assets.landing.errors import ManifestCorrupt, SliceNotStaged
 from mirror_assets.landing.format import MarkerCounts, SliceRecord, Verdict, encode
 from mirror_assets.landing.names import AttemptFolder, SliceKey
-from mirror_assets.landing.parts import (
+from mirror_assets.landing.staged_parts import (
     add_verdicts,
     clear_refused,
     count_markers,

@@ -1,0 +1,56 @@
+"""Records failed runs in the landing zone, and computes how long every scheduler waits before the next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from mirror_assets.errors import MirrorError, RebuildError
+from mirror_assets.landing.failures import Failure, FailureRecord, read_failure, record_failure
+from mirror_assets.landing.format import Manifest
+from mirror_assets.landing.names import SliceKey
+from mirror_assets.landing.rebuild import RebuildRecord
+from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.errors import TableBusy
+
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 30, 3600
+
+
+def note_failure(
+    context: TableContext, error: MirrorError, report: Callable[[str], None], key: SliceKey | None = None
+) -> None:
+    """Record that a run failed, and at which slice, so that every scheduler waits before it tries again.
+
+    Records a needed rebuild when only reading the source's rows shows it: a break in the log is found again anyway. A
+    landing zone that can't keep the record is reported, and is no second failure.
+    """
+    if isinstance(error, TableBusy):
+        return
+    rebuild = error.what if isinstance(error, RebuildError) and error.only_reading_tells else None
+    failure = Failure(error.code, str(error), str(key) if key else None, rebuild)
+    try:
+        drive(record_failure(context.name, failure, time.time_ns() // 1_000_000), context.store)
+    except MirrorError as unable:
+        report(f"{context.name}: the failure can't be recorded: {unable.what}")
+
+
+def unresolved_failure(
+    context: TableContext, manifest: Manifest | None, rebuild: RebuildRecord | None
+) -> FailureRecord | None:
+    """Return the recorded failures since the table last landed something, or None."""
+    found = drive(read_failure(context.name), context.store)
+    return found if found is not None and found.stands(manifest, rebuild) else None
+
+
+def pause_left(failures: int, ended: float, now: float) -> float:
+    """Return the seconds to wait until the next run, after so many failures.
+
+    The pause doubles with each failure, from 30 seconds to an hour. `ended` is the end of the last failed run and `now`
+    the time, in seconds since 1970; an `ended` in the future makes the pause no longer.
+    """
+    if failures == 0:
+        return 0.0
+    # 2 ** 7 times the first pause is more than the longest.
+    pause: float = min(_FIRST_PAUSE_SECONDS * 2 ** min(failures - 1, 7), _LONGEST_PAUSE_SECONDS)
+    return min(pause, max(0.0, ended + pause - now))
