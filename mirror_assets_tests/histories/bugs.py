@@ -18,7 +18,7 @@ from mirror_assets.verify.check_result import CheckResult
 from mirror_assets_tests.histories.setup import Way
 
 Inject = Callable[[pytest.MonkeyPatch], None]
-_PAIRED = ("delta.feed.paired_rows", "delta.feed.landed_in_parts")
+_PAIRED = ("encode.changes.paired_rows", "encode.changes.landed_in_parts")
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ BUGS = (
         Way.TRACKED,
         _text(
             net,
-            ("mirroring.encode.encode_net",),
+            ("pipeline.encode_slice.encode_net",),
             (".orderBy(COMMIT_VERSION, ours.is_new)", ".orderBy(F.desc(COMMIT_VERSION), ours.is_new)"),
         ),
     ),

@@ -325,6 +325,6 @@ MUTANTS = (
         "B misses its part, which A has cleared away with the rest of the epoch, and calls for a person",
         rebuilt_beside_a_publisher,
         "StagedFileLost",
-        patch=patch("recover._require_standing", nothing),
+        patch=patch("recover._require_current", nothing),
     ),
 )
