@@ -29,7 +29,7 @@ from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
 
-# A group with one part keeps one core busy; more concurrent Spark jobs than this only wait for each other.
+# A group with one part keeps one core busy; more concurrent Spark jobs would only wait for each other.
 _CONCURRENT_GROUPS = 4
 
 
@@ -52,7 +52,7 @@ class FeedSlice:
     vector_versions: tuple[int, ...] = ()
 
     def groups(self, spark: SparkSession) -> tuple[EncodeGroup, ...]:
-        """Return the commits in groups; with Delta's public reader, which reads the whole range at once, in one group."""
+        """Return the groups of commits; one for all with Delta's public reader, which reads the whole range at once."""
         return runs_of(self.assignments) if has_own_reader(spark) else (EncodeGroup(self.assignments),)
 
 

@@ -167,7 +167,7 @@ class RowsMisplaced(StopError):
         super().__init__(
             f"{table}: Spark wrote {rows} rows of versions {first} to {last} into other files than planned; nothing of "
             "the slice was published.",
-            "run again; if it stays so, take settings that move partitions out of `spark.settings`, and report it.",
+            "run again; if it repeats, remove settings that move partitions from `spark.settings`, and report it.",
         )
 
 
@@ -180,8 +180,8 @@ class RowIdsUnfit(RebuildError):
     def __init__(self, table: str, rows: int) -> None:
         self.table, self.rows = table, rows
         super().__init__(
-            f"{table}: {rows} rows have come whose row commit versions are older than what has landed, and no RESTORE "
-            "explains them; nothing of the slice was published.",
+            f"{table}: {rows} new rows have row commit versions of commits that were mirrored before, and no RESTORE "
+            "brought them back; nothing of the slice was published.",
             f"run `mirror-assets rebuild {table}`.",
         )
 
@@ -194,7 +194,8 @@ class SparkOutOfSpace(RetryError):
     def __init__(self, place: str, why: str) -> None:
         self.place, self.why = place, why
         super().__init__(
-            f"{place}: no space left for Spark: {why}.", "free space where it says and run again; nothing was lost."
+            f"{place}: no space left for Spark: {why}.",
+            "free space on the named disk, then run again; nothing was lost.",
         )
 
 
@@ -206,8 +207,9 @@ class SparkRefused(SettingError):
     def __init__(self, place: str, why: str) -> None:
         self.place, self.why = place, why
         super().__init__(
-            f"{place}: Spark was refused: {why}.",
-            "give the account that Spark runs as read and write on what it names, and its credentials; then run again.",
+            f"{place}: the store denied Spark access: {why}.",
+            "grant the account that Spark runs as read and write access to the named path, or correct its credentials; "
+            "then run again.",
         )
 
 
@@ -218,7 +220,7 @@ class SessionUnfit(SettingError):
 
     def __init__(self, what: str, versions: Sequence[str]) -> None:
         super().__init__(
-            f"{what} reads through Delta's own classes, which this Spark session does not offer.",
+            f"{what} needs Delta's private classes, which this Spark session does not offer.",
             f"use a classic session, not Spark Connect, with delta-spark {' or '.join(versions)}.",
         )
 
@@ -231,7 +233,7 @@ class SparkNotStarted(SettingError):
     def __init__(self, why: str) -> None:
         super().__init__(
             f"Spark did not start: {why}.",
-            "mend what it names, in `spark.settings` or where Spark runs, then run again.",
+            "correct what the message names, in `spark.settings` or on the machine that runs Spark; then run again.",
         )
 
 
@@ -244,7 +246,7 @@ class PackageRefused(SettingError):
         self.wanted, self.installed = wanted, installed
         super().__init__(
             f"spark.settings: spark.jars.packages names {wanted}; the installed delta-spark needs {installed}.",
-            "leave it out, as Delta's JARs are there without it; for another Delta install another delta-spark.",
+            "remove it: Delta's JARs are added without it; for another Delta version, install another delta-spark.",
         )
 
 
