@@ -134,6 +134,18 @@ def run_folder(number: int) -> str:
     return f"{number:05d}"
 
 
+def _known_counts(feed: ChangeFeed, slice_: FeedSlice, assignments: Sequence[PartAssignment]) -> dict[int, CommitRows]:
+    """Return the row counts of unpaired commits by version: from the log, or else from one query over the feed."""
+    counts = {
+        assignment.version: CommitRows(assignment.known_counts) for assignment in assignments if assignment.known_counts
+    }
+    unknown = [assignment.version for assignment in assignments if not assignment.known_counts]
+    if unknown:
+        changes = feed.rows(unknown[0], unknown[-1])
+        counts |= dict.fromkeys(unknown, CommitRows(ReadRows())) | look_at_commits(changes, unknown, slice_.keys)
+    return counts
+
+
 def _write(groups: Sequence[EncodedRun], folder: str, compression: str) -> None:
     """Write all groups, several concurrently. Raises the error of the first group, in order, that fails."""
     with ThreadPoolExecutor(_CONCURRENT_GROUPS) as pool:
@@ -146,15 +158,3 @@ def _write(groups: Sequence[EncodedRun], folder: str, compression: str) -> None:
                 one.result()
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-def _known_counts(feed: ChangeFeed, slice_: FeedSlice, assignments: Sequence[PartAssignment]) -> dict[int, CommitRows]:
-    """Return the row counts of unpaired commits by version: from the log, or else from one query over the feed."""
-    counts = {
-        assignment.version: CommitRows(assignment.known_counts) for assignment in assignments if assignment.known_counts
-    }
-    unknown = [assignment.version for assignment in assignments if not assignment.known_counts]
-    if unknown:
-        changes = feed.rows(unknown[0], unknown[-1])
-        counts |= dict.fromkeys(unknown, CommitRows(ReadRows())) | look_at_commits(changes, unknown, slice_.keys)
-    return counts

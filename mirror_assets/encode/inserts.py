@@ -69,20 +69,6 @@ def snapshot_rows(source: DataFrame, slice_: SnapshotSlice, footer: Mapping[str,
     return source.select(*inserted_row(source, slice_.columns, footer)).coalesce(slice_.parts)
 
 
-def _rows(source: DataFrame) -> int:
-    """Count the rows that Spark scans, without reading a column.
-
-    `count()` would take the number from Delta's statistics, and an Observation during the write costs far more.
-    """
-    return int(source.agg(F.coalesce(F.sum(F.lit(1)), F.lit(0))).collect()[0][0])
-
-
-def _source(spark: SparkSession, slice_: SnapshotSlice) -> DataFrame:
-    if slice_.chunk:
-        return read_files(spark, slice_.uri, slice_.version, slice_.chunk)
-    return read_version(spark, slice_.uri, slice_.version)
-
-
 @dataclass(frozen=True)
 class AppendSlice:
     """Appends to encode: the rows that commits `first` to `last` add to the table at `uri`.
@@ -117,16 +103,6 @@ def encode_appends(
         return inserted
 
 
-def _count_rows(changes: DataFrame) -> tuple[int, int]:
-    """Return the number of all change rows and of the inserts among them, without reading a data column.
-
-    An Observation during the write costs far more.
-    """
-    is_added = F.col(CHANGE_TYPE) == "insert"
-    row = changes.agg(F.count(F.lit(1)), F.count_if(is_added)).collect()[0]
-    return int(row[0]), int(row[1])
-
-
 def appended_rows(changes: DataFrame, slice_: AppendSlice, footer: Mapping[str, str]) -> DataFrame:
     """Return the landed rows in at most `parts` partitions; their order is free, so Spark merges without a shuffle."""
     return changes.select(*inserted_row(changes, slice_.columns, footer)).coalesce(slice_.parts)
@@ -143,3 +119,27 @@ def encode_no_rows(
     with spark_errors(folder):
         no_rows = spark.range(0, 0, 1, 1).select(*typed)
         write_parts(no_rows.select(*described(columns, footer)), folder, compression)
+
+
+def _source(spark: SparkSession, slice_: SnapshotSlice) -> DataFrame:
+    if slice_.chunk:
+        return read_files(spark, slice_.uri, slice_.version, slice_.chunk)
+    return read_version(spark, slice_.uri, slice_.version)
+
+
+def _rows(source: DataFrame) -> int:
+    """Count the rows that Spark scans, without reading a column.
+
+    `count()` would take the number from Delta's statistics, and an Observation during the write costs far more.
+    """
+    return int(source.agg(F.coalesce(F.sum(F.lit(1)), F.lit(0))).collect()[0][0])
+
+
+def _count_rows(changes: DataFrame) -> tuple[int, int]:
+    """Return the number of all change rows and of the inserts among them, without reading a data column.
+
+    An Observation during the write costs far more.
+    """
+    is_added = F.col(CHANGE_TYPE) == "insert"
+    row = changes.agg(F.count(F.lit(1)), F.count_if(is_added)).collect()[0]
+    return int(row[0]), int(row[1])

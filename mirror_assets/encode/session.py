@@ -98,41 +98,6 @@ def open_session(
         raise SparkNotStarted(_first_line(error)) from redacted_error(error)
 
 
-def _session_of(shared: SparkSession, owner: str | None) -> JavaObject:
-    """Return the owner's Scala session on this context; create one on its first call, and on each without an owner."""
-    if owner is None:
-        return Jvm(shared).session.newSession()
-    with _STARTING:
-        context, known = _OWNED.get(owner, (None, None))
-        if context is not shared.sparkContext:
-            known = Jvm(shared).session.newSession()
-            _OWNED[owner] = (shared.sparkContext, known)
-    return known
-
-
-def _running_session() -> SparkSession | None:
-    """Return any session of the running context, or None; new sessions don't inherit its settings."""
-    try:
-        return SparkSession.active()
-    except PySparkRuntimeError:
-        return None
-
-
-def _start(settings: Mapping[str, str]) -> SparkSession:
-    """Start a Spark context, or connect with Spark Connect, and return its session."""
-    builder = SparkSession.builder
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
-def _first_line(error: Exception) -> str:
-    """Return the first line of the message; for py4j's errors the second, because py4j adds one in front."""
-    lines = [line.strip(" :") for line in redacted(str(error)).splitlines() if line.strip(" :")]
-    behind = 1 if isinstance(error, Py4JJavaError) else 0
-    return "".join(lines[behind : behind + 1]).rstrip(".")[:_MAX_TEXT]
-
-
 def _merged_packages(ours: Sequence[str], wanted: str | None) -> str:
     """Join our Maven coordinates and the wanted ones; a wanted version of an artefact replaces ours."""
     if wanted is not None and not _items(wanted):
@@ -157,3 +122,38 @@ def _items(listed: str) -> list[str]:
 def _joined(items: Iterable[str]) -> str:
     """Return the distinct items as a comma-separated list."""
     return ",".join(dict.fromkeys(items))
+
+
+def _running_session() -> SparkSession | None:
+    """Return any session of the running context, or None; new sessions don't inherit its settings."""
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
+
+
+def _start(settings: Mapping[str, str]) -> SparkSession:
+    """Start a Spark context, or connect with Spark Connect, and return its session."""
+    builder = SparkSession.builder
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _session_of(shared: SparkSession, owner: str | None) -> JavaObject:
+    """Return the owner's Scala session on this context; create one on its first call, and on each without an owner."""
+    if owner is None:
+        return Jvm(shared).session.newSession()
+    with _STARTING:
+        context, known = _OWNED.get(owner, (None, None))
+        if context is not shared.sparkContext:
+            known = Jvm(shared).session.newSession()
+            _OWNED[owner] = (shared.sparkContext, known)
+    return known
+
+
+def _first_line(error: Exception) -> str:
+    """Return the first line of the message; for py4j's errors the second, because py4j adds one in front."""
+    lines = [line.strip(" :") for line in redacted(str(error)).splitlines() if line.strip(" :")]
+    behind = 1 if isinstance(error, Py4JJavaError) else 0
+    return "".join(lines[behind : behind + 1]).rstrip(".")[:_MAX_TEXT]

@@ -25,27 +25,44 @@ _NOT_FOUND = ("FileNotFoundException", "NoSuchFileException")
 # Java raises FileNotFoundException for permissions and limits, too; the operating system's reason is in brackets.
 _REASON = re.compile(r"\(([A-Z][^()]*)\)$")
 _NO_SUCH_FILE = "No such file or directory"
+_NO_FEED = "DELTA_MISSING_CHANGE_DATA"
+_EXPIRED = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
+_NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
+# Exception classes and message texts of Hadoop's file systems: local, S3 and Azure.
+_ACCESS_DENIED = re.compile(
+    r"AccessDenied|AccessControlException|NoAuthWithAWS|CredentialInitialization|ParentNotDirectory"
+    r"|Permission denied|Read-only file system|Mkdirs failed to create|No AWS Credentials|, 40[13], "
+)
+_TRANSIENT = re.compile(
+    r"FetchFailed|ExecutorLost|BlockNotFound|SocketTimeout|SocketException|ConnectException|ConnectTimeout|UnknownHost"
+    r"|ClosedChannel|NoRouteToHost|InterruptedIO|Missing an output location for shuffle|Connection reset"
+    r"|Too many open files|Input/output error|Stale file handle|, (?:408|429|50[0234]), "
+)
 
 
-@dataclass(frozen=True)
-class SparkCause:
-    """One exception of a cause chain: class without package, Spark's error condition or None, message in one line."""
+@contextmanager
+def spark_errors(place: str) -> Iterator[None]:
+    """Translate exceptions of Spark in the block into MirrorErrors; `place` names the table and the operation."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        safe = redacted_error(error)
+        raise spark_error(safe, place) from safe
 
-    name: str
-    condition: str | None
-    message: str
 
-    @property
-    def reason(self) -> str | None:
-        """The operating system's error text in brackets at the message's end (`No such file or directory`), or None."""
-        found = _REASON.search(self.message)
-        return found[1] if found else None
+def spark_error(error: Exception, place: str) -> MirrorError:
+    """Return the MirrorError for an exception of Spark; `place` names the table and the operation in its message."""
+    return _classify(spark_facts(error), place)
 
-    @property
-    def told(self) -> str:
-        """The shortened message, behind the class name unless it begins with a condition or an exception's name."""
-        short = self.message[:_MAX_TEXT].rstrip(". ")
-        return short if self.condition is not None or _BEHIND_JAVA.match(short) else f"{self.name}: {short}"
+
+def spark_facts(error: Exception) -> SparkFacts:
+    """Return the exception's cause chain from the JVM; without access to the JVM (Spark Connect), one from its text."""
+    java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    try:
+        causes = _cause_chain(java)
+    except Py4JError:  # the JVM has died: only the text is left
+        causes = ()
+    return SparkFacts(causes or (_cause_from_text(error),))
 
 
 @dataclass(frozen=True)
@@ -78,68 +95,40 @@ class SparkFacts:
     def why(self) -> str:
         """The innermost message, with the file that Spark was reading if another cause names it."""
         reading = next((found[1] for cause in self.causes if (found := _READ.search(cause.message))), None)
-        told = self.root.told
-        return told if reading is None or reading in told else f"{told} (while reading {reading})"
+        text = self.root.short_text
+        return text if reading is None or reading in text else f"{text} (while reading {reading})"
 
     @cached_property
     def unfound(self) -> str | None:
         """The innermost message that names a missing file; None if no cause says that a file is missing."""
         for cause in reversed(self.causes):
             if cause.name in _NOT_FOUND:
-                return cause.told if cause.reason in (None, _NO_SUCH_FILE) else None
+                return cause.short_text if cause.reason in (None, _NO_SUCH_FILE) else None
         found = [
             cause for cause in self.causes if cause.condition in ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
         ]
-        return found[-1].told if found else None
+        return found[-1].short_text if found else None
 
 
-def spark_facts(error: Exception) -> SparkFacts:
-    """Return the exception's cause chain from the JVM; without access to the JVM (Spark Connect), one from its text."""
-    java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
-    try:
-        causes = _cause_chain(java)
-    except Py4JError:  # the JVM has died: only the text is left
-        causes = ()
-    return SparkFacts(causes or (_cause_from_text(error),))
+@dataclass(frozen=True)
+class SparkCause:
+    """One exception of a cause chain: class without package, Spark's error condition or None, message in one line."""
 
+    name: str
+    condition: str | None
+    message: str
 
-def _cause_chain(thrown: JavaObject | None) -> tuple[SparkCause, ...]:
-    found: list[SparkCause] = []
-    while thrown is not None and len(found) < _DEPTH:
-        message = _one_line(thrown.getMessage() or "")
-        condition = _CONDITION.match(message)
-        name = thrown.getClass().getSimpleName()
-        found.append(SparkCause(name, condition[1] if condition else None, message))
-        thrown = thrown.getCause()
-    return tuple(found)
+    @property
+    def reason(self) -> str | None:
+        """The operating system's error text in brackets at the message's end (`No such file or directory`), or None."""
+        found = _REASON.search(self.message)
+        return found[1] if found else None
 
-
-def _cause_from_text(error: Exception) -> SparkCause:
-    """Return one cause made from the exception's text, where PySpark puts the condition in front."""
-    condition = error.getCondition() if isinstance(error, PySparkException) else None
-    message = _one_line(str(error))
-    found = _CONDITION.search(message)
-    return SparkCause(type(error).__name__, condition or (found[1] if found else None), message)
-
-
-def _one_line(text: str) -> str:
-    """Return the message up to the stack trace, in one line."""
-    return " ".join(text.partition("\n\tat ")[0].split())
-
-
-_NO_FEED = "DELTA_MISSING_CHANGE_DATA"
-_EXPIRED = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
-_NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
-# Exception classes and message texts of Hadoop's file systems: local, S3 and Azure.
-_ACCESS_DENIED = re.compile(
-    r"AccessDenied|AccessControlException|NoAuthWithAWS|CredentialInitialization|ParentNotDirectory"
-    r"|Permission denied|Read-only file system|Mkdirs failed to create|No AWS Credentials|, 40[13], "
-)
-_TRANSIENT = re.compile(
-    r"FetchFailed|ExecutorLost|BlockNotFound|SocketTimeout|SocketException|ConnectException|ConnectTimeout|UnknownHost"
-    r"|ClosedChannel|NoRouteToHost|InterruptedIO|Missing an output location for shuffle|Connection reset"
-    r"|Too many open files|Input/output error|Stale file handle|, (?:408|429|50[0234]), "
-)
+    @property
+    def short_text(self) -> str:
+        """The shortened message, behind the class name unless it begins with a condition or an exception's name."""
+        short = self.message[:_MAX_TEXT].rstrip(". ")
+        return short if self.condition is not None or _BEHIND_JAVA.match(short) else f"{self.name}: {short}"
 
 
 class DuplicateKey(StopError):
@@ -250,11 +239,6 @@ class PackageRefused(SettingError):
         )
 
 
-def spark_error(error: Exception, place: str) -> MirrorError:
-    """Return the MirrorError for an exception of Spark; `place` names the table and the operation in its message."""
-    return _classify(spark_facts(error), place)
-
-
 def _classify(facts: SparkFacts, place: str) -> MirrorError:
     if _NO_SPACE.search(facts.text):
         return SparkOutOfSpace(place, facts.why)
@@ -270,11 +254,25 @@ def _classify(facts: SparkFacts, place: str) -> MirrorError:
     return (SparkInterrupted if _TRANSIENT.search(classes_and_text) else SparkFailed)(place, facts.why)
 
 
-@contextmanager
-def spark_errors(place: str) -> Iterator[None]:
-    """Translate exceptions of Spark in the block into MirrorErrors; `place` names the table and the operation."""
-    try:
-        yield
-    except (PySparkException, Py4JJavaError) as error:
-        safe = redacted_error(error)
-        raise spark_error(safe, place) from safe
+def _cause_chain(thrown: JavaObject | None) -> tuple[SparkCause, ...]:
+    found: list[SparkCause] = []
+    while thrown is not None and len(found) < _DEPTH:
+        message = _one_line(thrown.getMessage() or "")
+        condition = _CONDITION.match(message)
+        name = thrown.getClass().getSimpleName()
+        found.append(SparkCause(name, condition[1] if condition else None, message))
+        thrown = thrown.getCause()
+    return tuple(found)
+
+
+def _cause_from_text(error: Exception) -> SparkCause:
+    """Return one cause made from the exception's text, where PySpark puts the condition in front."""
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    message = _one_line(str(error))
+    found = _CONDITION.search(message)
+    return SparkCause(type(error).__name__, condition or (found[1] if found else None), message)
+
+
+def _one_line(text: str) -> str:
+    """Return the message up to the stack trace, in one line."""
+    return " ".join(text.partition("\n\tat ")[0].split())

@@ -52,14 +52,15 @@ def crashes(instance: dg.DagsterInstance, table: TableName, progress: Progress) 
     )
 
 
-def _consecutive_failures(records: Iterable[dg.RunRecord]) -> Crashes:
-    """Count the failures before the first other result; `records` come newest first."""
-    found = Crashes()
-    for record in records:
-        if record.dagster_run.status is not dg.DagsterRunStatus.FAILURE:
-            break
-        found = Crashes(found.count + 1, max(found.ended, record.end_time or 0.0))
-    return found
+def record_held(instance: dg.DagsterInstance, table: TableName, why: str | None) -> None:
+    """Record the check not_held as failed with the reason, or as passed; an unchanged result is not recorded again."""
+    zone = asset_key(Kind.LANDING_ZONE, table)
+    latest = _latest(instance, dg.AssetCheckKey(zone, NOT_HELD))
+    shown = latest is None or latest.passed
+    if shown == (why is None) and (latest is None or (latest.description or None) == why):
+        return
+    evaluation = dg.AssetCheckEvaluation(zone, NOT_HELD, passed=why is None, blocking=True, description=why)
+    instance.report_runless_asset_event(evaluation)
 
 
 def _table_to_rebuild(run_config: object) -> object:
@@ -71,15 +72,14 @@ def _table_to_rebuild(run_config: object) -> object:
     return run_config
 
 
-def record_held(instance: dg.DagsterInstance, table: TableName, why: str | None) -> None:
-    """Record the check not_held as failed with the reason, or as passed; an unchanged result is not recorded again."""
-    zone = asset_key(Kind.LANDING_ZONE, table)
-    latest = _latest(instance, dg.AssetCheckKey(zone, NOT_HELD))
-    shown = latest is None or latest.passed
-    if shown == (why is None) and (latest is None or (latest.description or None) == why):
-        return
-    evaluation = dg.AssetCheckEvaluation(zone, NOT_HELD, passed=why is None, blocking=True, description=why)
-    instance.report_runless_asset_event(evaluation)
+def _consecutive_failures(records: Iterable[dg.RunRecord]) -> Crashes:
+    """Count the failures before the first other result; `records` come newest first."""
+    found = Crashes()
+    for record in records:
+        if record.dagster_run.status is not dg.DagsterRunStatus.FAILURE:
+            break
+        found = Crashes(found.count + 1, max(found.ended, record.end_time or 0.0))
+    return found
 
 
 def _latest(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> dg.AssetCheckEvaluation | None:
