@@ -1,4 +1,4 @@
-"""mirror.yaml as a typed model; every mistake names the line to mend."""
+"""mirror.yaml as a typed model; every error names the line to correct."""
 
 from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, Problem, TableUnknown
 from mirror_assets.config.load import CONFIG_VARIABLE, DEFAULT_FILE, config_file, load_config, load_workspace

@@ -1,4 +1,4 @@
-"""What can be wrong with mirror.yaml."""
+"""Errors of mirror.yaml, each with the line to correct."""
 
 from __future__ import annotations
 

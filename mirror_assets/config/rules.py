@@ -28,14 +28,14 @@ _SECRET = "this looks like a secret; keep it in an environment variable and writ
 
 
 def apply_rules(document: Document) -> None:
-    """Report what breaks a rule into the document."""
+    """Apply all rules, and report each violation in the document."""
     for rule in (_own_folders, _keys_needed, _source_frames, _no_plain_secrets, _folders_apart):
         for steps, message in rule(document):
             document.report(steps, message)
 
 
 def _own_folders(document: Document) -> Iterator[tuple[Steps, str]]:
-    """No two tables share a table folder, in which they would number their files together."""
+    """Require a table folder of its own for each table: two tables would mix their file numbers."""
     first: dict[str, str] = {}
     for name in document.names("tables"):
         try:
@@ -49,7 +49,7 @@ def _own_folders(document: Document) -> Iterator[tuple[Steps, str]]:
 
 
 def _keys_needed(document: Document) -> Iterator[tuple[Steps, str]]:
-    """The change data feed can't be mirrored without keys."""
+    """Require keys of tables that mirror the change data feed."""
     for name in document.names("tables"):
         keys, changes = (_effective(document, name, setting) for setting in ("keys", "changes"))
         if changes in (None, Changes.FEED.value) and keys in (None, []):
@@ -57,7 +57,7 @@ def _keys_needed(document: Document) -> Iterator[tuple[Steps, str]]:
 
 
 def _source_frames(document: Document) -> Iterator[tuple[Steps, str]]:
-    """Only frames of the stand-in's tables can be guarded: Fabric itself cleans up those of a mirrored database."""
+    """Refuse `frames_of: mirror` for a mirrored database: Fabric vacuums its tables itself."""
     if document.get("mirror", "fabric") is None:
         return
     for place in (("defaults",), *(("tables", name) for name in document.names("tables"))):
@@ -67,7 +67,7 @@ def _source_frames(document: Document) -> Iterator[tuple[Steps, str]]:
 
 
 def _no_plain_secrets(document: Document) -> Iterator[tuple[Steps, str]]:
-    """No secret stands in mirror.yaml, which ends up in version control."""
+    """Refuse secrets in plain text: mirror.yaml is kept in version control."""
     for name in document.names("spark", "settings"):
         steps = ("spark", "settings", name)
         if _SECRET_WORD.search(name) and ".".join(steps) not in document.from_environment:
@@ -75,7 +75,7 @@ def _no_plain_secrets(document: Document) -> Iterator[tuple[Steps, str]]:
 
 
 def _folders_apart(document: Document) -> Iterator[tuple[Steps, str]]:
-    """No folder lies inside another, as part of which it would be read, replaced or dropped."""
+    """Refuse a folder inside another one, where it would be read, replaced or dropped with it."""
     ours: list[Steps] = [("landing_zone", "path"), ("mirror", "path")]
     if any(_keeps_history(document, name) for name in document.names("tables")):
         ours.append(("history", "path"))

@@ -1,4 +1,4 @@
-"""Whether a table's settings fit the schema of its source."""
+"""Check that a table's settings fit the schema of its source."""
 
 from __future__ import annotations
 

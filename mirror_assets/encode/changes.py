@@ -29,15 +29,16 @@ from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
 
-# A run of one part keeps one core busy; more jobs at once than this only wait for each other.
-_RUNS_AT_ONCE = 4
+# A group with one part keeps one core busy; more concurrent Spark jobs would only wait for each other.
+_CONCURRENT_GROUPS = 4
 
 
 @dataclass(frozen=True)
 class FeedSlice:
-    """What to encode: commits `first` to `last` of the table at `uri`, and how its rows are cut into parts.
+    """Changes to encode: commits `first` to `last` of the table at `uri`, with the parts that the plan assigns to each.
 
-    A file of rows that are not paired has at most `target_rows`; parts of paired rows are about as large.
+    Files of unpaired commits have at most `target_rows` rows; parts of paired commits have about as many.
+    `vector_versions` are commits that change deletion vectors (see ChangeFeed).
     """
 
     table: str
@@ -51,37 +52,37 @@ class FeedSlice:
     vector_versions: tuple[int, ...] = ()
 
     def groups(self, spark: SparkSession) -> tuple[EncodeGroup, ...]:
-        """The commits as they are encoded together. Delta's public reader gives them all at once: so as one run."""
+        """Return the groups of commits; one for all with Delta's public reader, which reads the whole range at once."""
         return runs_of(self.assignments) if has_own_reader(spark) else (EncodeGroup(self.assignments),)
 
 
 @dataclass(frozen=True)
 class EncodedChanges:
-    """Rows read, and the runs that were written, each into the folder of its number (`run_folder`)."""
+    """The counts of the rows read, and the groups written; group n is in the folder `run_folder(n)`."""
 
     read: ReadRows
     groups: tuple[EncodeGroup, ...]
 
 
 class EncodedRun:
-    """The landed rows of a run; without pairing where a look at its keys has told what it holds."""
+    """The landed rows of one group of commits, unpaired if the known row counts rule out repeated keys."""
 
     def __init__(
         self,
         feed: ChangeFeed,
         slice_: FeedSlice,
         group: EncodeGroup,
-        told: CommitRows | None,
+        known_counts: CommitRows | None,
         footer: Mapping[str, str],
     ) -> None:
-        """Read the run; nothing is written yet. What it reads is counted on the way, unless that is told."""
+        """Define the read, which runs with `write`; without known counts, an Observation counts the rows meanwhile."""
         self.group = group
         self._slice = slice_
         self._changes = feed.rows(group.first, group.last)
-        self._told = None if told is None or told.needs_pairing else told.read
+        self._known_counts = None if known_counts is None or known_counts.needs_pairing else known_counts.read
         self._counted, self._paired = Observation(), Observation()
-        if self._told is not None:
-            rows = unpaired_rows(self._changes, self._told, slice_.columns, slice_.keys, footer)
+        if self._known_counts is not None:
+            rows = unpaired_rows(self._changes, self._known_counts, slice_.columns, slice_.keys, footer)
             self.rows = rows.coalesce(group.parts)
         else:
             counted = self._changes.observe(self._counted, *row_counts())
@@ -90,9 +91,9 @@ class EncodedRun:
 
     def write(self, folder: str, compression: str) -> None:
         """Write the rows into the new folder. Raises DuplicateKey, RowsMisplaced, and what Spark raises."""
-        most_rows = 0 if self._told is None else self._slice.target_rows
+        most_rows = 0 if self._known_counts is None else self._slice.target_rows
         write_parts(self.rows, folder, compression, most_rows)
-        if self._told is not None:
+        if self._known_counts is not None:
             return
         counts: Mapping[str, int] = self._paired.get
         if repeats := counts[DUPLICATES]:
@@ -102,17 +103,17 @@ class EncodedRun:
 
     @property
     def read(self) -> ReadRows:
-        """Rows read, once they are written."""
-        return ReadRows.of(self._counted.get) if self._told is None else self._told
+        """The counts of the rows read, available after `write`."""
+        return ReadRows.of(self._counted.get) if self._known_counts is None else self._known_counts
 
 
 def encode_changes(
     spark: SparkSession, slice_: FeedSlice, folder: str, compression: str, footer: Mapping[str, str]
 ) -> EncodedChanges:
-    """Write the slice's parts into `folder`, each run into a folder of its own below it.
+    """Write the slice's parts into `folder`, with a subfolder for each group of commits.
 
-    Raises DuplicateKey when the source has two rows of one key in one commit, with sample keys; RowsMisplaced, and what
-    `spark_error` makes of Spark's exceptions.
+    Raises DuplicateKey, with sample keys, when a key has two old or two new rows in one commit; RowsMisplaced when
+    Spark writes a row outside of its part; and the errors of `spark_error`.
     """
     with spark_errors(f"{slice_.table}, encoding versions {slice_.first} to {slice_.last} into {folder}"):
         groups = encoded_runs(spark, slice_, footer)
@@ -121,21 +122,33 @@ def encode_changes(
 
 
 def encoded_runs(spark: SparkSession, slice_: FeedSlice, footer: Mapping[str, str]) -> list[EncodedRun]:
-    """The slice's runs, in order."""
+    """Return the slice's groups in commit order, ready to write; count unpaired commits that lack known counts."""
     feed = ChangeFeed(spark, slice_.uri, slice_.last, slice_.vector_versions)
     groups = slice_.groups(spark)
-    told = _told(feed, slice_, [group.assignments[0] for group in groups if group.unpaired])
-    return [EncodedRun(feed, slice_, group, told.get(group.first), footer) for group in groups]
+    known = _known_counts(feed, slice_, [group.assignments[0] for group in groups if group.unpaired])
+    return [EncodedRun(feed, slice_, group, known.get(group.first), footer) for group in groups]
 
 
 def run_folder(number: int) -> str:
-    """Name of the folder that holds what the `number`-th run of a slice has written, from 0; they sort as the runs."""
+    """Return the subfolder of a slice's group, numbered from 0; the names sort by number."""
     return f"{number:05d}"
 
 
+def _known_counts(feed: ChangeFeed, slice_: FeedSlice, assignments: Sequence[PartAssignment]) -> dict[int, CommitRows]:
+    """Return the row counts of unpaired commits by version: from the log, or else from one query over the feed."""
+    counts = {
+        assignment.version: CommitRows(assignment.known_counts) for assignment in assignments if assignment.known_counts
+    }
+    unknown = [assignment.version for assignment in assignments if not assignment.known_counts]
+    if unknown:
+        changes = feed.rows(unknown[0], unknown[-1])
+        counts |= dict.fromkeys(unknown, CommitRows(ReadRows())) | look_at_commits(changes, unknown, slice_.keys)
+    return counts
+
+
 def _write(groups: Sequence[EncodedRun], folder: str, compression: str) -> None:
-    """Write all runs, several at a time. Raises what the first of them raises that fails."""
-    with ThreadPoolExecutor(_RUNS_AT_ONCE) as pool:
+    """Write all groups, several concurrently. Raises the error of the first group, in order, that fails."""
+    with ThreadPoolExecutor(_CONCURRENT_GROUPS) as pool:
         written = [
             pool.submit(group.write, f"{folder}/{run_folder(number)}", compression)
             for number, group in enumerate(groups)
@@ -145,15 +158,3 @@ def _write(groups: Sequence[EncodedRun], folder: str, compression: str) -> None:
                 one.result()
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-def _told(feed: ChangeFeed, slice_: FeedSlice, assignments: Sequence[PartAssignment]) -> dict[int, CommitRows]:
-    """What unpaired commits hold: by the log where it knows; the others are looked at together."""
-    told = {
-        assignment.version: CommitRows(assignment.known_counts) for assignment in assignments if assignment.known_counts
-    }
-    unknown = [assignment.version for assignment in assignments if not assignment.known_counts]
-    if unknown:
-        changes = feed.rows(unknown[0], unknown[-1])
-        told |= dict.fromkeys(unknown, CommitRows(ReadRows())) | look_at_commits(changes, unknown, slice_.keys)
-    return told

@@ -1,4 +1,4 @@
-"""Reads the change feed of a range of commits: by Delta's own reader where it is proved, else by readChangeFeed."""
+"""Reads the change feed of a range of commits: by Delta's private CDCReader where proved, else by readChangeFeed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from mirror_assets.encode.private.vector_changes import read_with_vectors
 
 @dataclass(frozen=True)
 class ChangeFeed:
-    """The change feed of the table at `uri`, in the schema of version `last`; the table is opened once.
+    """Reads ranges of the change feed of the table at `uri`, in the schema of version `last`; opens the table once.
 
-    A range of commits has scans of its own: to choose among the files of more commits, Delta runs a query for each.
-    `vector_versions` are commits whose deletion vectors are compared together: each file is read once for all of them.
+    `vector_versions` are commits that change deletion vectors: their vectors are compared together, so that Spark reads
+    each data file once for all of them.
     """
 
     spark: SparkSession
@@ -29,7 +29,7 @@ class ChangeFeed:
     vector_versions: tuple[int, ...] = ()
 
     def rows(self, first: int, last: int) -> DataFrame:
-        """The rows of the commits `first` to `last`: the table's columns and Delta's three."""
+        """Return the change rows of commits `first` to `last`: the table's columns, then Delta's three."""
         if not has_own_reader(self.spark):
             return read_changes_public(self.spark, self.uri, first, last)
         feed = CdcReader(self._table, first, last)
@@ -44,14 +44,14 @@ class ChangeFeed:
 def read_changes(
     spark: SparkSession, uri: str, first: int, last: int, vector_versions: Sequence[int] = ()
 ) -> DataFrame:
-    """The change feed of commits `first` to `last`, in the schema of the last; `vector_versions` as for ChangeFeed."""
+    """Return the change feed of commits `first` to `last` in the schema of `last`; see ChangeFeed."""
     return ChangeFeed(spark, uri, last, tuple(vector_versions)).rows(first, last)
 
 
 def feed_rows(
     spark: SparkSession, uri: str, first: int, last: int, vector_versions: Sequence[int], limit: int
 ) -> tuple[str, ...]:
-    """Up to `limit` rows of the same, ordered by version, each as a JSON object that begins with Delta's columns."""
+    """Return up to `limit` rows of the change feed by version, as JSON objects that begin with Delta's columns."""
     frame = read_changes(spark, uri, first, last, vector_versions)
     names = [COMMIT_VERSION, COMMIT_TIMESTAMP, CHANGE_TYPE]
     names += [name for name in frame.columns if name not in names]
@@ -60,17 +60,17 @@ def feed_rows(
 
 
 def read_appends(spark: SparkSession, uri: str, first: int, last: int) -> DataFrame:
-    """The rows of files that commits `first` to `last` add, as inserts, and of those that they remove, as deletes.
+    """Return the rows of data files that commits `first` to `last` add as inserts, and of removed files as deletes.
 
-    It needs no change data feed, and ignores one. Delta has no public reader for it: raises SessionUnfit where the
-    private one can't be used.
+    The table needs no change data feed; an existing one is ignored. Delta has no public reader for this: raises
+    SessionUnfit without the private one.
     """
     require_own_reader(spark, "`changes: append_only`")
     return CdcReader(TableVersion.opened(spark, uri, last), first, last).changes(coarse=True)
 
 
 def read_changes_public(spark: SparkSession, uri: str, first: int, last: int) -> DataFrame:
-    """The same through Delta's public reader; also the oracle of the fast one."""
+    """Return the change feed by Delta's public reader; tests compare the private reader with it."""
     return (
         spark.read.format("delta")
         .option("readChangeFeed", "true")

@@ -22,13 +22,13 @@ _ROW_GROUP_BYTES = 256 << 20
 def write_parts(frame: DataFrame, folder: str, compression: str, most_rows: int = 0) -> None:
     """Write each Spark partition of `frame` as one Parquet file into the new `folder`. Raises what Spark raises.
 
-    With `most_rows`, a partition that has more rows becomes several files, whose names sort as they were written.
+    `most_rows` above 0 splits a partition into files of at most that many rows; their names sort in writing order.
     """
     (
         frame.write.option("compression", compression)
         .option("maxRecordsPerFile", most_rows)
         .option("parquet.block.size", _ROW_GROUP_BYTES)
-        # A landing file is read once: it isn't worth a fifth of the encoder's CPU time (docs/performance.md).
+        # Dictionaries cost a fifth of the encoder's CPU time; a landing file is read only once (docs/performance.md).
         .option("parquet.enable.dictionary", "false")
         .option("mapreduce.fileoutputcommitter.algorithm.version", 2)
         .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
@@ -38,9 +38,9 @@ def write_parts(frame: DataFrame, folder: str, compression: str, most_rows: int 
 
 @dataclass(frozen=True)
 class SnapshotSlice:
-    """What to encode: the table at `uri` as of `version`, or a chunk of it.
+    """A snapshot to encode: all rows of the table at `uri` as of `version`, or those of one chunk of its files.
 
-    At most `parts` tasks write it, into files of at most `target_rows`.
+    At most `parts` Spark tasks write files of at most `target_rows` rows each.
     """
 
     uri: str
@@ -54,9 +54,9 @@ class SnapshotSlice:
 def encode_snapshot(
     spark: SparkSession, slice_: SnapshotSlice, folder: str, compression: str, footer: Mapping[str, str]
 ) -> int:
-    """Write the table's rows into `folder`; the number of rows. An empty table gives one typed file without rows.
+    """Write the snapshot's rows into `folder` and return their number; an empty table becomes one file without rows.
 
-    Raises what `spark_error` makes of Spark's exceptions, and SourceUnreadable as `read_files` does.
+    Raises SourceUnreadable when Spark and the log disagree about the number of files, and the errors of `spark_error`.
     """
     with spark_errors(f"{slice_.uri}, encoding version {slice_.version} into {folder}"):
         source = _source(spark, slice_)
@@ -65,26 +65,15 @@ def encode_snapshot(
 
 
 def snapshot_rows(source: DataFrame, slice_: SnapshotSlice, footer: Mapping[str, str]) -> DataFrame:
-    """The landed rows; fewer partitions than the scan has are merged without a shuffle."""
+    """Return the landed rows in at most `parts` partitions; Spark merges the scan's partitions without a shuffle."""
     return source.select(*inserted_row(source, slice_.columns, footer)).coalesce(slice_.parts)
-
-
-def _rows(source: DataFrame) -> int:
-    """Rows of its files, reading no column; counting them on the way costs far more, and `count` asks the log alone."""
-    return int(source.agg(F.coalesce(F.sum(F.lit(1)), F.lit(0))).collect()[0][0])
-
-
-def _source(spark: SparkSession, slice_: SnapshotSlice) -> DataFrame:
-    if slice_.chunk:
-        return read_files(spark, slice_.uri, slice_.version, slice_.chunk)
-    return read_version(spark, slice_.uri, slice_.version)
 
 
 @dataclass(frozen=True)
 class AppendSlice:
-    """What to encode: the rows that commits `first` to `last` of the table at `uri` add.
+    """Appends to encode: the rows that commits `first` to `last` add to the table at `uri`.
 
-    At most `parts` tasks write them, into files of at most `target_rows`.
+    At most `parts` Spark tasks write files of at most `target_rows` rows each.
     """
 
     table: str
@@ -99,14 +88,14 @@ class AppendSlice:
 def encode_appends(
     spark: SparkSession, slice_: AppendSlice, folder: str, compression: str, footer: Mapping[str, str]
 ) -> int:
-    """Write the added rows into `folder`; the number of rows.
+    """Write the appended rows into `folder` and return their number.
 
-    Raises RowsChanged when a commit turns out to remove rows, SessionUnfit, and what `spark_error` makes of Spark's
-    exceptions.
+    Raises RowsChanged when a commit removes rows, SessionUnfit without Delta's private reader, and the errors of
+    `spark_error`.
     """
     with spark_errors(f"{slice_.table}, encoding versions {slice_.first} to {slice_.last} into {folder}"):
         changes = read_appends(spark, slice_.uri, slice_.first, slice_.last)
-        rows, inserted = _counted(changes)
+        rows, inserted = _count_rows(changes)
         if rows > inserted:
             why = f"{rows - inserted} rows are removed in versions {slice_.first} to {slice_.last}"
             raise RowsChanged(slice_.table, slice_.first, why)
@@ -114,26 +103,43 @@ def encode_appends(
         return inserted
 
 
-def _counted(changes: DataFrame) -> tuple[int, int]:
-    """All rows, and those that are added; no column is read for it, and counting on the way costs far more."""
-    is_added = F.col(CHANGE_TYPE) == "insert"
-    row = changes.agg(F.count(F.lit(1)), F.count_if(is_added)).collect()[0]
-    return int(row[0]), int(row[1])
-
-
 def appended_rows(changes: DataFrame, slice_: AppendSlice, footer: Mapping[str, str]) -> DataFrame:
-    """The landed rows; their order is free, so fewer partitions than the scan has are merged without a shuffle."""
+    """Return the landed rows in at most `parts` partitions; their order is free, so Spark merges without a shuffle."""
     return changes.select(*inserted_row(changes, slice_.columns, footer)).coalesce(slice_.parts)
 
 
 def encode_no_rows(
     spark: SparkSession, columns: Sequence[LandedColumn], folder: str, compression: str, footer: Mapping[str, str]
 ) -> None:
-    """Write one file with the columns, without marker column and rows, into `folder`. Raises SparkFailed and its like.
+    """Write one file with these columns and no rows into `folder`, without a marker column and without reading a table.
 
-    No table is read.
+    Raises the errors of `spark_error`.
     """
     typed = [F.lit(None).cast(column.type).alias(column.name) for column in columns]
     with spark_errors(folder):
-        nothing = spark.range(0, 0, 1, 1).select(*typed)
-        write_parts(nothing.select(*described(columns, footer)), folder, compression)
+        no_rows = spark.range(0, 0, 1, 1).select(*typed)
+        write_parts(no_rows.select(*described(columns, footer)), folder, compression)
+
+
+def _source(spark: SparkSession, slice_: SnapshotSlice) -> DataFrame:
+    if slice_.chunk:
+        return read_files(spark, slice_.uri, slice_.version, slice_.chunk)
+    return read_version(spark, slice_.uri, slice_.version)
+
+
+def _rows(source: DataFrame) -> int:
+    """Count the rows that Spark scans, without reading a column.
+
+    `count()` would take the number from Delta's statistics, and an Observation during the write costs far more.
+    """
+    return int(source.agg(F.coalesce(F.sum(F.lit(1)), F.lit(0))).collect()[0][0])
+
+
+def _count_rows(changes: DataFrame) -> tuple[int, int]:
+    """Return the number of all change rows and of the inserts among them, without reading a data column.
+
+    An Observation during the write costs far more.
+    """
+    is_added = F.col(CHANGE_TYPE) == "insert"
+    row = changes.agg(F.count(F.lit(1)), F.count_if(is_added)).collect()[0]
+    return int(row[0]), int(row[1])

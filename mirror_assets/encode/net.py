@@ -1,7 +1,8 @@
-"""Encodes the net changes of a slice: one per key at most, whatever happened to it in between (docs/encoding.md).
+"""Encodes the net changes of a slice: at most one per key, without the states in between (docs/encoding.md).
 
-A key that has an old row first was there before the slice; one that has a new row last is there after it. Both: UPDATE
-with the last row; only before: DELETE; only after: INSERT; neither: nothing.
+A key whose first row is an old one existed before the slice; a key whose last row is a new one exists after it. A key
+that existed before and exists after lands as UPDATE with the last row, one that only existed before as DELETE, one that
+only exists after as INSERT. All others don't land.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
 
-# What one task sorts. Few rows of rewritten files land: they go into their parts by a second, small shuffle.
+# Bytes that one task sorts. Most rows of rewritten files are unchanged; a second, small shuffle moves those that land.
 _BIN_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
 class NetSlice:
-    """What to encode: rows of a feed's shape, the keys by which they belong together, and the number of parts.
+    """Net changes to encode: the keys and columns of the change rows, and the number of parts.
 
-    `stamp` are columns that are equal in the first and the last row of a key only if nothing has changed. `bare` is a
-    column that says of a row that it came without its values, because it can't have changed. `rewritten_bytes` are
-    those of files in which most rows may be unchanged.
+    `stamp` are columns that are equal in the first and the last row of a key only if the row is unchanged. `bare` names
+    a BOOLEAN column: true for rows that were read without values, because they can't have changed. `rewritten_bytes` is
+    the size of the files that were read whole, in which most rows may be unchanged.
     """
 
     table: str
@@ -43,18 +44,18 @@ class NetSlice:
 
     @property
     def bins(self) -> int:
-        """Into how many bins the rows are sorted, a multiple of the parts."""
+        """The number of Spark partitions that sort the rows, a multiple of `parts`."""
         return self.parts * max(1, -(-self.rewritten_bytes // (self.parts * _BIN_BYTES)))
 
     @property
     def aside(self) -> tuple[str, ...]:
-        """The columns that don't land."""
+        """The helper columns, which don't land."""
         return (*self.stamp, self.bare) if self.bare else self.stamp
 
 
 @dataclass(frozen=True)
 class _Names:
-    """Names of the encoder's own columns, none of them a landed column."""
+    """Names of the encoder's helper columns, none of them a landed column."""
 
     bin: str
     is_new: str
@@ -65,7 +66,7 @@ class _Names:
 
     @classmethod
     def beside(cls, columns: Sequence[LandedColumn]) -> _Names:
-        """Names that differ from all of these."""
+        """Return names that differ from all of these columns' names, ignoring case."""
         mark = unused_prefix(columns)
         return cls(*(f"{mark}{name}" for name in ("bin", "is_new", "is_last", "was_there", "repeats", "first_stamp")))
 
@@ -73,10 +74,10 @@ class _Names:
 def encode_net(
     changes: DataFrame, slice_: NetSlice, folder: str, compression: str, footer: Mapping[str, str]
 ) -> ReadRows:
-    """Write the net changes into `folder`, one file per part that has rows; the rows that they are made of.
+    """Write the net changes into `folder`, one file per part that has rows; return their counts by change type.
 
-    Raises DuplicateKey when two rows of one key are live at once, with sample keys; RowIdsUnfit, and what
-    `spark_error` makes of Spark's exceptions.
+    Raises DuplicateKey, with sample keys, when a key has two old or two new rows in one commit; RowIdsUnfit when a row
+    read without values turns out to land; and the errors of `spark_error`.
     """
     counted = Observation()
     with spark_errors(f"{slice_.table}, encoding into {folder}"):
@@ -92,19 +93,19 @@ def encode_net(
 def net_rows(
     changes: DataFrame, slice_: NetSlice, footer: Mapping[str, str], counted: Observation | None = None
 ) -> DataFrame:
-    """The landed rows, one Spark partition per part; `counted` counts them on the way, and rows that repeat a key."""
+    """Return the landed rows, one Spark partition per part; `counted` counts them and the rows that repeat a key."""
     ours = _Names.beside(slice_.columns)
-    last = _judged(changes, slice_, ours)
+    rows = _with_key_states(changes, slice_, ours)
     if counted is not None:
-        last = last.observe(counted, *_counts(ours, slice_))
-    landing = last.where(_lands(ours, slice_))
+        rows = rows.observe(counted, *_counts(ours, slice_))
+    landing = rows.where(_lands(ours, slice_))
     if slice_.bins > slice_.parts:
         landing = landing.repartitionById(slice_.parts, F.pmod(F.col(ours.bin), F.lit(slice_.parts)))
     return landing.select(*described(slice_.columns, footer), _marker(ours).alias(ROW_MARKER))
 
 
-def _judged(changes: DataFrame, slice_: NetSlice, ours: _Names) -> DataFrame:
-    """Every row, with what its key's others say of it."""
+def _with_key_states(changes: DataFrame, slice_: NetSlice, ours: _Names) -> DataFrame:
+    """Add to every row: does it repeat its key, is it the key's last row, did the key exist before the slice."""
     keys = [quoted(key) for key in slice_.keys]
     window = Window.partitionBy(ours.bin, *keys).orderBy(COMMIT_VERSION, ours.is_new)
     bin_ = F.pmod(F.hash(*map(F.col, keys)), F.lit(slice_.bins))
@@ -125,7 +126,7 @@ def _first_stamp(slice_: NetSlice, window: WindowSpec) -> Column:
 
 
 def _lands(ours: _Names, slice_: NetSlice) -> Column:
-    """Whether a row is its key's net change."""
+    """Return whether a row is its key's net change."""
     there = F.col(ours.was_there)
     unchanged = there & F.col(ours.is_new) & (F.col(ours.first_stamp) == F.struct(*slice_.stamp))
     changed = ~unchanged if slice_.stamp else F.lit(col=True)

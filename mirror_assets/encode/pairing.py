@@ -22,96 +22,60 @@ from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
 
+DUPLICATES, MISPLACED = "duplicates", "misplaced"
+
 _SAMPLES = 5
-
-
-def repeated_key_samples(changes: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
-    """Sample keys with two old or two new rows in one commit, as readable text."""
-    names = {f"key{index}": key for index, key in enumerate(keys)}
-    columns = [F.col(quoted(key)).alias(alias) for alias, key in names.items()]
-    grouped = changes.select(F.col(COMMIT_VERSION).alias("version"), is_new_row().alias("is_new"), *columns)
-    counted = grouped.groupBy("version", "is_new", *names).agg(F.count(F.lit(1)).alias("rows"))
-    rows = counted.where("rows > 1").limit(_SAMPLES).collect()
-    shown = [", ".join(f"{key}={row[alias]!r}" for alias, key in names.items()) for row in rows]
-    return tuple(f"{key} at version {row['version']}" for key, row in zip(shown, rows, strict=True))
-
-
 _LOW_HALF = (1 << 32) - 1
 _LOW, _HIGH = "low", "high"
+_MARKERS = {"insert": Marker.INSERT, "update_postimage": Marker.UPDATE, "delete": Marker.DELETE}
+_UNKNOWN = -1
 
 
 @dataclass(frozen=True)
 class CommitRows:
-    """A commit's rows, and whether the old keys of its updates are others than the new ones."""
+    """A commit's row counts by change type, and whether its updates change keys."""
 
     read: ReadRows
     changes_keys: bool = False
 
     @property
     def needs_pairing(self) -> bool:
-        """Whether it may remove a row and add another of the same key."""
+        """Whether the commit may delete a row and insert another one with the same key."""
         return self.changes_keys or (self.read.insert > 0 and self.read.delete > 0)
-
-
-def row_counts() -> list[Column]:
-    """What counts rows by kind, each under its name."""
-    return [F.count_if(F.col(CHANGE_TYPE) == kind.name).alias(kind.name) for kind in fields(ReadRows)]
-
-
-def look_at_commits(changes: DataFrame, versions: Sequence[int], keys: Sequence[str]) -> dict[int, CommitRows]:
-    """What these versions hold, of a feed's rows; a version without rows is left out."""
-    sums = [F.coalesce(F.sum(half), F.lit(0)).alias(name) for name, half in _key_halves(keys).items()]
-    found = changes.where(F.col(COMMIT_VERSION).isin(*versions)).groupBy(COMMIT_VERSION)
-    return {row[COMMIT_VERSION]: _told(row) for row in found.agg(*row_counts(), *sums).collect()}
-
-
-def _key_halves(keys: Sequence[str]) -> dict[str, Column]:
-    """Both halves of a key's hash, for old rows of updates less than nothing: equal keys sum up to 0."""
-    sign = F.when(F.col(CHANGE_TYPE) == "update_postimage", 1).when(F.col(CHANGE_TYPE) == "update_preimage", -1)
-    hash_ = F.xxhash64(*(F.col(quoted(key)) for key in keys))
-    return {_LOW: hash_.bitwiseAND(_LOW_HALF) * sign, _HIGH: F.shiftright(hash_, 32) * sign}
-
-
-def _told(row: Row) -> CommitRows:
-    return CommitRows(ReadRows.of(row.asDict()), changes_keys=bool(row[_LOW] or row[_HIGH]))
-
-
-DUPLICATES, MISPLACED = "duplicates", "misplaced"
-_MARKERS = {"insert": Marker.INSERT, "update_postimage": Marker.UPDATE, "delete": Marker.DELETE}
-_UNKNOWN = -1
 
 
 @dataclass(frozen=True)
 class EncodeGroup:
-    """Consecutive commits of a slice that are encoded together: a single one without pairing, or others with it."""
+    """Consecutive commits of a slice that one Spark write encodes: a single unpaired commit, or one or more paired."""
 
     assignments: tuple[PartAssignment, ...]
     unpaired: bool = False
 
     @property
     def first(self) -> int:
-        """The first commit that changes data."""
+        """The version of the first commit that changes data."""
         return self.assignments[0].version
 
     @property
     def last(self) -> int:
-        """The last one."""
+        """The version of the last commit that changes data."""
         return self.assignments[-1].version
 
     @property
     def first_part(self) -> int:
-        """Its first part."""
+        """The number of the group's first part in the slice."""
         return self.assignments[0].first_part
 
     @property
     def parts(self) -> int:
-        """How many parts it has."""
+        """The number of parts of the group."""
         return max(assignment.first_part + assignment.parts for assignment in self.assignments) - self.first_part
 
     def commits_of(self, index: int) -> tuple[int, int]:
-        """The first and the last commit whose rows Spark partition `index` writes.
+        """Return the versions of the first and the last commit whose rows Spark partition `index` writes.
 
-        With pairing, a partition is a part of the plan. Without, there is one commit, and partitions are the scan's.
+        The partitions of a paired group are the plan's parts. An unpaired group has one commit; its partitions are the
+        scan's.
         """
         if len(self.assignments) == 1:
             return self.first, self.first
@@ -125,7 +89,7 @@ class EncodeGroup:
 
 
 def runs_of(assignments: Sequence[PartAssignment]) -> tuple[EncodeGroup, ...]:
-    """The commits in runs, in order."""
+    """Group the commits, in order: each unpaired commit alone, the paired ones between them together."""
     groups: list[list[PartAssignment]] = []
     for assignment in assignments:
         if not groups or assignment.unpaired or groups[-1][0].unpaired:
@@ -134,43 +98,42 @@ def runs_of(assignments: Sequence[PartAssignment]) -> tuple[EncodeGroup, ...]:
     return tuple(EncodeGroup(tuple(group), group[0].unpaired) for group in groups)
 
 
+def row_counts() -> list[Column]:
+    """Return the aggregates that count change feed rows by change type, each named after its type."""
+    return [F.count_if(F.col(CHANGE_TYPE) == kind.name).alias(kind.name) for kind in fields(ReadRows)]
+
+
+def look_at_commits(changes: DataFrame, versions: Sequence[int], keys: Sequence[str]) -> dict[int, CommitRows]:
+    """Count the change feed rows of each of these versions, in one query; omit versions without rows."""
+    sums = [F.coalesce(F.sum(half), F.lit(0)).alias(name) for name, half in _signed_key_hashes(keys).items()]
+    found = changes.where(F.col(COMMIT_VERSION).isin(*versions)).groupBy(COMMIT_VERSION)
+    return {row[COMMIT_VERSION]: _commit_rows(row) for row in found.agg(*row_counts(), *sums).collect()}
+
+
 def unpaired_rows(
     changes: DataFrame, read: ReadRows, columns: Sequence[LandedColumn], keys: Sequence[str], footer: Mapping[str, str]
 ) -> DataFrame:
-    """The landed rows of a commit as they are read; their order is free, so there is no shuffle.
+    """Return a commit's landed rows in the order of the scan, without a shuffle: no two of them share a key.
 
-    What `read` says of all its rows need not be asked of each.
+    `read` are the commit's row counts; where they settle the marker of all rows, Spark doesn't compute it per row.
     """
     landing = changes.where(F.col(CHANGE_TYPE) != "update_preimage") if read.update_preimage else changes
     values = values_where(_has_values(read), changes, columns, keys)
-    rows = landing.select(*values, _marker_of(read).cast("int").alias(ROW_MARKER))
+    rows = landing.select(*values, _marker_without_pairing(read).cast("int").alias(ROW_MARKER))
     return rows.select(*described(columns, footer), ROW_MARKER)
-
-
-def _has_values(read: ReadRows) -> Column:
-    """Whether a row brings values: a DELETE has its key alone."""
-    if read.delete in (0, read.changes):
-        return F.lit(read.delete == 0)
-    return is_new_row()
-
-
-def _marker_of(read: ReadRows) -> Column:
-    kinds = [kind for kind in _MARKERS if getattr(read, kind)]
-    if len(kinds) == 1:
-        return F.lit(int(_MARKERS[kinds[0]]))
-    told = (F.when(F.col(CHANGE_TYPE) == kind, int(marker)) for kind, marker in _MARKERS.items())
-    # Never NULL, so that the column is the same in every file of a slice; no check lets the last one pass.
-    return F.coalesce(*told, F.lit(_UNKNOWN))
 
 
 def paired_rows(
     changes: DataFrame, group: EncodeGroup, columns: Sequence[LandedColumn], keys: Sequence[str]
 ) -> DataFrame:
-    """The rows of a feed, in order, one Spark partition per part, each with its part and what its pair tells."""
+    """Shuffle change feed rows into one Spark partition per part, sorted by commit and key hash.
+
+    Each row gets helper columns: its part, and whether the rows before and after it of the same key and commit are new.
+    """
     ours = _Names.beside(columns)
     window = Window.partitionBy(ours.order, ours.part, *map(quoted, keys)).orderBy(ours.is_new)
     return (
-        _slim(changes, group, columns, keys, ours)
+        _rows_to_shuffle(changes, group, columns, keys, ours)
         .repartitionById(group.parts, F.col(ours.part))
         .withColumn(ours.previous, F.lag(ours.is_new).over(window))
         .withColumn(ours.next, F.lead(ours.is_new).over(window))
@@ -180,11 +143,11 @@ def paired_rows(
 def landed_in_parts(
     pairs: DataFrame, columns: Sequence[LandedColumn], footer: Mapping[str, str], counted: Observation
 ) -> DataFrame:
-    """The landed rows of `paired_rows`; `counted` counts rows that repeat a key, and rows that are out of place.
+    """Return the landed rows of `paired_rows`; `counted` counts rows that repeat a key, and misplaced rows.
 
-    Those are the rows in another Spark partition than their part: a partition becomes the file that is called by its
-    index, and what comes behind the exchange may move partitions. `coalesce` does, even where their number stays the
-    same. So this has to be the last that happens to the rows.
+    A misplaced row is in another Spark partition than its part. A partition becomes the file with its index in the
+    name, and operators behind the shuffle may reorder partitions: `coalesce` does, even when their number stays the
+    same. So apply no other operator after this one.
     """
     ours = _Names.beside(columns)
     placed = pairs.withColumn(ours.index, F.spark_partition_id()).observe(
@@ -193,12 +156,50 @@ def landed_in_parts(
         F.count_if(F.col(ours.part) != F.col(ours.index)).alias(MISPLACED),
     )
     lands = F.col(ours.is_new) | F.col(ours.next).isNull()
-    return placed.where(lands).select(*described(columns, footer), _marker(ours).alias(ROW_MARKER))
+    return placed.where(lands).select(*described(columns, footer), _marker_of_pair(ours).alias(ROW_MARKER))
+
+
+def repeated_key_samples(changes: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
+    """Return up to five keys that have two old or two new rows in one commit, as readable text."""
+    names = {f"key{index}": key for index, key in enumerate(keys)}
+    columns = [F.col(quoted(key)).alias(alias) for alias, key in names.items()]
+    grouped = changes.select(F.col(COMMIT_VERSION).alias("version"), is_new_row().alias("is_new"), *columns)
+    counted = grouped.groupBy("version", "is_new", *names).agg(F.count(F.lit(1)).alias("rows"))
+    rows = counted.where("rows > 1").limit(_SAMPLES).collect()
+    shown = [", ".join(f"{key}={row[alias]!r}" for alias, key in names.items()) for row in rows]
+    return tuple(f"{key} at version {row['version']}" for key, row in zip(shown, rows, strict=True))
+
+
+def _signed_key_hashes(keys: Sequence[str]) -> dict[str, Column]:
+    """Return both halves of the key's hash, negated for update_preimage rows: the sums are 0 if updates keep keys."""
+    sign = F.when(F.col(CHANGE_TYPE) == "update_postimage", 1).when(F.col(CHANGE_TYPE) == "update_preimage", -1)
+    hash_ = F.xxhash64(*(F.col(quoted(key)) for key in keys))
+    return {_LOW: hash_.bitwiseAND(_LOW_HALF) * sign, _HIGH: F.shiftright(hash_, 32) * sign}
+
+
+def _commit_rows(row: Row) -> CommitRows:
+    return CommitRows(ReadRows.of(row.asDict()), changes_keys=bool(row[_LOW] or row[_HIGH]))
+
+
+def _has_values(read: ReadRows) -> Column:
+    """Return whether a row lands with values beside its key: all but deletes do."""
+    if read.delete in (0, read.changes):
+        return F.lit(read.delete == 0)
+    return is_new_row()
+
+
+def _marker_without_pairing(read: ReadRows) -> Column:
+    kinds = [kind for kind in _MARKERS if getattr(read, kind)]
+    if len(kinds) == 1:
+        return F.lit(int(_MARKERS[kinds[0]]))
+    by_type = (F.when(F.col(CHANGE_TYPE) == kind, int(marker)) for kind, marker in _MARKERS.items())
+    # The default keeps the column non-nullable, the same in every file of a slice; the checks refuse its value.
+    return F.coalesce(*by_type, F.lit(_UNKNOWN))
 
 
 @dataclass(frozen=True)
 class _Names:
-    """Names of the encoder's own columns, none of them a column of the source."""
+    """Names of the encoder's helper columns, none of them a column of the source."""
 
     part: str
     order: str
@@ -209,15 +210,15 @@ class _Names:
 
     @classmethod
     def beside(cls, columns: Sequence[LandedColumn]) -> _Names:
-        """Names that differ from all of these, which Spark compares without case."""
+        """Return names that differ from all of these columns' names, ignoring case."""
         mark = unused_prefix(columns)
         return cls(*(f"{mark}{name}" for name in ("part", "order", "is_new", "previous", "next", "index")))
 
 
-def _slim(
+def _rows_to_shuffle(
     changes: DataFrame, group: EncodeGroup, columns: Sequence[LandedColumn], keys: Sequence[str], ours: _Names
 ) -> DataFrame:
-    """What goes through the shuffle: old rows carry only their keys, for a DELETE needs no more."""
+    """Select what the shuffle transfers; old rows have only their keys, because a DELETE needs no more."""
     is_new, hash_ = is_new_row(), F.hash(*(F.col(quoted(key)) for key in keys))
     return changes.select(
         _part(group, hash_).alias(ours.part),
@@ -227,17 +228,8 @@ def _slim(
     )
 
 
-def _order(hash_: Column) -> Column:
-    """By commit, then by the key's hash: Spark sorts by eight bytes of the first column, and looks further at a tie.
-
-    No number of this slice is in it: Spark would compile the sort anew for every slice.
-    """
-    commit = F.shiftleft(F.col(COMMIT_VERSION), 32)
-    return commit.bitwiseOR(hash_.cast("long").bitwiseAND(_LOW_HALF))
-
-
 def _part(group: EncodeGroup, hash_: Column) -> Column:
-    """The part of a row within the run, from the plan alone: no counting pass, no range sampling."""
+    """Compute a row's part within the group from the plan alone, without a counting pass or range sampling."""
     first_part = _by_version(group, [assignment.first_part - group.first_part for assignment in group.assignments])
     parts = _by_version(group, [assignment.parts for assignment in group.assignments])
     return (
@@ -248,7 +240,7 @@ def _part(group: EncodeGroup, hash_: Column) -> Column:
 
 
 def _by_version(group: EncodeGroup, values: Sequence[int]) -> Column:
-    """The value that belongs to a row's commit, looked up in a constant array."""
+    """Look up the value of a row's commit in a constant array; `values` has one for each assignment."""
     table = [0] * (group.last - group.first + 1)
     for assignment, value in zip(group.assignments, values, strict=True):
         table[assignment.version - group.first] = value
@@ -256,6 +248,16 @@ def _by_version(group: EncodeGroup, values: Sequence[int]) -> Column:
     return F.element_at(F.lit(table), index) if len(set(values)) > 1 else F.lit(values[0])
 
 
-def _marker(ours: _Names) -> Column:
+def _order(hash_: Column) -> Column:
+    """Return the sort key: commit version in the high half, key hash in the low half.
+
+    Spark's sort compares an 8-byte prefix of the first column, and the other columns only on a tie. The expression has
+    no constant of this slice: with one, Spark would compile the sort anew for every slice.
+    """
+    commit = F.shiftleft(F.col(COMMIT_VERSION), 32)
+    return commit.bitwiseOR(hash_.cast("long").bitwiseAND(_LOW_HALF))
+
+
+def _marker_of_pair(ours: _Names) -> Column:
     update = F.when(F.col(ours.previous).isNull(), int(Marker.INSERT)).otherwise(int(Marker.UPDATE))
     return F.when(F.col(ours.is_new), update).otherwise(int(Marker.DELETE)).cast("int")

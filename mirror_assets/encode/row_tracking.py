@@ -1,9 +1,10 @@
-"""Changes between two versions by row tracking: from the files that only one of them has (reference `delta` §3).
+"""Reads the changes between two table versions by row tracking, without a change data feed (reference `delta` §3).
 
-Of a file with another deletion vector, the rows count that only one of them shows. A row keeps its id through rewrites,
-and its commit version until it changes: a row that both versions have with the same commit version is unchanged.
-RESTORE sets commit versions back, so a later one alone does not tell what changed. Delta's own reader opens the files:
-deletion vectors, column mapping and partition values are its business.
+The changes lie in the files that only one of the versions has. Of a file that both have with different deletion
+vectors, only the rows that one vector hides and the other shows are read. A row keeps its row id through rewrites, and
+its row commit version until it changes: a row with the same commit version in both is unchanged. RESTORE brings back
+old commit versions, so after it an old commit version doesn't prove that a row is unchanged. Delta's private reader
+opens the files; it applies deletion vectors, column mapping and partition values.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from mirror_assets.source.schema import LandedColumn
 
 @dataclass(frozen=True)
 class TrackedRange:
-    """The changes behind version `before` up to `last` of the table at `uri`; `restored`: one commit is a RESTORE."""
+    """The commits after version `before` up to `last` of the table at `uri`; `restored`: a RESTORE is among them."""
 
     uri: str
     before: int
@@ -31,7 +32,10 @@ class TrackedRange:
 
 @dataclass(frozen=True)
 class TrackedNames:
-    """Names of what is told of a row beside its columns: its id, its commit version, and whether it came bare."""
+    """Names of the helper columns: the row id, the row commit version, and `bare`.
+
+    `bare` is true for a row that was read with its keys only, because it can't have changed.
+    """
 
     row_id: str
     commit: str
@@ -39,7 +43,7 @@ class TrackedNames:
 
     @classmethod
     def beside(cls, columns: Sequence[LandedColumn]) -> TrackedNames:
-        """Names that differ from all of these."""
+        """Return names that differ from all of these columns' names, ignoring case."""
         mark = unused_prefix(columns)
         return cls(f"{mark}row_id", f"{mark}row_commit_version", f"{mark}bare")
 
@@ -51,19 +55,19 @@ def read_tracked(
     keys: Sequence[str],
     names: TrackedNames,
 ) -> FileRows:
-    """Old and new rows of the differing files in a feed's shape, beside their `names`; old ones have only `keys`.
+    """Return the rows of the differing files as change feed rows: deletes from `before`, inserts from `last`.
 
-    New rows that can't have changed are bare: they have only `keys`, too. Raises SessionUnfit, and what Spark raises
-    when a version can't be read any more.
+    Each has the helper columns `names`. Deletes, and inserts that can't have changed (`bare`), have NULL outside of
+    `keys`. Raises SessionUnfit without Delta's private reader, and what Spark raises when a version can't be read.
     """
     require_own_reader(spark, "`changes: row_tracking`")
     before, last = (TableVersion.opened(spark, range_.uri, version) for version in (range_.before, range_.last))
-    gone, come = before.rows_not_in(last), last.rows_not_in(before)
-    old, new = gone.frame, come.frame
-    bare = F.lit(col=False) if range_.restored else _commit(new) <= range_.before
-    old_rows = _rows(old, _absent(old, new, columns, keys), names, "delete", range_.before, F.lit(col=True))
-    new_rows = _rows(new, _unless(bare, new, columns, keys), names, "insert", range_.last, bare)
-    return FileRows(old_rows.union(new_rows), gone.bytes + come.bytes)
+    removed, added = before.rows_not_in(last), last.rows_not_in(before)
+    old, new = removed.frame, added.frame
+    bare = F.lit(col=False) if range_.restored else _row_commit_version(new) <= range_.before
+    old_rows = _rows(old, _keys_of_old(old, new, columns, keys), names, "delete", range_.before, F.lit(col=True))
+    new_rows = _rows(new, _values_unless(bare, new, columns, keys), names, "insert", range_.last, bare)
+    return FileRows(old_rows.union(new_rows), removed.bytes + added.bytes)
 
 
 def _rows(
@@ -74,13 +78,13 @@ def _rows(
         F.lit(change).alias(CHANGE_TYPE),
         F.lit(version).cast("bigint").alias(COMMIT_VERSION),
         row_id(frame).alias(names.row_id),
-        _commit(frame).alias(names.commit),
+        _row_commit_version(frame).alias(names.commit),
         bare.alias(names.bare),
     )
 
 
-def _absent(old: DataFrame, new: DataFrame, columns: Sequence[LandedColumn], keys: Sequence[str]) -> list[Column]:
-    """The keys of the old rows, and NULL for every other column of the new ones."""
+def _keys_of_old(old: DataFrame, new: DataFrame, columns: Sequence[LandedColumn], keys: Sequence[str]) -> list[Column]:
+    """Select the keys of the old rows, and NULL in the new version's type for every other column."""
     return [_source(old, column) if column.name in keys else _null(new, column.name) for column in columns]
 
 
@@ -88,15 +92,15 @@ def _null(frame: DataFrame, name: str) -> Column:
     return F.lit(None).cast(frame.schema[name].dataType).alias(name)
 
 
-def _unless(bare: Column, new: DataFrame, columns: Sequence[LandedColumn], keys: Sequence[str]) -> list[Column]:
+def _values_unless(bare: Column, new: DataFrame, columns: Sequence[LandedColumn], keys: Sequence[str]) -> list[Column]:
     values = {column.name: _source(new, column) for column in columns}
     return [value if name in keys else F.when(~bare, value).alias(name) for name, value in values.items()]
 
 
 def _source(frame: DataFrame, column: LandedColumn) -> Column:
-    """The source's column, or the row id where that is a column of the mirror."""
+    """Return the source's column; for the mirror's row id column, the row tracking id."""
     return (row_id(frame) if column.is_row_id else F.col(quoted(column.name))).alias(column.name)
 
 
-def _commit(frame: DataFrame) -> Column:
+def _row_commit_version(frame: DataFrame) -> Column:
     return frame.metadataColumn("_metadata").getField("row_commit_version")

@@ -1,4 +1,4 @@
-"""Spark sessions that read Delta tables and write landing files: their settings, and one for each table."""
+"""Opens Spark sessions that read Delta tables and write landing files: one per table, all on one Spark context."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ _DELTA = "io.delta:delta-spark"
 _MAX_TEXT = 400
 _STARTING = threading.Lock()
 _OWNED: dict[str, tuple[SparkContext, JavaObject]] = {}
-# What Hadoop is to know begins with this among Spark's settings.
+# Spark passes settings with this prefix on to Hadoop.
 HADOOP = "spark.hadoop."
 
 
 def delta_package() -> str:
-    """The Maven coordinate of Delta's JARs for the installed delta-spark."""
+    """Return the Maven coordinate of Delta's JARs for the installed delta-spark."""
     return f"{_DELTA}_{_SPARK_LINE}_{_SCALA}:{version('delta-spark')}"
 
 
 def spark_settings(extra: Mapping[str, str] | None = None, packages: Sequence[str] = ()) -> dict[str, str]:
-    """Settings of an embedded session, overridden by `extra`; Delta's default of 50 partitions costs seconds.
+    """Return the settings of an embedded session; `extra` overrides them.
 
-    `packages` are Maven coordinates that it needs beside Delta's. Packages and extensions of `extra` come behind these
-    and do not replace them; an empty `spark.jars.packages` in `extra` means none at all. Raises PackageRefused.
+    `packages` are Maven coordinates that it needs beside Delta's. Packages and extensions of `extra` are appended to
+    the default ones, but an empty `spark.jars.packages` in `extra` removes all packages. Raises PackageRefused.
     """
     wanted = dict(extra or {})
     settings = {
-        # A task may fail three times before the job does, as on a cluster: by itself, `local[*]` allows none.
+        # A task may fail three times before its job fails, as on a cluster; plain `local[*]` allows no failure.
         "spark.master": "local[*,4]",
         "spark.app.name": "mirror-assets",
         "spark.ui.enabled": "false",
@@ -49,19 +49,20 @@ def spark_settings(extra: Mapping[str, str] | None = None, packages: Sequence[st
         "spark.driver.memory": "3g",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.shuffle.partitions": "2",
+        # Delta's default, 50 partitions, costs seconds.
         "spark.databricks.delta.snapshotPartitions": "2",
-        # The feed is read from commits. Files of compacted ones say the same, or their writer was wrong.
+        # Delta has to read commits from their own log files: a compacted log file can only repeat them, or be wrong.
         "spark.databricks.delta.deltaLog.minorCompaction.useForReads": "false",
-        # VACUUM lists a folder in as many tasks, however small it is: by default 10,000, which take minutes.
+        # VACUUM lists a folder with this many tasks, however small it is; the default, 10,000 tasks, takes minutes.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
         "spark.sql.session.timeZone": "UTC",
-        # Remembering where in Python each column was made costs several calls of the JVM for each.
+        # Recording the Python call site of each column costs several JVM calls per column.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.log.level": "ERROR",
     }
     lists = {
-        _PACKAGES: _packages((delta_package(), *packages), wanted.pop(_PACKAGES, None)),
+        _PACKAGES: _merged_packages((delta_package(), *packages), wanted.pop(_PACKAGES, None)),
         _EXTENSIONS: _joined(("io.delta.sql.DeltaSparkSessionExtension", *_items(wanted.pop(_EXTENSIONS, "")))),
     }
     return settings | lists | wanted
@@ -70,71 +71,35 @@ def spark_settings(extra: Mapping[str, str] | None = None, packages: Sequence[st
 def open_session(
     settings: Mapping[str, str], secrets: Mapping[str, str] | None = None, owner: str | None = None
 ) -> SparkSession:
-    """A session of the caller's own with these settings, on the running Spark context or on a new one.
+    """Return a session with these settings, separate from all others, on the running Spark context or on a new one.
 
-    What is set on it, by its holder or by Delta, concerns no other session; nothing is set on one that runs already.
-    Settings of the context count only where it starts with them. `secrets` are settings that only the session gets:
-    those of a new context stand in the JVM's command line, which every user of the machine sees.
+    Settings of the Spark context take effect only if this call starts it. `secrets` are set on the session alone: a new
+    context's settings appear in the JVM's command line, which every user of the machine can read.
 
-    An `owner`, such as a table, gets the same session each time in a process, with these settings anew: Spark does not
-    give back the memory of a session that has read Delta tables, half a megabyte. Spark Connect has one session a
-    process: it is shared. Raises SparkNotStarted.
+    An `owner`, such as a table's name, gets the same session on each call in a process, with the settings applied
+    again: Spark never frees the half megabyte that a session holds once it has read Delta tables. With Spark Connect,
+    all callers share the process's one session. Raises SparkNotStarted.
     """
     hidden = secrets or {}
-    # At DEBUG py4j logs each call with its arguments, settings among them.
+    # At level DEBUG, py4j logs each call with its arguments, and settings may be secrets.
     logging.getLogger("py4j").setLevel(logging.INFO)
     try:
         with _STARTING:
-            shared = _running() or _started(settings)
+            shared = _running_session() or _start(settings)
         if not hasattr(shared, "_jsparkSession"):
             for name, value in hidden.items():
                 shared.conf.set(name, value)
             return shared
-        # Hadoop takes what a session has by the name that it knows itself.
+        # Hadoop reads session settings by its own names, without Spark's prefix.
         own = {**settings, **{name.removeprefix(HADOOP): value for name, value in hidden.items()}}
-        # As Spark's own builder does it for a running session: what can't be changed any more is passed over.
-        return SparkSession(shared.sparkContext, _own(shared, owner), own)
+        # Like Spark's builder on a running context, this ignores settings that can't change any more.
+        return SparkSession(shared.sparkContext, _session_of(shared, owner), own)
     except (PySparkException, Py4JJavaError) as error:
-        raise SparkNotStarted(_first_words(error)) from redacted_error(error)
+        raise SparkNotStarted(_first_line(error)) from redacted_error(error)
 
 
-def _own(shared: SparkSession, owner: str | None) -> JavaObject:
-    """The owner's session of this context as Scala has it, a new one if there is none, or no owner."""
-    if owner is None:
-        return Jvm(shared).session.newSession()
-    with _STARTING:
-        context, known = _OWNED.get(owner, (None, None))
-        if context is not shared.sparkContext:
-            known = Jvm(shared).session.newSession()
-            _OWNED[owner] = (shared.sparkContext, known)
-    return known
-
-
-def _running() -> SparkSession | None:
-    """A session of the running context; which one does not matter, as a new one takes over none of its settings."""
-    try:
-        return SparkSession.active()
-    except PySparkRuntimeError:
-        return None
-
-
-def _started(settings: Mapping[str, str]) -> SparkSession:
-    """The session of a new context, or of Spark Connect."""
-    builder = SparkSession.builder
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
-def _first_words(error: Exception) -> str:
-    """What Spark says first; py4j begins with a line of its own."""
-    lines = [line.strip(" :") for line in redacted(str(error)).splitlines() if line.strip(" :")]
-    behind = 1 if isinstance(error, Py4JJavaError) else 0
-    return "".join(lines[behind : behind + 1]).rstrip(".")[:_MAX_TEXT]
-
-
-def _packages(ours: Sequence[str], wanted: str | None) -> str:
-    """Our coordinates, then those that are wanted; another version of an artefact of ours takes its place."""
+def _merged_packages(ours: Sequence[str], wanted: str | None) -> str:
+    """Join our Maven coordinates and the wanted ones; a wanted version of an artefact replaces ours."""
     if wanted is not None and not _items(wanted):
         return ""
     theirs = _items(wanted or "")
@@ -146,7 +111,7 @@ def _packages(ours: Sequence[str], wanted: str | None) -> str:
 
 
 def _artefact(coordinate: str) -> str:
-    """`group:name` of `group:name:version`."""
+    """Return `group:name` of `group:name:version`."""
     return coordinate.rpartition(":")[0]
 
 
@@ -155,5 +120,40 @@ def _items(listed: str) -> list[str]:
 
 
 def _joined(items: Iterable[str]) -> str:
-    """The items, each once, as Spark writes lists."""
+    """Return the distinct items as a comma-separated list."""
     return ",".join(dict.fromkeys(items))
+
+
+def _running_session() -> SparkSession | None:
+    """Return any session of the running context, or None; new sessions don't inherit its settings."""
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
+
+
+def _start(settings: Mapping[str, str]) -> SparkSession:
+    """Start a Spark context, or connect with Spark Connect, and return its session."""
+    builder = SparkSession.builder
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _session_of(shared: SparkSession, owner: str | None) -> JavaObject:
+    """Return the owner's Scala session on this context; create one on its first call, and on each without an owner."""
+    if owner is None:
+        return Jvm(shared).session.newSession()
+    with _STARTING:
+        context, known = _OWNED.get(owner, (None, None))
+        if context is not shared.sparkContext:
+            known = Jvm(shared).session.newSession()
+            _OWNED[owner] = (shared.sparkContext, known)
+    return known
+
+
+def _first_line(error: Exception) -> str:
+    """Return the first line of the message; for py4j's errors the second, because py4j adds one in front."""
+    lines = [line.strip(" :") for line in redacted(str(error)).splitlines() if line.strip(" :")]
+    behind = 1 if isinstance(error, Py4JJavaError) else 0
+    return "".join(lines[behind : behind + 1]).rstrip(".")[:_MAX_TEXT]

@@ -1,4 +1,4 @@
-"""Translates errors of Spark and Delta, by what the JVM says of them, into this project's."""
+"""Translates exceptions of Spark and Delta into MirrorErrors, by the exception classes and messages of the JVM."""
 
 from __future__ import annotations
 
@@ -22,14 +22,97 @@ _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _READ = re.compile(r"Encountered error while reading file (\S.*?)\. ")
 _BEHIND_JAVA = re.compile(r"^\S*Exception: ")
 _NOT_FOUND = ("FileNotFoundException", "NoSuchFileException")
-# Java gives one exception for all that can keep a file from being opened; the system's own words come in brackets.
+# Java raises FileNotFoundException for permissions and limits, too; the operating system's reason is in brackets.
 _REASON = re.compile(r"\(([A-Z][^()]*)\)$")
 _NO_SUCH_FILE = "No such file or directory"
+_NO_FEED = "DELTA_MISSING_CHANGE_DATA"
+_EXPIRED = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
+_NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
+# Exception classes and message texts of Hadoop's file systems: local, S3 and Azure.
+_ACCESS_DENIED = re.compile(
+    r"AccessDenied|AccessControlException|NoAuthWithAWS|CredentialInitialization|ParentNotDirectory"
+    r"|Permission denied|Read-only file system|Mkdirs failed to create|No AWS Credentials|, 40[13], "
+)
+_TRANSIENT = re.compile(
+    r"FetchFailed|ExecutorLost|BlockNotFound|SocketTimeout|SocketException|ConnectException|ConnectTimeout|UnknownHost"
+    r"|ClosedChannel|NoRouteToHost|InterruptedIO|Missing an output location for shuffle|Connection reset"
+    r"|Too many open files|Input/output error|Stale file handle|, (?:408|429|50[0234]), "
+)
+
+
+@contextmanager
+def spark_errors(place: str) -> Iterator[None]:
+    """Translate exceptions of Spark in the block into MirrorErrors; `place` names the table and the operation."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        safe = redacted_error(error)
+        raise spark_error(safe, place) from safe
+
+
+def spark_error(error: Exception, place: str) -> MirrorError:
+    """Return the MirrorError for an exception of Spark; `place` names the table and the operation in its message."""
+    return _classify(spark_facts(error), place)
+
+
+def spark_facts(error: Exception) -> SparkFacts:
+    """Return the exception's cause chain from the JVM; without access to the JVM (Spark Connect), one from its text."""
+    java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    try:
+        causes = _cause_chain(java)
+    except Py4JError:  # the JVM has died: only the text is left
+        causes = ()
+    return SparkFacts(causes or (_cause_from_text(error),))
+
+
+@dataclass(frozen=True)
+class SparkFacts:
+    """The cause chain of an exception, outermost first, with at least one cause."""
+
+    causes: tuple[SparkCause, ...]
+
+    @cached_property
+    def conditions(self) -> frozenset[str]:
+        """The error conditions of all causes, such as `DELTA_MISSING_CHANGE_DATA`."""
+        return frozenset(cause.condition for cause in self.causes if cause.condition is not None)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The class names of all causes, without packages."""
+        return frozenset(cause.name for cause in self.causes)
+
+    @cached_property
+    def root(self) -> SparkCause:
+        """The innermost cause that has a message."""
+        return next((cause for cause in reversed(self.causes) if cause.message), self.causes[0])
+
+    @cached_property
+    def text(self) -> str:
+        """The messages of all causes, one a line."""
+        return "\n".join(cause.message for cause in self.causes)
+
+    @cached_property
+    def why(self) -> str:
+        """The innermost message, with the file that Spark was reading if another cause names it."""
+        reading = next((found[1] for cause in self.causes if (found := _READ.search(cause.message))), None)
+        text = self.root.short_text
+        return text if reading is None or reading in text else f"{text} (while reading {reading})"
+
+    @cached_property
+    def unfound(self) -> str | None:
+        """The innermost message that names a missing file; None if no cause says that a file is missing."""
+        for cause in reversed(self.causes):
+            if cause.name in _NOT_FOUND:
+                return cause.short_text if cause.reason in (None, _NO_SUCH_FILE) else None
+        found = [
+            cause for cause in self.causes if cause.condition in ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
+        ]
+        return found[-1].short_text if found else None
 
 
 @dataclass(frozen=True)
 class SparkCause:
-    """One exception: its class without package, Spark's error condition or None, its message in one line."""
+    """One exception of a cause chain: class without package, Spark's error condition or None, message in one line."""
 
     name: str
     condition: str | None
@@ -37,113 +120,19 @@ class SparkCause:
 
     @property
     def reason(self) -> str | None:
-        """The operating system's words, where the message ends with them."""
+        """The operating system's error text in brackets at the message's end (`No such file or directory`), or None."""
         found = _REASON.search(self.message)
         return found[1] if found else None
 
     @property
-    def told(self) -> str:
-        """Class and message, the latter without what it repeats."""
+    def short_text(self) -> str:
+        """The shortened message, behind the class name unless it begins with a condition or an exception's name."""
         short = self.message[:_MAX_TEXT].rstrip(". ")
         return short if self.condition is not None or _BEHIND_JAVA.match(short) else f"{self.name}: {short}"
 
 
-@dataclass(frozen=True)
-class SparkFacts:
-    """An exception's causes, the outermost first; there is at least one."""
-
-    causes: tuple[SparkCause, ...]
-
-    @cached_property
-    def conditions(self) -> frozenset[str]:
-        """Spark's and Delta's error conditions (`DELTA_MISSING_CHANGE_DATA`)."""
-        return frozenset(cause.condition for cause in self.causes if cause.condition is not None)
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """The classes, without packages."""
-        return frozenset(cause.name for cause in self.causes)
-
-    @cached_property
-    def root(self) -> SparkCause:
-        """The deepest cause that has a message."""
-        return next((cause for cause in reversed(self.causes) if cause.message), self.causes[0])
-
-    @cached_property
-    def text(self) -> str:
-        """All messages."""
-        return "\n".join(cause.message for cause in self.causes)
-
-    @cached_property
-    def why(self) -> str:
-        """The deepest message, and the file that was being read when another cause names it."""
-        reading = next((found[1] for cause in self.causes if (found := _READ.search(cause.message))), None)
-        told = self.root.told
-        return told if reading is None or reading in told else f"{told} (while reading {reading})"
-
-    @cached_property
-    def unfound(self) -> str | None:
-        """The deepest message which says that a file is not there, and names it; None where nothing says so."""
-        for cause in reversed(self.causes):
-            if cause.name in _NOT_FOUND:
-                return cause.told if cause.reason in (None, _NO_SUCH_FILE) else None
-        found = [
-            cause for cause in self.causes if cause.condition in ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
-        ]
-        return found[-1].told if found else None
-
-
-def spark_facts(error: Exception) -> SparkFacts:
-    """What the exception says: by its causes in the JVM, or by its text where they are out of reach (Spark Connect)."""
-    java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
-    try:
-        causes = _causes(java)
-    except Py4JError:  # the JVM is gone: the text is all there is
-        causes = ()
-    return SparkFacts(causes or (_of_text(error),))
-
-
-def _causes(thrown: JavaObject | None) -> tuple[SparkCause, ...]:
-    found: list[SparkCause] = []
-    while thrown is not None and len(found) < _DEPTH:
-        message = _one_line(thrown.getMessage() or "")
-        condition = _CONDITION.match(message)
-        name = thrown.getClass().getSimpleName()
-        found.append(SparkCause(name, condition[1] if condition else None, message))
-        thrown = thrown.getCause()
-    return tuple(found)
-
-
-def _of_text(error: Exception) -> SparkCause:
-    """The only cause that is known; PySpark's own text has the condition in front."""
-    condition = error.getCondition() if isinstance(error, PySparkException) else None
-    message = _one_line(str(error))
-    found = _CONDITION.search(message)
-    return SparkCause(type(error).__name__, condition or (found[1] if found else None), message)
-
-
-def _one_line(text: str) -> str:
-    """The message without the stack trace and the advice behind it."""
-    return " ".join(text.partition("\n\tat ")[0].split())
-
-
-_NO_FEED = "DELTA_MISSING_CHANGE_DATA"
-_EXPIRED = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
-_NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
-# Classes and words of Hadoop's file systems: the local one, S3's and Azure's.
-_REFUSED = re.compile(
-    r"AccessDenied|AccessControlException|NoAuthWithAWS|CredentialInitialization|ParentNotDirectory"
-    r"|Permission denied|Read-only file system|Mkdirs failed to create|No AWS Credentials|, 40[13], "
-)
-_PASSING = re.compile(
-    r"FetchFailed|ExecutorLost|BlockNotFound|SocketTimeout|SocketException|ConnectException|ConnectTimeout|UnknownHost"
-    r"|ClosedChannel|NoRouteToHost|InterruptedIO|Missing an output location for shuffle|Connection reset"
-    r"|Too many open files|Input/output error|Stale file handle|, (?:408|429|50[0234]), "
-)
-
-
 class DuplicateKey(StopError):
-    """The source has several rows of one key, which keyed mirroring can't express."""
+    """The source has several rows with the same key; a mirror with keys can hold only one of them."""
 
     code = ErrorCode.DUPLICATE_KEY
 
@@ -158,7 +147,7 @@ class DuplicateKey(StopError):
 
 
 class RowsMisplaced(StopError):
-    """Spark wrote rows into other files than the plan's; nothing was published."""
+    """Spark wrote rows into other files than planned; nothing was published."""
 
     code = ErrorCode.ROWS_MISPLACED
 
@@ -167,12 +156,12 @@ class RowsMisplaced(StopError):
         super().__init__(
             f"{table}: Spark wrote {rows} rows of versions {first} to {last} into other files than planned; nothing of "
             "the slice was published.",
-            "run again; if it stays so, take settings that move partitions out of `spark.settings`, and report it.",
+            "run again; if it repeats, remove settings that move partitions from `spark.settings`, and report it.",
         )
 
 
 class RowIdsUnfit(RebuildError):
-    """Rows appear whose commit versions say that they were there before."""
+    """Rows are new in the table, but their row commit versions are older than the slice."""
 
     code = ErrorCode.ROW_IDS_UNFIT
     only_reading_tells = True
@@ -180,63 +169,65 @@ class RowIdsUnfit(RebuildError):
     def __init__(self, table: str, rows: int) -> None:
         self.table, self.rows = table, rows
         super().__init__(
-            f"{table}: {rows} rows have come whose row commit versions are older than what has landed, and no RESTORE "
-            "explains them; nothing of the slice was published.",
+            f"{table}: {rows} new rows have row commit versions of commits that were mirrored before, and no RESTORE "
+            "brought them back; nothing of the slice was published.",
             f"run `mirror-assets rebuild {table}`.",
         )
 
 
 class SparkOutOfSpace(RetryError):
-    """Spark found no space left; nothing was published."""
+    """Spark ran out of disk space; nothing was published."""
 
     code = ErrorCode.STORE_FULL
 
     def __init__(self, place: str, why: str) -> None:
         self.place, self.why = place, why
         super().__init__(
-            f"{place}: no space left for Spark: {why}.", "free space where it says and run again; nothing was lost."
+            f"{place}: no space left for Spark: {why}.",
+            "free space on the named disk, then run again; nothing was lost.",
         )
 
 
 class SparkRefused(SettingError):
-    """Spark may not read or write what it was asked to."""
+    """The store denied Spark a read or a write."""
 
     code = ErrorCode.STORE_DENIED
 
     def __init__(self, place: str, why: str) -> None:
         self.place, self.why = place, why
         super().__init__(
-            f"{place}: Spark was refused: {why}.",
-            "give the account that Spark runs as read and write on what it names, and its credentials; then run again.",
+            f"{place}: the store denied Spark access: {why}.",
+            "grant the account that Spark runs as read and write access to the named path, or correct its credentials; "
+            "then run again.",
         )
 
 
 class SessionUnfit(SettingError):
-    """The Spark session has no way to read what is asked for."""
+    """The Spark session has no access to Delta's private classes, or an unproved Delta version."""
 
     code = ErrorCode.SESSION_UNFIT
 
     def __init__(self, what: str, versions: Sequence[str]) -> None:
         super().__init__(
-            f"{what} reads through Delta's own classes, which this Spark session does not offer.",
+            f"{what} needs Delta's private classes, which this Spark session does not offer.",
             f"use a classic session, not Spark Connect, with delta-spark {' or '.join(versions)}.",
         )
 
 
 class SparkNotStarted(SettingError):
-    """Spark did not start, or refused a setting."""
+    """Spark did not start, or rejected a setting."""
 
     code = ErrorCode.SESSION_UNFIT
 
     def __init__(self, why: str) -> None:
         super().__init__(
             f"Spark did not start: {why}.",
-            "mend what it names, in `spark.settings` or where Spark runs, then run again.",
+            "correct what the message names, in `spark.settings` or on the machine that runs Spark; then run again.",
         )
 
 
 class PackageRefused(SettingError):
-    """`spark.jars.packages` names a Delta that is not the installed delta-spark's."""
+    """`spark.jars.packages` names another Delta version than the installed delta-spark."""
 
     code = ErrorCode.CONFIG_INVALID
 
@@ -244,16 +235,11 @@ class PackageRefused(SettingError):
         self.wanted, self.installed = wanted, installed
         super().__init__(
             f"spark.settings: spark.jars.packages names {wanted}; the installed delta-spark needs {installed}.",
-            "leave it out, as Delta's JARs are there without it; for another Delta install another delta-spark.",
+            "remove it: Delta's JARs are added without it; for another Delta version, install another delta-spark.",
         )
 
 
-def spark_error(error: Exception, place: str) -> MirrorError:
-    """The error of ours for what Spark raises; `place` names what it was at: a table, and what of it."""
-    return _meaning(spark_facts(error), place)
-
-
-def _meaning(facts: SparkFacts, place: str) -> MirrorError:
+def _classify(facts: SparkFacts, place: str) -> MirrorError:
     if _NO_SPACE.search(facts.text):
         return SparkOutOfSpace(place, facts.why)
     if _NO_FEED in facts.conditions:
@@ -262,17 +248,31 @@ def _meaning(facts: SparkFacts, place: str) -> MirrorError:
         return HistoryRefused(place, facts.why)
     if facts.unfound is not None:
         return FileUnfound(place, facts.unfound)
-    said = f"{' '.join(facts.names)}\n{facts.text}"
-    if _REFUSED.search(said):
+    classes_and_text = f"{' '.join(facts.names)}\n{facts.text}"
+    if _ACCESS_DENIED.search(classes_and_text):
         return SparkRefused(place, facts.why)
-    return (SparkInterrupted if _PASSING.search(said) else SparkFailed)(place, facts.why)
+    return (SparkInterrupted if _TRANSIENT.search(classes_and_text) else SparkFailed)(place, facts.why)
 
 
-@contextmanager
-def spark_errors(place: str) -> Iterator[None]:
-    """Raise what Spark raises in the block as an error of ours; `place` names what it was at."""
-    try:
-        yield
-    except (PySparkException, Py4JJavaError) as error:
-        told = redacted_error(error)
-        raise spark_error(told, place) from told
+def _cause_chain(thrown: JavaObject | None) -> tuple[SparkCause, ...]:
+    found: list[SparkCause] = []
+    while thrown is not None and len(found) < _DEPTH:
+        message = _one_line(thrown.getMessage() or "")
+        condition = _CONDITION.match(message)
+        name = thrown.getClass().getSimpleName()
+        found.append(SparkCause(name, condition[1] if condition else None, message))
+        thrown = thrown.getCause()
+    return tuple(found)
+
+
+def _cause_from_text(error: Exception) -> SparkCause:
+    """Return one cause made from the exception's text, where PySpark puts the condition in front."""
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    message = _one_line(str(error))
+    found = _CONDITION.search(message)
+    return SparkCause(type(error).__name__, condition or (found[1] if found else None), message)
+
+
+def _one_line(text: str) -> str:
+    """Return the message up to the stack trace, in one line."""
+    return " ".join(text.partition("\n\tat ")[0].split())

@@ -1,4 +1,4 @@
-"""Asset checks, thin around the pipeline's, so that UI, command line and CI say the same."""
+"""Dagster asset checks that wrap the checks of pipeline and verify, which the command line runs, too."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -49,7 +49,7 @@ def check_result(
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
     pictures: Mapping[str, MetadataItem] | None = None,
 ) -> dg.AssetCheckResult:
-    """Return a check's result as Dagster's; `pictures` are shown beside its figures."""
+    """Convert a CheckResult to an AssetCheckResult, with its figures and the `pictures` as metadata."""
     metadata: dict[str, MetadataItem] = {**result.figures, **(pictures or {})}
     return dg.AssetCheckResult(
         asset_key=asset,
@@ -117,7 +117,7 @@ _DESCRIPTIONS = {
 
 
 def staged_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
-    """Return all blocking checks of staged slices, in one step: they share what they read."""
+    """Return all blocking checks of staged slices as one step, which reads the parts once."""
     feed = asset_key(Kind.CHANGE_FEED, table.name)
     specs = [
         dg.AssetCheckSpec(name, asset=feed, blocking=True, description=_DESCRIPTIONS[name]) for name in BLOCKING_CHECKS
@@ -132,44 +132,44 @@ def staged_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinit
     ) -> Iterator[dg.AssetCheckResult]:
         with checking():
             table_context = project(config, landing_zone, sources, spark).table(table)
-            judged = _judge(context, table_context, _requested(context))
+            checked = _check_slices(context, table_context, _requested(context))
         for name in BLOCKING_CHECKS:
             yield check_result(
-                feed, merged(name, [(key, f) for key, found in judged for f in found if f.check == name])
+                feed, merged(name, [(key, f) for key, found in checked for f in found if f.check == name])
             )
 
     return staged
 
 
-def _judge(
+def _check_slices(
     context: dg.AssetCheckExecutionContext, table_context: TableContext, requested: set[str] | None
 ) -> list[tuple[str, tuple[CheckResult, ...]]]:
-    """Findings by slice, for the staged slices that were asked for; None asks for all that could land next."""
-    judged = []
+    """Run the checks of the requested staged slices, up to the first that fails; None requests all staged slices."""
+    checked = []
     for record in staged_ahead(table_context):
         if requested is not None and record.slice not in requested:
             continue
         try:
             _, results = run_checks(table_context, record)
         except MirrorError as error:
-            _note(context, table_context, requested, error, record.key)
+            _note_attempt(context, table_context, requested, error, record.key)
             raise
-        judged.append((record.slice, results))
+        checked.append((record.slice, results))
         refused = refusal(table_context, record, results)
         if refused is not None:
-            _note(context, table_context, requested, refused, record.key)
+            _note_attempt(context, table_context, requested, refused, record.key)
             break
-    return judged
+    return checked
 
 
-def _note(
+def _note_attempt(
     context: dg.AssetCheckExecutionContext,
     table_context: TableContext,
     requested: set[str] | None,
     error: MirrorError,
     key: SliceKey,
 ) -> None:
-    """Record the failure of a run that was to land the slice; a run of checks alone is no attempt."""
+    """Record a failed attempt to land the slice; a run that only runs checks is no attempt."""
     if requested is not None:
         note_failure(table_context, error, context.log.warning, key)
 
@@ -181,7 +181,7 @@ def _requested(context: dg.AssetCheckExecutionContext) -> set[str] | None:
     return {str(key) for key in parse_slices(context.partition_keys)}
 
 
-_CONTINUITY = "Files in sequence, as committed. A run of slices looks at what is new, a run of checks at everything."
+_CONTINUITY = "Files in sequence, as committed. A run of slices checks new files, a run of checks all files."
 
 
 def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
@@ -228,7 +228,7 @@ def _lag_result(zone: dg.AssetKey, table: TableSettings, lag: Lag) -> dg.AssetCh
 def _applied(config: Config, table: TableName, zone: LandingZone) -> int | None:
     """Return the number of the last applied file: 0 when the mirror has no table yet, None for Fabric."""
     if config.mirror.fabric is not None:
-        return None  # it numbers nothing: no reason to ask
+        return None  # Fabric does not report file numbers
     status = mirror_of(config, zone).table(table)
     return status.applied_number if status else 0
 
@@ -269,9 +269,9 @@ def history_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksD
 
 
 def history_deadline(table_context: HistoryContext, now: float) -> ReadDeadline:
-    """The horizon at `now`, from both logs and the presence of files.
+    """Return until when the history can read its next commit, at `now` (seconds since 1970).
 
-    A history that has not begun waits for no commit in particular.
+    Reads both logs and lists the files that the commit needs. A history that has not begun has no next commit.
     """
     tip, newest = table_context.source.state(), table_context.history.newest()
     times, next_read = table_context.source.times(tip), newest.last + 1 if newest else None

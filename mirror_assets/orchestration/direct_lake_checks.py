@@ -1,4 +1,4 @@
-"""Checks on source and mirror as Direct Lake reads them, from log and footers; no Spark."""
+"""Asset checks of source and mirror for Direct Lake, from Delta log and Parquet footers, without Spark."""
 
 import base64
 import time
@@ -41,9 +41,9 @@ from mirror_assets.verify.direct_lake_rules import (
 )
 
 _DESCRIPTIONS = {
-    FRAMES_SAFE: "VACUUM takes nothing that a frame, or the mirror, needs.",
-    GUARDRAILS: "The table is within its capacity's limits for Direct Lake.",
-    LAYOUT: "Files and row groups are as Direct Lake reads them well.",
+    FRAMES_SAFE: "VACUUM deletes no file that a frame or the mirror needs.",
+    GUARDRAILS: "The table is within the Direct Lake limits of its capacity.",
+    LAYOUT: "Files and row groups suit Direct Lake.",
     TYPES: "Direct Lake can load every column.",
 }
 _NO_MIRROR = "the mirror does not have the table yet"
@@ -52,7 +52,7 @@ _Found = tuple[CheckResult, Mapping[str, MetadataItem]]
 
 
 def source_lake_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
-    """Check frames_safe, guardrails, layout and types of the source, in one step: they share what they read."""
+    """Return the source's checks frames_safe, guardrails, layout and types as one step, which reads the log once."""
     source = asset_key(Kind.SOURCE, table.name)
 
     @_checks(source, tuple(_DESCRIPTIONS))
@@ -72,7 +72,7 @@ def source_lake_checks(config: Config, table: TableSettings) -> dg.AssetChecksDe
 
 
 def mirror_lake_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
-    """Check the mirror likewise where this machine can read it; of one in Fabric, the guardrails as predicted."""
+    """Return the same checks of a local mirror; of a mirror in Fabric, guardrails alone, predicted from the source."""
     return _predicted_checks(table) if config.mirror.fabric else _stand_in_checks(config, table)
 
 
@@ -116,7 +116,7 @@ _Results = Mapping[str, Callable[[], _Found]]
 def _table_checks(
     table: TableSettings, snapshot: TableSnapshot, guard: Callable[[], VacuumPlan], which: FramesOf
 ) -> _Results:
-    """The four checks, each to be had when it is asked for."""
+    """Return the four checks by name, each as a function that runs it."""
     return {
         FRAMES_SAFE: lambda: _frames(table, snapshot, guard(), is_framed=table.direct_lake.frames_of is which),
         GUARDRAILS: lambda: _guardrails(table, snapshot.guardrails.table, lambda: growth_pictures(snapshot)),
@@ -126,14 +126,14 @@ def _table_checks(
 
 
 def _frames(table: TableSettings, snapshot: TableSnapshot, plan: VacuumPlan, *, is_framed: bool) -> _Found:
-    """With pictures where a model is framed."""
+    """Check the frames; add pictures if the settings name frames of this table."""
     result = check_frames(plan, snapshot.log.snapshot().metadata, table.retention.warn_seconds)
     frames = table.direct_lake.frames or table.direct_lake.exports
     return result, shown(lambda: framing_pictures(snapshot)) if is_framed and frames else {}
 
 
 def _guardrails(table: TableSettings, fitting: Fitting, growth: Callable[[], Pictures] = dict) -> _Found:
-    """With pictures where a capacity is named."""
+    """Check the guardrails; add pictures if the settings name a capacity."""
     settings = table.direct_lake
     sku = None if settings.sku is None else sku_of(settings.sku)
     wanted = Wanted(sku, settings.mode.kind, settings.min_headroom_percent)
@@ -142,7 +142,7 @@ def _guardrails(table: TableSettings, fitting: Fitting, growth: Callable[[], Pic
 
 
 def _layout(table: TableSettings, snapshot: TableSnapshot, which: FramesOf) -> _Found:
-    """With pictures where there is something to mend. V-Order is not expected of the stand-in's mirror."""
+    """Check the layout; add pictures if the check fails. The local mirror is not expected to have V-Order."""
     is_read = table.direct_lake.sku is not None and which is FramesOf.SOURCE
     result = check_layout(snapshot.layout, wants_vorder=is_read)
     return result, {} if result.passed else shown(lambda: layout_pictures(snapshot))
@@ -151,7 +151,7 @@ def _layout(table: TableSettings, snapshot: TableSnapshot, which: FramesOf) -> _
 def _results_of_selected(
     context: dg.AssetCheckExecutionContext, asset: dg.AssetKey, results: _Results
 ) -> Iterator[dg.AssetCheckResult]:
-    """Results of the checks that the run selected."""
+    """Run the selected checks and yield their results."""
     selected = {key.name for key in context.selected_asset_check_keys}
     for name, found in results.items():
         if name in selected:
@@ -180,13 +180,13 @@ def _log_if_there(location: str) -> TableLog | None:
 
 
 def _reader(context: dg.AssetCheckExecutionContext, log: TableLog) -> FooterReader:
-    """Footers are cached in the instance's storage, for later runs."""
+    """Return a footer reader that caches footers in the instance's storage for later runs."""
     cache = Path(context.instance.storage_directory()) / "direct_lake" / "footers"
     return FooterReader(log.uri, log.files, FooterCache.of(cache, log.uri))
 
 
 def shown(draw: Callable[[], Pictures]) -> dict[str, MetadataItem]:
-    """The pictures as metadata; where they can't be drawn, what to install."""
+    """Return the pictures as metadata; without the plotting library, a text that says what to install."""
     try:
         pictures = draw()
     except PlotsMissing as error:

@@ -1,4 +1,4 @@
-"""The job that maintains sources, of tables that ask for it: publish, optimize, vacuum."""
+"""The job `maintenance`: mirrors pending commits of the tables that enable it, then optimizes and vacuums sources."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -21,13 +21,15 @@ MAINTENANCE_OP = "maintain_tables"
 
 
 def maintenance_jobs(settings: Config) -> list[dg.JobDefinition]:
-    """Return the job of all tables that ask for maintenance; none where none does."""
+    """Return one job for all tables that enable maintenance; an empty list if there is no such table."""
     tables = [table for table in settings.all_tables() if table.maintenance.is_on]
     return [_maintenance_job(settings, tables)] if tables else []
 
 
 def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.JobDefinition:
-    @dg.op(name=MAINTENANCE_OP, description="Mirror what waits, put files together, delete old ones, table by table.")
+    @dg.op(
+        name=MAINTENANCE_OP, description="For each table: mirror pending commits, compact small files, delete old ones."
+    )
     def maintain_op(
         context: dg.OpExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> list[MaintenanceReport]:
@@ -36,7 +38,7 @@ def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.Jo
             table_context = project(settings, landing_zone, sources, spark).table(table)
             report = MaintenanceReport(str(table_context.name))
             try:
-                # A table that was never mirrored begins with a snapshot: no commit waits.
+                # A table that was never mirrored begins with a snapshot, so it has no pending commits.
                 if table_context.manifest() is not None:
                     (run,) = mirror_tables(context, settings, [table], landing_zone, sources, spark)
                     report = replace(report, error=run.error, code=run.code, family=run.family, busy=run.busy)
@@ -44,7 +46,7 @@ def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.Jo
                     for done in _steps(context, table_context, sources):
                         report = replace(report, statements=(*report.statements, done.step.statement))
             except MirrorError as error:
-                context.log.error(str(error))  # noqa: TRY400 it says what to do; where it was raised says nothing more
+                context.log.error(str(error))  # noqa: TRY400 the message suffices
                 report = report.failed(error)
             except Exception as error:
                 context.log.exception(f"{table_context.name} failed")
@@ -52,11 +54,11 @@ def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.Jo
             reports.append(report)
         return reports
 
-    @dg.op(description="Fail the run when a table failed; the others have gone on.")
+    @dg.op(description="Fail the run if a table failed; the other tables were maintained.")
     def all_maintained(reports: list[MaintenanceReport]) -> None:
         require_all(reports)
 
-    @dg.job(name=MAINTENANCE, description=f"Maintain the sources of {len(tables)} tables that ask for it.")
+    @dg.job(name=MAINTENANCE, description=f"Maintain the sources of {len(tables)} tables that enable it.")
     def maintenance() -> None:
         all_maintained(maintain_op())
 
@@ -64,14 +66,14 @@ def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.Jo
 
 
 def _steps(context: dg.OpExecutionContext, table_context: TableContext, sources: SourceTables) -> Iterator[StepDone]:
-    """Run the steps, each with an observation of the source."""
+    """Run the maintenance steps; after each, log an AssetObservation of the source, and yield the step."""
     for done in maintain(table_context, lambda: sources.table_log(table_context.name), context.log.info):
         context.log_event(_observation(table_context.name, done))
         yield done
 
 
 def _observation(table: TableName, done: StepDone) -> dg.AssetObservation:
-    """What a step was to do to the source, and what it did; numbers become plots over time in the UI."""
+    """Return an observation with a step's predicted and actual effect; the UI plots its numbers over time."""
     kind, effect = done.step.kind.value, done.step.effect
     metadata: dict[str, MetadataItem] = {
         f"{kind}_statement": done.step.statement,

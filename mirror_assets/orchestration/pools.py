@@ -1,4 +1,4 @@
-"""Gives each table's pool its limit of one, explicitly: a default alone lets the first queue pass of a pool through."""
+"""Set the limit of each table's pool to one run. Dagster's default limit doesn't hold for a pool's first runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mirror_assets.orchestration.asset_names import history_pool, pool_name
 
 
 def set_pools(config: Config, instance: dg.DagsterInstance) -> None:
-    """One run at a time for every table; saves wasted work, safety never rests on it."""
+    """Limit every table to one run at a time, which saves wasted work; correctness does not depend on it."""
     for table in config.all_tables():
         instance.event_log_storage.set_concurrency_slots(pool_name(table.name), 1)
         if table.keeps_history:
@@ -20,7 +20,7 @@ def set_pools(config: Config, instance: dg.DagsterInstance) -> None:
 
 
 def main() -> None:
-    """Set the pools of the configuration in the instance of DAGSTER_HOME; exits with the message of a bad setting."""
+    """Set the pools of all tables in the instance of DAGSTER_HOME; exit with the error if mirror.yaml is invalid."""
     try:
         config = load_config()
     except MirrorError as error:

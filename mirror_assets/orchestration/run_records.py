@@ -1,4 +1,4 @@
-"""Runs of a table as Dagster records them, and the check that shows a table which waits for a person."""
+"""Find a table's runs among Dagster's run records, and record the asset check not_held."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRu
 
 
 def busy_run(instance: dg.DagsterInstance, table: TableName) -> dg.DagsterRun | None:
-    """A run of this table alone that waits or is under way, whoever asked for it.
+    """Return a queued or running run of this table, started by the sensor or by a person; None if there is none.
 
-    A run of many tables tells nothing of one of them: that it works on the table is told by the table's lease.
+    Runs of several tables don't count: the table's lease shows whether one of them works on this table now.
     """
     requested = instance.get_runs(dg.RunsFilter(tags={TABLE_TAG: str(table)}, statuses=BUSY), limit=1)
     others = requested or instance.get_runs(dg.RunsFilter(statuses=BUSY), limit=_RUNS_LOOKED_AT)
@@ -35,40 +35,21 @@ def busy_run(instance: dg.DagsterInstance, table: TableName) -> dg.DagsterRun | 
 
 
 def is_of(run: dg.DagsterRun, table: TableName) -> bool:
-    """Whether the run lands slices of the table, or rebuilds it, by its tag, job, chosen assets or configuration."""
+    """Return whether the run mirrors or rebuilds the table, by its tag, job, asset selection or run configuration."""
     if run.tags.get(TABLE_TAG) == str(table) or run.job_name == slices_job_name(table):
         return True
     if run.job_name == REBUILD:
-        return _rebuilt(run.run_config) == str(table)
-    chosen = run.asset_selection or ()
-    return any(asset_key(kind, table) in chosen for kind in (Kind.CHANGE_FEED, Kind.LANDING_ZONE))
+        return _table_to_rebuild(run.run_config) == str(table)
+    selected = run.asset_selection or ()
+    return any(asset_key(kind, table) in selected for kind in (Kind.CHANGE_FEED, Kind.LANDING_ZONE))
 
 
 def crashes(instance: dg.DagsterInstance, table: TableName, progress: Progress) -> Crashes:
-    """The newest runs that failed in a row of those that the sensor asked for at this position of the table."""
+    """Count the sensor's runs at this position of the table that failed in a row, up to the newest run."""
     tags = {TABLE_TAG: str(table), PROGRESS_TAG: str(progress)}
-    return _failed_in_a_row(
+    return _consecutive_failures(
         instance.get_run_records(dg.RunsFilter(tags=tags, statuses=_ENDED), limit=_FAILURES_COUNTED)
     )
-
-
-def _failed_in_a_row(records: Iterable[dg.RunRecord]) -> Crashes:
-    """`records` with the newest first."""
-    found = Crashes()
-    for record in records:
-        if record.dagster_run.status is not dg.DagsterRunStatus.FAILURE:
-            break
-        found = Crashes(found.count + 1, max(found.ended, record.end_time or 0.0))
-    return found
-
-
-def _rebuilt(run_config: object) -> object:
-    """The table that a rebuild's configuration names, wherever it has one."""
-    for step in ("ops", REBUILD_OP, "config", "table"):
-        if not isinstance(run_config, dict):
-            return None
-        run_config = run_config.get(step)
-    return run_config
 
 
 def record_held(instance: dg.DagsterInstance, table: TableName, why: str | None) -> None:
@@ -80,6 +61,25 @@ def record_held(instance: dg.DagsterInstance, table: TableName, why: str | None)
         return
     evaluation = dg.AssetCheckEvaluation(zone, NOT_HELD, passed=why is None, blocking=True, description=why)
     instance.report_runless_asset_event(evaluation)
+
+
+def _table_to_rebuild(run_config: object) -> object:
+    """Return the table that the run configuration of a rebuild names, or None."""
+    for step in ("ops", REBUILD_OP, "config", "table"):
+        if not isinstance(run_config, dict):
+            return None
+        run_config = run_config.get(step)
+    return run_config
+
+
+def _consecutive_failures(records: Iterable[dg.RunRecord]) -> Crashes:
+    """Count the failures before the first other result; `records` come newest first."""
+    found = Crashes()
+    for record in records:
+        if record.dagster_run.status is not dg.DagsterRunStatus.FAILURE:
+            break
+        found = Crashes(found.count + 1, max(found.ended, record.end_time or 0.0))
+    return found
 
 
 def _latest(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> dg.AssetCheckEvaluation | None:

@@ -1,4 +1,4 @@
-"""What a run did to one table: values that jobs return and the command line prints."""
+"""Reports of what a run did to one table; jobs return them, and the command line prints them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from mirror_assets.pipeline.process import ProcessedSlice
 
 @dataclass(frozen=True)
 class TableReport:
-    """What a run has mirrored of a table: slices, files and rows, rebuilds, and the error that stopped it, if any.
+    """A table's result in a mirroring run: published slices, rebuilds, and the error that stopped the table, if any.
 
-    `rows` and `bytes` are of slices, not of rebuilds. `busy` names who works on the table, so that it was left alone.
+    `rows` and `bytes` count slices only, not rebuilds. `covered` is the source version covered by the last one.
+    `busy` names the other run that works on the table; this run then skipped it.
     """
 
     table: str
@@ -35,7 +36,7 @@ class TableReport:
     busy: str | None = None
 
     def with_slice(self, mirrored: ProcessedSlice) -> TableReport:
-        """Add a slice, or a chunk of one: the last chunk makes it a slice."""
+        """Return the report with a published slice or chunk added; `slices` grows with a slice's last chunk."""
         loading = mirrored.published.manifest.loading
         return replace(
             self,
@@ -49,7 +50,7 @@ class TableReport:
 
     @property
     def result(self) -> str:
-        """The outcome in a word or two."""
+        """The outcome as a short text."""
         if self.error:
             return "failed"
         if self.busy:
@@ -59,23 +60,23 @@ class TableReport:
         return "mirrored" if self.slices else "nothing to do"
 
     def with_rebuild(self, published: Published) -> TableReport:
-        """Add a rebuild, which has begun a new epoch."""
+        """Return the report with a rebuild added, which has begun a new epoch."""
         manifest = published.manifest
         files = self.files + manifest.next_number - 1
         return replace(self, rebuilds=self.rebuilds + 1, files=files, covered=manifest.covered)
 
     def left_to(self, busy: TableBusy) -> TableReport:
-        """Say that another run works on the table."""
+        """Return the report of a table that is skipped because another run works on it."""
         return replace(self, busy=busy.what)
 
     def failed(self, error: MirrorError) -> TableReport:
-        """Say that the table stopped with this error."""
+        """Return the report with the error that stopped the table."""
         text = str(error) if self.table in str(error) else f"{self.table}: {error}"
         return replace(self, error=text, code=error.code, family=error.family)
 
 
 def require_all(reports: Sequence[TableReport | MaintenanceReport]) -> None:
-    """Fail the run when a table failed; the others have gone on. Raises dagster.Failure."""
+    """Raise dagster.Failure, with the errors as metadata, if any table failed."""
     failed = {report.table: report.error for report in reports if report.error}
     if failed:
         raise dg.Failure(f"{len(failed)} of {len(reports)} tables failed", metadata=failed, allow_retries=False)
@@ -83,7 +84,7 @@ def require_all(reports: Sequence[TableReport | MaintenanceReport]) -> None:
 
 @dataclass(frozen=True)
 class RebuildReport:
-    """The epoch that a rebuild began, and what has landed in it."""
+    """The epoch that a rebuild began, its covered version, and its number of landed files."""
 
     table: str
     epoch: int
@@ -93,9 +94,9 @@ class RebuildReport:
 
 @dataclass(frozen=True)
 class MaintenanceReport:
-    """What maintenance has done to a table: the statements that ran, and the error that stopped it, if any.
+    """A table's result in a maintenance run: the SQL statements that ran, and the error that stopped it, if any.
 
-    `busy` names who mirrors the table at the moment, so that it was left alone.
+    `busy` names the other run that mirrors the table; maintenance then skipped it.
     """
 
     table: str
@@ -106,5 +107,5 @@ class MaintenanceReport:
     busy: str | None = None
 
     def failed(self, error: MirrorError) -> MaintenanceReport:
-        """Say that the table stopped with this error."""
+        """Return the report with the error that stopped the table."""
         return replace(self, error=str(error), code=error.code, family=error.family)

@@ -1,4 +1,4 @@
-"""The blocking checks on a staged slice, and their verdicts in its record: write, audit, publish."""
+"""Run the blocking checks on a staged slice and record their verdicts: write, audit, publish."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BLOCKING_CHECKS: Final = tuple(sorted(("key_presence", "parts_unchanged", "schem
 
 
 def run_checks(context: TableContext, record: SliceRecord) -> tuple[SliceRecord, tuple[CheckResult, ...]]:
-    """Run every blocking check on a staged slice; return its record with their verdicts, and their results.
+    """Run all blocking checks on a staged slice; return its record with the verdicts added, and the results.
 
     Raises LostRace when another run has landed its generation meanwhile, and what reading its parts raises.
     """
@@ -79,7 +79,7 @@ def check_staged(context: TableContext, record: SliceRecord) -> tuple[CheckResul
 
 
 def _check_columns(context: TableContext, staged: StagedSlice) -> tuple[CheckResult, ...]:
-    """Check columns first: the row checks need them. A snapshot begins an epoch: nothing has landed before it."""
+    """Check the columns, then the rows. A snapshot begins an epoch, so no columns have landed before it."""
     manifest = context.manifest() if staged.record.kind is not SliceKind.SNAPSHOT else None
     landed, dropped = (manifest.columns, manifest.dropped) if manifest else ((), ())
     schema, presence = schema_compatibility(staged, landed, dropped), key_presence(staged)
@@ -89,7 +89,7 @@ def _check_columns(context: TableContext, staged: StagedSlice) -> tuple[CheckRes
 
 
 def _check_rows(context: TableContext, staged: StagedSlice) -> tuple[CheckResult, ...]:
-    """Check markers first: the checks of keys need them."""
+    """Check markers and counts, then keys and order, which need valid markers."""
     markers, counts = marker_values(staged), row_counts(staged)
     if not markers.passed:
         return (markers, counts, *_not_run(markers, ["key_uniqueness", "row_order"]))
@@ -101,9 +101,9 @@ def _check_rows(context: TableContext, staged: StagedSlice) -> tuple[CheckResult
 
 
 def _uniqueness(context: TableContext, staged: StagedSlice, inspection: KeyInspection) -> CheckResult:
-    """Check keys for duplicates: in the parts, and for the first chunk of a snapshot in its whole version.
+    """Check keys for duplicates in the parts; for the first chunk of a snapshot, in the whole version of the source.
 
-    A key may be in two chunks; a row id may not, because it is in the source only once.
+    Two chunks may have rows of the same key. Row ids need no such check: the source has each only once.
     """
     record = staged.record
     if record.chunk is None or record.chunk.number > 1 or not context.table.keys:
@@ -112,7 +112,7 @@ def _uniqueness(context: TableContext, staged: StagedSlice, inspection: KeyInspe
 
 
 def _not_run(because: CheckResult, checks: Iterable[str]) -> tuple[CheckResult, ...]:
-    """Return failed results for checks that did not run: a slice lands only when all checks have run."""
+    """Return failed results for checks that did not run, because a slice lands only when all checks have passed."""
     others = sorted(set(checks) - {because.check})
     return tuple(CheckResult(check, (f"not looked at: {because.check} comes first",)) for check in others)
 
@@ -129,7 +129,7 @@ class _Commits:
         return self.context.log.commits(self.record.key.first, self.record.key.last)
 
     def with_data(self) -> int:
-        """Return in how many commits a key may have a row; a slice that is no range of changes counts as one."""
+        """Return the number of commits that change data, the most rows a key may have; 1 for other kinds of slices."""
         if self.record.kind is not SliceKind.CHANGES:
             return 1
         return sum(commit.changes_data for commit in self.all)

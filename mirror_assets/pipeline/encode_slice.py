@@ -33,7 +33,7 @@ def slice_kind(table: TableSettings, planned: PlannedSlice, *, is_first: bool) -
 
 @dataclass(frozen=True)
 class Encoded:
-    """The rows read for a slice, and the commits of each of its Spark writes, where they are known."""
+    """The counts of the rows read for a slice, and, for a slice of changes, the groups of commits that were written."""
 
     read: ChangeCounts
     groups: tuple[EncodeGroup, ...] = ()

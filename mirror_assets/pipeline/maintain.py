@@ -1,4 +1,4 @@
-"""Run the maintenance that a table's settings ask for: OPTIMIZE, REORG, and a VACUUM that takes nothing needed."""
+"""Run the maintenance that a table's settings enable: OPTIMIZE, REORG, and VACUUM of files that no consumer needs."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from mirror_assets.source.losses import DataFileMissing, FileUnfound, SourceRead
 from mirror_assets.source.replay import Snapshot
 from mirror_assets.source.table_log import TableLog
 
-# VACUUM runs a while after the guard has looked, on a machine whose clock may be ahead of ours.
+# VACUUM runs later than the guard's check, on a machine whose clock may be ahead of ours.
 _MARGIN_SECONDS = 3_600
 _NEVER = sys.maxsize
 
 
 @dataclass(frozen=True)
 class TableState:
-    """The files of a table that a step changes: live ones, and all that are stored, and their bytes."""
+    """Number and bytes of a table's files at a version: the live ones, and all in its folder."""
 
     version: int
     live_files: int
@@ -51,7 +51,7 @@ class TableState:
 
 @dataclass(frozen=True)
 class StepDone:
-    """A step that has run, and the table before and after it."""
+    """A finished maintenance step, and the table's files before and after it."""
 
     step: Step
     before: TableState
@@ -62,10 +62,11 @@ class StepDone:
 def maintain(
     context: TableContext, open_log: Callable[[], TableLog], report: Callable[[str], None]
 ) -> Iterator[StepDone]:
-    """Run the steps, each returned as it has run; what is left out is reported with its reason.
+    """Run the enabled maintenance steps and yield each when it has run; report each omitted step with its reason.
 
-    VACUUM is planned on the table as rewriting has left it. Raises SettingError (vacuum_refused) before a
-    file is deleted that a frame, the mirror or the history needs; and what logs, guard, plan and Spark raise.
+    VACUUM is planned after OPTIMIZE and REORG, on the table as they leave it. Raises SettingError (vacuum_refused)
+    instead of deleting a file that a frame, the mirror or the history needs; and what the Delta log, the guard, the
+    plan and Spark raise.
     """
     rewritten = False
     for rewriting in (True, False):
@@ -79,7 +80,7 @@ def maintain(
 
 
 def _is_wanted(context: TableContext, step: Step | LeftOut, *, rewriting: bool) -> bool:
-    """Whether the settings ask for the step, and it belongs to this half of the run."""
+    """Return whether the settings enable the step, and it rewrites files or not, as `rewriting` says."""
     settings = context.table.maintenance
     enabled = {
         StepKind.OPTIMIZE: settings.optimize,
@@ -90,7 +91,7 @@ def _is_wanted(context: TableContext, step: Step | LeftOut, *, rewriting: bool) 
 
 
 def _plan(context: TableContext, log: TableLog, *, rewriting: bool, rewritten: bool) -> MaintenancePlan:
-    """What rewrites files; or, from the table as that has left it, VACUUM."""
+    """Plan the steps that rewrite files (`rewriting`) or VACUUM; `rewritten` tells the latter that steps have run."""
     settings, snapshot, retention = context.table.maintenance, log.snapshot(), None
     if settings.vacuum and not rewriting:
         retention = _safe_retention(context, log, snapshot)
@@ -111,7 +112,7 @@ def _plan(context: TableContext, log: TableLog, *, rewriting: bool, rewritten: b
 
 
 def _safe_retention(context: TableContext, log: TableLog, snapshot: Snapshot) -> SafeRetention:
-    """The retention that keeps what consumers need. Raises vacuum_refused where VACUUM would delete some of it now."""
+    """Return a retention that keeps all needed files. Raises vacuum_refused if VACUUM would delete one of them now."""
     guard = source_guard(context.config, context.table, log, context.manifest(), time.time() + _MARGIN_SECONDS)
     if not guard.is_safe:
         needs = {*guard.untold, *(need for file in guard.threatened for need in file.needed_by)}
@@ -142,7 +143,7 @@ def _run(
 
 @contextmanager
 def _session_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Give the table's session these settings for a while: the table is mirrored in it, too."""
+    """Set these settings in the table's session, and restore the old values after the block: mirroring uses it, too."""
     before = {name: session.conf.get(name, None) for name in settings}
     try:
         for name, value in settings.items():
@@ -162,10 +163,10 @@ def _execute(context: TableContext, statement: str, table: str) -> None:
             context.spark().sql(statement).collect()
     except FileUnfound as error:
         newest = context.log.state().version
-        meant = proved(str(context.name), context.log, SourceRead(newest, newest, versions=(newest,)), error)
-        if isinstance(meant, DataFileMissing):  # of the newest version: a rebuild would miss it, too
-            raise live_file_missing(table, meant.file) from error
-        raise meant from error
+        cause = proved(str(context.name), context.log, SourceRead(newest, newest, versions=(newest,)), error)
+        if isinstance(cause, DataFileMissing):  # the newest version needs the file, so a rebuild would fail, too
+            raise live_file_missing(table, cause.file) from error
+        raise cause from error
 
 
 def state_of(log: TableLog) -> TableState:

@@ -1,4 +1,4 @@
-"""Who still needs older versions of a table: models by their frames, and the mirror by what it has yet to read."""
+"""Find the consumers that need older versions of a table: semantic models by their frames, the mirror, the history."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mirror_assets.landing.format import Manifest
 from mirror_assets.source.ranges import TimePoint, VersionPoint
 from mirror_assets.source.table_log import TableLog
 
-_READS = {
+_CHANGE_SOURCES = {
     Changes.FEED: ChangeSource.FEED,
     Changes.ROW_TRACKING: ChangeSource.ROW_TRACKING,
     Changes.APPEND_ONLY: ChangeSource.APPEND_ONLY,
@@ -26,7 +26,7 @@ _READS = {
 def source_guard(
     config: Config, table: TableSettings, log: TableLog, manifest: Manifest | None, now: float
 ) -> VacuumPlan:
-    """What VACUUM would take of the source at `now` (seconds since 1970), from frames, the mirror and the history.
+    """Return what VACUUM would delete at `now` (seconds since 1970) that frames, the mirror or the history need.
 
     Raises FramesUnreadable, FrameRefused, and what the plan and the logs raise.
     """
@@ -36,7 +36,7 @@ def source_guard(
 def source_readers(
     config: Config, table: TableSettings, log: TableLog, manifest: Manifest | None
 ) -> RetentionConsumers:
-    """The frames of the source that the settings name, a version that is being loaded, and what has yet to be read.
+    """Return the consumers of the source: its frames, a snapshot that is being loaded, and the commits still to read.
 
     Raises FramesUnreadable and FrameRefused.
     """
@@ -48,12 +48,12 @@ def source_readers(
 
 
 def mirror_guard(table: TableSettings, log: TableLog, now: float) -> VacuumPlan:
-    """What VACUUM would take of the mirror's own table from frames; raises the same."""
+    """Return what VACUUM would delete of the mirror's own table that frames need. Raises what `source_guard` raises."""
     return plan_vacuum(log, now, named_frames(table.direct_lake, FramesOf.MIRROR, log))
 
 
 def named_frames(settings: DirectLakeSettings, of: FramesOf, log: TableLog) -> tuple[Frame, ...]:
-    """The frames that the settings name, if they are of this table; exports are read anew.
+    """Return the frames that the settings name, if they are frames of this table; read exported frames on each call.
 
     Raises FramesUnreadable and FrameRefused.
     """
@@ -65,7 +65,10 @@ def named_frames(settings: DirectLakeSettings, of: FramesOf, log: TableLog) -> t
 def frames_of(
     log: TableLog, points: Sequence[str], exports: Sequence[Path], model_table: str | None
 ) -> tuple[Frame, ...]:
-    """The frames at versions or times, and those of exported answers. Raises FramesUnreadable and FrameRefused."""
+    """Return the frames at `points` (versions or times) and in `exports` (files with answers of DAX queries).
+
+    Raises FramesUnreadable and FrameRefused.
+    """
     named = tuple(frame_at(log, point) for point in points)
     texts = {str(path): _text(path) for path in exports}
     return (*named, *exported_frames(texts, model_table)) if texts else named
@@ -79,21 +82,20 @@ def _text(path: Path) -> str:
 
 
 def _mirror(config: Config, table: TableSettings, log: TableLog, manifest: Manifest | None) -> Mirror | None:
-    """What has yet to be read, by the mirror or by the history, whichever is further behind.
+    """Return the oldest version that the mirror or the history has covered; None if neither needs the source's log.
 
-    Where the source has fewer commits than one of them has covered, it is another table by now, of which that one needs
-    nothing.
+    A covered version newer than the source's newest one belongs to an earlier table at this place, and doesn't count.
     """
-    mirrored = _mirrored(table, log, manifest)
-    kept = _kept(config, table)
+    mirrored = _covered_by_mirror(table, log, manifest)
+    kept = _covered_by_history(config, table)
     covered = [version for version in (mirrored, kept) if version is not None and version <= log.newest()]
     if not covered:
         return None
-    return Mirror(min(covered), _READS[table.changes] if kept is None else ChangeSource.ANY)
+    return Mirror(min(covered), _CHANGE_SOURCES[table.changes] if kept is None else ChangeSource.ANY)
 
 
-def _mirrored(table: TableSettings, log: TableLog, manifest: Manifest | None) -> int | None:
-    """The version that the mirror reads no more; before its first run, the one before its `start`."""
+def _covered_by_mirror(table: TableSettings, log: TableLog, manifest: Manifest | None) -> int | None:
+    """Return the version that the mirror has covered or is loading; before its first run, the one before `start`."""
     if manifest is not None:
         return manifest.loading.key.last if manifest.loading else manifest.covered
     if isinstance(table.start, VersionPoint):
@@ -104,7 +106,7 @@ def _mirrored(table: TableSettings, log: TableLog, manifest: Manifest | None) ->
     return None
 
 
-def _kept(config: Config, table: TableSettings) -> int | None:
+def _covered_by_history(config: Config, table: TableSettings) -> int | None:
     if not table.keeps_history:
         return None
     newest = HistoryLog(str(table.name), config.history_folder(table.name)).newest()

@@ -1,4 +1,4 @@
-"""One landing file and its `_metadata.json`: each is checked against every rule before a row is applied.
+"""Reads a landing file and its `_metadata.json`, and checks every rule before any row is applied.
 
 Rules: reference `landing-zone` §4.2, §4.4 and §4.31 (the declaration), §4.10 (never partial or empty), §4.15 to §4.17
 (markers), §4.22 to §4.26 (columns).
@@ -58,7 +58,7 @@ def read_landed_file(
 
 @contextmanager
 def _opened(store: Store, info: FileInfo) -> Iterator[pq.ParquetFile]:
-    """Open the Parquet file. Raises TableStopped for whatever Arrow finds wrong with it."""
+    """Open the Parquet file. Raises TableStopped for every error of Arrow."""
     if info.size == 0:
         raise TableStopped(info.path, StopReason.FILE_EMPTY, "the Parquet file has 0 bytes")
     with store.open(info.path) as stream:
@@ -125,7 +125,7 @@ def _check_keys(path: str, data: pa.Table, metadata: TableMetadata) -> None:
 
 
 def _check_required(path: str, data: pa.Table, markers: pa.ChunkedArray | None, columns: MirrorColumns) -> None:
-    """A column that was landed NOT NULL can't be dropped or left empty; deletes need only keys (§4.17, §4.25)."""
+    """Raise TableStopped if a column that landed NOT NULL is missing or has NULL outside of deletes (§4.17, §4.25)."""
     if not columns.required:
         return
     live = data if markers is None else data.filter(pc.not_equal(markers, int(Marker.DELETE)))

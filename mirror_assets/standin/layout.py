@@ -1,4 +1,4 @@
-"""The folders on both sides: the landing zone as a replicator sees it, and the mirror's root."""
+"""Lists the landing zone's folders as a replicator sees them, and names the paths below the mirror's root."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mirror_assets.storage import FileInfo, PathChanged, PathExists, PathMissing
 
 @dataclass(frozen=True)
 class TableFolder:
-    """An existing table folder; deleted and made again, it has another identity."""
+    """An existing table folder; `identity` changes when it is deleted and created again."""
 
     name: TableName
     identity: str
@@ -53,9 +53,9 @@ def table_folders(store: Store) -> list[TableFolder]:
 
 
 def folder_files(store: Store, folder: TableFolder) -> FolderFiles | None:
-    """List the table folder; None when it is gone or made again. Other names are ignored (§4.8)."""
+    """List the table folder; None when it was deleted or recreated. Other file names are ignored (§4.8)."""
     files = [info for info in store.list(folder.name.folder) if not info.is_folder]
-    # After the listing: else files of a folder made again could pass for applied ones of the old folder.
+    # Read after the listing: files of a recreated folder must not count as applied files of the old one.
     if store.folder_identity(folder.name.folder) != folder.identity:
         return None
     numbers = ((landing_number(info.name), info) for info in files)
@@ -87,7 +87,7 @@ _MAX_FILE_NAME = 255
 
 @dataclass(frozen=True)
 class MirrorLayout:
-    """The paths below the mirror's root. No schema's name begins with an underscore, so those names are free."""
+    """The paths below the mirror's root; no schema name begins with an underscore, so the stand-in's folders do."""
 
     root: Path
 

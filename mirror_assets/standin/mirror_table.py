@@ -25,7 +25,7 @@ _GROUP_ROWS = 250_000
 
 
 _TIDY_EVERY = 100
-# Fabric keeps replaced files for a day (reference `landing-zone` §4.39): a reader of the last version is never cut off.
+# Like Fabric, keep replaced files for a day (reference `landing-zone` §4.39), for readers of older versions.
 _SETTINGS = {"delta.deletedFileRetentionDuration": "interval 1 days"}
 
 
@@ -39,7 +39,7 @@ class Applied:
 
 
 class MirrorTable:
-    """The Delta table at `path` that mirrors the table folder with this identity; another folder's counts as none.
+    """The Delta table at `path` that mirrors the table folder with this identity; ignores a table of another folder.
 
     Each commit has the counters as Delta transactions (`txn`), so that a crash can't apply a landing file twice.
     """
@@ -59,7 +59,7 @@ class MirrorTable:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a table that mirrors this folder."""
+        """Whether a table exists at `path` that mirrors this folder."""
         return self._table is not None and self._table.transaction_version(self._identity) is not None
 
     @property
@@ -81,7 +81,7 @@ class MirrorTable:
 
     @property
     def rows(self) -> int:
-        """Rows in the mirror, from the log."""
+        """The number of rows, from the Delta log."""
         return self._table.count() if self._table else 0
 
     @property

@@ -1,4 +1,4 @@
-"""The local stand-in for Fabric's replicator, the default mirror and the reference for tests."""
+"""The local stand-in for Fabric's replicator: the default mirror, and the reference implementation for tests."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class LocalReplicator:
 
     @property
     def pace(self) -> Pace:
-        """A short pause: each poll applies files."""
+        """How often to poll: with short pauses, because each poll applies files itself."""
         return _PACE
 
     def poll(self) -> tuple[TableStatus, ...]:
-        """Apply what has landed, drop what was deleted, and return the status of every table. Raises MirrorBusy.
+        """Apply landed files, drop tables whose folder was deleted, and return the status of every table.
 
-        A table's failure is in its status, and does not hold up the others.
+        A table that fails shows it in its status; the other tables are polled. Raises MirrorBusy.
         """
         with self._layout.locked():
             self._layout.sweep()
@@ -51,24 +51,24 @@ class LocalReplicator:
         return statuses
 
     def has_work(self) -> bool:
-        """Whether a poll would find something to do, by listings alone; takes no lock."""
+        """Return whether a poll would change something; only lists files, and takes no lock."""
         folders = table_folders(self._store)
         if {TableName.parse(record.name) for record in self._records()} - {folder.name for folder in folders}:
             return True
         return any(self._is_due(folder) for folder in folders)
 
     def status(self) -> tuple[TableStatus, ...]:
-        """Return every table, by name, as the last poll left it."""
+        """Return the status of every table after its last poll, sorted by name."""
         records = sorted(self._records(), key=lambda record: record.name)
         return tuple(self._status(record) for record in records)
 
     def table(self, name: TableName) -> TableStatus | None:
-        """Return one table as the last poll left it, or None when the mirror does not have it."""
+        """Return the status of one table after its last poll, or None if the mirror doesn't have the table."""
         record = _record_or_failure(self._layout.record(name), name)
         return self._status(record) if record else None
 
-    def poll_table(self, name: TableName) -> TableStatus | None:
-        """Poll, and return one table. A poll that another process has under way serves as well."""
+    def look(self, name: TableName) -> TableStatus | None:
+        """Poll all tables, unless another process is polling, and return the status of one."""
         try:
             self.poll()
         except MirrorBusy:
@@ -91,7 +91,7 @@ class LocalReplicator:
         return records
 
     def _drop_missing(self, present: set[TableName]) -> None:
-        """Drop the tables whose folder was deleted (§4.33); delete their records last, so that a crash repeats it."""
+        """Drop the tables whose folder was deleted (§4.33); delete records last, so that a crash repeats the drop."""
         for record in self._records():
             name = TableName.parse(record.name)
             if name not in present:
@@ -103,7 +103,7 @@ class LocalReplicator:
         try:
             kept = read_record(self._layout.record(folder.name))
         except MirrorUnreadable:
-            return False  # a person removes the file
+            return False  # polling can't help: a person has to remove the file
         made_again = kept is not None and kept.identity != folder.identity
         return made_again or TablePoll(self._store, self._layout, folder, kept).is_due()
 
@@ -111,7 +111,7 @@ class LocalReplicator:
         try:
             kept = read_record(self._layout.record(folder.name))
         except MirrorUnreadable:
-            return  # the status says so; a person removes the file
+            return  # the status shows it; a person has to remove the file
         same_folder = kept is not None and kept.identity == folder.identity
         poll = TablePoll(self._store, self._layout, folder, kept if same_folder else None)
         try:
@@ -141,7 +141,7 @@ class LocalReplicator:
 
 
 def _record_or_failure(path: Path, name: TableName) -> TableRecord | None:
-    """Read the record, or make one that says why it can't be read."""
+    """Read the record; if it is unreadable, return a failed record that says why."""
     try:
         return read_record(path)
     except MirrorUnreadable as error:

@@ -72,7 +72,7 @@ class TablePoll:
         # Keys can't change once files are applied with them, so they are recorded first.
         self.keep(key_columns=metadata.keys or None)
         first = self.record.applied_number == 0
-        # A mirror table beside a record without files: the record was lost, and the table's log has the number.
+        # The record was lost if it has no files and the mirror table exists; the table's Delta log has the number.
         if files.run(self.record.applied_number + 1) or (first and there):
             self.keep(state=TableState.SNAPSHOTTING if first else TableState.REPLICATING, note=None, failure=None)
             self._apply(files, metadata)
@@ -92,7 +92,7 @@ class TablePoll:
     def _apply(self, files: FolderFiles, metadata: TableMetadata) -> None:
         """Apply the waiting files in batches that fit in memory, up to a bad file."""
         mirror = self._mirror()
-        # After a crash the Delta log, not the record, says what is applied.
+        # After a crash, the Delta log knows the applied files; the record may be older.
         self._note_progress(mirror)
         waiting = files.run(self.record.applied_number + 1)
         for batch in self._batches(waiting, metadata, mirror.columns):
@@ -140,7 +140,7 @@ class TablePoll:
             )
 
     def _settle(self, files: FolderFiles) -> None:
-        """Record the state when nothing more can be applied, and what the table waits for."""
+        """Record the state once no more files can be applied, and the file that the table waits for."""
         number = self.record.applied_number
         waiting = files.behind(number)
         note = f"waits for landing file {number + 1}: {waiting} later files wait behind the gap" if waiting else None
@@ -148,7 +148,7 @@ class TablePoll:
 
     def _stop(self, stopped: TableStopped, files: FolderFiles) -> None:
         etags = {info.path: info.etag for info in [files.metadata, *files.landed.values()] if info}
-        # The listing's ETags, not newer ones, so that a file replaced meanwhile is read again.
+        # Keep the listing's ETags, not newer ones, so that a file replaced meanwhile is read again.
         paths = [stopped.path, self._folder.name.metadata] if stopped.path in etags else []
         evidence = tuple(Evidence(path=path, etag=etags[path]) for path in dict.fromkeys(paths))
         failure = Failure(code=stopped.reason.value, message=str(stopped), evidence=evidence)

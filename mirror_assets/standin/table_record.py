@@ -1,6 +1,6 @@
-"""What the stand-in keeps beside its mirror: a status file per table, and a summary like Fabric's `tables.json`.
+"""The stand-in's status file per table, and its summary like Fabric's `tables.json`.
 
-The files are a view. The Delta log of each mirror table decides which landing file is applied.
+Both only show the state. The Delta log of each mirror table decides which landing files are applied.
 """
 
 from __future__ import annotations

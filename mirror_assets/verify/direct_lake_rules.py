@@ -1,4 +1,4 @@
-"""When a report of Direct Lake is an error, a warning or a note, for a table that a model reads, or may read."""
+"""Decide whether a Direct Lake report is an error, a warning or a note for a table."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from mirror_assets.source.actions import Metadata
 from mirror_assets.verify.check_result import CheckResult
 
 FRAMES_SAFE, GUARDRAILS, LAYOUT, TYPES = "frames_safe", "guardrails", "layout", "types"
-# Readers that a message names.
+# The number of readers that a message names.
 _SHOWN = 3
 _FEW_DAYS = 7
-# A first load, or a burst of commits, is no growth that goes on.
+# Observe growth for so many days: a first load or a burst of commits is not a trend.
 _SHORTEST_DAYS = 1.0
 
 
@@ -102,7 +102,7 @@ def _frames_figures(plan: VacuumPlan) -> dict[str, int | float | str]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The capacity that a model is to fit into, None for none, its kind, and the percentage of limits to stay free."""
+    """The capacity that a model has to fit (None: unknown), its Direct Lake mode, and the percentage to keep free."""
 
     sku: Sku | None
     mode: Mode
@@ -110,7 +110,7 @@ class Wanted:
 
 
 def check_guardrails(figures: TableFigures, wanted: Wanted) -> CheckResult:
-    """Fail over a limit where queries then fail, else warn, as for what is nearly over; only note without a SKU.
+    """Fail over a limit at which queries fail; warn over other limits and close to any; only add a note without a SKU.
 
     The model's bytes are the table's alone.
     """
@@ -148,7 +148,7 @@ def _near(found: SkuFit, wanted: Wanted) -> Iterator[str]:
 
 
 def _as_grown(figures: TableFigures) -> TableFigures:
-    """The figures with their growth only where it was seen for a day at least."""
+    """Drop the growth of figures that was observed for less than a day."""
     is_short = figures.growth is not None and figures.growth.days < _SHORTEST_DAYS
     return replace(figures, growth=None) if is_short else figures
 
@@ -181,7 +181,7 @@ def _guardrails_figures(
 
 
 def check_layout(report: LayoutReport, *, wants_vorder: bool) -> CheckResult:
-    """Warn with all advice that there is.
+    """Warn with all advice about the layout.
 
     Only Fabric writes V-Order: its lack alone is a note, unless it is wanted.
     """

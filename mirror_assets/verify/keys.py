@@ -1,4 +1,4 @@
-"""Read the keys of a staged slice's rows, in shares that fit into memory, and sort them.
+"""Read and sort the keys of a staged slice's rows, in shares (hash partitions) that fit into memory.
 
 All rows of a key are in one share. Within a share, keys become whole numbers that are sorted together with their rows'
 indices. DuckDB takes longer for numbers, less for text; docs/performance.md has the figures.
@@ -27,7 +27,7 @@ MARKER, PLACE, VERSION = "marker", "place", "version"
 SHARE_ROWS = 2_000_000
 _BATCH_ROWS = 500_000
 _Hashes = npt.NDArray[np.uint64]
-# Odd, with its bits spread: a product with it depends on every bit of a key (Knuth's multiplicative hashing).
+# 2^64 divided by the golden ratio, for Knuth's multiplicative hashing: every bit of a key affects the product.
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _UPPER_HALF = np.uint64(32)
 # Bytes of a word, and bits of a byte.
@@ -38,7 +38,7 @@ _MOST = 1 << 41
 
 
 def aliases(record: SliceRecord) -> list[str]:
-    """Return names for the key columns that collide with no other column here, whatever the source calls them."""
+    """Return the names `key0`, `key1` … for the key columns, which can't collide with other columns of these tables."""
     return [f"key{index}" for index in range(len(record.keys))]
 
 

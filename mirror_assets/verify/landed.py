@@ -1,13 +1,13 @@
 """Check a table folder: every committed file is there with its committed content, and nothing else is.
 
-`file_continuity` reads everything. `incremental_continuity` reads only what is new since the check last passed, so that
-a landing run costs the same at any age of the table. It compares with the last passed result, which the table folder
-keeps: the generation that was checked, and the ETag of every file that waited then. Where anything deviates, the whole
-check runs, so that every failure is reported by the whole check.
+`file_continuity` reads all files. `incremental_continuity` reads only files that are new since the check last passed,
+so a landing run costs the same at any age of the table. It compares with the last passed result in the table folder:
+the checked generation, and the ETags of the files that waited then. If anything deviates, it runs the whole check,
+which then reports the failure.
 
-On OneLake an ETag stands for one content. On a local disk it is device, inode, size and modification time, which shows
-every program that writes, but not one that sets the old time again, nor a disk that decays. So the job of all checks
-and `mirror-assets check` read every waiting file again.
+On OneLake, equal ETags mean equal content. On a local disk, an ETag is device, inode, size and modification time; it
+misses a program that restores the old time, and disk errors. So the job of all checks and `mirror-assets check` read
+every waiting file again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from mirror_assets.verify.table_folder import (
 
 FILE_CONTINUITY = "file_continuity"
 _METADATA_LIMIT = 1 << 20
-# The remembered result only saves work: another check may have been faster, and who may not write may still check.
+# The stored result only saves work, so ignore that another check was faster, or that this account may not write.
 _NOT_REMEMBERED = (PathExists, PathChanged, PathMissing, StoreDenied, RequestUnknown)
 
 

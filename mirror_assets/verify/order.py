@@ -1,12 +1,13 @@
 """Check that the changes of a key are in commit order, by comparing some keys with the change feed.
 
-Markers alone settle most keys: an INSERT comes before the UPDATE of its key, an UPDATE before the DELETE, and
-`key_uniqueness` requires that. Of a key whose markers would also allow another order, the n-th row in the parts must be
-its n-th change by commit in the feed.
+For most keys the markers decide the order: an INSERT precedes the UPDATE of its key, an UPDATE the DELETE, and
+`key_uniqueness` checks that. For a key whose markers also allow another order (an undecided key), the n-th row in the
+parts must equal its n-th change by commit in the change feed.
 
-Of many such keys a sample is compared, large enough that no two parts can be in each other's place: for each two parts
-whose order matters, at least one compared key would show it. If the first sample has no such key for some two parts,
-the hash of every row is read, and more keys are compared: at last all whose changes differ.
+If there are many undecided keys, the check compares a sample that would reveal any two swapped parts: for each two
+parts whose order matters, it has a key whose changes would then be in another order. If the first sample lacks such a
+key for some two parts, the check reads the hash of every row and compares more keys, in the end all whose changes
+differ.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from mirror_assets.verify.row_reader import FOUND_HASH, WANTED_HASH, WANTED_MARK
 from mirror_assets.verify.staged import Numbers, StagedSlice
 
 _NTH, _FOUND_MARKER = "nth", "found_marker"
-# Of so many keys that two parts share, at least one almost always has changes that differ in them.
+# Keys to compare per two parts that share keys: with 64, almost always one has different changes in the two.
 _MORE_KEYS, _ALL_KEYS = 64, 1 << 62
 
 
@@ -83,12 +84,12 @@ def _numbered(rows: pa.Table, keys: list[str]) -> pa.Table:
 
 
 def _are_same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Whether values are equal, or both NULL."""
+    """Return whether values are equal, or both NULL."""
     return pc.or_(pc.fill_null(pc.equal(one, other), fill_value=False), pc.and_(pc.is_null(one), pc.is_null(other)))
 
 
 def _hides_a_swap(staged: StagedSlice, compared: pa.Table, crossings: Crossings) -> bool:
-    """Whether two parts could be exchanged, and some key's rows with them, without a compared key showing it."""
+    """Return whether two parts that share keys could be swapped while all compared keys still look right."""
     index, follows = codes_of(compared, aliases(staged.record)).in_order()
     ordered = compared.take(pa.array(index))
     parts = np.searchsorted(staged.bounds, ordered[PLACE].to_numpy(), side="right")

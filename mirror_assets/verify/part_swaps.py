@@ -1,7 +1,7 @@
-"""Find the pairs of parts that could be exchanged without any compared key showing it.
+"""Find the pairs of parts that could be swapped without any compared key revealing it.
 
-A key whose changes differ and lie in several parts shows the order of these parts. Comparing every key with the feed
-would be slow. Comparing one key for each two parts whose order matters is enough, if exchanging them would change it.
+A key with different changes in several parts reveals the order of these parts. Comparing every key with the change feed
+would be slow; one key for each two parts whose order matters is enough, if swapping the parts reorders its changes.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Change = tuple[int, int]
 
 @dataclass(frozen=True)
 class Crossings:
-    """For each part, the nearest part `after` it and the nearest `before` it in which one of its keys goes on.
+    """For each part, the nearest later part (`after`) and the nearest earlier one (`before`) that has one of its keys.
 
-    The number of parts stands for none after, -1 for none before.
+    Without a later part, `after` is the number of parts; without an earlier one, `before` is -1.
     """
 
     after: Numbers
@@ -38,7 +38,7 @@ class Crossings:
 
     @classmethod
     def between(cls, parts: int, earlier: Numbers, later: Numbers) -> Crossings:
-        """Return the crossings of parts that share keys in these pairs."""
+        """Return the crossings of pairs of parts that share a key: `earlier[i]` and `later[i]`."""
         found = cls.none(parts)
         np.minimum.at(found.after, earlier, later)
         np.maximum.at(found.before, later, earlier)
@@ -49,29 +49,30 @@ class Crossings:
         return Crossings(np.minimum(self.after, other.after), np.maximum(self.before, other.before))
 
     def matter(self) -> Flags:
-        """For each two parts, earlier first: whether exchanging them would reorder rows of some key."""
+        """Return a matrix over pairs of parts, earlier first: whether swapping them would reorder rows of some key."""
         part = np.arange(len(self.after))
         return np.triu((self.after[:, None] <= part) | (self.before >= part[:, None]), 1)
 
 
 def hidden_swaps(crossings: Crossings, keys: Numbers, parts: Numbers, changes: Sequence[Change]) -> Flags:
-    """For each two parts, earlier first: whether exchanging them matters and no compared key would show it.
+    """Return a matrix over pairs of parts, earlier first: whether swapping them matters and no compared key reveals it.
 
-    The compared rows come by key and in order: the number of their key, the number of their part, and their change.
+    `keys`, `parts` and `changes` have an item for each compared row, sorted by key and place: the number of its key,
+    the number of its part, and its change.
     """
     hidden = crossings.matter()
     ends = np.flatnonzero(np.diff(keys, append=-1)) + 1
     for start, end in pairwise([0, *ends.tolist()]):
         of_key = parts[start:end]
         if hidden[of_key].any() or hidden[:, of_key].any():
-            _show(hidden, of_key, changes[start:end])
+            _clear_revealed(hidden, of_key, changes[start:end])
             if not hidden.any():
                 break
     return hidden
 
 
-def _show(hidden: Flags, parts: Numbers, changes: Sequence[Change]) -> None:
-    """Clear the exchanges that would change this key's sequence of changes."""
+def _clear_revealed(hidden: Flags, parts: Numbers, changes: Sequence[Change]) -> None:
+    """Clear the swaps that would alter this key's sequence of changes."""
     rows = zip(parts.tolist(), changes, strict=True)
     runs = [(part, [change for _, change in run]) for part, run in groupby(rows, key=itemgetter(0))]
     bounds = [-1, *(part for part, _ in runs), len(hidden)]

@@ -25,7 +25,7 @@ from mirror_assets.standin.errors import CoveredVersionGone, MirrorUnreadable, S
 from mirror_assets.verify.reconciliation import DifferenceSample, ReconcileRequest, ReconcileState, Reconciliation, Side
 
 _NESTED = (StructType, ArrayType, MapType, VariantType)
-# What Delta says when a version's log entries or data files have been cleaned away (reference `delta` §2).
+# Delta's errors for a version whose log entries or data files have been deleted (reference `delta` §2).
 _GONE = frozenset(
     {
         "DELTA_VERSION_NOT_FOUND",
@@ -39,7 +39,7 @@ _LIMBS = (0, 22, 44)
 _LIMB_MASK = (1 << 22) - 1
 # Keeps 40 bits of a hash: a bigint sums up to 8 million rows of one key without overflow.
 _SAMPLE_SHIFT = 24
-# Sums of so many columns at a time: Spark compiles no code for an aggregate of thousands, and is slow then.
+# Columns per aggregation: for thousands of sums, Spark generates no code and is slow.
 _COLUMNS_AT_ONCE = 100
 _Total = tuple[int, ...]
 
@@ -135,7 +135,7 @@ def _sides(spark: SparkSession, request: ReconcileRequest) -> _Sides:
         mirror=theirs,
         names=names,
         identity=identity,
-        unfit=_unfit(source, [name for name, _ in wanted if name not in names], mirrored),
+        unfit=_incomparable(source, [name for name, _ in wanted if name not in names], mirrored),
         ignored=tuple(name for name in mirrored if name not in dict(wanted)),
     )
 
@@ -154,8 +154,8 @@ def _of_same_keys(rows: DataFrame, others: DataFrame, identity: Sequence[str]) -
     return rows.join(keys, same, "left_semi")
 
 
-def _unfit(source: DataFrame, unlike: Sequence[str], mirrored: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the unlike columns that count: the mirror may lack a column that has no value in the source yet."""
+def _incomparable(source: DataFrame, unlike: Sequence[str], mirrored: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the columns that differ in type or presence; a column without values may be missing from the mirror."""
     absent = [name for name in unlike if name not in mirrored]
     counts = [F.count(F.col(quoted(name))).alias(f"c{at}") for at, name in enumerate(absent)]
     row = source.agg(*counts).first() if absent else None

@@ -1,6 +1,6 @@
-"""Inspect the keys that occur in several rows of a slice's parts: what their markers alone tell of the rows' order.
+"""Inspect the keys that occur in several rows of a slice's parts: whether their markers allow the order of the rows.
 
-The checks `key_uniqueness` and `row_order` share one pass over all keys.
+The checks `key_uniqueness` and `row_order` share this one pass over all keys.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from mirror_assets.verify.staged import Numbers, StagedSlice
 
 ROWS = "rows"
 SAMPLES = 5
-# Of more undecided keys in a share, so many are compared, spread evenly: an encoder that errs, errs by rule.
+# Undecided keys of a share to compare, evenly spaced: an encoder's error recurs, so a sample shows it.
 _MOST_KEYS = 1_000
-# So many more for each two parts that share keys: parts in each other's place err by no rule.
+# Further keys to compare for each two parts that share keys: swapped parts are a single error.
 _PER_CROSSING = 4
 _NO_VERSION = -1
-# Pairs of changes of a key that allow no other order.
+# Sequences of a key's changes whose markers allow no other order.
 _DECIDED = ((Marker.INSERT, Marker.UPDATE), (Marker.UPDATE, Marker.DELETE))
 
 
 @dataclass(frozen=True)
 class Violations:
-    """How many keys or rows violate a rule, and a table of some: keys with their `rows`, or rows."""
+    """The number of keys or rows that violate a rule, and a sample: keys with their number of `rows`, or rows."""
 
     count: int = 0
     samples: pa.Table | None = None
@@ -44,22 +44,22 @@ class Violations:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The samples, row by row."""
+        """The sample as one mapping per row."""
         return [] if self.samples is None else self.samples.to_pylist()
 
     def __add__(self, other: Violations) -> Violations:
-        """Add those of another share."""
+        """Return the violations of both shares."""
         return Violations(self.count + other.count, _concat(self.samples, other.samples, SAMPLES))
 
 
 @dataclass(frozen=True)
 class KeyInspection:
-    """What the parts of a slice tell of its keys.
+    """The keys of a slice that occur in several rows of its parts.
 
-    `repeated` keys have several rows, `too_many` of them more than `allowed`. The rows `impossible` can't follow the
-    key's row before them. `undecided` has the rows, by key and in order, of keys whose markers would also allow another
-    order (of a sample, if they are many); None if there is no such key. `updated_twice` tells whether values are needed
-    to tell their rows apart. `crossings` are those of all undecided keys, in the sample or not.
+    `repeated` is the number of these keys; `too_many` are keys with more than `allowed` rows; `impossible` are rows
+    whose marker can't follow the marker of the key's previous row. `undecided` has the rows, sorted by key and place,
+    of keys whose markers also allow another order, or of a sample of these keys; None if there are none.
+    `updated_twice` is true if only values distinguish some of these rows. `crossings` cover all undecided keys.
     """
 
     allowed: int = 1
@@ -71,7 +71,7 @@ class KeyInspection:
     crossings: Crossings | None = None
 
     def __add__(self, other: KeyInspection) -> KeyInspection:
-        """Add that of another share."""
+        """Return the inspection of both shares."""
         crossings = self.crossings or other.crossings
         if self.crossings and other.crossings:
             crossings = self.crossings + other.crossings
@@ -87,9 +87,9 @@ class KeyInspection:
 
 
 def inspect_keys(staged: StagedSlice, rows_allowed: Callable[[], int], share_rows: int = SHARE_ROWS) -> KeyInspection:
-    """Inspect all keys, share by share.
+    """Inspect all keys, one share at a time, so that a slice need not fit into memory.
 
-    `rows_allowed` returns how many rows a key may have. It is called only if some key has several.
+    `rows_allowed` returns the most rows that a key may have; it is called only if a key has several rows.
     """
     inspect = partial(_inspect_share, staged, rows_allowed)
     return sum(map(inspect, read_keys(staged, share_rows)), KeyInspection())  # `map` frees a share before the next
@@ -115,10 +115,10 @@ def _inspect_share(staged: StagedSlice, rows_allowed: Callable[[], int], share: 
 def keys_that_differ(
     staged: StagedSlice, hashes: Numbers, per_crossing: int, share_rows: int = SHARE_ROWS
 ) -> tuple[pa.Table | None, Crossings]:
-    """Return rows of undecided keys whose changes are not all the same, by key and in order, and all such crossings.
+    """Return the rows of undecided keys with different changes, sorted by key and place, and the crossings of all.
 
-    `hashes` has a hash of each row's values by its place. Of many keys, a sample is returned, with `per_crossing` keys
-    for each two parts that share some.
+    `hashes[place]` is the hash of a row's values. If there are many keys, the rows are of a sample that has up to
+    `per_crossing` keys for each two parts that share keys.
     """
     found, crossings = None, Crossings.none(len(staged.bounds))
     for share in read_keys(staged, share_rows):
@@ -136,9 +136,10 @@ def _concat(one: pa.Table | None, other: pa.Table | None, most: int | None = Non
 
 @dataclass(frozen=True)
 class RepeatedKeys:
-    """Keys that occur in several rows of `every`, a table as `read_keys` yields it.
+    """The keys that occur in several rows of `every`, a table from `read_keys`.
 
-    `index` has the indices of their rows, by key and in order; `starts` the positions in `index` where keys begin.
+    `index` has the indices of their rows in `every`, sorted by key and place; `starts` has the positions in `index` at
+    which a new key begins.
     """
 
     every: pa.Table
@@ -163,7 +164,7 @@ class RepeatedKeys:
 
     @property
     def rows(self) -> pa.Table:
-        """Their rows, by key and in order."""
+        """The rows of these keys, sorted by key and place."""
         return self.every.take(pa.array(self.index))
 
     def with_more_rows(self, allowed: int, keys: Sequence[str]) -> pa.Table:
@@ -173,7 +174,7 @@ class RepeatedKeys:
         return found.append_column(ROWS, pa.array(self._row_counts[many]))
 
     def impossible(self) -> pa.Table:
-        """Return the rows whose marker can't follow that of the key's row before, or that are of the same commit."""
+        """Return rows that can't follow their key's previous row: by the markers, or because both are of one commit."""
         marker, version = self._markers, self._values(VERSION)
         was_there, inserts = marker[:-1] != Marker.DELETE, marker[1:] == Marker.INSERT
         is_again = (version[:-1] == version[1:]) & (version[1:] != _NO_VERSION)
@@ -181,10 +182,9 @@ class RepeatedKeys:
         return self.every.take(pa.array(self.index[wrong]))
 
     def undecided(self) -> RepeatedKeys:
-        """Return the keys whose markers would also allow another order.
+        """Return the keys whose markers also allow another order of their rows.
 
-        Only two sequences allow no other: INSERT, UPDATE, and UPDATE, DELETE. All others that are possible are possible
-        in another order, too.
+        Only INSERT, UPDATE and UPDATE, DELETE allow no other order; every other valid sequence has a valid reordering.
         """
         first, second = self._markers[self.starts], self._markers[self.starts + 1]
         decided = np.zeros(len(self), bool)
@@ -201,19 +201,19 @@ class RepeatedKeys:
         return self._only(chosen)
 
     def are_updated_twice(self) -> bool:
-        """Whether an UPDATE follows an UPDATE of its key: only values tell these rows apart."""
+        """Return whether a key has two UPDATEs in a row, which only their values distinguish."""
         is_update = self._markers == Marker.UPDATE
         return bool((is_update[:-1] & is_update[1:] & self._follows[1:]).any())
 
     def crossings(self, bounds: Numbers) -> Crossings:
-        """Return which parts share a key; `bounds` are the places where parts end."""
+        """Return which parts share keys; `bounds[i]` is the place at which part i ends."""
         earlier, later = self._crossings(bounds)[:2]
         return Crossings.between(len(bounds), earlier, later)
 
     def sample(self, most: int, bounds: Numbers, per_crossing: int) -> RepeatedKeys:
-        """Return up to `most` keys, spread evenly, and up to `per_crossing` more for each two parts that share some.
+        """Return up to `most` evenly spaced keys, and up to `per_crossing` more for each two parts that share keys.
 
-        The latter are keys that go on from one of the parts to the other, spread evenly, too.
+        The latter are evenly spaced among the keys that have consecutive rows in the two parts.
         """
         chosen = np.zeros(len(self), bool)
         chosen[:: max(1, -(-len(self) // most))] = True
@@ -226,7 +226,7 @@ class RepeatedKeys:
         return self._only(chosen)
 
     def _crossings(self, bounds: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-        """Return, wherever a key goes on in another part: the part, the next one, and the number of the key."""
+        """Return part, next part and key number wherever consecutive rows of a key lie in different parts."""
         part = np.searchsorted(bounds, self._values(PLACE), side="right")
         crosses = self._follows[1:] & (part[1:] != part[:-1])
         return part[:-1][crosses], part[1:][crosses], self._key_numbers[1:][crosses]
@@ -248,7 +248,7 @@ class RepeatedKeys:
 
     @cached_property
     def _follows(self) -> Flags:
-        """For each row, whether it has the key of the one before."""
+        """For each row, whether it has the same key as the previous row."""
         follows = np.ones(len(self.index), bool)
         follows[self.starts] = False
         return follows

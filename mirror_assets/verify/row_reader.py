@@ -26,7 +26,7 @@ WANTED_MARKER, WANTED_HASH, FOUND_HASH = "wanted_marker", "wanted_hash", "found_
 
 
 class RowReader(Protocol):
-    """Reads rows of a slice, in the feed and in its parts. Methods raise what `spark_errors` raises."""
+    """Reads rows of a slice from the change feed and from its parts. Methods raise what `spark_errors` raises."""
 
     def expected(self, keys: pa.Table, *, with_values: bool) -> pa.Table:
         """Return what must have landed of these keys, by the feed, in commit order: one row per key and commit.
@@ -44,7 +44,7 @@ class RowReader(Protocol):
 
 @dataclass(frozen=True)
 class SparkRowReader:
-    """Reads by Spark; `spark` starts the session when it is needed. `columns` are all columns that land."""
+    """A RowReader on Spark; calls `spark` for the session at the first read. `columns` are all landed columns."""
 
     spark: Callable[[], SparkSession]
     staged: StagedSlice

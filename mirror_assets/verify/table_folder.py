@@ -1,4 +1,4 @@
-"""Read a table folder as it is, files and kept history, and list what is wrong: names, gaps, content, broken chains."""
+"""Read a table folder's files and kept generations, and list problems: names, gaps, content, broken chains."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def is_serviced(listing: Iterable[FileInfo]) -> bool:
 
 
 def folder_problems(store: Store, folder: TableFolder, applied: int | None) -> Iterator[str]:
-    """Yield what is wrong with the files; `applied` is the number of the last applied file, None if unknown."""
+    """Yield problems of the files; `applied` is the number of the last applied file, None if unknown."""
     yield from _name_problems(folder)
     yield from _gap_problems(folder, applied)
     yield from _finished_problems(folder)
@@ -105,7 +105,7 @@ def _gap_problems(folder: TableFolder, applied: int | None) -> Iterator[str]:
 
 
 def _consumed(folder: TableFolder, number: int, applied: int | None, lowest: int) -> bool:
-    """Whether the replicator may have removed the file. Without `applied`, its subfolders tell."""
+    """Return whether the replicator may have removed the file; if `applied` is unknown, decide by its subfolders."""
     if applied is not None:
         return number <= applied
     return folder.serviced and number < lowest

@@ -1,6 +1,6 @@
 """Check how far the landing zone is behind its source, and how long the next commit to cover can still be read.
 
-A source without new commits is not late. Once a commit has gone from the log, only a rebuild brings the mirror forward.
+Without new commits in the source, there is no lag. Once an uncovered commit is deleted, the mirror needs a rebuild.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Delta's own reader of change feeds, `CDCReader`: vectorised scans of the files that commits name.
+"""Calls Delta's private `CDCReader`, which reads change feeds with vectorised scans of the files that commits name.
 
-It is private: it is used only in a classic session and with the Delta version on which tests compare it with the public
-one (see `versions`).
+`has_own_reader` allows it only in a classic session with a Delta version on which tests compare it with the public
+reader.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mirror_assets.encode.private.table_version import TableVersion
 
 @dataclass(frozen=True)
 class LoggedCommit:
-    """A commit's version, and its actions as a sequence of Scala's."""
+    """A commit's version, and its actions as a Scala sequence."""
 
     version: int
     actions: JavaObject
@@ -27,14 +27,14 @@ class LoggedCommit:
 
 @dataclass(frozen=True)
 class CdcReader:
-    """Commits `first` to `last` of a table; rows are read in the schema of that version of it."""
+    """Reads commits `first` to `last` of a table in the schema of the opened version."""
 
     table: TableVersion
     first: int
     last: int
 
     def changes(self, *, coarse: bool = False) -> DataFrame:
-        """Their change feed; `coarse`: from added and removed files alone, for tables without a feed."""
+        """Return the change feed; `coarse` derives it from added and removed data files, for tables without a feed."""
         jvm, table = self._jvm, self.table
         frame = self._reader.changesToBatchDF(
             table.log, self.first, self.last, jvm.session, jvm.none, jvm.some(table.snapshot), coarse, jvm.none
@@ -42,11 +42,11 @@ class CdcReader:
         return jvm.frame(frame)
 
     def commits(self) -> Iterator[LoggedCommit]:
-        """What the log says of each."""
+        """Yield each commit with its actions from the Delta log."""
         return (LoggedCommit(commit._1(), commit._2()) for commit in items(self._logged))  # noqa: SLF001 Scala's names
 
     def changes_by(self, actions: Sequence[JavaObject]) -> DataFrame:
-        """The change feed that they would have with these actions, in place of what the log says of each."""
+        """Return the change feed for these actions, one sequence per commit, instead of those in the Delta log."""
         jvm = self._jvm
         identity = getattr(jvm.singleton(jvm.root.scala, "Predef"), "$conforms")()
         versions = self._logged.unzip(identity)._1()  # noqa: SLF001 Scala's name; Python can't make Scala's longs
@@ -58,14 +58,14 @@ class CdcReader:
             given,
             jvm.session,
             jvm.none,
-            False,  # noqa: FBT003 not a stream; py4j knows no keywords
-            False,  # noqa: FBT003 nor coarse
+            False,  # noqa: FBT003 isStreaming; py4j has no keyword arguments
+            False,  # noqa: FBT003 useCoarseGrainedCDC
             jvm.none,
         )
         return jvm.frame(info.fileChangeDf())
 
     def rows_of_vectors(self, files: Sequence[JavaObject]) -> DataFrame:
-        """The rows that the files' vectors name, in a feed's shape; a file's place in the sequence is the version."""
+        """Return the rows that the files' deletion vectors name; their `_commit_version` is the index of the file."""
         jvm, table = self._jvm, self.table
         numbered = (self._specification(number, file) for number, file in enumerate(files))
         named_only = jvm.delta.RowIndexFilterType.IF_NOT_CONTAINED
@@ -81,12 +81,12 @@ class CdcReader:
         return jvm.frame(self._reader.scanIndex(jvm.session, index, False))  # noqa: FBT003 as above
 
     def written(self) -> Mapping[int, JavaObject]:
-        """When each commit's file was written, which counts where it has no in-commit timestamp."""
+        """Return each commit file's modification time by version: the commit time without in-commit timestamps."""
         times = items(self._reader.getNonICTTimestampsByVersion(self.table.log, self.first, self.last))
         return {pair._1(): pair._2() for pair in times}  # noqa: SLF001 Scala's names
 
     def _specification(self, version: int, file: JavaObject) -> JavaObject:
-        """The file as one that this version adds."""
+        """Return Delta's CDC specification of a file that this version adds."""
         jvm = self._jvm
         made = getattr(jvm.delta.commands.cdc, "CDCReader$CDCDataSpec")
         return made(version, None, jvm.sequence(jvm.java_list([file])), jvm.none)

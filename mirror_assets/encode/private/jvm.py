@@ -1,7 +1,7 @@
-"""The JVM of a classic Spark session, where Delta's own classes live; what Python needs of Scala to call them.
+"""Reaches the JVM of a classic Spark session by py4j, and converts values for calls of Delta's Scala classes.
 
-Each call costs some 60 µs, and so does each step of a package's name: what is used often is kept. py4j's own iteration
-costs 25 ms more, because it ends with an exception: so by index.
+Each py4j call takes some 60 µs, and each part of a package name is a call, so classes in frequent use are cached.
+Sequences are read by index: py4j's iteration ends with a Java exception, which takes 25 ms.
 """
 
 from __future__ import annotations
@@ -16,70 +16,70 @@ from pyspark.sql import DataFrame, SparkSession
 
 @dataclass(frozen=True)
 class Jvm:
-    """The JVM of a session; there is no public way to it."""
+    """The JVM behind a session, which PySpark only offers as private attributes."""
 
     spark: SparkSession
 
     @property
     def root(self) -> JVMView:
-        """All packages."""
+        """The root of all Java packages."""
         return self.spark._jvm  # noqa: SLF001 see above
 
     @cached_property
     def delta(self) -> JavaPackage:
-        """Delta's package."""
+        """The package `org.apache.spark.sql.delta`."""
         return self.root.org.apache.spark.sql.delta
 
     @property
     def session(self) -> JavaObject:
-        """The session as Scala has it."""
+        """The Scala SparkSession."""
         return self.spark._jsparkSession  # noqa: SLF001 see above
 
     def activate(self) -> None:
         """Make the session the active one of the calling thread, with the settings that Delta's reader needs.
 
-        Delta's classes ask the thread's active session for settings, and make data frames that belong to it; where
-        there is none, or where it lacks a setting, they refuse id column mapping. Spark's public methods make a session
-        active while they run; whoever calls Delta's classes has to do it. py4j has a JVM thread for each Python thread,
-        and a new one has none. Delta sets what it needs (to read Parquet by field ids) when a session's analyzer is
-        made, which otherwise happens at the first query.
+        Delta's classes take settings from the JVM thread's active session and create data frames in it; without one, or
+        without Delta's setting to read Parquet by field ids, they refuse id column mapping. Spark's public methods
+        activate their session while they run; direct calls of Delta's classes need this call first, in each thread:
+        py4j gives every Python thread a JVM thread of its own. Creating the session's analyzer makes Delta set what it
+        needs; otherwise the first query does.
         """
         self.session.sessionState().analyzer()
         self.root.org.apache.spark.sql.classic.SparkSession.setActiveSession(self.session)
 
     @property
     def none(self) -> JavaObject:
-        """Scala's None."""
+        """Scala's `None`."""
         return self.root.scala.Option.empty()
 
     def some(self, value: JavaObject) -> JavaObject:
-        """Scala's Some(value)."""
+        """Return Scala's `Some(value)`."""
         return self.root.scala.Option.apply(value)
 
     def singleton(self, package: JavaPackage, name: str) -> JavaObject:
-        """The object that Scala code calls `name`."""
+        """Return the Scala `object` of this name."""
         return getattr(getattr(package, f"{name}$"), "MODULE$")
 
     def array(self, type_: JavaClass, values: Sequence[object] = ()) -> JavaObject:
-        """A Java array of the values."""
+        """Return a Java array of the values."""
         array = self.spark.sparkContext._gateway.new_array(type_, len(values))  # noqa: SLF001 see above
         for index, value in enumerate(values):
             array[index] = value
         return array
 
     def java_list(self, values: Iterable[JavaObject] = ()) -> JavaObject:
-        """A list of Java's."""
+        """Return a `java.util.ArrayList` of the values."""
         listed = self._array_list()
         for value in values:
             listed.add(value)
         return listed
 
     def sequence(self, listed: JavaObject) -> JavaObject:
-        """What is in a list of Java's as a sequence of Scala's; nothing of it comes to Python."""
+        """Return a Java list as a Scala Seq, without moving its items to Python."""
         return self._converters.asScala(listed).toSeq()
 
     def scala_map(self, entries: Mapping[str, object]) -> JavaObject:
-        """A map of Scala's."""
+        """Return an immutable Scala Map."""
         made = self.root.java.util.HashMap()
         for name, value in entries.items():
             made.put(name, value)
@@ -87,15 +87,15 @@ class Jvm:
         return getattr(maps, "from")(self._converters.asScala(made))
 
     def frame(self, frame: JavaObject) -> DataFrame:
-        """The data frame as Python has it."""
+        """Return the Scala data frame as a PySpark one."""
         return DataFrame(frame, self.spark)
 
     def row(self, values: Sequence[object]) -> JavaObject:
-        """A row of a table."""
+        """Return a Spark SQL Row for `table`."""
         return self._rows.create(self.array(self._object, values))
 
     def table(self, schema: str, rows: JavaObject) -> DataFrame:
-        """A table of a list of rows, which are on the JVM's side."""
+        """Return a data frame with this DDL schema from a Java list of Rows."""
         struct = self.root.org.apache.spark.sql.types.StructType.fromDDL(schema)
         return self.frame(self.session.createDataFrame(rows, struct))
 
@@ -117,11 +117,11 @@ class Jvm:
 
 
 def items(sequence: JavaObject) -> Iterator[JavaObject]:
-    """What is in a sequence of Scala's, in order."""
+    """Yield the items of a Scala sequence in order."""
     indexed = sequence.toIndexedSeq()
     return (indexed.apply(index) for index in range(indexed.length()))
 
 
 def java_items(listed: JavaObject) -> Iterator[JavaObject]:
-    """What is in a list of Java's, in order."""
+    """Yield the items of a Java list in order."""
     return (listed.get(index) for index in range(listed.size()))

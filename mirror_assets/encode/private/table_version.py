@@ -1,4 +1,4 @@
-"""A version of a table as Delta's own classes hold it: reads chosen files, with their deletion vectors applied."""
+"""Opens a table version by Delta's private classes, and reads chosen data files with deletion vectors applied."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mirror_assets.source.errors import SourceUnreadable
 
 @dataclass(frozen=True)
 class Vectors:
-    """The deletion vectors of one table; each is read once."""
+    """Reads and compares the deletion vectors of one table; loads each vector once."""
 
     jvm: Jvm
     store: JavaObject
@@ -28,16 +28,19 @@ class Vectors:
 
     @classmethod
     def of(cls, jvm: Jvm, log: JavaObject) -> Vectors:
-        """Those of the table with this log."""
+        """Return the deletion vectors of the table with this DeltaLog."""
         stores = jvm.singleton(jvm.delta.storage.dv, "DeletionVectorStore")
         return cls(jvm, stores.createInstance(log.newDeltaHadoopConf()), log.dataPath())
 
     def no_rows(self) -> JavaObject:
-        """An empty bitmap."""
+        """Return an empty bitmap."""
         return self._bitmap()
 
     def hidden_only_in(self, file: JavaObject, other: JavaObject) -> JavaObject | None:
-        """A bitmap of the rows that `file` hides and `other`, the same file, shows; None: no row. Not to be changed."""
+        """Return a bitmap of the rows that `file` hides and `other`, the same data file, shows; None if there is none.
+
+        The bitmap may be a cached one: don't change it.
+        """
         hidden, shown_not = self._hidden(file), self._hidden(other)
         if hidden is None or shown_not is None:
             return hidden
@@ -46,9 +49,9 @@ class Vectors:
         return None if rest.isEmpty() else rest
 
     def only_in(self, file: JavaObject, other: JavaObject) -> JavaObject | None:
-        """The file with a vector that leaves only those of its rows that `other`, the same file, hides; None: no row.
+        """Return the file with a vector that shows only rows that `other`, the same data file, hides; None if no row.
 
-        A file that doesn't say how many rows are stored in it is given back whole.
+        Returns the file unchanged if its statistics don't give the number of stored rows.
         """
         shown, stored = self.hidden_only_in(other, file), file.numPhysicalRecords()
         if shown is None or stored.isEmpty():
@@ -59,14 +62,14 @@ class Vectors:
         return self.with_vector(file, rest)
 
     def with_vector(self, file: JavaObject, rows: JavaObject) -> JavaObject:
-        """The file with a vector of these rows in place of its own."""
+        """Return the file's AddFile action with its deletion vector replaced by one that names these rows."""
         delta = self.jvm.delta
         rows.runOptimize()
         portable = self.jvm.singleton(delta.deletionvectors, "RoaringBitmapArrayFormat").Portable()
         inline = delta.actions.DeletionVectorDescriptor.inlineInLog(
             rows.serializeAsByteArray(portable), rows.cardinality()
         )
-        action = json.loads(file.json())  # Scala's own copy takes every field by position
+        action = json.loads(file.json())  # Scala's `copy` needs every field by position
         action["add"]["deletionVector"] = {
             "storageType": inline.storageType(),
             "pathOrInlineDv": inline.pathOrInlineDv(),
@@ -76,7 +79,7 @@ class Vectors:
         return delta.actions.Action.fromJson(json.dumps(action))
 
     def _hidden(self, file: JavaObject) -> JavaObject | None:
-        """The rows that a file's vector hides; None where it has no vector."""
+        """Return the rows that the file's vector hides; None without a vector."""
         vector = file.deletionVector()
         if vector is None:
             return None
@@ -99,19 +102,19 @@ _VECTOR = ("storageType", "pathOrInlineDv", "offset")
 
 
 def has_own_reader(spark: SparkSession) -> bool:
-    """Whether what is private in Delta may be used in the session."""
+    """Return whether the session can call Delta's private classes, and tests have proved them on this Delta version."""
     return version("delta-spark") in _PROVED_VERSIONS and hasattr(spark, "_jsparkSession")
 
 
 def require_own_reader(spark: SparkSession, purpose: str) -> None:
-    """Raise SessionUnfit where it may not, and the purpose needs it."""
+    """Raise SessionUnfit, naming the purpose, unless the session can use Delta's private classes."""
     if not has_own_reader(spark):
         raise SessionUnfit(purpose, sorted(_PROVED_VERSIONS))
 
 
 @dataclass(frozen=True)
 class FileRows:
-    """Rows of chosen files, and how many bytes of files that is."""
+    """Rows of chosen files, and the size in bytes of the files that are read whole."""
 
     frame: DataFrame
     bytes: int
@@ -119,7 +122,7 @@ class FileRows:
 
 @dataclass(frozen=True)
 class TableVersion:
-    """Delta's log of a table, and its snapshot at one version."""
+    """A table's DeltaLog, and its Snapshot at one version."""
 
     jvm: Jvm
     log: JavaObject
@@ -127,19 +130,20 @@ class TableVersion:
 
     @classmethod
     def opened(cls, spark: SparkSession, uri: str, at: int) -> TableVersion:
-        """The version `at` of the table, whose session becomes the calling thread's active one.
+        """Open version `at` of the table, and make the session the calling thread's active one.
 
-        Raises what Spark raises when the version can't be put together any more.
+        Raises what Spark raises when the log can't reconstruct the version any more.
         """
         jvm = Jvm(spark)
         jvm.activate()
         log = jvm.delta.DeltaLog.forTable(jvm.session, uri)
-        return cls(jvm, log, log.getSnapshotAt(at, jvm.none, jvm.none, jvm.none, False))  # noqa: FBT003 py4j knows no keywords
+        return cls(jvm, log, log.getSnapshotAt(at, jvm.none, jvm.none, jvm.none, False))  # noqa: FBT003 py4j has no keywords
 
     def rows_not_in(self, other: TableVersion) -> FileRows:
-        """The live rows of files that the other version has not; with another vector, those that are hidden there.
+        """Return a superset of the rows that this version has and the other one lacks.
 
-        Every row that is here and not there is among them. The bytes are those of files that are read whole.
+        It has the live rows of files that the other version lacks, and of files that it has with another deletion
+        vector, the live rows that it hides. Only the former files, read whole, count for the bytes.
         """
         found = self._files().subtract(other._files()).select("path").collect()
         wanted = F.col("path").isin([row["path"] for row in found])
@@ -151,17 +155,17 @@ class TableVersion:
         return FileRows(self._rows(chosen), sum(file.size() for file in whole))
 
     def rows_of(self, first: int, end: int) -> DataFrame:
-        """The live rows of files `first` to `end` - 1, in order of their paths."""
+        """Return the live rows of files `first` to `end` - 1, numbered in order of their paths."""
         no_more = self.jvm.array(self.jvm.root.java.lang.String)
         files = self.snapshot.allFiles().sort("path", no_more).offset(first).limit(end - first)
         return self._rows(files.collectAsList())
 
     def _named(self, wanted: Column) -> list[JavaObject]:
-        """The files of which the condition on their path holds."""
-        return list(java_items(self.snapshot.allFiles().filter(wanted._jc).collectAsList()))  # noqa: SLF001 the JVM's side
+        """Return the files whose path meets the condition."""
+        return list(java_items(self.snapshot.allFiles().filter(wanted._jc).collectAsList()))  # noqa: SLF001 the Scala column
 
     def _rows(self, files: JavaObject) -> DataFrame:
-        """The live rows of files in a list of Java's, which stays on the JVM's side: there may be very many."""
+        """Return the live rows of the files in a Java list, which stays in the JVM because it may be very long."""
         chosen, none = self.jvm.sequence(files), self.jvm.none
         return self.jvm.frame(self.log.createDataFrame(self.snapshot, chosen, False, none))  # noqa: FBT003 not a stream
 
@@ -172,20 +176,20 @@ class TableVersion:
 
 
 def _identity(file: JavaObject) -> tuple[str, str]:
-    """What tells files apart whose rows are the same, but for those that are hidden: the path, the first row id."""
+    """Return path and first row id: equal for AddFile actions of one data file that differ only in deletion vectors."""
     return file.path(), file.baseRowId().toString()
 
 
 def read_version(spark: SparkSession, uri: str, at: int) -> DataFrame:
-    """The table as of version `at`, by Delta's public reader."""
+    """Return the table as of version `at`, by Delta's public reader."""
     return spark.read.format("delta").option("versionAsOf", at).load(uri)
 
 
 def read_files(spark: SparkSession, uri: str, at: int, chunk: FileChunk) -> DataFrame:
-    """The rows of some files of version `at`, no others being opened, with that version's schema and deletion vectors.
+    """Return the rows of a chunk of the files of version `at`, with that version's schema and deletion vectors.
 
-    Which files these are Spark alone decides, so that every file is in just one chunk. Raises SourceUnreadable where it
-    sees another number of files than was planned for, and SessionUnfit.
+    Spark sorts the files by path and opens only the chunk's, so every file is in exactly one chunk. Raises
+    SourceUnreadable when the version has another number of files than the plan, and SessionUnfit.
     """
     require_own_reader(spark, "a table larger than `slices.max_rows`")
     table = TableVersion.opened(spark, uri, at)

@@ -1,8 +1,8 @@
-"""The rows that commits hide or show again by deletion vectors, each file read once for all of these commits.
+"""Reads the rows that commits delete or restore by deletion vectors, with one scan per data file for all commits.
 
-Delta's own reader scans such a file twice for every commit: minutes for a hundred of them. The vectors alone tell which
-rows differ, so one scan shows those of all commits, and a small table of row indices tells whose each is. Delta's
-classes read and compare vectors; they are private (see `versions`).
+Delta's CDCReader scans such a file twice for every commit, which takes minutes for a hundred commits. The vectors give
+the changed row indices of each commit, so one scan reads the rows of all commits, and a join with a small table of row
+indices assigns them to commits. Delta's private classes read and compare the vectors (see `has_own_reader`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from mirror_assets.encode.private.cdc_reader import CdcReader, LoggedCommit
 from mirror_assets.encode.private.jvm import items
 from mirror_assets.encode.private.table_version import Vectors
 
-# py4j hands small numbers over as ints, which Spark won't take for longs.
+# py4j passes small numbers as ints, which Spark rejects in a BIGINT column.
 _MARKS = "file INT, kind STRING, commit INT, time TIMESTAMP, rows ARRAY<LONG>"
 
 
 def read_with_vectors(feed: CdcReader, versions: Collection[int]) -> DataFrame:
-    """The change feed; of what only vectors change in the commits of these `versions`, each file is read once."""
+    """Return the change feed; changes of deletion vectors in the commits `versions` are read with one scan per file."""
     changes = _VectorChanges(feed)
     rest = [changes.take(commit) if commit.version in versions else commit.actions for commit in feed.commits()]
     frame = feed.changes_by(rest)
@@ -33,7 +33,7 @@ def read_with_vectors(feed: CdcReader, versions: Collection[int]) -> DataFrame:
 
 @dataclass
 class _Actions:
-    """A commit's actions: what it removes and adds by path, its own time if it has one, and the others."""
+    """A commit's actions: removed and added files by path, all others, and the in-commit timestamp if it has one."""
 
     removed: dict[str, JavaObject] = field(default_factory=dict)
     added: dict[str, JavaObject] = field(default_factory=dict)
@@ -56,12 +56,12 @@ class _Actions:
 
     @property
     def paired(self) -> tuple[str, ...]:
-        """Paths of files that it removes and adds again."""
+        """The paths of files that it removes and adds again."""
         return tuple(path for path in self.removed if path in self.added)
 
     @property
     def unpaired(self) -> list[JavaObject]:
-        """Everything but these."""
+        """All actions except those on the paths in `paired`."""
         pairs = set(self.paired)
         files = (*self.removed.items(), *self.added.items())
         return [*self.others, *(action for path, action in files if path not in pairs)]
@@ -69,7 +69,7 @@ class _Actions:
 
 @dataclass(frozen=True)
 class _File:
-    """A data file, its place among all of them, and a bitmap of those of its rows that some commit changes."""
+    """A data file, its number among the collected ones, and a bitmap of the rows that any of the commits changes."""
 
     number: int
     action: JavaObject
@@ -77,7 +77,7 @@ class _File:
 
 
 class _VectorChanges:
-    """Collects what commits do to vectors of files, and reads the rows."""
+    """Collects the changes that commits make to deletion vectors, and reads the changed rows."""
 
     def __init__(self, feed: CdcReader) -> None:
         self.files: dict[str, _File] = {}
@@ -86,9 +86,9 @@ class _VectorChanges:
         self._marks = self._jvm.java_list()
 
     def take(self, commit: LoggedCommit) -> JavaObject:
-        """The commit's actions without those that this collects."""
+        """Collect the commit's changes of deletion vectors; return its other actions."""
         actions = _Actions.of(commit)
-        time = self._time(commit.version, actions.time_ms)
+        time = self._commit_time(commit.version, actions.time_ms)
         for path in actions.paired:
             removed, added = actions.removed[path], actions.added[path]
             for kind, hides, shows in (("delete", added, removed), ("insert", removed, added)):
@@ -101,26 +101,26 @@ class _VectorChanges:
         return self._jvm.sequence(self._jvm.java_list(actions.unpaired))
 
     def read(self) -> DataFrame:
-        """The rows in a feed's shape."""
+        """Return the collected rows as change feed rows."""
         marked = (self._vectors.with_vector(file.action, file.changed) for file in self.files.values())
         found = self._feed.rows_of_vectors(list(marked))
-        place = found.metadataColumn("_metadata").getField("row_index")  # also where a column has this name
-        shown = found.withColumn(COMMIT_TIMESTAMP, place)
+        row_index = found.metadataColumn("_metadata").getField("row_index")  # safe if a column is called `_metadata`
+        shown = found.withColumn(COMMIT_TIMESTAMP, row_index)
         marks = self._jvm.table(_MARKS, self._marks).withColumn("row", F.explode("rows"))
-        is_its = (shown[COMMIT_VERSION] == marks["file"]) & (shown[COMMIT_TIMESTAMP] == marks["row"])
-        told = {
+        is_same_row = (shown[COMMIT_VERSION] == marks["file"]) & (shown[COMMIT_TIMESTAMP] == marks["row"])
+        from_marks = {
             CHANGE_TYPE: marks["kind"],
             COMMIT_VERSION: marks["commit"] + F.lit(self._feed.first).cast("long"),
             COMMIT_TIMESTAMP: marks["time"],
         }
-        values = (told[name].alias(name) if name in told else shown[quoted(name)] for name in found.columns)
-        return shown.join(F.broadcast(marks), is_its).select(*values)
+        values = (from_marks[name].alias(name) if name in from_marks else shown[quoted(name)] for name in found.columns)
+        return shown.join(F.broadcast(marks), is_same_row).select(*values)
 
     def _file(self, path: str, action: JavaObject) -> _File:
         if path not in self.files:
             self.files[path] = _File(len(self.files), action, self._vectors.no_rows())
         return self.files[path]
 
-    def _time(self, version: int, in_commit_ms: int | None) -> JavaObject:
-        """When Delta says that the commit was made."""
+    def _commit_time(self, version: int, in_commit_ms: int | None) -> JavaObject:
+        """Return the commit's time: its in-commit timestamp, or else its file's modification time."""
         return self._written.get(version) if in_commit_ms is None else self._jvm.root.java.sql.Timestamp(in_commit_ms)
