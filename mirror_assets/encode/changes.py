@@ -14,15 +14,14 @@ from mirror_assets.encode.pairing import (
     DUPLICATES,
     MISPLACED,
     CommitRows,
-    EncodeGroup,
+    count_commit_rows,
     landed_in_parts,
-    look_at_commits,
     paired_rows,
     repeated_key_samples,
     row_counts,
-    runs_of,
     unpaired_rows,
 )
+from mirror_assets.encode.part_assignment import EncodeGroup, group_commits
 from mirror_assets.encode.private.table_version import has_own_reader
 from mirror_assets.encode.spark_errors import DuplicateKey, RowsMisplaced, spark_errors
 from mirror_assets.source.batching import PartAssignment
@@ -53,18 +52,18 @@ class FeedSlice:
 
     def groups(self, spark: SparkSession) -> tuple[EncodeGroup, ...]:
         """Return the groups of commits; one for all with Delta's public reader, which reads the whole range at once."""
-        return runs_of(self.assignments) if has_own_reader(spark) else (EncodeGroup(self.assignments),)
+        return group_commits(self.assignments) if has_own_reader(spark) else (EncodeGroup(self.assignments),)
 
 
 @dataclass(frozen=True)
 class EncodedChanges:
-    """The counts of the rows read, and the groups written; group n is in the folder `run_folder(n)`."""
+    """The counts of the rows read, and the groups written; group n is in the folder `group_folder(n)`."""
 
     read: ReadRows
     groups: tuple[EncodeGroup, ...]
 
 
-class EncodedRun:
+class EncodedGroup:
     """The landed rows of one group of commits, unpaired if the known row counts rule out repeated keys."""
 
     def __init__(
@@ -116,20 +115,20 @@ def encode_changes(
     Spark writes a row outside of its part; and the errors of `spark_error`.
     """
     with spark_errors(f"{slice_.table}, encoding versions {slice_.first} to {slice_.last} into {folder}"):
-        groups = encoded_runs(spark, slice_, footer)
+        groups = encoded_groups(spark, slice_, footer)
         _write(groups, folder, compression)
         return EncodedChanges(sum((group.read for group in groups), ReadRows()), tuple(group.group for group in groups))
 
 
-def encoded_runs(spark: SparkSession, slice_: FeedSlice, footer: Mapping[str, str]) -> list[EncodedRun]:
+def encoded_groups(spark: SparkSession, slice_: FeedSlice, footer: Mapping[str, str]) -> list[EncodedGroup]:
     """Return the slice's groups in commit order, ready to write; count unpaired commits that lack known counts."""
     feed = ChangeFeed(spark, slice_.uri, slice_.last, slice_.vector_versions)
     groups = slice_.groups(spark)
     known = _known_counts(feed, slice_, [group.assignments[0] for group in groups if group.unpaired])
-    return [EncodedRun(feed, slice_, group, known.get(group.first), footer) for group in groups]
+    return [EncodedGroup(feed, slice_, group, known.get(group.first), footer) for group in groups]
 
 
-def run_folder(number: int) -> str:
+def group_folder(number: int) -> str:
     """Return the subfolder of a slice's group, numbered from 0; the names sort by number."""
     return f"{number:05d}"
 
@@ -142,15 +141,15 @@ def _known_counts(feed: ChangeFeed, slice_: FeedSlice, assignments: Sequence[Par
     unknown = [assignment.version for assignment in assignments if not assignment.known_counts]
     if unknown:
         changes = feed.rows(unknown[0], unknown[-1])
-        counts |= dict.fromkeys(unknown, CommitRows(ReadRows())) | look_at_commits(changes, unknown, slice_.keys)
+        counts |= dict.fromkeys(unknown, CommitRows(ReadRows())) | count_commit_rows(changes, unknown, slice_.keys)
     return counts
 
 
-def _write(groups: Sequence[EncodedRun], folder: str, compression: str) -> None:
+def _write(groups: Sequence[EncodedGroup], folder: str, compression: str) -> None:
     """Write all groups, several concurrently. Raises the error of the first group, in order, that fails."""
     with ThreadPoolExecutor(_CONCURRENT_GROUPS) as pool:
         written = [
-            pool.submit(group.write, f"{folder}/{run_folder(number)}", compression)
+            pool.submit(group.write, f"{folder}/{group_folder(number)}", compression)
             for number, group in enumerate(groups)
         ]
         try:

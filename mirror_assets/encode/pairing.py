@@ -17,8 +17,8 @@ from mirror_assets.encode.columns import (
     unused_prefix,
     values_where,
 )
+from mirror_assets.encode.part_assignment import EncodeGroup, part_of_row
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
 
@@ -44,66 +44,12 @@ class CommitRows:
         return self.changes_keys or (self.read.insert > 0 and self.read.delete > 0)
 
 
-@dataclass(frozen=True)
-class EncodeGroup:
-    """Consecutive commits of a slice that one Spark write encodes: a single unpaired commit, or one or more paired."""
-
-    assignments: tuple[PartAssignment, ...]
-    unpaired: bool = False
-
-    @property
-    def first(self) -> int:
-        """The version of the first commit that changes data."""
-        return self.assignments[0].version
-
-    @property
-    def last(self) -> int:
-        """The version of the last commit that changes data."""
-        return self.assignments[-1].version
-
-    @property
-    def first_part(self) -> int:
-        """The number of the group's first part in the slice."""
-        return self.assignments[0].first_part
-
-    @property
-    def parts(self) -> int:
-        """The number of parts of the group."""
-        return max(assignment.first_part + assignment.parts for assignment in self.assignments) - self.first_part
-
-    def commits_of(self, index: int) -> tuple[int, int]:
-        """Return the versions of the first and the last commit whose rows Spark partition `index` writes.
-
-        The partitions of a paired group are the plan's parts. An unpaired group has one commit; its partitions are the
-        scan's.
-        """
-        if len(self.assignments) == 1:
-            return self.first, self.first
-        part = self.first_part + index
-        held = [
-            assignment.version
-            for assignment in self.assignments
-            if assignment.first_part <= part < assignment.first_part + assignment.parts
-        ]
-        return held[0], held[-1]
-
-
-def runs_of(assignments: Sequence[PartAssignment]) -> tuple[EncodeGroup, ...]:
-    """Group the commits, in order: each unpaired commit alone, the paired ones between them together."""
-    groups: list[list[PartAssignment]] = []
-    for assignment in assignments:
-        if not groups or assignment.unpaired or groups[-1][0].unpaired:
-            groups.append([])
-        groups[-1].append(assignment)
-    return tuple(EncodeGroup(tuple(group), group[0].unpaired) for group in groups)
-
-
 def row_counts() -> list[Column]:
     """Return the aggregates that count change feed rows by change type, each named after its type."""
     return [F.count_if(F.col(CHANGE_TYPE) == kind.name).alias(kind.name) for kind in fields(ReadRows)]
 
 
-def look_at_commits(changes: DataFrame, versions: Sequence[int], keys: Sequence[str]) -> dict[int, CommitRows]:
+def count_commit_rows(changes: DataFrame, versions: Sequence[int], keys: Sequence[str]) -> dict[int, CommitRows]:
     """Count the change feed rows of each of these versions, in one query; omit versions without rows."""
     sums = [F.coalesce(F.sum(half), F.lit(0)).alias(name) for name, half in _signed_key_hashes(keys).items()]
     found = changes.where(F.col(COMMIT_VERSION).isin(*versions)).groupBy(COMMIT_VERSION)
@@ -221,31 +167,11 @@ def _rows_to_shuffle(
     """Select what the shuffle transfers; old rows have only their keys, because a DELETE needs no more."""
     is_new, hash_ = is_new_row(), F.hash(*(F.col(quoted(key)) for key in keys))
     return changes.select(
-        _part(group, hash_).alias(ours.part),
+        part_of_row(group, hash_).alias(ours.part),
         _order(hash_).alias(ours.order),
         is_new.alias(ours.is_new),
         *values_where(is_new, changes, columns, keys),
     )
-
-
-def _part(group: EncodeGroup, hash_: Column) -> Column:
-    """Compute a row's part within the group from the plan alone, without a counting pass or range sampling."""
-    first_part = _by_version(group, [assignment.first_part - group.first_part for assignment in group.assignments])
-    parts = _by_version(group, [assignment.parts for assignment in group.assignments])
-    return (
-        first_part
-        if all(assignment.parts == 1 for assignment in group.assignments)
-        else first_part + F.pmod(hash_, parts)
-    )
-
-
-def _by_version(group: EncodeGroup, values: Sequence[int]) -> Column:
-    """Look up the value of a row's commit in a constant array; `values` has one for each assignment."""
-    table = [0] * (group.last - group.first + 1)
-    for assignment, value in zip(group.assignments, values, strict=True):
-        table[assignment.version - group.first] = value
-    index = (F.col(COMMIT_VERSION) - group.first + 1).cast("int")
-    return F.element_at(F.lit(table), index) if len(set(values)) > 1 else F.lit(values[0])
 
 
 def _order(hash_: Column) -> Column:

@@ -9,7 +9,7 @@ from mirror_assets.encode.changes import FeedSlice, encode_changes
 from mirror_assets.encode.feed_reader import read_changes
 from mirror_assets.encode.inserts import AppendSlice, SnapshotSlice, encode_appends, encode_no_rows, encode_snapshot
 from mirror_assets.encode.net import NetSlice, encode_net
-from mirror_assets.encode.pairing import EncodeGroup
+from mirror_assets.encode.part_assignment import EncodeGroup
 from mirror_assets.encode.row_tracking import TrackedNames, TrackedRange, read_tracked
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.landing.format import ChangeCounts, Receipt, SliceKind

@@ -30,10 +30,10 @@ def source_guard(
 
     Raises FramesUnreadable, FrameRefused, and what the plan and the logs raise.
     """
-    return vacuum_of(log, now, source_readers(config, table, log, manifest))
+    return vacuum_of(log, now, source_consumers(config, table, log, manifest))
 
 
-def source_readers(
+def source_consumers(
     config: Config, table: TableSettings, log: TableLog, manifest: Manifest | None
 ) -> RetentionConsumers:
     """Return the consumers of the source: its frames, a snapshot that is being loaded, and the commits still to read.

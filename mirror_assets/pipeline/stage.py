@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 
-from mirror_assets.encode.pairing import EncodeGroup
+from mirror_assets.encode.part_assignment import EncodeGroup
 from mirror_assets.encode.spark_errors import RowIdsUnfit
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import ChangeCounts, Receipt, SliceKind, SliceRecord, StagedPart

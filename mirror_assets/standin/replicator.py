@@ -67,7 +67,7 @@ class LocalReplicator:
         record = _record_or_failure(self._layout.record(name), name)
         return self._status(record) if record else None
 
-    def look(self, name: TableName) -> TableStatus | None:
+    def poll_table(self, name: TableName) -> TableStatus | None:
         """Poll all tables, unless another process is polling, and return the status of one."""
         try:
             self.poll()

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.encode.changes import FeedSlice, encode_changes, encoded_runs
+from mirror_assets.encode.changes import FeedSlice, encode_changes, encoded_groups
 from mirror_assets.encode.feed_reader import read_changes
 from mirror_assets.encode.spark_errors import DuplicateKey
 from mirror_assets.markers import ROW_MARKER, Marker
@@ -105,7 +105,7 @@ def test_replaying_the_parts_gives_the_source(
 def test_the_plan_has_one_shuffle_one_sort_and_one_window(spark: SparkSession, tmp_path: Path) -> None:
     history = random_history(spark, tmp_path / "t", seed=4, commits=3, deletion_vectors=False)
     slice_ = _slice(history.uri, 1, history.tip, 2)
-    (group,) = encoded_runs(spark, slice_, {})
+    (group,) = encoded_groups(spark, slice_, {})
     plan = group.rows._jdf.queryExecution().executedPlan().toString()
     operators = [line.strip(" +-:").split(" ")[0] for line in plan.splitlines()]
     assert operators.count("Exchange") == 1
@@ -173,7 +173,7 @@ def test_what_must_be_paired_is_paired(spark: SparkSession, tmp_path: Path, stat
     _replay(rows, tmp_path / "out")
     assert rows == _source(spark, uri, 2)
     assert [group.commits_of(0) for group in encoded.groups] == [(2, 2)]
-    (planned,) = encoded_runs(spark, slice_of_one, {})
+    (planned,) = encoded_groups(spark, slice_of_one, {})
     assert ("Exchange" in planned.rows._jdf.queryExecution().executedPlan().toString()) != unpaired
 
 

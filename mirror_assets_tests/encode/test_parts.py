@@ -17,7 +17,7 @@ from mirror_assets.encode import changes as feed
 from mirror_assets.encode import pairing
 from mirror_assets.encode.changes import FeedSlice, encode_changes
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION
-from mirror_assets.encode.pairing import EncodeGroup
+from mirror_assets.encode.part_assignment import EncodeGroup
 from mirror_assets.encode.spark_errors import RowsMisplaced
 from mirror_assets.landing.names import part_place
 from mirror_assets.source.batching import PartAssignment

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from pyspark.sql import DataFrame, Observation
 
-from mirror_assets.encode import net, pairing
+from mirror_assets.encode import net, pairing, part_assignment
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.verify.check_result import CheckResult
@@ -116,8 +116,8 @@ BUGS = (
         "part assignment: later commits in earlier parts",
         Way.FEED,
         _text(
-            pairing,
-            _PAIRED,
+            part_assignment,
+            ("encode.pairing.part_of_row",),
             (
                 "[assignment.first_part - group.first_part for",
                 "[group.parts - assignment.first_part + group.first_part - assignment.parts for",

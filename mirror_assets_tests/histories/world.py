@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.encode.pairing import runs_of
+from mirror_assets.encode.part_assignment import group_commits
 from mirror_assets.errors import MirrorError, RebuildError, RetryError, StopError, UnknownOutcome
 from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.pipeline.check import run_checks
@@ -211,7 +211,9 @@ class World:
     def _mirror(self, context: TableContext) -> None:
         for mirrored in mirror_table(context, self._lab.wait, lambda _: None):
             self._count("slices")
-            runs = (run for run in runs_of(mirrored.planned.assignments) if not run.unpaired and self.way is Way.FEED)
+            runs = (
+                run for run in group_commits(mirrored.planned.assignments) if not run.unpaired and self.way is Way.FEED
+            )
             self._count("paired runs of many parts", sum(len(run.assignments) > 1 and run.parts > 2 for run in runs))
             if self._polls and self._covered is not None:
                 self.compare()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.encode.pairing import runs_of
+from mirror_assets.encode.part_assignment import group_commits
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.verify.reconciliation import ReconcileState
@@ -28,7 +28,7 @@ def test_a_restore_over_several_parts_and_a_delete_behind_it(lab: Lab) -> None:
         "UPDATE {t} SET amount = amount + 1", "RESTORE TABLE {t} TO VERSION AS OF 3", "DELETE FROM {t} WHERE id = 7"
     )
     mirrored = _lands_equal(lab)
-    *_, run = (run for run in runs_of(mirrored.planned.assignments) if not run.unpaired)
+    *_, run = (run for run in group_commits(mirrored.planned.assignments) if not run.unpaired)
     assert run.parts >= 3
     assert len(run.assignments) > 1
 
@@ -45,6 +45,6 @@ def test_overwrites_with_small_deletes_and_merges_between_them(lab: Lab) -> None
             "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, name, amount) VALUES (s.id, 'm', 1)",
         )
     mirrored = _lands_equal(lab)
-    assert max(run.parts for run in runs_of(mirrored.planned.assignments)) >= 3
+    assert max(run.parts for run in group_commits(mirrored.planned.assignments)) >= 3
     versions = [(part.first_version, part.last_version) for part in mirrored.record.parts]
     assert versions == sorted(versions)

@@ -18,7 +18,7 @@ from mirror_assets.direct_lake.sql import quoted
 from mirror_assets.direct_lake.table_snapshot import TableSnapshot
 from mirror_assets.direct_lake.vacuum.requirements import Mirror, RetentionConsumers
 from mirror_assets.landing.format import Manifest
-from mirror_assets.pipeline.retention_consumers import frames_of, source_readers
+from mirror_assets.pipeline.retention_consumers import frames_of, source_consumers
 from mirror_assets.source.table_log import TableLog
 
 
@@ -55,7 +55,7 @@ class Subject:
         named = frames_of(self.log, request.frame, request.export, request.model_table)
         if self.config is None or self.settings is None:
             return RetentionConsumers(named, retain_hours=request.retain_hours)
-        known = source_readers(self.config, self.settings, self.log, _manifest(self.config, self.name))
+        known = source_consumers(self.config, self.settings, self.log, _manifest(self.config, self.name))
         return RetentionConsumers((*named, *known.frames), known.mirror, request.retain_hours)
 
     def snapshot(self, *, dictionaries: bool = True) -> TableSnapshot:

@@ -1,0 +1,90 @@
+"""Assigns rows to parts: which commits one Spark write encodes, and the part of each row within it.
+
+The plan gives each commit a first part and a number of parts (`source/batching.py`); a row's part follows from its
+commit and the hash of its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from mirror_assets.encode.columns import COMMIT_VERSION
+from mirror_assets.source.batching import PartAssignment
+
+
+@dataclass(frozen=True)
+class EncodeGroup:
+    """Consecutive commits of a slice that one Spark write encodes: a single unpaired commit, or one or more paired."""
+
+    assignments: tuple[PartAssignment, ...]
+    unpaired: bool = False
+
+    @property
+    def first(self) -> int:
+        """The version of the first commit that changes data."""
+        return self.assignments[0].version
+
+    @property
+    def last(self) -> int:
+        """The version of the last commit that changes data."""
+        return self.assignments[-1].version
+
+    @property
+    def first_part(self) -> int:
+        """The number of the group's first part in the slice."""
+        return self.assignments[0].first_part
+
+    @property
+    def parts(self) -> int:
+        """The number of parts of the group."""
+        return max(assignment.first_part + assignment.parts for assignment in self.assignments) - self.first_part
+
+    def commits_of(self, index: int) -> tuple[int, int]:
+        """Return the versions of the first and the last commit whose rows Spark partition `index` writes.
+
+        The partitions of a paired group are the plan's parts. An unpaired group has one commit; its partitions are the
+        scan's.
+        """
+        if len(self.assignments) == 1:
+            return self.first, self.first
+        part = self.first_part + index
+        held = [
+            assignment.version
+            for assignment in self.assignments
+            if assignment.first_part <= part < assignment.first_part + assignment.parts
+        ]
+        return held[0], held[-1]
+
+
+def group_commits(assignments: Sequence[PartAssignment]) -> tuple[EncodeGroup, ...]:
+    """Group the commits, in order: each unpaired commit alone, the paired ones between them together."""
+    groups: list[list[PartAssignment]] = []
+    for assignment in assignments:
+        if not groups or assignment.unpaired or groups[-1][0].unpaired:
+            groups.append([])
+        groups[-1].append(assignment)
+    return tuple(EncodeGroup(tuple(group), group[0].unpaired) for group in groups)
+
+
+def part_of_row(group: EncodeGroup, hash_: Column) -> Column:
+    """Compute a row's part within the group from the plan alone, without a counting pass or range sampling."""
+    first_part = _by_version(group, [assignment.first_part - group.first_part for assignment in group.assignments])
+    parts = _by_version(group, [assignment.parts for assignment in group.assignments])
+    return (
+        first_part
+        if all(assignment.parts == 1 for assignment in group.assignments)
+        else first_part + F.pmod(hash_, parts)
+    )
+
+
+def _by_version(group: EncodeGroup, values: Sequence[int]) -> Column:
+    """Look up the value of a row's commit in a constant array; `values` has one for each assignment."""
+    table = [0] * (group.last - group.first + 1)
+    for assignment, value in zip(group.assignments, values, strict=True):
+        table[assignment.version - group.first] = value
+    index = (F.col(COMMIT_VERSION) - group.first + 1).cast("int")
+    return F.element_at(F.lit(table), index) if len(set(values)) > 1 else F.lit(values[0])
