@@ -74,32 +74,6 @@ class MirrorUnreadable(StopError):
         )
 
 
-class CoveredVersionGone(RetryError):
-    """The version that the mirror covers can't be read from the source any more; a later one can."""
-
-    code = ErrorCode.COVERED_VERSION_GONE
-
-    def __init__(self, table: str, source: str, version: int, why: str) -> None:
-        self.table, self.source, self.version = table, source, version
-        super().__init__(
-            f"{table}: version {version} of {source} can't be read any more ({why}).",
-            "mirror the commits that came after it, poll the replicator, then reconcile the newer version.",
-        )
-
-
-class SourceUnreadable(StopError):
-    """The source can't be read for a comparison."""
-
-    code = ErrorCode.SOURCE_UNREADABLE
-
-    def __init__(self, table: str, source: str, version: int, why: str) -> None:
-        self.table, self.source, self.version = table, source, version
-        super().__init__(
-            f"{table}: version {version} of {source} can't be read: {why}.",
-            "check that the source is a readable Delta table, then reconcile again.",
-        )
-
-
 def first_line(error: BaseException) -> str:
     """Return the error's text without the stack traces that Arrow, Delta and Spark append."""
     if isinstance(error, MirrorError):

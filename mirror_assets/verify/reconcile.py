@@ -19,9 +19,10 @@ from pyspark.sql.types import ArrayType, MapType, StructField, StructType, Varia
 
 from mirror_assets.encode.columns import json_text, quoted
 from mirror_assets.encode.spark_errors import spark_facts
+from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.markers import ROW_ID
 from mirror_assets.redaction import redacted_error
-from mirror_assets.standin.errors import CoveredVersionGone, MirrorUnreadable, SourceUnreadable
+from mirror_assets.standin.errors import MirrorUnreadable
 from mirror_assets.verify.reconciliation import DifferenceSample, ReconcileRequest, ReconcileState, Reconciliation, Side
 
 _NESTED = (StructType, ArrayType, MapType, VariantType)
@@ -47,7 +48,7 @@ _Total = tuple[int, ...]
 def reconcile(spark: SparkSession, request: ReconcileRequest) -> Reconciliation:
     """Compare the mirror's rows with the source's as of the covered version.
 
-    Raises CoveredVersionGone, SourceUnreadable and MirrorUnreadable.
+    Raises RetryError (`covered_version_gone`), StopError (`source_unreadable`) and MirrorUnreadable.
     """
     started = time.monotonic()
     result = _compare(spark, request)
@@ -255,14 +256,14 @@ def _text(value: object) -> str | None:
 
 @contextmanager
 def _source_errors(request: ReconcileRequest) -> Iterator[None]:
-    """Raise CoveredVersionGone or SourceUnreadable for a Spark error while the source is read."""
+    """Raise `covered_version_gone` or `source_unreadable` for a Spark error while the source is read."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
         safe = redacted_error(error)
         place, facts = (request.table, request.source, request.version), spark_facts(safe)
         gone = min(facts.conditions & _GONE, default=None)
-        raise (CoveredVersionGone(*place, gone) if gone else SourceUnreadable(*place, facts.why)) from safe
+        raise (_covered_version_gone(*place, gone) if gone else _source_unreadable(*place, facts.why)) from safe
 
 
 @contextmanager
@@ -273,3 +274,21 @@ def _mirror_errors(request: ReconcileRequest) -> Iterator[None]:
     except (PySparkException, Py4JJavaError) as error:
         safe = redacted_error(error)
         raise MirrorUnreadable(request.mirror, spark_facts(safe).why) from safe
+
+
+def _covered_version_gone(table: str, source: str, version: int, why: str) -> RetryError:
+    """Return the error for a covered version that the source can't show any more; a later version can be compared."""
+    return RetryError(
+        f"{table}: version {version} of {source} can't be read any more ({why}).",
+        "mirror the commits that came after it, poll the replicator, then reconcile the newer version.",
+        code=ErrorCode.COVERED_VERSION_GONE,
+    )
+
+
+def _source_unreadable(table: str, source: str, version: int, why: str) -> StopError:
+    """Return the error for a source that can't be read for a comparison."""
+    return StopError(
+        f"{table}: version {version} of {source} can't be read: {why}.",
+        "check that the source is a readable Delta table, then reconcile again.",
+        code=ErrorCode.SOURCE_UNREADABLE,
+    )

@@ -113,7 +113,7 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
     waiting: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting.configure(defaults="slices: {max_commits: 1}")
-    real, encoded = stage.stage_slice, []
+    real, encoded = stage.stage_attempt, []
 
     def planted(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
         encoded.append(planned.first)
@@ -121,7 +121,7 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
             raise SourceBroke(str(TABLE), 4, "planted")
         return real(context, planned, position)
 
-    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", planted)
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", planted)
     first = _launch(waiting, instance, *_request(_tick(waiting, instance)))
     assert not first.success
     assert _materialized(instance, _FEED) == {str(key(2, 2)), str(key(3, 3))}
@@ -137,7 +137,7 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
     assert len(waiting.files) == 3
     assert encoded == [2, 3, 4]  # what lay there is not encoded again
 
-    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_slice", real)
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", real)
     requested = _request(_tick(waiting, instance))
     assert requested == (str(key(4, 4)), str(key(5, 5)))
     assert _launch(waiting, instance, *requested).success
