@@ -126,7 +126,7 @@ def reconcile(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> 
 @click.option(
     "--limit",
     type=whole_number("a whole number from 1 on", 1),
-    default=100,
+    default="100",
     metavar="N",
     help="Show this many rows at most.",
 )

@@ -106,7 +106,7 @@ def point(text: str) -> str:
 
 
 def whole_number(expected: str, least: int, most: int | None = None) -> Callable[[str], int]:
-    """Return the type of an option from `least` to `most`, both inclusive; other values are told what is expected."""
+    """Return the type of an option from `least` to `most`, both inclusive; its default is a string, as if typed."""
 
     def number(text: str) -> int:
         if not text.isdecimal() or int(text) < least or (most is not None and int(text) > most):
