@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from mirror_assets.history.history_log import HistoryLog
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.log import SourceLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession  # planning and status start without loading it
 
 
 @dataclass(frozen=True)

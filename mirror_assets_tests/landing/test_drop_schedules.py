@@ -263,7 +263,7 @@ def any_epoch(*_: object) -> int:
             "something is left|gap before|a drop has left",
         ),
         ("mirror_assets.landing.publish.collect", collect_late, "a slice, and a run after it", "StagedFileLost"),
-        ("mirror_assets.landing.recover._require_standing", nothing, "a slice", "StagedFileLost"),
+        ("mirror_assets.landing.recover._require_current", nothing, "a slice", "StagedFileLost"),
         (
             "mirror_assets.landing.recover._first_that_counts",
             any_epoch,
