@@ -128,10 +128,16 @@ class CompactReader:
             raise ValueError(f"type {kind} at byte {self._at} is none of Thrift's")
 
     def _items(self) -> tuple[int, int]:
-        """How many items a list has, and their type."""
+        """Return how many items a list has, and their type. Raises IndexError."""
         head = self._byte()
         size = head >> 4
-        return self._varint() if size == 15 else size, head & 0x0F
+        return self._fitting(self._varint() if size == 15 else size), head & 0x0F
+
+    def _fitting(self, size: int) -> int:
+        """Return the number of items if so many can follow: an item takes a byte at least. Raises IndexError."""
+        if size > len(self._data) - self._at:
+            raise IndexError(f"{size} items at byte {self._at}, of {len(self._data)} bytes")
+        return size
 
     def _skip_items(self, size: int, kind: int) -> None:
         for _ in range(size):
@@ -139,7 +145,7 @@ class CompactReader:
             self.skip(_BYTE if kind in (_TRUE, _FALSE) else kind)
 
     def _skip_map(self) -> None:
-        size = self._varint()
+        size = self._fitting(self._varint())
         kinds = self._byte() if size else 0
         for _ in range(size):
             self._skip_items(1, kinds >> 4)

@@ -97,3 +97,11 @@ def test_garbage_is_an_error_or_nothing(data: bytes) -> None:
             parse(data)
         except ValueError as error:
             assert str(error)  # noqa: PT017 both outcomes are right
+
+
+@pytest.mark.parametrize("field", [b"\x19\xf3", b"\x1b"], ids=["a list of bytes", "a map of bytes to bytes"])
+def test_more_items_than_bytes_are_an_error_at_once(field: bytes) -> None:
+    """Their number is read before them: to skip so many one by one would never end."""
+    endless = b"\xff" * 8 + b"\x7f"
+    with pytest.raises(ValueError, match="amid a value"):
+        pages_by_dictionary(field + endless + b"\x33" + b"\x00" * 8)
