@@ -71,7 +71,7 @@ def test_a_stamp_tells_what_has_not_changed(spark: SparkSession, tmp_path: Path)
 
 def test_a_row_that_would_land_without_its_values_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     slice_ = NetSlice("t", ("id",), _COLUMNS, 1, stamp=("stamp",), bare="bare")
-    with pytest.raises(RowIdsUnfit, match="1 rows"):
+    with pytest.raises(RowIdsUnfit, match="1 new rows"):
         encode_net(feed(spark, (NEW, 2, 1, "", 7, True)), slice_, str(tmp_path / "parts"), "zstd", {})
 
 
