@@ -299,7 +299,7 @@ INNOCENTS = (
         "a file of the source that may not be read",
         DataFileMissing,
         _not_found("{file} (Permission denied)"),
-        "refused",
+        "denied",
     ),
     Innocent("too many open files", DataFileMissing, _not_found("{file} (Too many open files)"), "Too many open files"),
     Innocent("a file of an older version that VACUUM took", DataFileMissing, _old_file, "does not exist"),
