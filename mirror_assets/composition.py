@@ -143,14 +143,14 @@ class SparkSettings:
         return frozenset(n for n, text in self.written.items() if n.startswith("spark.hadoop.") and has_reference(text))
 
     def filled(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """Return all settings with environment variables resolved. Raises VariableUnset and PackageRefused."""
+        """Return all settings with environment variables resolved. Raises variable_unset and PackageRefused."""
         from mirror_assets.encode.session import spark_settings
 
         written = fill_settings(self.written, environment)
         return spark_settings({**self.reach, **written}, [HADOOP_AZURE] if self.reach else ())
 
     def open(self, owner: str | None = None) -> SparkSession:
-        """Return the owner's session, or a new one. Raises VariableUnset, PackageRefused and SparkNotStarted."""
+        """Return the owner's session, or a new one. Raises variable_unset, PackageRefused and SparkNotStarted."""
         from mirror_assets.encode.session import open_session
 
         filled, secret = self.filled(), self.secret_names
@@ -159,7 +159,7 @@ class SparkSettings:
 
 
 def open_spark(config: Config, owner: str | None = None) -> SparkSession:
-    """Return the owner's session, or a new one. Raises VariableUnset, PackageRefused and SparkNotStarted."""
+    """Return the owner's session, or a new one. Raises variable_unset, PackageRefused and SparkNotStarted."""
     return SparkSettings.of(config).open(owner)
 
 
@@ -174,7 +174,7 @@ def spark_reach(config: Config) -> dict[str, str]:
 
 
 def open_mirror(config: Config, store: Store) -> Mirror:
-    """Return the mirror of the landing zone in `store`; it makes no request yet. Raises CredentialIncomplete."""
+    """Return the mirror of the landing zone in `store`; it makes no request yet. Raises credential_incomplete."""
     fabric = config.mirror.fabric
     if fabric is None:
         return stand_in(config, store)
@@ -188,7 +188,7 @@ def stand_in(config: Config, store: Store) -> LocalReplicator:
 
 
 def open_fabric(workspace: FabricWorkspace) -> FabricClient:
-    """Return the client of this workspace, one for the process. Raises CredentialIncomplete."""
+    """Return the client of this workspace, one for the process. Raises credential_incomplete."""
     return _shared_client(workspace.place, workspace.credential)
 
 

@@ -268,11 +268,11 @@ def history_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksD
     return [history_retention]
 
 
-def history_deadline(table_context: HistoryContext, now: float) -> ReadDeadline:
+def history_deadline(context: HistoryContext, now: float) -> ReadDeadline:
     """Return until when the history can read its next commit, at `now` (seconds since 1970).
 
     Reads both logs and lists the files that the commit needs. A history that has not begun has no next commit.
     """
-    tip, newest = table_context.source.state(), table_context.history.newest()
-    times, next_read = table_context.source.times(tip), newest.last + 1 if newest else None
-    return deadline_at(table_context.source, tip, times, next_read, feed_files, Consequence.LOST, now)
+    tip, newest = context.source.state(), context.history.newest()
+    times, next_read = context.source.times(tip), newest.last + 1 if newest else None
+    return deadline_at(context.source, tip, times, next_read, feed_files, Consequence.LOST, now)

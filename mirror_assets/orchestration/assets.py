@@ -196,27 +196,27 @@ def history_asset(settings: Config, table: TableSettings) -> dg.AssetsDefinition
     def history(
         context: dg.AssetExecutionContext, config: KeepHistory, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
-        table_context = history_context(settings, table, sources.log(table.name), spark.open)
+        table_history = history_context(settings, table, sources.log(table.name), spark.open)
         kept: list[HistoryCommit] = []
         try:
-            for slice_ in keep_history(table_context, context.log.info, config.skip_to):
+            for slice_ in keep_history(table_history, context.log.info, config.skip_to):
                 kept.append(slice_)  # noqa: PERF402 what comes before an error is to be told
-            return dg.MaterializeResult(asset_key=key, metadata=_history_metadata(table_context, kept))
+            return dg.MaterializeResult(asset_key=key, metadata=_history_metadata(table_history, kept))
         except MirrorError as error:
             if kept:
-                context.log_event(dg.AssetMaterialization(key, metadata=_history_metadata(table_context, kept)))
+                context.log_event(dg.AssetMaterialization(key, metadata=_history_metadata(table_history, kept)))
             raise failure(error) from error
 
     return history
 
 
-def _history_metadata(table_context: HistoryContext, kept: Sequence[HistoryCommit]) -> dict[str, MetadataItem]:
+def _history_metadata(table_history: HistoryContext, kept: Sequence[HistoryCommit]) -> dict[str, MetadataItem]:
     """Return what a run has appended, and the version up to which the history is complete."""
-    newest = kept[-1] if kept else table_context.history.newest()
+    newest = kept[-1] if kept else table_history.history.newest()
     metadata: dict[str, MetadataItem] = {
         "slices": len(kept),
         "rows": sum(slice_.rows for slice_ in kept),
-        "table": dg.MetadataValue.path(table_context.history.uri),
+        "table": dg.MetadataValue.path(table_history.history.uri),
     }
     if kept:
         metadata |= {"first_version": kept[0].first, "last_version": kept[-1].last}

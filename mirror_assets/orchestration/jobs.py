@@ -15,7 +15,7 @@ from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.asset_names import Kind, asset_key, flat_name, group_name
 from mirror_assets.orchestration.assets import mirror_observation
 from mirror_assets.orchestration.maintenance import maintenance_jobs
-from mirror_assets.orchestration.materialize import failure
+from mirror_assets.orchestration.materialize import WAIT_SECONDS, failure
 from mirror_assets.orchestration.mirror_tables import mirror_tables
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, project
 from mirror_assets.orchestration.run_reports import RebuildReport, TableReport, require_all
@@ -32,8 +32,6 @@ ALL_CHECKS = "all_checks"
 TABLES_OP = "mirror_tables"
 REPLICATE_OP = "replicate_tables"
 REBUILD_OP = "rebuild_table"
-
-_WAIT_SECONDS = 120.0
 
 Job: TypeAlias = dg.JobDefinition | UnresolvedAssetJobDefinition
 
@@ -168,7 +166,7 @@ def _rebuild_job(settings: Config) -> Job:
 def _rebuilt(context: dg.OpExecutionContext, table_context: TableContext, wait: MirrorWait) -> Published:
     """Rebuild the table, after waiting for a run that works on it. Raises dagster.Failure."""
     try:
-        with leased(table_context.store, table_context.name, context.run_id, _WAIT_SECONDS):
+        with leased(table_context.store, table_context.name, context.run_id, WAIT_SECONDS):
             return rebuild_table(table_context, wait, context.log.info)
     except MirrorError as error:
         note_failure(table_context, error, context.log.warning)

@@ -20,7 +20,7 @@ from mirror_assets.pipeline.table_lease import leased
 
 Metadata = Mapping[str, MetadataItem]
 # A step waits this long for another run that works on the table.
-_WAIT_SECONDS = 120.0
+WAIT_SECONDS = 120.0
 
 
 class NoSlice(SettingError):
@@ -75,7 +75,7 @@ def materialize_slices(
     """
     finished: dict[SliceKey, Metadata] = {}
     try:
-        with leased(table_context.store, table_context.name, context.run.run_id, _WAIT_SECONDS):
+        with leased(table_context.store, table_context.name, context.run.run_id, WAIT_SECONDS):
             for key, metadata in zip(keys, done, strict=True):
                 finished[key] = metadata
                 context.log.info(f"{asset.to_user_string()}: slice {key} done")

@@ -127,7 +127,7 @@ class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no typ
     )
 
     def open(self, owner: str | None = None) -> SparkSession:
-        """Return the owner's session, or a new one. Raises VariableUnset, PackageRefused and SparkNotStarted."""
+        """Return the owner's session, or a new one. Raises variable_unset, PackageRefused and SparkNotStarted."""
         return SparkSettings(self.reach, self.spark_config).open(owner)
 
     @property

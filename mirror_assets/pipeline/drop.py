@@ -35,7 +35,7 @@ def table_absent(name: str, file: Path, zone: str, known: tuple[str, ...]) -> Se
 
 
 def require_table(config: Config, store: Store, table: TableName) -> None:
-    """Raise TableAbsent for a table that neither mirror.yaml nor the landing zone has: probably a typo."""
+    """Raise table_absent for a table that neither mirror.yaml nor the landing zone has: probably a typo."""
     landed = table_names(store)
     if table in config.names or table in landed or store.list(table.scratch):
         return
@@ -47,7 +47,7 @@ def require_table(config: Config, store: Store, table: TableName) -> None:
 def drop_table(store: Store, table: TableName, wait: MirrorWait, report: Callable[[str], None]) -> None:
     """Delete the table folder and what is staged for it, and wait for the mirror to drop the table.
 
-    Continues an interrupted drop, and retries while the folder is in use. Raises MirrorSlow, and what the store still
+    Continues an interrupted drop, and retries while the folder is in use. Raises mirror_slow, and what the store still
     raises at the end of the wait; running it again continues.
     """
     deadline = time.monotonic() + wait.limit_seconds

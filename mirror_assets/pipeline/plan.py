@@ -76,7 +76,7 @@ def plan_key(context: TableContext, key: SliceKey, base: BaseState | None, tip: 
     """Return the slice that a partition key names, behind `base`; None: the first of a mirror without snapshot.
 
     `tip` is the source at its newest version, or at any version from the key's last on. Raises what a break in the
-    key's range means (`stop_error`), and SliceUnfit when the schema changes within it.
+    key's range means (`stop_error`), and slice_unfit when the schema changes within it.
     """
     if base is None:
         begins = beginning(context, tip)

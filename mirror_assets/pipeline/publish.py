@@ -31,7 +31,7 @@ def publish_slice(context: TableContext, key: SliceKey, rebuild_epoch: int | Non
 def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None = None) -> Published:
     """Publish the slice, or the next of its chunks, and return the publication; also of what landed before.
 
-    Finishes an interrupted publication first. Raises SliceMissing (an earlier slice has not landed), SnapshotUnderWay
+    Finishes an interrupted publication first. Raises SliceMissing (an earlier slice has not landed), snapshot_under_way
     (of another version), SliceNotStaged, SliceNotChecked, LostRace, and what recovery raises.
     """
     current = drive(recover(context.name, rebuild_epoch), context.store)
@@ -54,6 +54,6 @@ def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None
 
 
 def require_loading(table: str, key: SliceKey, position: CommitPosition) -> None:
-    """Raise SnapshotUnderWay for a snapshot that is not the one of which chunks have landed."""
+    """Raise snapshot_under_way for a snapshot that is not the one of which chunks have landed."""
     if position.loading is not None and key.first == 0 and key != position.loading.key:
         raise snapshot_under_way(table, str(key), position.loading)

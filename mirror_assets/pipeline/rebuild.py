@@ -50,7 +50,7 @@ class MirrorWait:
     limit_seconds: float = 600.0
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for the condition, also while the mirror can't answer. Raises MirrorSlow at the limit."""
+        """Wait for the condition, also while the mirror can't answer. Raises mirror_slow at the limit."""
         deadline = time.monotonic() + self.limit_seconds
         while True:
             unanswered: RetryError | None = None
@@ -68,7 +68,7 @@ def rebuild_table(context: TableContext, wait: MirrorWait, report: Callable[[str
     """Rebuild the table, or continue an interrupted rebuild, and return the publication of the new epoch.
 
     The table folder is dropped when the new snapshot is staged and has passed its checks; when that fails, the rebuild
-    is called off and what has landed stays. Raises ChecksFailed, MirrorSlow, and what staging raises.
+    is called off and what has landed stays. Raises ChecksFailed, mirror_slow, and what staging raises.
     """
     check_source(context.config, context.table, context.log.state())
     record, staged = drive(begin_rebuild(context.name), context.store), None
@@ -146,7 +146,7 @@ def _load_rest(context: TableContext, key: SliceKey, epoch: int) -> Published:
 
 
 def mirror_wait(mirror: Mirror, table: TableName) -> MirrorWait:
-    """The wait for a table to be dropped from the mirror, and to come back. The latter raises MirrorFailed."""
+    """The wait for a table to be dropped from the mirror, and to come back. The latter raises mirror_failed."""
 
     def dropped() -> bool:
         return mirror.poll_table(table) is None

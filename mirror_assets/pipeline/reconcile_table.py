@@ -25,8 +25,7 @@ def reconcile_table(context: TableContext, mirror: Mirror) -> Reconciliation:
     replicator has stopped the table, loading while a snapshot has landed in part. Of a mirror that began without a
     snapshot only the rows that it has are compared.
 
-    Raises what `reconcile` raises, and ConfigInvalid for a mirror that Spark can't
-    read.
+    Raises what `reconcile` raises, and ConfigInvalid for a mirror that Spark can't read.
     """
     manifest, status = context.manifest(), mirror.table(context.name)
     if manifest is None:

@@ -28,7 +28,7 @@ def source_guard(
 ) -> VacuumPlan:
     """Return what VACUUM would delete at `now` (seconds since 1970) that frames, the mirror or the history need.
 
-    Raises FramesUnreadable, FrameRefused, and what the plan and the logs raise.
+    Raises FramesUnreadable, frame_refused, and what the plan and the logs raise.
     """
     return vacuum_of(log, now, source_consumers(config, table, log, manifest))
 
@@ -38,7 +38,7 @@ def source_consumers(
 ) -> RetentionConsumers:
     """Return the consumers of the source: its frames, a snapshot that is being loaded, and the commits still to read.
 
-    Raises FramesUnreadable and FrameRefused.
+    Raises FramesUnreadable and frame_refused.
     """
     frames = named_frames(table.direct_lake, FramesOf.SOURCE, log)
     loading = manifest.loading.key.last if manifest and manifest.loading else None
@@ -55,7 +55,7 @@ def mirror_guard(table: TableSettings, log: TableLog, now: float) -> VacuumPlan:
 def named_frames(settings: DirectLakeSettings, of: FramesOf, log: TableLog) -> tuple[Frame, ...]:
     """Return the frames that the settings name, if they are frames of this table; read exported frames on each call.
 
-    Raises FramesUnreadable and FrameRefused.
+    Raises FramesUnreadable and frame_refused.
     """
     if settings.frames_of is not of:
         return ()
@@ -67,7 +67,7 @@ def frames_of(
 ) -> tuple[Frame, ...]:
     """Return the frames at `points` (versions or times) and in `exports` (files with answers of DAX queries).
 
-    Raises FramesUnreadable and FrameRefused.
+    Raises FramesUnreadable and frame_refused.
     """
     named = tuple(frame_at(log, point) for point in points)
     texts = {str(path): _text(path) for path in exports}

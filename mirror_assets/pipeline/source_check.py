@@ -75,7 +75,7 @@ def row_tracking_off(table: str, uri: str) -> SettingError:
 
 
 def check_source(config: Config, table: TableSettings, state: SourceState) -> None:
-    """Check the settings against the source. Raises ConfigInvalid with their lines, FeedOff and RowTrackingOff."""
+    """Check the settings against the source. Raises ConfigInvalid with their lines, FeedOff and row_tracking_off."""
     columns = tuple(SourceColumn(name, type_) for name, type_ in source_columns(state))
     problems = source_problems(table, columns)
     if problems:

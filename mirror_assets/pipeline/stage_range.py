@@ -34,7 +34,7 @@ def stage_range(context: TableContext, keys: Sequence[SliceKey]) -> Iterator[Sli
 
     `keys` are in order; each slice is staged at the position behind the one before. Of a snapshot in chunks all but the
     last chunk are published at once, so that they take no room and stay if the run is killed. Raises SliceMissing when
-    an earlier slice is neither landed nor staged in this run, SnapshotUnderWay for a snapshot of another version, and
+    an earlier slice is neither landed nor staged in this run, snapshot_under_way for a snapshot of another version, and
     what planning, staging, checking and publishing raise.
     """
     manifest = context.manifest()

@@ -38,7 +38,7 @@ class Subject:
 
     @property
     def sku(self) -> Sku | None:
-        """The capacity whose limits count, from the command line or the settings. Raises SkuUnknown."""
+        """The capacity whose limits count, from the command line or the settings. Raises sku_unknown."""
         name = self.request.sku or (self.settings and self.settings.direct_lake.sku)
         return sku_of(name) if name else None
 
@@ -50,7 +50,7 @@ class Subject:
         return Mode.ONELAKE if self.settings is None else self.settings.direct_lake.mode.kind
 
     def consumers(self) -> RetentionConsumers:
-        """Return the frames of command line and settings, and the mirror. Raises FrameRefused, FramesUnreadable."""
+        """Return the frames of command line and settings, and the mirror. Raises frame_refused, FramesUnreadable."""
         request = self.request
         named = frames_of(self.log, request.frame, request.export, request.model_table)
         if self.config is None or self.settings is None:
