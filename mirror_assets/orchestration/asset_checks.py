@@ -243,8 +243,8 @@ def mirror_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
     @dg.asset_check(asset=mirror, name="reconciled", blocking=True, description="The mirror equals the source.")
     def reconciled(landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions) -> dg.AssetCheckResult:
         with checking():
-            table_context = project(config, landing_zone, sources, spark).table(table)
-            result = reconcile_table(table_context, mirror_of(config, landing_zone))
+            composed = project(config, landing_zone, sources, spark)
+            result = reconcile_table(composed.table(table), composed.mirror())
         severity = dg.AssetCheckSeverity.WARN if result.state in _WAITING else dg.AssetCheckSeverity.ERROR
         return check_result(mirror, check_reconciled(result), severity)
 

@@ -149,8 +149,8 @@ def _rebuild_job(settings: Config) -> Job:
     ) -> RebuildReport:
         try:
             table = settings.table(config.table)
-            table_context = project(settings, landing_zone, sources, spark).table(table)
-            wait = mirror_wait(mirror_of(settings, landing_zone), table.name)
+            composed = project(settings, landing_zone, sources, spark)
+            table_context, wait = composed.table(table), mirror_wait(composed.mirror(), table.name)
         except MirrorError as error:
             raise failure(error) from error
         manifest = _rebuilt(context, table_context, wait).manifest

@@ -16,7 +16,7 @@ from mirror_assets.orchestration.asset_names import Kind, asset_key, partitions_
 from mirror_assets.orchestration.assets import source_observation
 from mirror_assets.orchestration.materialize import landed_metadata, staged_metadata
 from mirror_assets.orchestration.partitions import Surplus, delete_keys
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, project
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
 from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.context import TableContext
@@ -45,8 +45,8 @@ def mirror_tables(
     def one(table: TableSettings) -> TableReport:
         report = TableReport(str(table.name))
         try:
-            table_context = project(settings, zone, sources, spark).table(table)
-            wait = mirror_wait(mirror_of(settings, zone), table.name)
+            composed = project(settings, zone, sources, spark)
+            table_context, wait = composed.table(table), mirror_wait(composed.mirror(), table.name)
         except MirrorError as error:
             return _failed(context, report, error)
         except Exception as error:
