@@ -18,7 +18,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_snapshot, plan_table
 from mirror_assets.pipeline.process import process_slice
 from mirror_assets.pipeline.rebuild import MirrorWait
-from mirror_assets.pipeline.run import mirror_table
+from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.ranges import EVERYTHING, Range, VersionPoint
@@ -53,7 +53,7 @@ class BenchTable:
     def land(self, last: int | None = None) -> int:
         """Land what is pending, all or up to a version, with every check that blocks; the rows that landed."""
         requested = EVERYTHING if last is None else Range(last=VersionPoint(last))
-        slices = mirror_table(self.context(), _NO_WAIT, lambda _: None, requested)
+        slices = mirror_table(self.context(), _NO_WAIT, RunEvents(lambda _: None), requested)
         return sum(mirrored.record.markers.total for mirrored in slices)
 
     def begin(self, version: int) -> None:

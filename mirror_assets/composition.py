@@ -6,9 +6,10 @@ Nothing is read, requested or started before somebody asks for it.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, NoReturn
 
 from mirror_assets.config import Config, FabricWorkspace, History, LandingZoneConfig, Staging, TableSettings
@@ -59,9 +60,24 @@ class Project:
         return cls(config, open_zone(zone), open_local_staging(zone), log, SparkSettings.of(config).open)
 
     def table(self, table: TableSettings) -> TableContext:
-        """Return the context of the table's pipeline; its Spark session starts when a step asks for it."""
-        session = cache(partial(self.session, str(table.name)))
-        return TableContext(self.config, table, self.log(table.name), self.store, session, self.local_staging)
+        """Return the context of the table's pipeline; a Spark session starts when a step asks for it."""
+        return TableContext(self.config, table, self.log(table.name), self.store, self._of_thread, self.local_staging)
+
+    @cached_property
+    def _of_thread(self) -> Callable[[], SparkSession]:
+        """Return what opens one session for each thread that asks.
+
+        Tables that work at the same time share no settings, and memory does not grow with the number of tables.
+        """
+        local = threading.local()
+
+        def session() -> SparkSession:
+            if not hasattr(local, "session"):
+                local.session = self.session(threading.current_thread().name)
+            opened: SparkSession = local.session
+            return opened
+
+        return session
 
     def tables(self, names: Sequence[str] = ()) -> list[TableContext]:
         """Return the contexts of these tables, or of all. Raises TableUnknown."""

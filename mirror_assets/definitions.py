@@ -21,11 +21,12 @@ from mirror_assets.orchestration.assets import (
     mirror_asset,
     source_asset,
 )
+from mirror_assets.orchestration.batch_sensor import mirror_sensor
 from mirror_assets.orchestration.direct_lake_checks import mirror_lake_checks, source_lake_checks
 from mirror_assets.orchestration.jobs import build_jobs
+from mirror_assets.orchestration.replicator_sensor import replicator_sensor
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.schedules import job_schedules
-from mirror_assets.orchestration.sensors import replicator_sensor, slices_sensor
 
 # Single-run backfills have been beta for years, and Dagster would say so once for each table.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
@@ -63,7 +64,7 @@ def build_definitions(config: Config) -> dg.Definitions:
                 *(history_checks(config, table) if table.keeps_history else ()),
             )
         ],
-        sensors=[*(slices_sensor(config, table, by_name) for table in tables), replicator_sensor(config, by_name)],
+        sensors=[mirror_sensor(config, by_name), replicator_sensor(config, by_name)],
         schedules=job_schedules(by_name),
         jobs=jobs,
         resources=resources(config),

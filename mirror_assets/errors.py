@@ -83,6 +83,7 @@ class ErrorCode(str, Enum):
     TABLE_BUSY = "table_busy"
     TABLE_HELD = "table_held"
     NO_SLICE = "no_slice"
+    RUN_KILLED = "run_killed"
     # direct lake
     FRAMES_UNREADABLE = "frames_unreadable"
     FRAME_REFUSED = "frame_refused"

@@ -15,7 +15,7 @@ from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.rebuild import MirrorWait
-from mirror_assets.pipeline.run import mirror_table
+from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.source.log import SourceLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
@@ -111,7 +111,7 @@ class Lab:
 
     def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[ProcessedSlice]:
         """Mirror until nothing is left."""
-        return list(mirror_table(self.context, self.wait, report))
+        return list(mirror_table(self.context, self.wait, RunEvents(report)))
 
     @property
     def wait(self) -> MirrorWait:

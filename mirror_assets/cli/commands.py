@@ -17,6 +17,7 @@ from mirror_assets.cli.options import (
     RangeOptions,
     commit_range,
     configured,
+    duration,
     examples,
     printed,
     table,
@@ -78,17 +79,36 @@ def plan(
     return show.plan(config, names, RangeOptions(first, last, clip).range, as_json=as_json)
 
 
-@app.command(epilog=examples("run", "run --table sales.orders --to '2026-01-31 18:00:00'"))
+@app.command(epilog=examples("run", "run --table sales.orders --to '2026-01-31 18:00:00'", "run --follow --every 10s"))
 @tables
 @commit_range(_NEW)
+@click.option("--follow", is_flag=True, help="Go on, and mirror commits as they come, until Ctrl-C.")
+@click.option(
+    "--every", type=duration, default="2s", metavar="TIME", help="With --follow: how often commits are looked for."
+)
 @configured
 def run(
-    config: Path | None, names: tuple[str, ...], first: str | None, last: str | None, *, clip: bool, as_json: bool
+    config: Path | None,
+    names: tuple[str, ...],
+    first: str | None,
+    last: str | None,
+    every: float,
+    *,
+    clip: bool,
+    follow: bool,
+    as_json: bool,
 ) -> Exit:
     """Mirror tables until nothing is left.
 
-    Plans, stages, checks and publishes slice by slice. A table that fails does not hold up the others.
+    Plans, stages, checks and publishes slice by slice. A table that fails does not hold up the others. With --follow,
+    Ctrl-C ends the command behind the slices that are under way; --json then prints a line for each landed slice.
     """
+    if follow:
+        if first or last or clip:
+            raise click.UsageError("--follow mirrors everything that comes: leave out --from, --to and --clip.")
+        from mirror_assets.cli import follow as following
+
+        return following.follow(config, names, every, as_json=as_json)
     from mirror_assets.cli import execute
 
     return execute.run(config, names, RangeOptions(first, last, clip), as_json=as_json)

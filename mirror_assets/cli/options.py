@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 PATH = click.Path(path_type=Path)
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min)?")
+_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0}
 _ONLY = "Only this table; may be repeated."
 
 
@@ -103,6 +106,15 @@ def point(text: str) -> str:
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     return text
+
+
+def duration(text: str) -> float:
+    """Return the seconds of a time such as `5s`, `500ms` or `2min`. Raises click.BadParameter."""
+    match = _DURATION.fullmatch(text.strip())
+    seconds = float(match[1]) * _SECONDS[match[2] or "s"] if match else 0.0
+    if seconds <= 0:
+        raise click.BadParameter(f"expected a time like 5s, 500ms or 2min, got {text!r}")
+    return seconds
 
 
 def whole_number(expected: str, least: int, most: int | None = None) -> Callable[[str], int]:

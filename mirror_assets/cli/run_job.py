@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import dagster as dg
 
@@ -22,10 +23,16 @@ def execute(
     job: str,
     ops: Mapping[str, dg.Config] | None = None,
     assets: Sequence[dg.AssetKey] | None = None,
+    handler: logging.Handler | None = None,
 ) -> dg.ExecuteInProcessResult:
-    """Run the job, or some assets of it; return its result, which also has the steps that failed."""
+    """Run the job, or some assets of it; return its result, which also has the steps that failed.
+
+    `handler` receives what the run logs, in the place of the one that prints its messages.
+    """
     run_config = dg.RunConfig(ops=dict(ops or {}), loggers={_LOGGER: {"config": {}}})
-    logger = dg.LoggerDefinition(_printing_logger, description="Messages alone, on the error stream.")
+    logger = dg.LoggerDefinition(
+        partial(_logger, handler or _printing()), description="Messages alone, on the error stream."
+    )
     definitions = dg.Definitions.merge(build_definitions(config), dg.Definitions(loggers={_LOGGER: logger}))
     with _instance() as instance:
         return definitions.resolve_job_def(job).execute_in_process(
@@ -56,17 +63,23 @@ def _instance() -> Iterator[dg.DagsterInstance]:
         yield instance
 
 
-def _printing_logger(_context: dg.InitLoggerContext) -> logging.Logger:
-    """Return a logger that prints one line a message; commands print errors themselves when they end."""
-    logger = logging.Logger("mirror_assets", level=logging.INFO)
-    handler = logging.StreamHandler()
-    handler.setFormatter(_MessageOnly())
-    handler.addFilter(lambda record: record.levelno < logging.ERROR)
+def _logger(handler: logging.Handler, _context: dg.InitLoggerContext) -> logging.Logger:
+    logger = logging.Logger("mirror_assets", level=logging.DEBUG)
     logger.addHandler(handler)
     return logger
 
 
-class _MessageOnly(logging.Formatter):
+def _printing() -> logging.Handler:
+    """Return a handler that prints one line a message; commands print errors themselves when they end."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(MessageOnly())
+    handler.addFilter(lambda record: logging.INFO <= record.levelno < logging.ERROR)
+    return handler
+
+
+class MessageOnly(logging.Formatter):
+    """Formats messages as they were logged."""
+
     def format(self, record: logging.LogRecord) -> str:
         """Return the message as it was logged, without the ids of run and step that Dagster adds."""
         meta = getattr(record, "dagster_meta", {})

@@ -1,5 +1,6 @@
 """mirror.yaml as a typed model; every error names the line to correct."""
 
+from mirror_assets.config.automation import AutomationConfig, Mode
 from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, Problem, TableUnknown
 from mirror_assets.config.load import CONFIG_VARIABLE, DEFAULT_FILE, config_file, load_config, load_workspace
 from mirror_assets.config.model import Config, SparkConfig
@@ -33,6 +34,7 @@ from mirror_assets.config.table_settings import (
 __all__ = [
     "CONFIG_VARIABLE",
     "DEFAULT_FILE",
+    "AutomationConfig",
     "Changes",
     "Compression",
     "Config",
@@ -50,6 +52,7 @@ __all__ = [
     "LandingZoneConfig",
     "MaintenanceSettings",
     "MirrorConfig",
+    "Mode",
     "OnBreak",
     "OnDropColumn",
     "OneLakeConfig",

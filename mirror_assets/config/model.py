@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import Field, PrivateAttr, model_validator
 
+from mirror_assets.config.automation import AutomationConfig
 from mirror_assets.config.document import Origin
 from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
 from mirror_assets.config.places import (
@@ -36,6 +37,7 @@ class Config(Section):
     mirror: MirrorConfig = Field(default_factory=MirrorConfig, description="Where the tables are replicated.")
     history: HistoryConfig = Field(default_factory=HistoryConfig, description="Where change feeds are kept for ever.")
     spark: SparkConfig = Field(default_factory=SparkConfig, description="Additions to the Spark session.")
+    automation: AutomationConfig = Field(default_factory=AutomationConfig, description="How Dagster mirrors by itself.")
     defaults: TableDefaults = Field(default_factory=TableDefaults, description="Settings of every table.")
     tables: dict[TableKey, TableConfig] = Field(min_length=1, description="Tables by their name in the mirror.")
     _origin: Origin = PrivateAttr(default_factory=Origin)

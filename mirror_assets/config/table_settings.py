@@ -114,7 +114,6 @@ class SliceLimits(Section):
     max_commits: Count = Field(default=1000, description="Most commits in one slice.")
     max_rows: Count = Field(default=20_000_000, description="Most changed rows in one slice.")
     max_bytes: Bytes = Field(default=16 << 30, description="Most bytes of source files in one slice.")
-    max_per_run: Count = Field(default=100, description="Most slices of a table in one run.")
 
 
 class PartitionSettings(Section):

@@ -31,10 +31,6 @@ class Lease(Record):
         """In words."""
         return f"run {self.run} works on {self.table}, in process {self.pid} on {self.host}"
 
-    def is_over(self, now_ms: int) -> bool:
-        """Whether it has expired."""
-        return self.until_ms <= now_ms
-
 
 def read_lease(table: TableName) -> Steps[Lease | None]:
     """Read the lease, expired or not; None when there is no readable one."""

@@ -122,6 +122,11 @@ class TableName:
         return f"{self.schema}.{self.table}" if self.schema else self.table
 
 
+def runner_record(batch: int) -> str:
+    """Return the path of the hint which run mirrors a batch of tables; no table's lease has a name like it."""
+    return f"{LEASES}/_batch-{batch}.json"
+
+
 def _check_name(whole: str, part: str) -> None:
     if not part:
         raise NameRefused(whole, "it has an empty part")

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 
 import dagster as dg
 
@@ -12,7 +11,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.history.history_context import HistoryContext
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.orchestration.asset_names import RANGE_START, Kind, MetadataItem, asset_key
-from mirror_assets.orchestration.materialize import failure, parse_slices
+from mirror_assets.orchestration.materialize import failing, parse_slices
 from mirror_assets.orchestration.resources import (
     LandingZone,
     SourceTables,
@@ -23,7 +22,7 @@ from mirror_assets.orchestration.resources import (
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.check import BLOCKING_CHECKS, refusal, run_checks
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.next_action import NOT_HELD, check_not_held
+from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, check_not_failing, check_not_held
 from mirror_assets.pipeline.pending import deadline_at, feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.stage_range import staged_ahead
@@ -32,15 +31,6 @@ from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.landed import full_continuity, incremental_continuity, metadata_unchanged
 from mirror_assets.verify.reconciliation import ReconcileState, check_reconciled
 from mirror_assets.verify.timeliness import Consequence, Lag, ReadDeadline, check_lag, check_retention
-
-
-@contextmanager
-def checking() -> Iterator[None]:
-    """Fail the step with the error's own message when a check can't run. Raises dagster.Failure."""
-    try:
-        yield
-    except MirrorError as error:
-        raise failure(error) from error
 
 
 def check_result(
@@ -97,7 +87,7 @@ def source_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
 
     @dg.asset_check(asset=source, name="retention", description="How long the next commit can still be read.")
     def retention(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
-        with checking():
+        with failing():
             table_context = project(config, landing_zone, sources).table(table)
             deadline = feed_deadline(table_context, pending_commits(table_context), time.time())
         return retention_result(source, deadline, table.retention)
@@ -130,7 +120,7 @@ def staged_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinit
         sources: SourceTables,
         spark: SparkSessions,
     ) -> Iterator[dg.AssetCheckResult]:
-        with checking():
+        with failing():
             table_context = project(config, landing_zone, sources, spark).table(table)
             checked = _check_slices(context, table_context, _requested(context))
         for name in BLOCKING_CHECKS:
@@ -185,12 +175,12 @@ _CONTINUITY = "Files in sequence, as committed. A run of slices checks new files
 
 
 def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
-    """Return the checks file_continuity, metadata_unchanged, lag and not_held."""
+    """Return the checks file_continuity, metadata_unchanged, lag, not_held and not_failing."""
     zone = asset_key(Kind.LANDING_ZONE, table.name)
 
     @dg.asset_check(asset=zone, name="file_continuity", blocking=True, description=_CONTINUITY)
     def continuity(context: dg.AssetCheckExecutionContext, landing_zone: LandingZone) -> dg.AssetCheckResult:
-        with checking():
+        with failing():
             store, applied = landing_zone.store(), _applied(config, table.name, landing_zone)
             continuous = incremental_continuity if is_slice_run(context) else full_continuity
             return check_result(zone, continuous(store, table.name, applied))
@@ -199,12 +189,12 @@ def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
         asset=zone, name="metadata_unchanged", blocking=True, description="_metadata.json declares the first keys."
     )
     def metadata(landing_zone: LandingZone) -> dg.AssetCheckResult:
-        with checking():
+        with failing():
             return check_result(zone, metadata_unchanged(landing_zone.store(), table.name, table.mirror_keys))
 
     @dg.asset_check(asset=zone, name="lag", description="How long the oldest uncovered commit has waited.")
     def lag(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
-        with checking():
+        with failing():
             table_context = project(config, landing_zone, sources).table(table)
             return _lag_result(zone, table, table_lag(pending_commits(table_context), time.time()))
 
@@ -212,10 +202,17 @@ def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
         asset=zone, name=NOT_HELD, blocking=True, description="The table does not wait for a person to have it rebuilt."
     )
     def not_held(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
-        with checking():
+        with failing():
             return check_result(zone, check_not_held(project(config, landing_zone, sources).table(table)))
 
-    return [continuity, metadata, lag, not_held]
+    @dg.asset_check(
+        asset=zone, name=NOT_FAILING, blocking=True, description="The newest run of the table has not failed."
+    )
+    def not_failing(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
+        with failing():
+            return check_result(zone, check_not_failing(project(config, landing_zone, sources).table(table)))
+
+    return [continuity, metadata, lag, not_held, not_failing]
 
 
 def _lag_result(zone: dg.AssetKey, table: TableSettings, lag: Lag) -> dg.AssetCheckResult:
@@ -242,7 +239,7 @@ def mirror_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDe
 
     @dg.asset_check(asset=mirror, name="reconciled", blocking=True, description="The mirror equals the source.")
     def reconciled(landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions) -> dg.AssetCheckResult:
-        with checking():
+        with failing():
             composed = project(config, landing_zone, sources, spark)
             result = reconcile_table(composed.table(table), composed.mirror())
         severity = dg.AssetCheckSeverity.WARN if result.state in _WAITING else dg.AssetCheckSeverity.ERROR
@@ -260,7 +257,7 @@ def history_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksD
 
     @dg.asset_check(asset=history, name=_NAME, description="How long the next commit to keep can still be read.")
     def history_retention(sources: SourceTables) -> dg.AssetCheckResult:
-        with checking():
+        with failing():
             context = history_context(config, table, sources.log(table.name), no_spark)
             deadline = history_deadline(context, time.time())
         return retention_result(history, deadline, table.retention, _NAME)

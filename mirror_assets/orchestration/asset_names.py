@@ -13,8 +13,7 @@ from mirror_assets.landing.names import TableName
 
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
-TABLE_TAG = "mirror/table"
-PROGRESS_TAG = "mirror/progress"
+BATCH_TAG = "mirror/batch"
 DEFAULT_GROUP = "default"
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")

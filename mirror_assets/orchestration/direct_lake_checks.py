@@ -21,8 +21,9 @@ from mirror_assets.direct_lake.plots.pictures import (
 )
 from mirror_assets.direct_lake.table_snapshot import TableSnapshot
 from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan
-from mirror_assets.orchestration.asset_checks import check_result, checking
+from mirror_assets.orchestration.asset_checks import check_result
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
+from mirror_assets.orchestration.materialize import failing
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, mirror_of, project
 from mirror_assets.pipeline.retention_consumers import mirror_guard, source_guard
 from mirror_assets.source.errors import SourceNotDelta
@@ -59,7 +60,7 @@ def source_lake_checks(config: Config, table: TableSettings) -> dg.AssetChecksDe
     def found(
         context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, sources: SourceTables
     ) -> Iterator[dg.AssetCheckResult]:
-        with checking():
+        with failing():
             now, log = time.time(), sources.table_log(table.name)
             snapshot = TableSnapshot(str(table.name), log, _reader(context, log), now)
             manifest = project(config, landing_zone, sources).table(table).manifest()
@@ -81,7 +82,7 @@ def _stand_in_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefi
 
     @_checks(mirror, tuple(_DESCRIPTIONS))
     def found(context: dg.AssetCheckExecutionContext, landing_zone: LandingZone) -> Iterator[dg.AssetCheckResult]:
-        with checking():
+        with failing():
             status = mirror_of(config, landing_zone).table(table.name)
             log = None if status is None else _log_if_there(status.location)
             if log is None:
@@ -100,7 +101,7 @@ def _predicted_checks(table: TableSettings) -> dg.AssetChecksDefinition:
 
     @_checks(mirror, (GUARDRAILS,))
     def found(context: dg.AssetCheckExecutionContext, sources: SourceTables) -> Iterator[dg.AssetCheckResult]:
-        with checking():
+        with failing():
             log = sources.table_log(table.name)
             source = TableSnapshot(str(table.name), log, _reader(context, log), time.time())
             yield from _results_of_selected(

@@ -7,6 +7,7 @@ import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from pydantic import Field
 
+from mirror_assets.composition import Project
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable
@@ -15,11 +16,12 @@ from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.asset_names import Kind, asset_key, flat_name, group_name
 from mirror_assets.orchestration.assets import mirror_observation
 from mirror_assets.orchestration.maintenance import maintenance_jobs
-from mirror_assets.orchestration.materialize import WAIT_SECONDS, failure
-from mirror_assets.orchestration.mirror_tables import mirror_tables
+from mirror_assets.orchestration.materialize import WAIT_SECONDS, failing, failure
+from mirror_assets.orchestration.mirror_tables import Following, follow_tables, mirror_tables
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, project
 from mirror_assets.orchestration.run_reports import RebuildReport, TableReport, require_all
 from mirror_assets.pipeline.backoff import note_failure
+from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait, rebuild_table
 from mirror_assets.pipeline.table_lease import leased
@@ -36,13 +38,23 @@ REBUILD_OP = "rebuild_table"
 Job: TypeAlias = dg.JobDefinition | UnresolvedAssetJobDefinition
 
 
+class FollowSources(dg.Config):
+    """How a run mirrors commits as they come; see `Following`. `batch` and `code` are set by the sensor."""
+
+    every_seconds: float
+    minutes: float | None = None
+    batch: int | None = None
+    code: str = ""
+
+
 class MirrorTables(dg.Config):
-    """The tables that a run mirrors (none: all of the job's), and the range of versions or times."""
+    """The tables that a run mirrors (none: all of the job's), and the range of versions or times, or how to follow."""
 
     tables: list[str] = Field(default_factory=list)
     first: str | None = None
     last: str | None = None
     clip: bool = False
+    follow: FollowSources | None = None
 
 
 class RebuildTable(dg.Config):
@@ -74,7 +86,7 @@ def build_jobs(settings: Config) -> list[Job]:
 
 
 def slices_job_name(table: TableName) -> str:
-    """Return the name of the job that a table's sensor requests."""
+    """Return the name of the job of one table's slices."""
     return f"slices_{flat_name(table)}"
 
 
@@ -103,8 +115,11 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
         spark: SparkSessions,
     ) -> list[TableReport]:
         chosen = [settings.table(name) for name in config.tables] if config.tables else settings.all_tables()
-        requested = parse_range(config.first, config.last, clip=config.clip)
-        return mirror_tables(context, settings, chosen, landing_zone, sources, spark, requested)
+        with failing():
+            composed = project(settings, landing_zone, sources, spark)
+            if config.follow is not None:
+                return follow_tables(context, composed, chosen, _following(composed, config.follow, context.run_id))
+        return mirror_tables(context, composed, chosen, parse_range(config.first, config.last, clip=config.clip))
 
     @dg.op(description="Fail the run when a table failed; the others have gone on.")
     def all_mirrored(reports: list[TableReport]) -> None:
@@ -117,13 +132,16 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
     return mirror
 
 
+def _following(composed: Project, follow: FollowSources, run: str) -> Following:
+    batch = None if follow.batch is None else BatchRunner(composed.store, follow.batch, run, follow.code)
+    return Following(follow.every_seconds, follow.minutes, batch)
+
+
 def _replicate_job(settings: Config) -> Job:
     @dg.op(name=REPLICATE_OP, description="One iteration of the local stand-in, or what Fabric tells.")
     def replicate_tables(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[MonitoredTable]:
-        try:
+        with failing():
             statuses = mirror_of(settings, landing_zone).poll()
-        except MirrorError as error:
-            raise failure(error) from error
         for status in statuses:
             context.log_event(mirror_observation(status))
         return list(statuses)
@@ -147,12 +165,10 @@ def _rebuild_job(settings: Config) -> Job:
         sources: SourceTables,
         spark: SparkSessions,
     ) -> RebuildReport:
-        try:
+        with failing():
             table = settings.table(config.table)
             composed = project(settings, landing_zone, sources, spark)
             table_context, wait = composed.table(table), mirror_wait(composed.mirror(), table.name)
-        except MirrorError as error:
-            raise failure(error) from error
         manifest = _rebuilt(context, table_context, wait).manifest
         return RebuildReport(str(table.name), manifest.epoch, manifest.covered, manifest.next_number - 1)
 

@@ -35,12 +35,13 @@ def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.Jo
     ) -> list[MaintenanceReport]:
         reports = []
         for table in tables:
-            table_context = project(settings, landing_zone, sources, spark).table(table)
+            composed = project(settings, landing_zone, sources, spark)
+            table_context = composed.table(table)
             report = MaintenanceReport(str(table_context.name))
             try:
                 # A table that was never mirrored begins with a snapshot, so it has no pending commits.
                 if table_context.manifest() is not None:
-                    (run,) = mirror_tables(context, settings, [table], landing_zone, sources, spark)
+                    (run,) = mirror_tables(context, composed, [table])
                     report = replace(report, error=run.error, code=run.code, family=run.family, busy=run.busy)
                 if report.error is None and report.busy is None:
                     for done in _steps(context, table_context, sources):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timezone
 
 import dagster as dg
@@ -98,6 +99,15 @@ def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:
     return dg.Failure(
         description=str(error), metadata=metadata, allow_retries=isinstance(error, RetryError | UnknownOutcome)
     )
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """Fail the step with the error's own message. Raises dagster.Failure."""
+    try:
+        yield
+    except MirrorError as error:
+        raise failure(error) from error
 
 
 def staged_metadata(table_context: TableContext, record: SliceRecord) -> dict[str, MetadataItem]:

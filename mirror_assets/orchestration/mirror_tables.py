@@ -1,141 +1,169 @@
-"""Mirrors several tables at a time on one Spark session; a table that fails stops itself only."""
+"""Mirrors many tables in one run, in turns, on one Spark context; a table that fails stops itself only."""
 
 from __future__ import annotations
 
-import threading
+import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
 
 import dagster as dg
 
-from mirror_assets.config import Config, TableSettings
+from mirror_assets.composition import Project
+from mirror_assets.config import TableSettings
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.format import Manifest
-from mirror_assets.landing.publish import Published
-from mirror_assets.orchestration.asset_names import Kind, asset_key, partitions_name
-from mirror_assets.orchestration.assets import source_observation
-from mirror_assets.orchestration.materialize import landed_metadata, staged_metadata
-from mirror_assets.orchestration.partitions import Surplus, delete_keys
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
+from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.run_reports import TableReport
+from mirror_assets.orchestration.table_events import TableEvents
+from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.pipeline.backoff import note_failure
+from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableBusy, unexpected
-from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.follow import Follow
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait
-from mirror_assets.pipeline.run import mirror_table
+from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.table_lease import leased
+from mirror_assets.pipeline.table_watch import Seen, TableWatch
+from mirror_assets.pipeline.turns import Turns, Work
 from mirror_assets.source.ranges import EVERYTHING, Range
 
 _TABLES_AT_ONCE = 4
+# Dagster ends a run that was canceled after three minutes; what a slice has begun is staged again by the next run.
+_STOP_SECONDS = 150.0
+# A run whose time is over waits so long for the one that replaces it.
+_REPLACED_WITHIN_SECONDS = 120.0
+
+
+@dataclass
+class TableRuns:
+    """The work on tables in one run, and what came of it."""
+
+    context: dg.OpExecutionContext
+    project: Project
+    events: TableEvents
+    states: TableStates
+    requested: Range = EVERYTHING
+    plan_again: bool = True
+    reports: dict[TableName, TableReport] = field(default_factory=dict)
+
+    def work(self, table_context: TableContext, rebuild_first: bool = False) -> Work:  # noqa: FBT001, FBT002
+        """Mirror the table under its lease, one slice a turn; leave it to another run that has the lease."""
+        name = table_context.name
+        self.reports.setdefault(name, TableReport(str(name)))
+        try:
+            wait = mirror_wait(self.project.mirror(), name)
+            with leased(table_context.store, name, self.context.run_id):
+                yield from self._slices(table_context, wait, rebuild_first=rebuild_first)
+        except TableBusy as busy:
+            self.context.log.info(busy.what)
+            self.reports[name] = self.reports[name].left_to(busy)
+        except MirrorError as error:
+            self.context.log.error(str(error))  # noqa: TRY400 it says what to do; where it was raised says nothing more
+            self._fail(table_context, error)
+        except Exception as error:
+            self.context.log.exception(f"{name} failed")
+            self._fail(table_context, unexpected(str(name), error))
+
+    def _slices(self, table_context: TableContext, wait: MirrorWait, *, rebuild_first: bool) -> Work:
+        name = table_context.name
+        events = RunEvents(
+            self.context.log.info,
+            lambda published: self.reports.update({name: self.reports[name].with_rebuild(published)}),
+            lambda slices: self.events.planned(name, slices),
+            self.events.boundaries(name),
+        )
+        slices = mirror_table(
+            table_context, wait, events, self.requested, rebuild_first=rebuild_first, plan_again=self.plan_again
+        )
+        for processed in slices:
+            self.events.landed(table_context, processed)
+            self.reports[name] = self.reports[name].with_slice(processed)
+            self.states.landed(name)
+            yield None
+
+    def _fail(self, table_context: TableContext, error: MirrorError) -> None:
+        if self.requested.is_everything:  # that a range can't be had is no fault of the table's
+            note_failure(table_context, error, self.context.log.warning)
+            self.states.failed(table_context.name, error)
+        self.reports[table_context.name] = self.reports[table_context.name].failed(error)
 
 
 def mirror_tables(
     context: dg.OpExecutionContext,
-    settings: Config,
+    project: Project,
     tables: Sequence[TableSettings],
-    zone: LandingZone,
-    sources: SourceTables,
-    spark: SparkSessions,
     requested: Range = EVERYTHING,
 ) -> list[TableReport]:
-    """Mirror the tables, several at a time; return a report of each, in order. Errors are in the reports."""
-    events = SliceEvents(context)
-
-    def one(table: TableSettings) -> TableReport:
-        report = TableReport(str(table.name))
-        try:
-            composed = project(settings, zone, sources, spark)
-            table_context, wait = composed.table(table), mirror_wait(composed.mirror(), table.name)
-        except MirrorError as error:
-            return _failed(context, report, error)
-        except Exception as error:
-            context.log.exception(f"{table.name} failed")
-            return report.failed(unexpected(report.table, error))
-        return _mirrored(context, table_context, wait, requested, events, report)
-
-    with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
-        return list(pool.map(one, tables))
-
-
-def _mirrored(
-    context: dg.OpExecutionContext,
-    table_context: TableContext,
-    wait: MirrorWait,
-    requested: Range,
-    events: SliceEvents,
-    report: TableReport,
-) -> TableReport:
-    """Mirror the table under its lease and return its report; leave it to another run that has the lease."""
-
-    def rebuilt(published: Published) -> None:
-        nonlocal report
-        report = report.with_rebuild(published)
-
-    manifest: Manifest | None = None
+    """Mirror the tables until nothing is left; return a report of each, in order. Errors are in the reports."""
+    states = TableStates(context.instance)
+    runs, turns = TableRuns(context, project, TableEvents(context), states, requested), Turns(_TABLES_AT_ONCE)
+    for table in tables:
+        turns.add(table.name, runs.work(project.table(table)))
     try:
-        with leased(table_context.store, table_context.name, context.run_id):
-            for mirrored in mirror_table(table_context, wait, context.log.info, requested, rebuilt):
-                events.log(table_context, mirrored)
-                report, manifest = report.with_slice(mirrored), mirrored.published.manifest
-    except TableBusy as busy:
-        context.log.info(busy.what)
-        return report.left_to(busy)
-    except MirrorError as error:
-        if requested.is_everything:  # that a range can't be had is no fault of the table's
-            note_failure(table_context, error, context.log.warning)
-        return _failed(context, report, error)
-    except Exception as error:
-        context.log.exception(f"{table_context.name} failed")
-        failed = unexpected(report.table, error)
-        note_failure(table_context, failed, context.log.warning)
-        return report.failed(failed)
-    if manifest is not None:
-        events.forget_oldest(table_context, manifest)
-    return report
+        turns.finish()
+    finally:
+        turns.stop(_STOP_SECONDS)
+    return [runs.reports[table.name] for table in tables]
 
 
-def _failed(context: dg.OpExecutionContext, report: TableReport, error: MirrorError) -> TableReport:
-    context.log.error(str(error))  # it says what to do; where it was raised says nothing more
-    return report.failed(error)
+def _tell(log: dg.DagsterLogManager, states: TableStates, seen: Seen) -> None:
+    """Record what a look says of the table; log an error when it is a new one."""
+    if states.seen(seen) and isinstance(seen.action, MirrorError):
+        log.error(str(seen.action))
 
 
-class SliceEvents:
-    """Logs a slice as the events of its assets, for runs that are no asset runs; several tables may log at once."""
+@dataclass(frozen=True)
+class Following:
+    """How a run follows the sources.
 
-    def __init__(self, context: dg.OpExecutionContext) -> None:
-        """Log into the run of this context."""
-        self._context = context
-        self._lock = threading.Lock()
+    It looks every `every` seconds, for at least so many `minutes`, then until nothing is pending; None: until it is
+    interrupted. `batch` is what it replaces other runs in, and is replaced in, if there is one.
+    """
 
-    def log(self, table_context: TableContext, mirrored: ProcessedSlice) -> None:
-        """Log one slice: its partition, then source, change_feed with its checks, and landing_zone.
+    every: float
+    minutes: float | None
+    batch: BatchRunner | None = None
 
-        A snapshot in chunks is logged with its last chunk.
-        """
-        if mirrored.published.manifest.loading is not None:
-            return
-        key = mirrored.record.slice
-        feed, zone = asset_key(Kind.CHANGE_FEED, table_context.name), asset_key(Kind.LANDING_ZONE, table_context.name)
-        observed = source_observation(table_context.name, mirrored.source, mirrored.planned)
-        staged = dg.AssetMaterialization(feed, partition=key, metadata=staged_metadata(table_context, mirrored.record))
-        landed = dg.AssetMaterialization(
-            zone, partition=key, metadata=landed_metadata(table_context, mirrored.published)
-        )
-        with self._lock:
-            self._context.instance.add_dynamic_partitions(partitions_name(table_context.name), [key])
-            self._context.log_event(observed)
-            self._context.log_event(staged)
-            for result in mirrored.results:
-                evaluation = dg.AssetCheckEvaluation(
-                    feed, result.check, passed=result.passed, metadata=dict(result.figures)
-                )
-                self._context.log_event(evaluation)  # type: ignore[arg-type]  # it is recorded; the annotation lags
-            self._context.log_event(landed)
+    @property
+    def stays(self) -> bool:
+        """Whether the run goes on when nothing is pending."""
+        return self.minutes is None or self.minutes > 0
 
-    def forget_oldest(self, table_context: TableContext, landed: Manifest) -> None:
-        """Delete the table's oldest partitions beyond `partitions.keep`."""
-        surplus = Surplus(table_context.name, table_context.table.partitions.keep)
-        with self._lock:
-            old = surplus.keys(self._context.instance, 0, landed.epoch, landed.covered)
-            delete_keys(self._context.instance, table_context.name, old)
+    def is_over(self, began: float, *, is_idle: bool) -> bool:
+        """Return whether the run may end, which began at that time of `time.monotonic`."""
+        if self.batch is not None and self.batch.is_replaced():
+            return True
+        if self.minutes is None:
+            return False
+        over = time.monotonic() - began - self.minutes * 60
+        # A run that stays ends when the next one has taken over, or when none has come.
+        waits = _REPLACED_WITHIN_SECONDS if self.stays and self.batch else 0.0
+        return is_idle and over >= waits
+
+
+def follow_tables(
+    context: dg.OpExecutionContext, project: Project, tables: Sequence[TableSettings], following: Following
+) -> list[TableReport]:
+    """Mirror commits of the tables as they come; return a report of each table that had work.
+
+    An interrupt ends it behind the slices that are under way.
+    """
+    events, states = TableEvents(context), TableStates(context.instance)
+    runs, turns = TableRuns(context, project, events, states, plan_again=False), Turns(_TABLES_AT_ONCE)
+    watch = TableWatch([project.table(table) for table in tables], events.boundaries, following.stays)
+    follow = Follow(watch, turns, runs.work, partial(_tell, context.log, states), following.every)
+    began = time.monotonic()
+    if following.batch is not None:
+        following.batch.take_over()
+    try:
+        follow.until(lambda is_idle: following.is_over(began, is_idle=is_idle))
+    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+        if following.minutes is not None:
+            raise
+        context.log.info("interrupted: waiting for the slices that are under way")
+    finally:
+        turns.stop(_STOP_SECONDS)
+        if following.batch is not None:
+            following.batch.leave()
+    return list(runs.reports.values())

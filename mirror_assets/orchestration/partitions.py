@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import dagster as dg
 
@@ -40,21 +39,6 @@ class Registered:
     def boundaries(self, epoch: int, covered: int) -> frozenset[int]:
         """Return the last versions of the epoch's slices behind the covered version: a plan must split there."""
         return frozenset(key.last for key in self.slices if _is_to_land(key, epoch, covered))
-
-    def range_of(self, pending: Sequence[str]) -> Sequence[str]:
-        """Return the first of the pending keys that one partition range of Dagster can name.
-
-        A range includes every key registered between its ends; so it ends before a key that is no slice, or that was
-        registered out of order.
-        """
-        order = [*self.keys, *(key for key in pending if key not in self.keys)]
-        place = {key: index for index, key in enumerate(order)}
-        strangers = [place[key] for key in self.strangers]
-        end = next((stranger for stranger in strangers if stranger > place[pending[0]]), len(order))
-        for index, (before, after) in enumerate(pairwise(pending), start=1):
-            if not place[before] < place[after] < end:
-                return pending[:index]
-        return pending
 
 
 def as_slice(key: str) -> SliceKey | None:

@@ -1,4 +1,4 @@
-"""Find a table's runs among Dagster's run records, and record the asset check not_held."""
+"""Finds runs among Dagster's run records: those of a batch of tables, and rebuilds of one table."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from collections.abc import Iterable
 import dagster as dg
 
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.rebuild import Progress
-from mirror_assets.orchestration.asset_names import PROGRESS_TAG, TABLE_TAG, Kind, asset_key
-from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP, slices_job_name
-from mirror_assets.pipeline.next_action import NOT_HELD, Crashes
+from mirror_assets.landing.runner import Runner
+from mirror_assets.orchestration.asset_names import BATCH_TAG
+from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP
+from mirror_assets.pipeline.backoff import pause_left
+from mirror_assets.pipeline.batch_runner import is_alive
 
-_FAILURES_COUNTED = 10
-_RUNS_LOOKED_AT = 100
+_RUNS_LOOKED_AT = 20
+# A run takes over from another when its Spark has started.
+_START_SECONDS = 300.0
+# A run that was replaced ends behind its slices, within minutes.
+_REPLACED_SECONDS = 900.0
 BUSY = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -21,46 +25,60 @@ BUSY = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
-_ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 
-def busy_run(instance: dg.DagsterInstance, table: TableName) -> dg.DagsterRun | None:
-    """Return a queued or running run of this table, started by the sensor or by a person; None if there is none.
+class BatchRuns:
+    """The newest runs that were requested for a batch, newest first."""
 
-    Runs of several tables don't count: the table's lease shows whether one of them works on this table now.
-    """
-    requested = instance.get_runs(dg.RunsFilter(tags={TABLE_TAG: str(table)}, statuses=BUSY), limit=1)
-    others = requested or instance.get_runs(dg.RunsFilter(statuses=BUSY), limit=_RUNS_LOOKED_AT)
-    return next((run for run in others if is_of(run, table)), None)
+    def __init__(self, instance: dg.DagsterInstance, batch: int) -> None:
+        """Read their records."""
+        self._instance = instance
+        filters = dg.RunsFilter(tags={BATCH_TAG: str(batch)})
+        self._records = list(instance.get_run_records(filters, limit=_RUNS_LOOKED_AT))
+
+    def coming(self, runner: Runner | None, now: float) -> dg.DagsterRun | None:
+        """Return a run that was requested and has yet to take over from `runner`, or None."""
+        for record in self._newer(runner):
+            started = record.start_time is not None and now - record.start_time > _START_SECONDS
+            if record.dagster_run.status in BUSY and not started:
+                return record.dagster_run
+        return None
+
+    def pause(self, runner: Runner | None, now: float) -> float:
+        """Return the seconds to wait because runs have failed, one after another, before they could take over."""
+        failed = [record.end_time or 0.0 for record in self._newer(runner) if _has_failed(record)]
+        return pause_left(len(failed) - 1, max(failed, default=0.0), now)
+
+    def end_dead(self, runner: Runner | None, now: float) -> None:
+        """Record as failed what Dagster takes for running, though its process has ended: it would block the queue."""
+        if runner is None:
+            return
+        for record in self._records:
+            run = record.dagster_run
+            if run.status is dg.DagsterRunStatus.STARTED and _is_dead(record, runner, now):
+                self._instance.report_run_failed(run, "its process has ended without a word: it was killed")
+
+    def _newer(self, runner: Runner | None) -> Iterable[dg.RunRecord]:
+        since = runner.since_ms / 1000 if runner else 0.0
+        return [record for record in self._records if record.create_timestamp.timestamp() > since]
 
 
-def is_of(run: dg.DagsterRun, table: TableName) -> bool:
-    """Return whether the run mirrors or rebuilds the table, by its tag, job, asset selection or run configuration."""
-    if run.tags.get(TABLE_TAG) == str(table) or run.job_name == slices_job_name(table):
-        return True
-    if run.job_name == REBUILD:
-        return _table_to_rebuild(run.run_config) == str(table)
-    selected = run.asset_selection or ()
-    return any(asset_key(kind, table) in selected for kind in (Kind.CHANGE_FEED, Kind.LANDING_ZONE))
+def busy_rebuild(instance: dg.DagsterInstance, table: TableName) -> dg.DagsterRun | None:
+    """Return a queued or running rebuild of the table, started by a person; None if there is none."""
+    runs = instance.get_runs(dg.RunsFilter(job_name=REBUILD, statuses=BUSY), limit=_RUNS_LOOKED_AT)
+    return next((run for run in runs if _table_to_rebuild(run.run_config) == str(table)), None)
 
 
-def crashes(instance: dg.DagsterInstance, table: TableName, progress: Progress) -> Crashes:
-    """Count the sensor's runs at this position of the table that failed in a row, up to the newest run."""
-    tags = {TABLE_TAG: str(table), PROGRESS_TAG: str(progress)}
-    return _consecutive_failures(
-        instance.get_run_records(dg.RunsFilter(tags=tags, statuses=_ENDED), limit=_FAILURES_COUNTED)
-    )
+def _is_dead(record: dg.RunRecord, runner: Runner, now: float) -> bool:
+    """Return whether the run was the runner and has died, or was replaced so long ago that it must have ended."""
+    if record.dagster_run.run_id == runner.run:
+        return not is_alive(runner)
+    since = runner.since_ms / 1000
+    return record.create_timestamp.timestamp() < since < now - _REPLACED_SECONDS
 
 
-def record_held(instance: dg.DagsterInstance, table: TableName, why: str | None) -> None:
-    """Record the check not_held as failed with the reason, or as passed; an unchanged result is not recorded again."""
-    zone = asset_key(Kind.LANDING_ZONE, table)
-    latest = _latest(instance, dg.AssetCheckKey(zone, NOT_HELD))
-    shown = latest is None or latest.passed
-    if shown == (why is None) and (latest is None or (latest.description or None) == why):
-        return
-    evaluation = dg.AssetCheckEvaluation(zone, NOT_HELD, passed=why is None, blocking=True, description=why)
-    instance.report_runless_asset_event(evaluation)
+def _has_failed(record: dg.RunRecord) -> bool:
+    return record.dagster_run.status is dg.DagsterRunStatus.FAILURE
 
 
 def _table_to_rebuild(run_config: object) -> object:
@@ -70,20 +88,3 @@ def _table_to_rebuild(run_config: object) -> object:
             return None
         run_config = run_config.get(step)
     return run_config
-
-
-def _consecutive_failures(records: Iterable[dg.RunRecord]) -> Crashes:
-    """Count the failures before the first other result; `records` come newest first."""
-    found = Crashes()
-    for record in records:
-        if record.dagster_run.status is not dg.DagsterRunStatus.FAILURE:
-            break
-        found = Crashes(found.count + 1, max(found.ended, record.end_time or 0.0))
-    return found
-
-
-def _latest(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> dg.AssetCheckEvaluation | None:
-    record = instance.get_latest_asset_check_evaluation_record(check)
-    event = record.event.dagster_event if record is not None and record.event is not None else None
-    evaluated = event is not None and event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION
-    return event.asset_check_evaluation_data if event is not None and evaluated else None

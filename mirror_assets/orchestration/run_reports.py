@@ -36,7 +36,10 @@ class TableReport:
     busy: str | None = None
 
     def with_slice(self, mirrored: ProcessedSlice) -> TableReport:
-        """Return the report with a published slice or chunk added; `slices` grows with a slice's last chunk."""
+        """Return the report with a published slice or chunk added; `slices` grows with a slice's last chunk.
+
+        What stopped the table before counts no more.
+        """
         loading = mirrored.published.manifest.loading
         return replace(
             self,
@@ -46,6 +49,10 @@ class TableReport:
             bytes=self.bytes + mirrored.record.bytes,
             covered=None if loading else mirrored.published.manifest.covered,
             seconds=self.seconds + mirrored.seconds,
+            error=None,
+            code=None,
+            family=None,
+            busy=None,
         )
 
     @property

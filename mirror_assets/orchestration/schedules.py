@@ -17,6 +17,11 @@ def is_on() -> bool:
     return os.environ.get(SENSORS_VARIABLE, "off").lower() == "on"
 
 
+def default_sensor_status() -> dg.DefaultSensorStatus:
+    """Return whether sensors run by default: only if MIRROR_SENSORS is `on`."""
+    return dg.DefaultSensorStatus.RUNNING if is_on() else dg.DefaultSensorStatus.STOPPED
+
+
 _CRON = {
     # Every night: the feed of a commit can be read for a week by default, so several nights may be missed.
     HISTORY: "0 3 * * *",

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from mirror_assets.errors import MirrorError, RebuildError
+from mirror_assets.errors import ErrorCode, MirrorError, RebuildError
 from mirror_assets.landing.failures import Failure, FailureRecord, read_failure, record_failure
 from mirror_assets.landing.format import Manifest
-from mirror_assets.landing.names import SliceKey
+from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.rebuild import RebuildRecord
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableBusy
+from mirror_assets.storage import Store
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 30, 3600
 
@@ -35,6 +36,12 @@ def note_failure(
         report(f"{context.name}: the failure can't be recorded: {unable.what}")
 
 
+def note_killed(store: Store, table: TableName, run: str) -> None:
+    """Record that a run has ended without letting go of the table: nobody is left to record it."""
+    failure = Failure(ErrorCode.RUN_KILLED, f"{table}: run {run} ended while it worked on the table: it was killed.")
+    drive(record_failure(table, failure, time.time_ns() // 1_000_000), store)
+
+
 def unresolved_failure(
     context: TableContext, manifest: Manifest | None, rebuild: RebuildRecord | None
 ) -> FailureRecord | None:
@@ -43,13 +50,21 @@ def unresolved_failure(
     return found if found is not None and found.stands(manifest, rebuild) else None
 
 
+def failure_pause(record: FailureRecord, now: float) -> float:
+    """Return the seconds to wait at `now` (seconds since 1970) until the next run, after the failures of the record.
+
+    A run that was killed may have worked on many tables: the first time, none of them has to wait.
+    """
+    return pause_left(record.count - (record.code is ErrorCode.RUN_KILLED), record.failed_ms / 1000, now)
+
+
 def pause_left(failures: int, ended: float, now: float) -> float:
     """Return the seconds to wait until the next run, after so many failures.
 
     The pause doubles with each failure, from 30 seconds to an hour. `ended` is the end of the last failed run and `now`
     the time, in seconds since 1970; an `ended` in the future makes the pause no longer.
     """
-    if failures == 0:
+    if failures <= 0:
         return 0.0
     # 2 ** 7 times the first pause is more than the longest.
     pause: float = min(_FIRST_PAUSE_SECONDS * 2 ** min(failures - 1, 7), _LONGEST_PAUSE_SECONDS)

@@ -1,33 +1,28 @@
-"""Decides what a table needs now, from its log, its landing zone and recorded failures: no cursor, no JVM.
-
-A scheduler (Dagster's sensor) asks, and starts the run that the answer names.
-"""
+"""Decides what a table needs now, from its log, its landing zone and recorded failures: no cursor, no JVM."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mirror_assets.errors import RebuildError
+from mirror_assets.errors import RebuildError, SettingError, StopError
 from mirror_assets.landing.failures import FailureRecord
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.rebuild import Progress, RebuildRecord, first_epoch, progress_of, read_record
-from mirror_assets.landing.recover import recover
+from mirror_assets.landing.rebuild import RebuildRecord, read_record
 from mirror_assets.landing.state import VersionedManifest, read_manifest
 from mirror_assets.landing.steps import CONTROL_FILE_LIMIT, drive
-from mirror_assets.pipeline.backoff import pause_left, unresolved_failure
+from mirror_assets.pipeline.backoff import failure_pause, unresolved_failure
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableHeld, stop_error
-from mirror_assets.pipeline.plan import TablePlan, may_rebuild, plan_table, slice_key
+from mirror_assets.pipeline.plan import Boundaries, TablePlan, may_rebuild, plan_table, recovered
 from mirror_assets.pipeline.table_lease import holder
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.log_listing import TipMark
-from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.storage import PathMissing, Store
 from mirror_assets.verify.check_result import CheckResult
 
 NOT_HELD = "not_held"
+NOT_FAILING = "not_failing"
 
 
 @dataclass(frozen=True)
@@ -40,44 +35,17 @@ class Rest:
 
 @dataclass(frozen=True)
 class Rebuild:
-    """Begin a rebuild, or continue an interrupted one."""
+    """Begin a rebuild, or continue an interrupted one, and why."""
 
-    progress: Progress
+    why: str
 
 
 @dataclass(frozen=True)
 class Land:
-    """Mirror these slices of the plan in one run."""
-
-    progress: Progress
-    plan: TablePlan
-    slices: tuple[PlannedSlice, ...]
+    """Mirror what is pending."""
 
 
 Action = Rest | Rebuild | Land
-
-
-@dataclass(frozen=True)
-class Crashes:
-    """How many runs in a row failed since the table last landed something, as the scheduler knows.
-
-    A run that was killed is recorded nowhere else. `ended` is the end of the last one, in seconds since 1970.
-    """
-
-    count: int = 0
-    ended: float = 0.0
-
-
-@dataclass(frozen=True)
-class Scheduler:
-    """What only the scheduler knows: runs that crashed, and the partitions that it has registered.
-
-    `crashes` takes the table's progress. `boundaries` takes an epoch and its covered version, and returns the last
-    versions of registered slices behind it.
-    """
-
-    crashes: Callable[[Progress], Crashes]
-    boundaries: Callable[[int, int], frozenset[int]]
 
 
 @dataclass(frozen=True)
@@ -89,33 +57,31 @@ class _Known:
     manifest: Manifest | None
     failure: FailureRecord | None
 
-    @property
-    def progress(self) -> Progress:
-        return progress_of(self.manifest, self.rebuild)
 
-
-def next_action(context: TableContext, scheduler: Scheduler, now: float) -> Action:
+def next_action(context: TableContext, boundaries: Boundaries, now: float, *, is_complete: bool = True) -> Action:
     """Return what the table needs at `now` (seconds since 1970).
 
-    An interrupted rebuild comes first, then a rebuild that a failed run has asked for, then pending slices. Raises
-    TableHeld for a table that waits for a person to rebuild it, and what the log, the manifest, recovery and the check
-    of settings against the source raise.
+    Unless it `is_complete`, a table without a next commit is not planned: whatever else it may need is left to others.
+
+    An interrupted rebuild comes first, then a rebuild that a failed run has asked for, then pending slices. A run that
+    was killed while it held the table's lease is recorded as failed here: nobody else can. Raises TableHeld for a table
+    that waits for a person to rebuild it, and what the log, the manifest, recovery and the check of settings against
+    the source raise.
     """
     busy = holder(context.store, context.name)
     if busy is not None:
         return Rest(str(busy))
     known = _look(context)
-    failures, pause = _pause(known, scheduler, now)
-    if pause > 0:
-        return Rest(f"{failures} runs of {context.name} failed; next one in {pause:.0f} s")
+    if known.failure is not None and (pause := failure_pause(known.failure, now)) > 0:
+        return Rest(f"{known.failure.count} runs of {context.name} failed; next one in {pause:.0f} s")
     if known.rebuild is not None and known.rebuild.is_running and not known.rebuild.is_drop:
-        return Rebuild(known.progress)
+        return Rebuild(known.rebuild.step.value)
     try:
         if known.failure is not None and known.failure.rebuild is not None:
-            return _rebuild(context, known, known.failure.rebuild)
-        return _pending(context, known, scheduler)
+            return _rebuild(context, known.failure.rebuild)
+        return _pending(context, known, boundaries, is_complete=is_complete)
     except RebuildError as error:
-        return _rebuild(context, known, error.what)
+        return _rebuild(context, error.what)
 
 
 def check_not_held(context: TableContext) -> CheckResult:
@@ -124,13 +90,27 @@ def check_not_held(context: TableContext) -> CheckResult:
     return CheckResult(NOT_HELD, (why,) if why else ())
 
 
+def check_not_failing(context: TableContext) -> CheckResult:
+    """Run the check not_failing: has the table's newest run failed, or can it not be planned? A held table passes."""
+    known, name = _look(context), str(context.name)
+    if known.failure is not None and known.failure.rebuild is None:
+        return CheckResult(NOT_FAILING, (f"{known.failure.count} runs of {name} failed: {known.failure.message}",))
+    try:
+        plan_table(context)
+    except RebuildError:
+        return CheckResult(NOT_FAILING, ())
+    except (SettingError, StopError) as error:
+        return CheckResult(NOT_FAILING, (str(error),))
+    return CheckResult(NOT_FAILING, ())
+
+
 def _held(context: TableContext) -> str | None:
     known = _look(context)
     if known.rebuild is not None and known.rebuild.is_running:
         return None
     try:
         if known.failure is not None and known.failure.rebuild is not None:
-            _rebuild(context, known, known.failure.rebuild)
+            _rebuild(context, known.failure.rebuild)
         else:
             _require_unbroken(context, plan_table(context))
     except TableHeld as error:
@@ -148,31 +128,25 @@ def _look(context: TableContext) -> _Known:
     return _Known(rebuild, etag, manifest, unresolved_failure(context, manifest, rebuild))
 
 
-def _pause(known: _Known, scheduler: Scheduler, now: float) -> tuple[int, float]:
-    """Return how many runs failed since the table landed something, and the seconds to wait until the next."""
-    crashes = scheduler.crashes(known.progress)
-    noted, ended = (known.failure.count, known.failure.failed_ms / 1000) if known.failure else (0, 0.0)
-    count = max(noted, crashes.count)
-    return count, pause_left(count, max(ended, crashes.ended), now)
-
-
-def _rebuild(context: TableContext, known: _Known, why: str) -> Rebuild:
+def _rebuild(context: TableContext, why: str) -> Rebuild:
     if not may_rebuild(context):
         raise TableHeld(str(context.name), why)
-    return Rebuild(known.progress)
+    return Rebuild(why)
 
 
-def _pending(context: TableContext, known: _Known, scheduler: Scheduler) -> Action:
-    # Finish a publication whose publisher died after its commit: perhaps nothing else is pending that would.
-    current = drive(recover(context.name), context.store)
+def _pending(context: TableContext, known: _Known, boundaries: Boundaries, *, is_complete: bool) -> Action:
+    # Whoever mirrors the table plans it. Behind a failure, the plan may show that the table is held.
+    if known.failure is None and known.manifest is not None:
+        if context.log.has_commit(known.manifest.covered + 1):
+            return Land()
+        if not is_complete:
+            return Rest(f"{context.name}: version {known.manifest.covered} is covered")
+    current, registered = recovered(context, boundaries)
     # Taken before the log is planned: whatever is committed from here on differs from the mark.
     tip = context.log.tip_mark(current.manifest.covered) if current else None
-    epoch = current.manifest.epoch if current else drive(first_epoch(context.name), context.store)
-    plan = plan_table(context, scheduler.boundaries(epoch, current.manifest.covered if current else -1))
+    plan = plan_table(context, registered)
     if plan.slices:
-        failed = known.failure.slice if known.failure else None
-        pending = to_try(plan.partitions[: context.table.slices.max_per_run], failed)
-        return Land(progress_of(plan.manifest, known.rebuild), plan, tuple(pending))
+        return Land()
     _require_unbroken(context, plan)
     why = f"{context.name}: version {plan.state.version} is covered"
     if current is None or tip is None or not _agree(current, plan):
@@ -188,14 +162,6 @@ def _agree(current: VersionedManifest, plan: TablePlan) -> bool:
 def _require_unbroken(context: TableContext, plan: TablePlan) -> None:
     if plan.stop is not None and not plan.slices:
         raise stop_error(context.name, plan.stop)
-
-
-def to_try(pending: Sequence[PlannedSlice], failed: str | None) -> Sequence[PlannedSlice]:
-    """Return the slices before the one that failed last, or that one alone: only a run tells whether it is mended."""
-    for index, planned in enumerate(pending):
-        if str(slice_key(planned)) == failed:
-            return pending[: max(index, 1)]
-    return pending
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mirror_assets.config import Changes, OnBreak, Start
 from mirror_assets.landing.format import Chunk, Loading, Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import first_epoch
-from mirror_assets.landing.state import CommitPosition, next_position
+from mirror_assets.landing.recover import recover
+from mirror_assets.landing.state import CommitPosition, VersionedManifest, next_position
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, slice_unfit, stop_error
@@ -44,6 +46,26 @@ class TablePlan:
     def partitions(self) -> tuple[PlannedSlice, ...]:
         """Return the pending slices, a snapshot in chunks as one."""
         return self.slices[:1] if self.slices and self.slices[0].chunk else self.slices
+
+
+Boundaries = Callable[[int, int], frozenset[int]]
+"""Takes an epoch and its covered version; returns the last versions of the slices behind it that are registered."""
+
+
+def no_boundaries(_epoch: int, _covered: int) -> frozenset[int]:
+    """Stand for a scheduler that registers no slices."""
+    return frozenset()
+
+
+def recovered(context: TableContext, boundaries: Boundaries) -> tuple[VersionedManifest | None, frozenset[int]]:
+    """Finish a publication that was interrupted; return the manifest and the boundaries to plan with.
+
+    Perhaps nothing else is pending that would finish it. Raises what recovery and the store raise.
+    """
+    current = drive(recover(context.name), context.store)
+    if current is None:
+        return None, boundaries(drive(first_epoch(context.name), context.store), -1)
+    return current, boundaries(current.manifest.epoch, current.manifest.covered)
 
 
 def plan_table(

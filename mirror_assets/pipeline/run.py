@@ -6,63 +6,79 @@ the steps together. Jobs and the command line come through here; Dagster's asset
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
 
 from mirror_assets.errors import RebuildError
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.publish import Published
 from mirror_assets.landing.rebuild import read_rebuild
-from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import stop_error
-from mirror_assets.pipeline.plan import may_rebuild, plan_table, slice_key
+from mirror_assets.pipeline.plan import Boundaries, may_rebuild, no_boundaries, plan_table, recovered, slice_key
 from mirror_assets.pipeline.process import ProcessedSlice, process_slice
 from mirror_assets.pipeline.rebuild import MirrorWait, rebuild_table
 from mirror_assets.source.losses import SparkInterrupted
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import EVERYTHING, Range
 
+# Slices that are planned are registered, so that people see them coming; a plan may have ten thousand.
+_REGISTERED_AHEAD = 100
 # A slice that Spark's own faults have interrupted is tried again this often in a run.
 _RETRIES = 2
+
+
+@dataclass(frozen=True)
+class RunEvents:
+    """What a run tells its scheduler of a table, and asks it.
+
+    `report` takes a line for the log, `rebuilt` a rebuild's publication, `planned` the slices that are to come.
+    """
+
+    report: Callable[[str], None]
+    rebuilt: Callable[[Published], None] = lambda _: None
+    planned: Callable[[Sequence[PlannedSlice]], None] = lambda _: None
+    boundaries: Boundaries = no_boundaries
 
 
 def mirror_table(
     context: TableContext,
     wait: MirrorWait,
-    report: Callable[[str], None],
+    events: RunEvents,
     requested: Range = EVERYTHING,
-    rebuilt: Callable[[Published], None] | None = None,
+    *,
+    rebuild_first: bool = False,
+    plan_again: bool = True,
 ) -> Iterator[ProcessedSlice]:
     """Yield each slice, or chunk of one, when it has landed, up to the source's newest version or the range's end.
 
-    An interrupted rebuild or publication is finished first. A rebuild is not among the slices; `rebuilt` receives its
-    publication. When another run has landed the slice, or Spark has interrupted a job, the table is planned again.
+    Without `plan_again` it ends behind what one plan has; a caller that looks again anyway finds the rest.
+    An interrupted rebuild or publication is finished first; `rebuild_first` asks for a rebuild. A rebuild is not among
+    the slices. When another run has landed the slice, or Spark has interrupted a job, the table is planned again.
     Raises SourceBroke at a break that must not be rebuilt, RowsChanged, ChecksFailed, RangeRefused, and what staging
     and publishing raise; the slices before the one that failed have landed.
     """
 
     def rebuild() -> None:
-        published = rebuild_table(context, wait, report)
-        if rebuilt is not None:
-            rebuilt(published)
+        events.rebuilt(rebuild_table(context, wait, events.report))
 
-    if _is_rebuilding(context):
+    if rebuild_first or _is_rebuilding(context):
         rebuild()
     retries = _RETRIES
     while True:
         try:
-            if not (yield from _process_pending(context, report, requested)):
+            if not (yield from _process_pending(context, events, requested)) or not plan_again:
                 return
         except (LostRace, SparkInterrupted) as error:
             retries -= isinstance(error, SparkInterrupted)
             if retries < 0:
                 raise
-            report(f"again, because {error.what}")
+            events.report(f"again, because {error.what}")
         except RebuildError as error:
             if not may_rebuild(context, requested):
                 raise
-            report(f"rebuild, because {error.what}")
+            events.report(f"rebuild, because {error.what}")
             rebuild()
 
 
@@ -73,15 +89,16 @@ def _is_rebuilding(context: TableContext) -> bool:
 
 
 def _process_pending(
-    context: TableContext, report: Callable[[str], None], requested: Range
+    context: TableContext, events: RunEvents, requested: Range
 ) -> Generator[ProcessedSlice, None, bool]:
-    """Process every slice of one plan; return whether there was any."""
-    drive(recover(context.name), context.store)
-    plan = plan_table(context, requested=requested)
-    for planned in plan.slices:
-        report(f"{context.name}: {_described(planned)}")
+    """Process the slices of one plan, or the first hundred; return whether there was any."""
+    _, registered = recovered(context, events.boundaries)
+    plan = plan_table(context, registered, requested)
+    events.planned(plan.partitions[:_REGISTERED_AHEAD])
+    for planned in plan.slices[:_REGISTERED_AHEAD]:
+        events.report(f"{context.name}: {_described(planned)}")
         yield process_slice(context, plan, planned)
-    if plan.stop is not None:
+    if plan.stop is not None and len(plan.slices) <= _REGISTERED_AHEAD:
         raise stop_error(context.name, plan.stop)
     return bool(plan.slices)
 

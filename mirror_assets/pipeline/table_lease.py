@@ -13,6 +13,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.landing.lease import Lease, read_lease, take_lease
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.backoff import note_killed
 from mirror_assets.pipeline.errors import TableBusy
 from mirror_assets.storage import Store
 
@@ -23,9 +24,16 @@ _JOIN_SECONDS = 5.0
 
 
 def holder(store: Store, table: TableName) -> Lease | None:
-    """Return the lease of the run that works on the table, or None. Raises what the store raises."""
+    """Return the lease of the run that works on the table, or None. Raises what the store raises.
+
+    A lease that a killed run has left behind is deleted, and the run recorded as failed.
+    """
     found = drive(read_lease(table), store)
-    return None if found is None or _is_void(found) else found
+    if found is None or not _is_void(found):
+        return found
+    note_killed(store, table, found.run)
+    store.delete(table.lease)
+    return None
 
 
 @contextmanager
@@ -68,15 +76,29 @@ def _holder_after(store: Store, table: TableName, run: str) -> Lease | None:
     """Take or renew the lease for the run; return the lease of another run that holds it instead."""
     until = _now_ms() + _VALID_SECONDS * 1000
     ours = Lease(table=str(table), run=run, host=platform.node(), pid=os.getpid(), until_ms=until)
-    try:
-        found = drive(take_lease(table, ours, lambda other: other.run == run or _is_void(other)), store)
-    except MirrorError:
-        return None
-    return None if found == ours else found
+    killed: list[Lease] = []
+
+    def may_replace(other: Lease) -> bool:
+        if other.run != run and _is_void(other):
+            killed.append(other)
+        return other.run == run or _is_void(other)
+
+    with suppress(MirrorError):
+        found = drive(take_lease(table, ours, may_replace), store)
+        if found != ours:
+            return found
+        for left in killed:
+            note_killed(store, table, left.run)
+    return None
+
+
+def is_gone(host: str, pid: int, until_ms: int) -> bool:
+    """Return whether nobody renews a lease until that time any more, or its process on this machine has ended."""
+    return until_ms <= _now_ms() or (host == platform.node() and not _is_alive(pid))
 
 
 def _is_void(lease: Lease) -> bool:
-    return lease.is_over(_now_ms()) or (lease.host == platform.node() and not _is_alive(lease.pid))
+    return is_gone(lease.host, lease.pid, lease.until_ms)
 
 
 def _is_alive(pid: int) -> bool:

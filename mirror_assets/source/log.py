@@ -121,6 +121,10 @@ class SourceLog:
         found = self.tip_mark(mark.version)
         return found is not None and replace(found, log_files=mark.log_files) == mark
 
+    def has_next(self, mark: TipMark) -> bool:
+        """Whether the commit behind the mark is there: one request, which sees neither a gap nor another table."""
+        return self._reader.files.commit(mark.version + 1) is not None
+
     def _open(self, version: int | None) -> DeltaTable:
         try:
             with translated(self.uri):

@@ -10,7 +10,7 @@ import pytest
 from mirror_assets.encode.spark_errors import SparkOutOfSpace, SparkRefused
 from mirror_assets.landing.names import landing_name
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.pipeline.run import mirror_table
+from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreDenied, StoreFull
 from mirror_assets.verify.reconciliation import ReconcileState
@@ -91,7 +91,7 @@ def test_disk_that_becomes_read_only_between_commit_and_landing(lab: Lab, small:
 
 
 def _mirror_struck(lab: Lab, store: Struck) -> None:
-    list(mirror_table(replace(lab.context, store=store), lab.wait, lambda _: None))
+    list(mirror_table(replace(lab.context, store=store), lab.wait, RunEvents(lambda _: None)))
 
 
 def _require_equal_after_a_run(lab: Lab, files: int) -> None:

@@ -20,7 +20,7 @@ from mirror_assets.pipeline.check import run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.rebuild import rebuild_table
-from mirror_assets.pipeline.run import mirror_table
+from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.source.errors import RowsChanged
 from mirror_assets_tests import figures
@@ -205,11 +205,11 @@ class World:
 
     def _overtake(self) -> None:
         with suppress(*_PASSING, *self._explained):
-            for _ in mirror_table(self._context(self._zone()), self._lab.wait, lambda _: None):
+            for _ in mirror_table(self._context(self._zone()), self._lab.wait, RunEvents(lambda _: None)):
                 self._count("slices")
 
     def _mirror(self, context: TableContext) -> None:
-        for mirrored in mirror_table(context, self._lab.wait, lambda _: None):
+        for mirrored in mirror_table(context, self._lab.wait, RunEvents(lambda _: None)):
             self._count("slices")
             runs = (
                 run for run in group_commits(mirrored.planned.assignments) if not run.unpaired and self.way is Way.FEED

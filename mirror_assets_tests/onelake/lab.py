@@ -10,7 +10,7 @@ from mirror_assets.composition import open_local_staging
 from mirror_assets.config import Config, Staging, load_config
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.process import ProcessedSlice
-from mirror_assets.pipeline.run import mirror_table
+from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.source.log import SourceLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore
@@ -70,4 +70,4 @@ class OneLakeLab:
 
     def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[ProcessedSlice]:
         """Mirror until nothing is left."""
-        return list(mirror_table(self.context, wait_on(self.replicator), report))
+        return list(mirror_table(self.context, wait_on(self.replicator), RunEvents(report)))

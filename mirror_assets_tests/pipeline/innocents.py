@@ -21,7 +21,7 @@ from mirror_assets.landing.errors import EpochEnded
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.encode_slice import encode_slice
 from mirror_assets.pipeline.errors import ColumnsChanged, SnapshotLost, SourceBroke
-from mirror_assets.pipeline.run import mirror_table
+from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.source.errors import LogGap
 from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired
 from mirror_assets.source.source_files import SourceFiles
@@ -219,7 +219,7 @@ def _half_loaded(lab: Lab) -> None:
     drive(remove_table(TABLE, record), lab.store)
     drive(end_drop(TABLE, record), lab.store)
     lab.replicator.poll()
-    running = mirror_table(lab.context, lab.wait, lambda _: None)
+    running = mirror_table(lab.context, lab.wait, RunEvents(lambda _: None))
     assert next(running).planned.chunk is not None
     lab.sql(_COMMIT)
 

@@ -23,7 +23,7 @@ from mirror_assets.pipeline.plan import plan_snapshot
 from mirror_assets.pipeline.publish import publish_next, publish_slice
 from mirror_assets.pipeline.rebuild import rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.pipeline.run import mirror_table
+from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.source.batching import FileChunk
 from mirror_assets.verify.landed import file_continuity
@@ -61,7 +61,7 @@ def _manifest(lab: Lab) -> Manifest:
 
 def _land_first(lab: Lab) -> None:
     """A run that is killed when the first chunk has landed."""
-    next(mirror_table(lab.context, lab.wait, lambda _: None))
+    next(mirror_table(lab.context, lab.wait, RunEvents(lambda _: None)))
     assert _manifest(lab).loading is not None
 
 

@@ -1,0 +1,60 @@
+"""The sensor `replicator`: runs the local stand-in, or observes the tables in Fabric."""
+
+import dagster as dg
+
+from mirror_assets.composition import stand_in
+from mirror_assets.config import Config
+from mirror_assets.errors import RetryError
+from mirror_assets.orchestration.assets import mirror_observation
+from mirror_assets.orchestration.jobs import REPLICATE, Job
+from mirror_assets.orchestration.resources import LandingZone, mirror_of
+from mirror_assets.orchestration.run_records import BUSY
+from mirror_assets.orchestration.schedules import default_sensor_status
+
+_REPLICATE_SECONDS = 20
+_OBSERVE_SECONDS = 300
+
+
+def replicator_sensor(settings: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
+    """Return the sensor that runs the local stand-in, or observes the tables in Fabric."""
+    return _stand_in_sensor(settings, jobs) if settings.mirror.fabric is None else _fabric_sensor(settings)
+
+
+def _stand_in_sensor(settings: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
+    """Return the sensor that requests a run of the stand-in when a landing file waits, one run at a time."""
+
+    @dg.sensor(
+        name="replicator",
+        job=jobs[REPLICATE],
+        minimum_interval_seconds=_REPLICATE_SECONDS,
+        default_status=default_sensor_status(),
+        description="Runs the local stand-in for Fabric's replicator.",
+    )
+    def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.RunRequest | dg.SkipReason:
+        if context.instance.get_runs(dg.RunsFilter(job_name=REPLICATE, statuses=BUSY), limit=1):
+            return dg.SkipReason("it is polling")
+        waits = stand_in(settings, landing_zone.store()).has_work()
+        return dg.RunRequest() if waits else dg.SkipReason("no landing file waits")
+
+    return sensor
+
+
+def _fabric_sensor(settings: Config) -> dg.SensorDefinition:
+    """Return the sensor that observes Fabric without a run; each observation lists every table folder."""
+
+    @dg.sensor(
+        name="replicator",
+        minimum_interval_seconds=_OBSERVE_SECONDS,
+        default_status=default_sensor_status(),
+        description="Asks Fabric what it has applied.",
+    )
+    def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.SensorResult | dg.SkipReason:
+        try:
+            statuses = mirror_of(settings, landing_zone).status()
+        except RetryError as error:
+            return dg.SkipReason(str(error))
+        ours = [status for status in statuses if status.name in settings.names]
+        context.log.info(f"Fabric mirrors {len(ours)} of {len(settings.names)} tables")
+        return dg.SensorResult(asset_events=[mirror_observation(status) for status in ours])
+
+    return sensor

@@ -1,0 +1,85 @@
+"""Logs what a run does to tables as the events of their assets: for runs that are no asset runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+import dagster as dg
+
+from mirror_assets.landing.format import Manifest
+from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.asset_names import Kind, asset_key, partitions_name
+from mirror_assets.orchestration.assets import source_observation
+from mirror_assets.orchestration.materialize import landed_metadata, staged_metadata
+from mirror_assets.orchestration.partitions import Surplus, delete_keys, registered
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.plan import Boundaries, slice_key
+from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.source.planner import PlannedSlice
+
+
+def registered_boundaries(
+    instance: dg.DagsterInstance, table: TableName, warn: Callable[[str], None] = lambda _: None
+) -> Boundaries:
+    """Return what tells a plan which slices are registered; `warn` is told of partitions that name no slice."""
+
+    def boundaries(epoch: int, covered: int) -> frozenset[int]:
+        seen = registered(instance, table, epoch, covered)
+        if seen.strangers:
+            warn(f"{table}: no slices, and left alone: {', '.join(seen.strangers)}")
+        return seen.boundaries(epoch, covered)
+
+    return boundaries
+
+
+class TableEvents:
+    """Registers and logs slices in a run; several tables may do so at once."""
+
+    def __init__(self, context: dg.OpExecutionContext) -> None:
+        """Log into the run of this context."""
+        self._context = context
+        self._instance = context.instance
+        self._lock = threading.Lock()
+        self._surplus: dict[TableName, Surplus] = {}
+
+    def boundaries(self, table: TableName) -> Boundaries:
+        """Return what tells a plan which slices of the table are registered and have not landed."""
+        return registered_boundaries(self._instance, table, self._context.log.warning)
+
+    def planned(self, table: TableName, slices: Sequence[PlannedSlice]) -> None:
+        """Register the slices as partitions, in order."""
+        keys = [str(slice_key(planned)) for planned in slices]
+        if keys:
+            self._instance.add_dynamic_partitions(partitions_name(table), keys)
+
+    def landed(self, table_context: TableContext, processed: ProcessedSlice) -> None:
+        """Log one slice: its source, then change_feed with its checks, and landing_zone.
+
+        A snapshot in chunks is logged with its last chunk.
+        """
+        if processed.published.manifest.loading is not None:
+            return
+        key = processed.record.slice
+        feed, zone = asset_key(Kind.CHANGE_FEED, table_context.name), asset_key(Kind.LANDING_ZONE, table_context.name)
+        observed = source_observation(table_context.name, processed.source, processed.planned)
+        staged = dg.AssetMaterialization(feed, partition=key, metadata=staged_metadata(table_context, processed.record))
+        landed = dg.AssetMaterialization(
+            zone, partition=key, metadata=landed_metadata(table_context, processed.published)
+        )
+        with self._lock:
+            self._context.log_event(observed)
+            self._context.log_event(staged)
+            for result in processed.results:
+                evaluation = dg.AssetCheckEvaluation(
+                    feed, result.check, passed=result.passed, metadata=dict(result.figures)
+                )
+                self._context.log_event(evaluation)  # type: ignore[arg-type]  # it is recorded; the annotation lags
+            self._context.log_event(landed)
+        self._forget_oldest(table_context, processed.published.manifest)
+
+    def _forget_oldest(self, table_context: TableContext, landed: Manifest) -> None:
+        """Delete the table's oldest partitions beyond `partitions.keep`."""
+        name = table_context.name
+        surplus = self._surplus.setdefault(name, Surplus(name, table_context.table.partitions.keep))
+        delete_keys(self._instance, name, surplus.keys(self._instance, 1, landed.epoch, landed.covered))

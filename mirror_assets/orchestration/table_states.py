@@ -1,0 +1,72 @@
+"""Records the checks not_held and not_failing when they change, so that people and alerts see how a table is."""
+
+from __future__ import annotations
+
+import threading
+
+import dagster as dg
+
+from mirror_assets.errors import MirrorError, RebuildError, RetryError, UnknownOutcome
+from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.pipeline.errors import TableHeld
+from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, Rest
+from mirror_assets.pipeline.table_watch import Seen
+
+
+class TableStates:
+    """Knows the newest results, of all instances and runs from the first time on that a table is asked about."""
+
+    def __init__(self, instance: dg.DagsterInstance) -> None:
+        """Read nothing yet."""
+        self._instance = instance
+        self._known: dict[tuple[TableName, str], str | None] = {}
+        self._lock = threading.Lock()
+
+    def seen(self, seen: Seen) -> bool:
+        """Record what a complete look says; return whether a check has changed.
+
+        What time resolves is no failure, and a table that is left alone for a while stays what it was.
+        """
+        name, action = seen.context.name, seen.action
+        if isinstance(action, TableHeld):
+            return self._record(name, NOT_HELD, str(action))
+        if isinstance(action, MirrorError):
+            return not isinstance(action, RetryError | UnknownOutcome) and self.failed(name, action)
+        if not seen.is_complete or not isinstance(action, Rest) or action.mark is None:
+            return False
+        return self.landed(name)
+
+    def failed(self, table: TableName, error: MirrorError) -> bool:
+        """Record that the table has failed, or is held if only a rebuild helps; return whether that is new."""
+        if isinstance(error, RebuildError):
+            return self._record(table, NOT_HELD, str(TableHeld(str(table), error.what)))
+        return self._record(table, NOT_FAILING, str(error))
+
+    def landed(self, table: TableName) -> bool:
+        """Record that nothing holds up the table; return whether that is new."""
+        was_held = self._record(table, NOT_HELD, None)
+        return self._record(table, NOT_FAILING, None) or was_held
+
+    def _record(self, table: TableName, check: str, why: str | None) -> bool:
+        """Record the check as failed with the reason, or as passed, unless that is its newest result."""
+        zone = asset_key(Kind.LANDING_ZONE, table)
+        with self._lock:
+            if (table, check) not in self._known:
+                self._known[table, check] = _newest(self._instance, dg.AssetCheckKey(zone, check))
+            if self._known[table, check] == why:
+                return False
+            self._known[table, check] = why
+        evaluation = dg.AssetCheckEvaluation(zone, check, passed=why is None, blocking=True, description=why)
+        self._instance.report_runless_asset_event(evaluation)
+        return True
+
+
+def _newest(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> str | None:
+    """Return why the check has failed; None when it has passed, or was never evaluated."""
+    record = instance.get_latest_asset_check_evaluation_record(check)
+    event = record.event.dagster_event if record is not None and record.event is not None else None
+    if event is None or event.event_type is not dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+        return None
+    evaluation = event.asset_check_evaluation_data
+    return None if evaluation.passed else evaluation.description or "it has failed"
