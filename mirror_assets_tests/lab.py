@@ -78,7 +78,7 @@ class Lab:
     def configure(self, table: str = "", defaults: str = "slices: {max_commits: 2}", keys: str = "[id]") -> None:
         """Write mirror.yaml."""
         self.config_file.write_text(
-            "landing_zone: {path: ./landing}\nmirror: {path: ./mirror}\n"
+            "landing_zone: {path: ./landing}\nmirror: {path: ./mirror}\nautomation: {mode: batch}\n"
             f"defaults:\n  {defaults}\n"
             f"tables:\n  {TABLE}:\n    source: ./lake/orders\n    keys: {keys}\n" + (f"    {table}\n" if table else "")
         )

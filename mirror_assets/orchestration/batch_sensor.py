@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -105,9 +106,10 @@ class _Tick:
         pause = runs.pause(runner, now)
         if pause > 0:
             return f"runs for {self._named(number)} have failed; next one in {pause:.0f} s"
-        if self.config.automation.mode is Mode.BATCH and not self._is_pending(number):
-            return f"nothing is pending of {self._named(number)}"
-        return self._request(number)
+        if self.config.automation.mode is Mode.RESIDENT:
+            return self._request(number)
+        pending = self._pending(number)
+        return self._request(number, pending) if pending else f"nothing is pending of {self._named(number)}"
 
     def _is_old(self, runner: Runner, now: float) -> bool:
         """Return whether the next run should replace this one."""
@@ -117,26 +119,28 @@ class _Tick:
         is_over = now - runner.since_ms / 1000 >= automation.resident_minutes * 60
         return automation.mode is Mode.RESIDENT and is_over
 
-    def _request(self, number: int) -> dg.RunRequest:
+    def _request(self, number: int, pending: Sequence[str] = ()) -> dg.RunRequest:
         automation = self.config.automation
         minutes = automation.resident_minutes if automation.mode is Mode.RESIDENT else 0
-        follow = FollowSources(every_seconds=automation.every, minutes=minutes, batch=number, code=_CODE)
+        follow = FollowSources(
+            every_seconds=automation.every, pending=list(pending), minutes=minutes, batch=number, code=_CODE
+        )
         names = [str(table.name) for table in _tables(self.config, number)] if automation.batches > 1 else []
         config = dg.RunConfig(ops={TABLES_OP: MirrorTables(tables=names, follow=follow)})
         return dg.RunRequest(run_config=config, tags={BATCH_TAG: str(number)})
 
-    def _is_pending(self, number: int) -> bool:
-        """Look at the tables of the batch, as many as the tick has time for; return whether any needs a run."""
+    def _pending(self, number: int) -> list[str]:
+        """Look at the tables of the batch, as many as the tick has time for; return those that need a run."""
         watch = self.watches.of(number, self.composed, self.context.instance)
-        deadline, is_pending = time.monotonic() + _TICK_SECONDS / self.config.automation.batches, False
+        deadline = time.monotonic() + _TICK_SECONDS / self.config.automation.batches
+        pending: list[str] = []
         watch.begin()
         while watch.is_looking and (left := deadline - time.monotonic()) > 0:
-            for seen in watch.seen(left):
-                is_pending = self._needs_run(seen) or is_pending
+            pending += [str(seen.context.name) for seen in watch.seen(min(left, 1.0)) if self._needs_run(seen)]
         watch.call_off()
         for name in watch.hanging:
             self.context.log.warning(f"{name}: its source or the landing zone does not answer")
-        return is_pending
+        return sorted(pending)
 
     def _needs_run(self, seen: Seen) -> bool:
         if self.watches.states(self.context.instance).seen(seen) and isinstance(seen.action, MirrorError):

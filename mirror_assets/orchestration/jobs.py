@@ -39,9 +39,13 @@ Job: TypeAlias = dg.JobDefinition | UnresolvedAssetJobDefinition
 
 
 class FollowSources(dg.Config):
-    """How a run mirrors commits as they come; see `Following`. `batch` and `code` are set by the sensor."""
+    """How a run mirrors commits as they come; see `Following`.
+
+    The sensor sets `batch`, `code`, and the tables that are `pending`: the run begins with those.
+    """
 
     every_seconds: float
+    pending: list[str] = Field(default_factory=list)
     minutes: float | None = None
     batch: int | None = None
     code: str = ""
@@ -134,7 +138,7 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
 
 def _following(composed: Project, follow: FollowSources, run: str) -> Following:
     batch = None if follow.batch is None else BatchRunner(composed.store, follow.batch, run, follow.code)
-    return Following(follow.every_seconds, follow.minutes, batch)
+    return Following(follow.every_seconds, follow.minutes, batch, tuple(follow.pending))
 
 
 def _replicate_job(settings: Config) -> Job:

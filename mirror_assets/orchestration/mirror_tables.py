@@ -118,12 +118,14 @@ class Following:
     """How a run follows the sources.
 
     It looks every `every` seconds, for at least so many `minutes`, then until nothing is pending; None: until it is
-    interrupted. `batch` is what it replaces other runs in, and is replaced in, if there is one.
+    interrupted. `batch` is what it replaces other runs in, and is replaced in, if there is one. It begins with the
+    tables that are `pending`.
     """
 
     every: float
     minutes: float | None
     batch: BatchRunner | None = None
+    pending: tuple[str, ...] = ()
 
     @property
     def stays(self) -> bool:
@@ -151,8 +153,12 @@ def follow_tables(
     """
     events, states = TableEvents(context), TableStates(context.instance)
     runs, turns = TableRuns(context, project, events, states, plan_again=False), Turns(_TABLES_AT_ONCE)
-    watch = TableWatch([project.table(table) for table in tables], events.boundaries, following.stays)
-    follow = Follow(watch, turns, runs.work, partial(_tell, context.log, states), following.every)
+    contexts = [project.table(table) for table in tables]
+    watch = TableWatch(contexts, events.boundaries, following.stays)
+    for table_context in contexts:
+        if str(table_context.name) in following.pending:
+            turns.add(table_context.name, runs.work(table_context))
+    follow = Follow(watch, turns, runs.work, partial(_tell, context.log, states), following.every, not following.stays)
     began = time.monotonic()
     if following.batch is not None:
         following.batch.take_over()

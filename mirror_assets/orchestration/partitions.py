@@ -77,16 +77,16 @@ class Surplus:
         self._left = -1
 
     def keys(self, instance: dg.DagsterInstance, added: int, epoch: int, covered: int) -> list[str]:
-        """Return the oldest keys beyond those to keep, when `added` more come; never a pending one."""
+        """Return the oldest keys beyond those to keep, never a pending one; `added` are new since the last call."""
         self._left -= added
         if self._left >= 0:
             return []
         known = instance.get_dynamic_partitions(partitions_name(self._table))
         slices = sorted(found for key in known if (found := as_slice(key)) is not None)
-        total = len(slices) + added
+        total = len(slices)
         most = min(total - self._keep, _DELETED_AT_ONCE) if total > self._most else 0
         surplus = [str(key) for key in slices[:most] if not _is_to_land(key, epoch, covered)]
-        self._left = max(self._most - total + len(surplus), 0)
+        self._left = self._most - total + len(surplus)  # below 0 as long as old ones are pending
         return surplus
 
 

@@ -42,6 +42,7 @@ class TableEvents:
         self._instance = context.instance
         self._lock = threading.Lock()
         self._surplus: dict[TableName, Surplus] = {}
+        self._registered: dict[TableName, int] = {}
 
     def boundaries(self, table: TableName) -> Boundaries:
         """Return what tells a plan which slices of the table are registered and have not landed."""
@@ -52,6 +53,7 @@ class TableEvents:
         keys = [str(slice_key(planned)) for planned in slices]
         if keys:
             self._instance.add_dynamic_partitions(partitions_name(table), keys)
+            self._registered[table] = self._registered.get(table, 0) + len(keys)
 
     def landed(self, table_context: TableContext, processed: ProcessedSlice) -> None:
         """Log one slice: its source, then change_feed with its checks, and landing_zone.
@@ -82,4 +84,5 @@ class TableEvents:
         """Delete the table's oldest partitions beyond `partitions.keep`."""
         name = table_context.name
         surplus = self._surplus.setdefault(name, Surplus(name, table_context.table.partitions.keep))
-        delete_keys(self._instance, name, surplus.keys(self._instance, 1, landed.epoch, landed.covered))
+        old = surplus.keys(self._instance, self._registered.pop(name, 0), landed.epoch, landed.covered)
+        delete_keys(self._instance, name, old)

@@ -21,7 +21,8 @@ _IDLE_SECONDS = 0.5
 class Follow:
     """Looks every `every` seconds, and starts the `work` of each table that needs some.
 
-    `work` takes a table and whether to rebuild it first. `told` receives every look, in the calling thread.
+    `work` takes a table and whether to rebuild it first. `told` receives every look, in the calling thread. With
+    `looks_again`, a round follows at once behind the last work: its caller waits for one that finds nothing.
     """
 
     watch: TableWatch
@@ -29,6 +30,7 @@ class Follow:
     work: Callable[[TableContext, bool], Work]
     told: Callable[[Seen], None]
     every: float
+    looks_again: bool = False
     _due: float = field(default=0.0, init=False)
     _cost: float = field(default=0.0, init=False)
     _rounds: int = field(default=0, init=False)
@@ -39,12 +41,16 @@ class Follow:
         A round is over when every table has answered, or is known to hang.
         """
         while not is_over(self._is_idle()):
-            if not self.watch.is_looking and time.monotonic() >= self._due:
+            if not self.watch.is_looking and self._is_due():
                 self._begin_round()
             self._take(self.watch.seen(0.0 if self.turns.tables else _IDLE_SECONDS))
             if self.turns.tables:
                 self._rounds = 0
                 self.turns.go_on(_TURN_SECONDS)
+
+    def _is_due(self) -> bool:
+        at_once = self.looks_again and not self.turns.tables and self._rounds == 0
+        return at_once or time.monotonic() >= self._due
 
     def _is_idle(self) -> bool:
         return self._rounds > 0 and not self.turns.tables and not self.watch.is_looking

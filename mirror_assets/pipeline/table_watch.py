@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -89,7 +90,7 @@ class TableWatch:
 
     @property
     def is_looking(self) -> bool:
-        """Whether a look is under way that may still end soon."""
+        """Whether something may still be seen soon."""
         late = time.monotonic() - _PATIENCE_SECONDS
         return any(known.look is not None and known.began > late for known in self._known.values())
 
@@ -103,11 +104,12 @@ class TableWatch:
     def seen(self, seconds: float = 0.0) -> list[Seen]:
         """Return what was seen since the last call, after waiting up to so many seconds for the first."""
         found: list[Seen] = []
-        try:
+        with suppress(queue.Empty):
             while True:
                 found.append(self._seen.get(timeout=seconds) if seconds and not found else self._seen.get_nowait())
-        except queue.Empty:
-            return found
+        for seen in found:
+            self._known[seen.context.name].look = None
+        return found
 
     def call_off(self) -> None:
         """Call off the looks that have not begun; they come first next time."""
@@ -118,9 +120,7 @@ class TableWatch:
     def _look(self, known: _Known) -> None:
         began = time.thread_time()
         is_complete, action = self._action(known)
-        seen = Seen(known.context, action, is_complete, time.thread_time() - began)
-        known.look = None
-        self._seen.put(seen)
+        self._seen.put(Seen(known.context, action, is_complete, time.thread_time() - began))
 
     def _action(self, known: _Known) -> tuple[bool, Action | MirrorError]:
         context, mark = known.context, known.mark

@@ -42,7 +42,7 @@ def test_settings_of_every_kind_are_read() -> None:
     changes: feed
     start: snapshot
     on_break: rebuild
-    slices: {max_commits: 2, max_rows: 1_000, max_bytes: 1.5 GiB, max_per_run: 4}
+    slices: {max_commits: 2, max_rows: 1_000, max_bytes: 1.5 GiB}
     files: {target_rows: 10, compression: none}
     lag: {warn_seconds: 0.5, error_seconds: 2}
 mirror: {path: /data/mirror}
@@ -52,7 +52,7 @@ spark:
 """
     )
     table = config.table("planes")
-    assert table.slices.model_dump() == {"max_commits": 2, "max_rows": 1000, "max_bytes": 3 << 29, "max_per_run": 4}
+    assert table.slices.model_dump() == {"max_commits": 2, "max_rows": 1000, "max_bytes": 3 << 29}
     assert table.files.compression.value == "none"
     assert config.mirror.path == Path("/data/mirror")
     assert config.partner.source_version == "4.2"

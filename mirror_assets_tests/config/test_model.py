@@ -50,7 +50,7 @@ def test_a_tables_settings_go_over_the_defaults_field_by_field() -> None:
     assert orders.source == "/etc/lake/orders"
     assert orders.keys == ("order", "line")
     assert orders.on_break is OnBreak.HOLD
-    assert (orders.slices.max_rows, orders.slices.max_commits, orders.slices.max_per_run) == (9, 7, 100)
+    assert (orders.slices.max_rows, orders.slices.max_commits) == (9, 7)
     assert orders.files.compression is Compression.GZIP
     assert (orders.lag.warn_seconds, orders.lag.error_seconds) == (None, 60)
 
@@ -67,7 +67,7 @@ def test_writing_out_the_built_in_value_still_overrides_the_default() -> None:
     assert loaded(text).table("sales.orders").slices.max_commits == 1000
 
 
-@given(st.sets(st.sampled_from(["max_commits", "max_rows", "max_per_run"])), st.sets(st.sampled_from(["max_rows"])))
+@given(st.sets(st.sampled_from(["max_commits", "max_rows"])), st.sets(st.sampled_from(["max_rows"])))
 def test_each_limit_comes_from_the_nearest_place(in_defaults: set[str], in_table: set[str]) -> None:
     def limits(names: set[str], value: int) -> str:
         return "slices: {" + ", ".join(f"{name}: {value}" for name in sorted(names)) + "}"
@@ -77,7 +77,7 @@ def test_each_limit_comes_from_the_nearest_place(in_defaults: set[str], in_table
         f"tables:\n  t:\n    source: s\n    keys: [k]\n    {limits(in_table, 22)}\n"
     )
     slices = loaded(text).table("t").slices
-    built_in = {"max_commits": 1000, "max_rows": 20_000_000, "max_per_run": 100}
+    built_in = {"max_commits": 1000, "max_rows": 20_000_000}
     for name, value in built_in.items():
         wanted = 22 if name in in_table else 11 if name in in_defaults else value
         assert getattr(slices, name) == wanted

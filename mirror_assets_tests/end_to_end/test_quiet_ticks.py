@@ -13,8 +13,8 @@ from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import Steps, drive
-from mirror_assets.orchestration import sensors
-from mirror_assets.orchestration.jobs import REBUILD
+from mirror_assets.orchestration.jobs import TABLES_OP
+from mirror_assets.pipeline import table_watch
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.source_state import SourceState
 from mirror_assets_tests.end_to_end.ticks import Location
@@ -22,7 +22,7 @@ from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.onelake import LoopbackOneLake, Operation
 from mirror_assets_tests.onelake.lab import OneLakeLab
 
-COVERED = "version 5 is covered"
+NOTHING = "nothing is pending of 1 tables"
 
 
 @pytest.fixture
@@ -49,36 +49,40 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def quiet(mirrored: Lab, instance: dg.DagsterInstance) -> Location:
     """A mirrored table, behind its first tick."""
     location = Location.of(mirrored, instance)
-    assert COVERED in location.skipped()
+    assert location.skipped() == NOTHING
     return location
 
 
 def test_a_quiet_tick_opens_no_table(quiet: Location, opened: list[str]) -> None:
-    assert COVERED in quiet.skipped()
+    assert quiet.skipped() == NOTHING
     assert opened == []
 
 
 def test_a_whole_look_comes_once_an_hour(
     quiet: Location, opened: list[str], monkeypatch: pytest.MonkeyPatch, mirrored: Lab
 ) -> None:
-    monkeypatch.setattr(sensors, "_FULL_EVALUATION_SECONDS", 0)
+    monkeypatch.setattr(table_watch, "_COMPLETE_SECONDS", 0)
     again = Location.of(mirrored, quiet.instance)
     for _ in range(2):
-        assert COVERED in again.skipped()
+        assert again.skipped() == NOTHING
     assert opened == [mirrored.uri] * 2
 
 
 def test_a_commit_is_asked_for_at_the_next_tick(quiet: Location, mirrored: Lab) -> None:
     mirrored.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
     assert quiet.run(quiet.requested()).success
-    assert "version 6 is covered" in quiet.skipped()
+    assert quiet.skipped() == NOTHING
 
 
 def test_a_rebuild_that_was_interrupted_before_it_dropped_anything_is_gone_on_with(
-    quiet: Location, mirrored: Lab
+    quiet: Location, mirrored: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drive(begin_rebuild(TABLE), mirrored.store)
-    assert quiet.requested().job_name == REBUILD
+    assert quiet.skipped() == NOTHING, "the landing zone is looked at once a minute"
+    monkeypatch.setattr(table_watch, "_ZONE_SECONDS", 0)
+    result = quiet.run(quiet.requested())
+    (report,) = result.output_for_node(TABLES_OP)
+    assert report.rebuilds == 1
 
 
 def test_a_publication_that_was_interrupted_is_ended_by_the_next_tick(
@@ -96,17 +100,19 @@ def test_a_publication_that_was_interrupted_is_ended_by_the_next_tick(
         with pytest.raises(KeyboardInterrupt):
             mirrored.mirror()
     assert len(mirrored.files) == 3
-    assert "version 6 is covered" in quiet.skipped()
+    assert quiet.skipped() == NOTHING
     assert len(mirrored.files) == 4
 
 
 def test_other_columns_are_looked_at_when_the_code_is_loaded_anew(quiet: Location, mirrored: Lab) -> None:
     mirrored.configure(table="columns: [name]", defaults="on_drop_column: rebuild")
-    assert COVERED in quiet.skipped()
-    assert Location.of(mirrored, quiet.instance).requested().job_name == REBUILD
+    assert quiet.skipped() == NOTHING
+    again = Location.of(mirrored, quiet.instance)
+    (report,) = again.run(again.requested()).output_for_node(TABLES_OP)
+    assert report.rebuilds == 1
 
 
-def test_a_quiet_tick_asks_onelake_twice(
+def test_a_quiet_tick_asks_onelake_once_for_the_batch_and_twice_a_minute_for_a_table(
     mirrored: Lab, onelake: LoopbackOneLake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in onelake.environment().items():
@@ -114,7 +120,11 @@ def test_a_quiet_tick_asks_onelake_twice(
     zone = OneLakeLab.on(mirrored, onelake, Staging.UPLOAD)
     zone.mirror()
     location = Location.of(mirrored, instance)
-    assert COVERED in location.skipped()
+    assert location.skipped() == NOTHING
     onelake.log.reset()
-    assert COVERED in location.skipped()
-    assert onelake.log.counts() == {Operation.READ: 1, Operation.HEAD: 1}
+    assert location.skipped() == NOTHING
+    assert onelake.log.counts() == {Operation.READ: 1}
+    monkeypatch.setattr(table_watch, "_ZONE_SECONDS", 0)
+    onelake.log.reset()
+    assert location.skipped() == NOTHING
+    assert onelake.log.counts() == {Operation.READ: 2, Operation.HEAD: 1}

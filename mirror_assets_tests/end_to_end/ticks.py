@@ -1,4 +1,4 @@
-"""A code location as the daemon sees it: ticks of a table's sensor, applied, and the runs that they ask for."""
+"""A code location as the daemon sees it: ticks of the sensor, and the runs that they ask for."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import dagster as dg
 
 from mirror_assets.definitions import build_definitions
-from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD, REBUILD_OP
+from mirror_assets.landing.names import SliceKey
+from mirror_assets.orchestration.asset_names import RANGE_END, RANGE_START, slices_of
+from mirror_assets.orchestration.batch_sensor import SENSOR
+from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD, REBUILD_OP, slices_job_name
 from mirror_assets.orchestration.resources import resources
 from mirror_assets_tests.lab import TABLE, Lab
-
-SENSOR = "slices_shop__orders"
 
 
 @dataclass(frozen=True)
@@ -29,17 +30,12 @@ class Location:
         return cls(build_definitions(lab.config), dict(resources(lab.config)), instance)
 
     def tick(self) -> dg.SensorResult | dg.SkipReason:
-        """One tick, applied as the daemon applies it: events, partitions, then runs."""
+        """One tick."""
         context = dg.build_sensor_context(
             instance=self.instance, definitions=self.definitions, resources=self.resources
         )
         result = self.definitions.resolve_sensor_def(SENSOR)(context)
         assert isinstance(result, dg.SensorResult | dg.SkipReason)
-        if isinstance(result, dg.SensorResult):
-            for event in result.asset_events:
-                self.instance.report_runless_asset_event(event)
-            for request in result.dynamic_partitions_requests or []:
-                self._apply(request)
         return result
 
     def skipped(self) -> str:
@@ -57,8 +53,12 @@ class Location:
 
     def run(self, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
         """The run that was asked for."""
-        assert request.job_name is not None
-        return self.job(request.job_name, request.run_config, request.tags)
+        return self.job(MIRROR_ALL, request.run_config, request.tags)
+
+    def run_slices(self, first: SliceKey, last: SliceKey) -> dg.ExecuteInProcessResult:
+        """The run of a range of slices, as from the UI; they are registered first."""
+        self.instance.add_dynamic_partitions(slices_of(TABLE).name or "", [str(key) for key in (first, last)])
+        return self.job(slices_job_name(TABLE), tags={RANGE_START: str(first), RANGE_END: str(last)})
 
     def job(
         self, name: str, run_config: object = None, tags: Mapping[str, str] | None = None
@@ -79,10 +79,3 @@ class Location:
     def mirror_all(self) -> dg.ExecuteInProcessResult:
         """The job `mirror_all`, as from the UI."""
         return self.job(MIRROR_ALL)
-
-    def _apply(self, request: dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest) -> None:
-        if isinstance(request, dg.AddDynamicPartitionsRequest):
-            self.instance.add_dynamic_partitions(request.partitions_def_name, request.partition_keys)
-            return
-        for key in request.partition_keys:
-            self.instance.delete_dynamic_partition(request.partitions_def_name, key)

@@ -35,7 +35,7 @@ class OneLakeLab:
         item = server.new_item()
         place = f'{{url: "{item.url}", credential: client_secret, staging: {staging.value}, ca_bundle: "{server.ca}"}}'
         lab.config_file.write_text(
-            f"landing_zone: {{onelake: {place}}}\nmirror: {{path: ./mirror}}\n"
+            f"landing_zone: {{onelake: {place}}}\nmirror: {{path: ./mirror}}\nautomation: {{mode: batch}}\n"
             f"defaults:\n  slices: {{max_commits: 2}}\n"
             f"tables:\n  {TABLE}:\n    source: ./lake/orders\n    keys: [id]\n"
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import dagster as dg
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -12,14 +11,11 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.cli.show import status
 from mirror_assets.config import load_config
-from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.landing.format import Column
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration.asset_names import RANGE_END, RANGE_START
-from mirror_assets.orchestration.resources import resources
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke
 from mirror_assets.pipeline.plan import plan_table, slice_key
@@ -106,15 +102,7 @@ def test_other_limits_cut_what_is_left_anew(tmp_path: Path) -> None:
 def test_the_partition_stays_one_and_status_tells_how_far_it_is(
     loading: TableContext, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    definitions = build_definitions(loading.config)
-    with dg.instance_for_test() as instance:
-        zone = resources(loading.config)
-        context = dg.build_sensor_context(instance=instance, definitions=definitions, resources=zone)
-        result = definitions.resolve_sensor_def("slices_shop__orders")(context)
-    assert isinstance(result, dg.SensorResult)
-    (request,) = result.run_requests or ()
-    assert {request.tags[RANGE_START], request.tags[RANGE_END]} == {str(KEY)}
-    assert [added.partition_keys for added in result.dynamic_partitions_requests or ()] == [[str(KEY)]]
+    assert [slice_key(planned) for planned in plan_table(loading).partitions] == [KEY]
     status(loading.config.file, [], as_json=False)
     assert "loading: 1 of 3 chunks of version 2" in " ".join(capsys.readouterr().out.split())
 

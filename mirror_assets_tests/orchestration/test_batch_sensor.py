@@ -1,0 +1,263 @@
+"""When the sensor `mirror` asks for a run, by mode, and when it does not."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from mirror_assets.config import Config
+from mirror_assets.config.load import parse_config
+from mirror_assets.definitions import build_definitions
+from mirror_assets.landing.drop import begin_drop
+from mirror_assets.landing.names import TableName
+from mirror_assets.landing.runner import Runner, take_over
+from mirror_assets.landing.steps import drive
+from mirror_assets.orchestration import batch_sensor
+from mirror_assets.orchestration.asset_names import BATCH_TAG
+from mirror_assets.orchestration.batch_sensor import SENSOR
+from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP
+from mirror_assets.orchestration.resources import resources
+from mirror_assets.orchestration.schedules import SENSORS_VARIABLE, default_sensor_status
+from mirror_assets.source.log import SourceLog
+from mirror_assets.storage import LocalStore
+
+NOW_MS = 1000
+
+
+@pytest.mark.parametrize(("value", "on"), [(None, False), ("off", False), ("on", True), ("ON", True)])
+def test_sensors_are_off_unless_asked_for(monkeypatch: pytest.MonkeyPatch, value: str | None, on: bool) -> None:
+    monkeypatch.delenv(SENSORS_VARIABLE, raising=False)
+    if value is not None:
+        monkeypatch.setenv(SENSORS_VARIABLE, value)
+    assert (default_sensor_status().value == "RUNNING") is on
+
+
+@dataclass
+class Deployment:
+    """Some tables, their definitions as a code server loads them, and an instance; no run of it is executed."""
+
+    root: Path
+    instance: dg.DagsterInstance
+    config: Config
+
+    def __post_init__(self) -> None:
+        self.store = LocalStore(self.root / "zone")
+        self.load()
+
+    def load(self) -> None:
+        """Load the definitions anew."""
+        self.definitions = build_definitions(self.config)
+
+    def commit(self, table: str) -> None:
+        """A row more, or the first."""
+        write_deltalake(
+            self.root / table,
+            pa.table({"id": [1]}),
+            mode="append",
+            configuration={"delta.enableChangeDataFeed": "true"},
+        )
+
+    def tick(self) -> list[dg.RunRequest] | str:
+        """The runs that a tick asks for, or why there are none."""
+        context = dg.build_sensor_context(
+            instance=self.instance, definitions=self.definitions, resources=resources(self.config)
+        )
+        result = self.definitions.resolve_sensor_def(SENSOR)(context)
+        if isinstance(result, dg.SkipReason):
+            return result.skip_message or ""
+        assert isinstance(result, dg.SensorResult)
+        return list(result.run_requests or [])
+
+    def requested(self) -> dg.RunRequest:
+        """The one run that a tick asks for."""
+        found = self.tick()
+        assert isinstance(found, list), found
+        assert len(found) == 1
+        return found[0]
+
+    def launch(self, request: dg.RunRequest) -> dg.DagsterRun:
+        """Create the run that was asked for; it does not start."""
+        job = self.definitions.resolve_job_def(MIRROR_ALL)
+        return self.instance.create_run_for_job(job, run_config=request.run_config, tags=request.tags)
+
+    def runs(
+        self, request: dg.RunRequest, *, pid: int | None = None, minutes: float = 0.0, valid: float = 30
+    ) -> Runner:
+        """Let a run take over, as the request says, so many minutes ago."""
+        follow = request.run_config["ops"][TABLES_OP]["config"]["follow"]
+        now = time.time()
+        runner = Runner(
+            batch=follow["batch"],
+            run="0815",
+            code=follow["code"],
+            host=platform.node(),
+            pid=pid or os.getpid(),
+            since_ms=int((now - minutes * 60) * 1000),
+            until_ms=int((now + valid) * 1000),
+        )
+        drive(take_over(runner), self.store)
+        return runner
+
+
+def dead_pid() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def deployed(root: Path, instance: dg.DagsterInstance, automation: str, tables: str = "abc") -> Deployment:
+    lines = ["landing_zone: {path: ./zone}", f"automation: {{{automation}}}", "tables:"]
+    lines += [f"  {name}: {{source: ./{name}, keys: [id]}}" for name in tables]
+    return Deployment(root, instance, parse_config("\n".join(lines).encode(), root / "mirror.yaml", {}))
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as opened:
+        yield opened
+
+
+@pytest.fixture
+def resident(tmp_path: Path, instance: dg.DagsterInstance) -> Deployment:
+    return deployed(tmp_path, instance, "mode: resident, resident_minutes: 60")
+
+
+@pytest.fixture
+def batch(tmp_path: Path, instance: dg.DagsterInstance) -> Deployment:
+    return deployed(tmp_path, instance, "mode: batch")
+
+
+def test_a_resident_run_is_asked_for_at_once_and_once(resident: Deployment) -> None:
+    request = resident.requested()
+    assert request.tags == {BATCH_TAG: "0"}
+    run = resident.launch(request)
+    assert resident.tick() == f"run {run.run_id} for 3 tables is coming"
+    resident.runs(request)
+    assert resident.tick() == "run 0815 mirrors 3 tables"
+
+
+def test_the_next_run_is_asked_for_when_the_time_of_one_is_over(resident: Deployment) -> None:
+    request = resident.requested()
+    resident.runs(request, minutes=59)
+    assert isinstance(resident.tick(), str)
+    resident.runs(request, minutes=61)
+    following = resident.requested()
+    run = resident.launch(following)
+    assert resident.tick() == f"run {run.run_id} for 3 tables is coming"
+
+
+def test_the_next_run_is_asked_for_when_definitions_were_loaded_anew(
+    resident: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = resident.requested()
+    resident.runs(request)
+    monkeypatch.setattr(batch_sensor, "_CODE", "another process of the code server")
+    assert isinstance(resident.tick(), list)
+
+
+@pytest.mark.parametrize("killed", ["here", "elsewhere"])
+def test_a_run_that_was_killed_is_replaced_and_ends_in_dagster(resident: Deployment, killed: str) -> None:
+    request = resident.requested()
+    run = resident.launch(request)
+    resident.instance.report_dagster_event(
+        dg.DagsterEvent(event_type_value="PIPELINE_START", job_name=MIRROR_ALL), run_id=run.run_id
+    )
+    runner = resident.runs(request, pid=dead_pid()) if killed == "here" else resident.runs(request, valid=-1.0)
+    drive(take_over(runner.model_copy(update={"run": run.run_id})), resident.store)
+    assert isinstance(resident.tick(), list)
+    ended = resident.instance.get_run_by_id(run.run_id)
+    assert ended is not None
+    assert ended.status is dg.DagsterRunStatus.FAILURE
+
+
+def test_runs_that_fail_before_they_take_over_are_asked_for_less_and_less_often(resident: Deployment) -> None:
+    for _ in range(2):
+        request = resident.requested()
+        resident.instance.report_run_failed(resident.launch(request))
+    assert "runs for 3 tables have failed; next one in" in str(resident.tick())
+
+
+def test_a_run_that_failed_behind_its_work_costs_no_pause(resident: Deployment) -> None:
+    for _ in range(3):
+        request = resident.requested()
+        run = resident.launch(request)
+        resident.runs(request, pid=dead_pid())
+        resident.instance.report_run_failed(run)
+    assert isinstance(resident.tick(), list)
+
+
+def test_in_mode_batch_a_run_is_asked_for_when_something_is_pending(batch: Deployment) -> None:
+    assert batch.tick() == "nothing is pending of 3 tables", "their sources are not there yet"
+    batch.commit("b")
+    request = batch.requested()
+    assert request.run_config["ops"][TABLES_OP]["config"]["follow"]["minutes"] == 0
+    batch.runs(request)
+    batch.commit("c")
+    assert batch.tick() == "run 0815 mirrors 3 tables", "it finds the other table, too"
+
+
+def test_tables_are_divided_among_batches(tmp_path: Path, instance: dg.DagsterInstance) -> None:
+    made = deployed(tmp_path, instance, "mode: resident, batches: 2", "abcde")
+    requests = made.tick()
+    assert isinstance(requests, list)
+    tables = [request.run_config["ops"][TABLES_OP]["config"]["tables"] for request in requests]
+    assert tables == [["a", "c", "e"], ["b", "d"]]
+    assert [request.tags[BATCH_TAG] for request in requests] == ["0", "1"]
+    made.runs(requests[1])
+    request = made.requested()
+    assert request.tags == {BATCH_TAG: "0"}
+
+
+def test_more_batches_than_tables_ask_for_no_empty_run(tmp_path: Path, instance: dg.DagsterInstance) -> None:
+    requests = deployed(tmp_path, instance, "batches: 9", "ab").tick()
+    assert isinstance(requests, list)
+    assert len(requests) == 2
+
+
+def test_what_a_person_has_to_mend_is_recorded_and_holds_up_no_other(batch: Deployment) -> None:
+    batch.commit("b")
+    (batch.root / "c").mkdir()
+    assert len(batch.tick()) == 1
+    checks = {name: _check(batch.instance, name, "not_failing") for name in "abc"}
+    assert checks == {"a": "FAILED", "b": None, "c": "FAILED"}
+
+
+def _check(instance: dg.DagsterInstance, table: str, check: str) -> str | None:
+    key = dg.AssetCheckKey(dg.AssetKey(["landing_zone", table]), check)
+    record = instance.get_latest_asset_check_evaluation_record(key)
+    return record.status.value if record else None
+
+
+def test_a_source_that_does_not_answer_holds_up_no_other(batch: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_sensor, "_TICK_SECONDS", 1.0)
+    batch.commit("b")
+    real = SourceLog.state
+
+    def hang(log: SourceLog, version: int | None = None) -> object:
+        if log.uri.endswith("/a"):
+            time.sleep(60)
+        return real(log, version)
+
+    monkeypatch.setattr(SourceLog, "state", hang)
+    began = time.monotonic()
+    for _ in range(3):
+        assert len(batch.tick()) == 1
+    assert time.monotonic() - began < 30
+
+
+def test_a_table_that_is_being_dropped_is_left_alone(batch: Deployment) -> None:
+    """Its record is not that of a rebuild, which would have to be gone on with."""
+    for name in "abc":
+        drive(begin_drop(TableName(None, name)), batch.store)
+    assert batch.tick() == "nothing is pending of 3 tables"

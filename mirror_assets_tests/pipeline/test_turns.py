@@ -1,0 +1,142 @@
+"""Who works when: tables take turns, one slice each, and none waits for a long one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_assets.landing.names import TableName
+from mirror_assets.pipeline import turns as turns_module
+from mirror_assets.pipeline.daemon_pool import DaemonPool
+from mirror_assets.pipeline.turns import Turns, Work
+
+
+def table(number: int) -> TableName:
+    return TableName(None, f"t{number}")
+
+
+class Diary:
+    """What was done, in order, and how many worked at the same time."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[int, int]] = []
+        self.ended: list[int] = []
+        self._lock = threading.Lock()
+        self._at_work: Counter[int] = Counter()
+        self.most = 0
+
+    def work(self, number: int, slices: int, seconds: float = 0.0) -> Work:
+        try:
+            for index in range(slices):
+                with self._lock:
+                    self._at_work[number] += 1
+                    assert self._at_work[number] == 1, "a table has one turn at a time"
+                    self.most = max(self.most, self._at_work.total())
+                time.sleep(seconds)
+                with self._lock:
+                    self._at_work[number] -= 1
+                    self.done.append((number, index))
+                yield
+        finally:
+            self.ended.append(number)
+
+
+def test_a_catch_up_keeps_no_small_table_waiting() -> None:
+    diary, turns = Diary(), Turns(1)
+    turns.add(table(0), diary.work(0, 5))
+    for number in (1, 2, 3):
+        turns.add(table(number), diary.work(number, 1))
+    turns.finish()
+    assert diary.done[:4] == [(0, 0), (1, 0), (2, 0), (3, 0)]
+    assert diary.done[4:] == [(0, index) for index in (1, 2, 3, 4)]
+
+
+@given(st.lists(st.integers(0, 4), max_size=12), st.integers(1, 5))
+def test_every_slice_is_done_once_in_order_and_not_too_many_at_once(slices: list[int], at_once: int) -> None:
+    diary, turns = Diary(), Turns(at_once)
+    for number, count in enumerate(slices):
+        turns.add(table(number), diary.work(number, count))
+    turns.finish()
+    assert sorted(diary.done) == [(number, index) for number, count in enumerate(slices) for index in range(count)]
+    for number in range(len(slices)):
+        mine = [index for other, index in diary.done if other == number]
+        assert mine == sorted(mine)
+    assert diary.most <= at_once
+    assert turns.tables == frozenset()
+
+
+def test_a_turn_that_takes_long_no_longer_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns_module, "_LONG_TURN_SECONDS", 0.05)
+    diary, turns, stuck = Diary(), Turns(1), threading.Event()
+
+    def hanging() -> Work:
+        stuck.wait(30)
+        yield
+
+    turns.add(table(0), hanging())
+    turns.add(table(1), diary.work(1, 3))
+    deadline = time.monotonic() + 10
+    while len(diary.done) < 3:
+        turns.go_on(0.02)
+        assert time.monotonic() < deadline
+    assert turns.tables >= {table(0)}
+    stuck.set()
+    turns.finish()
+
+
+def test_a_stop_waits_for_the_slices_under_way_and_lets_go_of_all_tables() -> None:
+    diary, turns = Diary(), Turns(2)
+    for number in range(4):
+        turns.add(table(number), diary.work(number, 9, seconds=0.05))
+    turns.go_on(0.0)
+    turns.stop(10)
+    assert sorted(diary.done) == [(0, 0), (1, 0)]
+    assert sorted(diary.ended) == [0, 1], "what has not begun holds nothing"
+    assert turns.tables == frozenset()
+
+
+def test_a_stop_does_not_wait_for_ever() -> None:
+    turns, stuck = Turns(1), threading.Event()
+
+    def hanging() -> Work:
+        stuck.wait(30)
+        yield
+
+    turns.add(table(0), hanging())
+    turns.go_on(0.0)
+    began = time.monotonic()
+    turns.stop(0.1)
+    assert time.monotonic() - began < 5
+    stuck.set()
+
+
+def test_a_pool_runs_all_calls_in_few_threads_and_tells_their_errors() -> None:
+    pool, threads = DaemonPool("test", 3), set()
+
+    def call(number: int) -> int:
+        threads.add(threading.current_thread().name)
+        if number == 7:
+            raise ValueError(number)
+        return number * 2
+
+    futures = [pool.submit(lambda number=number: call(number)) for number in range(50)]  # type: ignore[misc]
+    assert [future.result(10) for number, future in enumerate(futures) if number != 7] == [
+        number * 2 for number in range(50) if number != 7
+    ]
+    with pytest.raises(ValueError, match="7"):
+        futures[7].result(10)
+    assert threads <= {"test-0", "test-1", "test-2"}
+
+
+def test_a_call_that_hangs_leaves_the_other_threads_to_the_others() -> None:
+    pool, stuck = DaemonPool("test", 1), threading.Event()
+    first = pool.submit(lambda: stuck.wait(30))
+    pool.size = 2
+    assert pool.submit(lambda: 5).result(10) == 5
+    assert not first.done()
+    stuck.set()
