@@ -6,7 +6,6 @@ that takes it replaces the other, which sees that and ends.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -41,9 +40,11 @@ def read_runner(batch: int) -> Steps[Runner | None]:
 
 
 def take_over(runner: Runner) -> Steps[None]:
-    """Write the record in the place of any other. Of two runs at the same time, the faster one may be replaced."""
-    _, content = yield from _read(runner.batch)
-    yield from _write(runner, content)
+    """Write the record in the place of any other, also of one that is being renewed."""
+    while True:
+        _, content = yield from _read(runner.batch)
+        if (yield from _write(runner, content)):
+            return
 
 
 def renew(runner: Runner) -> Steps[bool]:
@@ -51,7 +52,7 @@ def renew(runner: Runner) -> Steps[bool]:
     found, content = yield from _read(runner.batch)
     if found is not None and found.run != runner.run:
         return False
-    yield from _write(runner, content)
+    yield from _write(runner, content)  # whoever was faster is seen at the next renewal
     return True
 
 
@@ -65,10 +66,14 @@ def _read(batch: int) -> Steps[tuple[Runner | None, Content | None]]:
         return None, content
 
 
-def _write(runner: Runner, content: Content | None) -> Steps[None]:
+def _write(runner: Runner, content: Content | None) -> Steps[bool]:
+    """Write the record unless another has changed what was read; return whether it is written."""
     path = runner_record(runner.batch)
-    with suppress(PathExists, PathChanged, PathMissing):  # whoever was faster is seen at the next renewal
+    try:
         if content is None:
             yield Create(path, encode(runner))
         else:
             yield Replace(path, encode(runner), content.etag)
+    except (PathExists, PathChanged, PathMissing):
+        return False
+    return True

@@ -107,3 +107,24 @@ def test_every_table_is_in_one_batch(tables: list[int], batches: int) -> None:
     found = [batch_of(tables, number, batches) for number in range(batches)]
     assert sorted(table for batch in found for table in batch) == sorted(tables)
     assert max(map(len, found)) - min(map(len, found)) <= 1
+
+
+def test_a_run_takes_over_from_one_that_renews_at_the_same_time() -> None:
+    class Renewing(MemoryStore):
+        """The other run renews its record between our reading and our writing, once."""
+
+        renewals = 0
+
+        def replace(self, path: str, data: bytes, etag: str) -> str:
+            if b'"2"' in data and not self.renewals:
+                self.renewals += 1
+                super().replace(path, self.read(path, 9999).data, etag)
+            return super().replace(path, data, etag)
+
+    store = Renewing()
+    first, second = BatchRunner(store, 0, "1", "code"), BatchRunner(store, 0, "2", "code")
+    first.take_over()
+    second.take_over()
+    assert store.renewals == 1
+    assert runner_of(store).run == "2"
+    assert first.is_replaced()

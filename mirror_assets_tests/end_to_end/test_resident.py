@@ -1,0 +1,111 @@
+"""Runs that follow their sources: in Dagster until they are replaced, on the command line until Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from mirror_assets.landing.runner import read_runner
+from mirror_assets.landing.steps import drive
+from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.jobs import TABLES_OP, FollowSources, MirrorTables
+from mirror_assets.pipeline import batch_runner
+from mirror_assets.pipeline.batch_runner import BatchRunner, is_alive
+from mirror_assets_tests import quick_jvm
+from mirror_assets_tests.end_to_end.ticks import Location
+from mirror_assets_tests.lab import TABLE, Lab, key
+
+_SECONDS = 60.0
+ZONE = asset_key(Kind.LANDING_ZONE, TABLE)
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as opened:
+        yield opened
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _SECONDS
+    while not what():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def commit(lab: Lab, number: int) -> None:
+    """A commit that needs no Spark, beside a run that has the session."""
+    rows = pa.table({"id": pa.array([number], pa.int32()), "name": ["x"], "amount": [1.0]})
+    write_deltalake(lab.uri, rows, mode="append")
+
+
+def covered(lab: Lab) -> int:
+    manifest = lab.context.manifest()
+    return -1 if manifest is None else manifest.covered
+
+
+def test_a_run_that_stays_mirrors_commits_as_they_come_until_it_is_replaced(
+    mirrored: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_runner, "_RENEWED_AFTER_SECONDS", 0.1)
+    location = Location.of(mirrored, instance)
+
+    def others() -> None:
+        wait_for(lambda: (found := drive(read_runner(0), mirrored.store)) is not None and is_alive(found))
+        try:
+            for number in (900, 901):
+                commit(mirrored, number)
+                wait_for(lambda number=number: covered(mirrored) == number - 894)  # type: ignore[misc]
+        finally:
+            BatchRunner(mirrored.store, 0, "next", "code").take_over()
+
+    follow = FollowSources(every_seconds=0.1, minutes=60, batch=0, code="code")
+    config = dg.RunConfig(ops={TABLES_OP: MirrorTables(follow=follow)})
+    with ThreadPoolExecutor(1) as thread:
+        other = thread.submit(others)
+        result = location.job("mirror_all", config)
+        other.result()
+    (report,) = result.output_for_node(TABLES_OP)
+    assert (report.slices, report.covered) == (2, 7)
+    assert instance.get_materialized_partitions(ZONE) == {str(key(6, 6)), str(key(7, 7))}
+    found = drive(read_runner(0), mirrored.store)
+    assert found is not None
+    assert found.run == "next", "it left the other's record alone"
+
+
+@pytest.mark.long(25)
+def test_ctrl_c_ends_the_command_behind_the_slices_under_way(mirrored: Lab) -> None:
+    command = [str(Path(sys.executable).with_name("mirror-assets")), "run", "--follow", "--every", "100ms", "--json"]
+    environment = {**os.environ, **quick_jvm.ENVIRONMENT, "PYTHONUNBUFFERED": "1"}
+    environment.pop("DAGSTER_HOME", None)
+    process = subprocess.Popen(
+        [*command, "--config", str(mirrored.config_file)], stdout=subprocess.PIPE, env=environment, text=True
+    )
+    killer = threading.Timer(240, process.kill)
+    killer.start()
+    try:
+        assert process.stdout is not None
+        commit(mirrored, 900)
+        landed = json.loads(process.stdout.readline())
+        assert (landed["table"], landed["version"], landed["rows"], landed["slices"]) == (str(TABLE), 6, 1, 1)
+        commit(mirrored, 901)
+        assert json.loads(process.stdout.readline())["slices"] == 2
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    finally:
+        killer.cancel()
+        process.kill()
+    assert covered(mirrored) == 7
+    assert not list((mirrored.root / "landing" / "_leases").glob("shop*"))
