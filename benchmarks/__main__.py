@@ -18,6 +18,7 @@ from benchmarks.suites import (
     alone,
     catch_up,
     changes,
+    dagster,
     direct_lake,
     growing,
     onelake,
@@ -42,10 +43,11 @@ _SUITES: Mapping[str, Callable[[Bench], Outcome]] = {
     "growing": growing.run,
     "alone": alone.run,
     "age": age.run,
+    "dagster": dagster.run,
 }
 # Vectored reads are in none of Hadoop's counters.
 _SETTINGS = {"spark.driver.memory": "6g", "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false"}
-_PLOTS = {"growing": "rows of the feed", "catching up": "commits", "many tables": "tables"}
+_PLOTS = {"growing": "rows of the feed", "catching up": "commits", "many tables": "tables", "dagster": "tables"}
 
 
 def main() -> None:
