@@ -32,14 +32,23 @@ class ManyTables:
     @classmethod
     def make(cls, folder: Path, tables: int) -> ManyTables:
         """Make so many tables of `ROWS` rows in a new folder; delta-rs writes one, the others are copies."""
-        made = cls(folder, tuple(f"t{number:03}" for number in range(tables)))
-        made.folder.mkdir(parents=True)
-        make_small(made._pattern, ROWS)
+        made = cls.named(folder, tables)
+        make_small(made.pattern, ROWS)
         for name in made.names:
-            _copy_as_another(made._pattern, made.source(name))
-        lines = (f"  bench.{name}: {{source: ./lake/{name}, keys: [id]}}\n" for name in made.names)
-        made.config.write_text(_HEAD + "".join(lines), encoding="utf-8")
+            _copy_as_another(made.pattern, made.source(name))
+        made.configure()
         return made
+
+    @classmethod
+    def named(cls, folder: Path, tables: int) -> ManyTables:
+        """So many tables in a new folder, which are not made yet."""
+        folder.mkdir(parents=True)
+        return cls(folder, tuple(f"t{number:03}" for number in range(tables)))
+
+    def configure(self) -> None:
+        """Write mirror.yaml."""
+        lines = (f"  bench.{name}: {{source: ./lake/{name}, keys: [id]}}\n" for name in self.names)
+        self.config.write_text(_HEAD + "".join(lines), encoding="utf-8")
 
     @classmethod
     def open(cls, folder: Path) -> ManyTables:
@@ -74,9 +83,9 @@ class ManyTables:
         The update is made once, in the table that they are copies of, and its files are copied: a hundred tables
         have their commit within a fraction of a second, and what is measured starts for all of them at once.
         """
-        version = _update(self._pattern)
+        version = _update(self.pattern)
         for name in self.names:
-            _copy_commit(self._pattern, self.source(name), version)
+            _copy_commit(self.pattern, self.source(name), version)
         return version
 
     def commit_one(self, name: str) -> int:
@@ -84,7 +93,8 @@ class ManyTables:
         return _update(self.source(name))
 
     @property
-    def _pattern(self) -> Path:
+    def pattern(self) -> Path:
+        """The table that the others are copies of; nobody mirrors it."""
         return self.folder / "pattern"
 
 
