@@ -21,6 +21,7 @@ from benchmarks.suites import (
     dagster,
     direct_lake,
     growing,
+    limits,
     onelake,
     planning,
     replicating,
@@ -44,6 +45,7 @@ _SUITES: Mapping[str, Callable[[Bench], Outcome]] = {
     "alone": alone.run,
     "age": age.run,
     "dagster": dagster.run,
+    "limits": limits.run,
 }
 # Vectored reads are in none of Hadoop's counters.
 _SETTINGS = {"spark.driver.memory": "6g", "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false"}
