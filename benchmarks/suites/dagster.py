@@ -125,6 +125,8 @@ def _without_dagster(bench: Bench, lake: ManyTables) -> dict[str, tuple[Cost, ..
         dump = lake.folder / f"dump-{turn}"
         loops.append(bench.meter.measured(lambda version=version, dump=dump: _loop(bench, lake, version, dump)))  # type: ignore[misc]
         runs.append(_cost(_run_alone(lake)))
+        taken = f"the loop took {loops[-1].seconds:.1f} s, the run {runs[-1].seconds:.1f} s"
+        print(f"  {len(lake.names)} tables, turn {turn}: {taken}", flush=True)
     # The first turn warms the loop's session.
     return {_LOOP: tuple(loops[1:]), _RUN: tuple(runs[1:])}
 
