@@ -24,7 +24,7 @@ demo: java $(INSTALLED) $(HOME_SETTINGS) ## mirror a lake of real tables on this
 dev: settings := MIRROR_CONFIG=$(MIRROR_CONFIG) MIRROR_SENSORS=on
 dev: java $(INSTALLED) $(HOME_SETTINGS) $(MIRROR_CONFIG) ## Dagster's UI on MIRROR_CONFIG (by default the demo's mirror.yaml)
 	@$(IN_HOME) $(settings) $(BIN)/python -m mirror_assets.orchestration.pools
-	@$(IN_HOME) $(settings) $(BIN)/dg dev --workspace workspace.yaml
+	@$(IN_HOME) $(settings) $(BIN)/dg dev --workspace workspace.yaml $(ARGS)
 
 onelake: java $(INSTALLED) ## a OneLake on this machine to try things on; ARGS="--port 8443" names its port
 	@$(BIN)/python -m mirror_assets_tests.onelake $(ARGS)

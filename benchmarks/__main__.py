@@ -18,8 +18,10 @@ from benchmarks.suites import (
     alone,
     catch_up,
     changes,
+    dagster,
     direct_lake,
     growing,
+    limits,
     onelake,
     planning,
     replicating,
@@ -42,10 +44,12 @@ _SUITES: Mapping[str, Callable[[Bench], Outcome]] = {
     "growing": growing.run,
     "alone": alone.run,
     "age": age.run,
+    "dagster": dagster.run,
+    "limits": limits.run,
 }
 # Vectored reads are in none of Hadoop's counters.
 _SETTINGS = {"spark.driver.memory": "6g", "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false"}
-_PLOTS = {"growing": "rows of the feed", "catching up": "commits", "many tables": "tables"}
+_PLOTS = {"growing": "rows of the feed", "catching up": "commits", "many tables": "tables", "dagster": "tables"}
 
 
 def main() -> None:

@@ -43,11 +43,18 @@ class Case:
         return (
             f"{median(seconds):7.2f} s ({min(seconds):.2f} to {max(seconds):.2f}) {self.ratio(way):5.2f} x"
             f"  CPU {median(cost.cpu_seconds for cost in costs):6.1f} s"
-            f"  read {median(cost.read for cost in costs) / _MEBI:6.0f} MiB"
-            f"  shuffled {median(cost.shuffled for cost in costs) / _MEBI:5.0f} MiB"
+            f"{_of_tasks(costs)}"
             f"  peak JVM {max(cost.jvm_peak for cost in costs) / _MEBI:5.0f} MiB"
             f"  Python {max(cost.python_peak for cost in costs) / _MEBI:4.0f} MiB"
         )
+
+
+def _of_tasks(costs: Sequence[Cost]) -> str:
+    """What Spark's tasks have read and shuffled, where that was measured: not in other processes."""
+    if not any(cost.read for cost in costs):
+        return ""
+    read, shuffled = (median(getattr(cost, of) for cost in costs) / _MEBI for of in ("read", "shuffled"))
+    return f"  read {read:6.0f} MiB  shuffled {shuffled:5.0f} MiB"
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ from mirror_assets.config import Config, load_config
 from mirror_assets.orchestration.asset_checks import (
     history_checks,
     landed_checks,
-    mirror_checks,
-    source_checks,
     staged_checks,
 )
 from mirror_assets.orchestration.assets import (
@@ -22,7 +20,7 @@ from mirror_assets.orchestration.assets import (
     source_asset,
 )
 from mirror_assets.orchestration.batch_sensor import mirror_sensor
-from mirror_assets.orchestration.direct_lake_checks import mirror_lake_checks, source_lake_checks
+from mirror_assets.orchestration.direct_lake_checks import mirror_checks, source_checks
 from mirror_assets.orchestration.jobs import build_jobs
 from mirror_assets.orchestration.replicator_sensor import replicator_sensor
 from mirror_assets.orchestration.resources import resources
@@ -55,12 +53,10 @@ def build_definitions(config: Config) -> dg.Definitions:
             check
             for table in tables
             for check in (
-                *source_checks(config, table),
-                source_lake_checks(config, table),
+                source_checks(config, table),
                 staged_checks(config, table),
-                *landed_checks(config, table),
-                *mirror_checks(config, table),
-                mirror_lake_checks(config, table),
+                landed_checks(config, table),
+                mirror_checks(config, table),
                 *(history_checks(config, table) if table.keeps_history else ()),
             )
         ],

@@ -1,17 +1,22 @@
-"""Dagster asset checks that wrap the checks of pipeline and verify, which the command line runs, too."""
+"""Dagster asset checks that wrap the checks of pipeline and verify, which the command line runs, too.
+
+All checks of an asset are one step, of which a run selects some: with hundreds of tables, step definitions are most of
+what loading a code location costs.
+"""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import dagster as dg
 
-from mirror_assets.composition import history_context, no_spark
+from mirror_assets.composition import Project, history_context, no_spark
 from mirror_assets.config import Config, RetentionLimits, TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.history_context import HistoryContext
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.orchestration.asset_names import RANGE_START, Kind, MetadataItem, asset_key
-from mirror_assets.orchestration.materialize import failing, parse_slices
+from mirror_assets.orchestration.materialize import failing, failure, parse_slices
 from mirror_assets.orchestration.resources import (
     LandingZone,
     SourceTables,
@@ -30,7 +35,7 @@ from mirror_assets.source.row_counts import feed_files
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.landed import full_continuity, incremental_continuity, metadata_unchanged
 from mirror_assets.verify.reconciliation import ReconcileState, check_reconciled
-from mirror_assets.verify.timeliness import Consequence, Lag, ReadDeadline, check_lag, check_retention
+from mirror_assets.verify.timeliness import Consequence, ReadDeadline, check_lag, check_retention
 
 
 def check_result(
@@ -73,6 +78,34 @@ def merged(name: str, results: list[tuple[str, CheckResult]]) -> CheckResult:
     return CheckResult(name, problems, figures)
 
 
+CheckRuns: TypeAlias = Mapping[str, Callable[[], dg.AssetCheckResult]]
+
+
+def checks_step(
+    asset: dg.AssetKey, specs: Sequence[dg.AssetCheckSpec]
+) -> Callable[[Callable[..., Iterator[dg.AssetCheckResult]]], dg.AssetChecksDefinition]:
+    """Return the decorator of the step that runs the asset's checks."""
+    return dg.multi_asset_check(name=f"{'__'.join(asset.path)}_checks", specs=specs, can_subset=True)
+
+
+def run_selected(context: dg.AssetCheckExecutionContext, checks: CheckRuns) -> Iterator[dg.AssetCheckResult]:
+    """Run the selected checks, and go on when one can't run; the step then fails in the end. Raises dagster.Failure."""
+    selected = {key.name for key in context.selected_asset_check_keys}
+    errors = list[MirrorError]()
+    for name, run in checks.items():
+        if name not in selected:
+            continue
+        try:
+            result = run()
+        except MirrorError as error:
+            context.log.error(f"{name} could not run: {error}")  # noqa: TRY400 the message says all
+            errors.append(error)
+        else:
+            yield result
+    if errors:
+        raise failure(errors[0]) from errors[0]
+
+
 _PARTITION = "dagster/partition"
 
 
@@ -81,18 +114,16 @@ def is_slice_run(context: dg.AssetCheckExecutionContext) -> bool:
     return RANGE_START in context.run.tags or _PARTITION in context.run.tags
 
 
-def source_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
+def retention_spec(source: dg.AssetKey) -> dg.AssetCheckSpec:
     """Return the check retention: a WARN, then an ERROR, before a pending commit can be vacuumed away."""
-    source = asset_key(Kind.SOURCE, table.name)
+    return dg.AssetCheckSpec("retention", asset=source, description="How long the next commit can still be read.")
 
-    @dg.asset_check(asset=source, name="retention", description="How long the next commit can still be read.")
-    def retention(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
-        with failing():
-            table_context = project(config, landing_zone, sources).table(table)
-            deadline = feed_deadline(table_context, pending_commits(table_context), time.time())
-        return retention_result(source, deadline, table.retention)
 
-    return [retention]
+def run_retention(table_context: TableContext) -> dg.AssetCheckResult:
+    """Run the check retention."""
+    table = table_context.table
+    deadline = feed_deadline(table_context, pending_commits(table_context), time.time())
+    return retention_result(asset_key(Kind.SOURCE, table.name), deadline, table.retention)
 
 
 _DESCRIPTIONS = {
@@ -174,52 +205,61 @@ def _requested(context: dg.AssetCheckExecutionContext) -> set[str] | None:
 _CONTINUITY = "Files in sequence, as committed. A run of slices checks new files, a run of checks all files."
 
 
-def landed_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
+def landed_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
     """Return the checks file_continuity, metadata_unchanged, lag, not_held and not_failing."""
     zone = asset_key(Kind.LANDING_ZONE, table.name)
+    specs = [
+        dg.AssetCheckSpec("file_continuity", asset=zone, blocking=True, description=_CONTINUITY),
+        dg.AssetCheckSpec(
+            "metadata_unchanged", asset=zone, blocking=True, description="_metadata.json declares the first keys."
+        ),
+        dg.AssetCheckSpec("lag", asset=zone, description="How long the oldest uncovered commit has waited."),
+        dg.AssetCheckSpec(
+            NOT_HELD,
+            asset=zone,
+            blocking=True,
+            description="The table does not wait for a person to have it rebuilt.",
+        ),
+        dg.AssetCheckSpec(
+            NOT_FAILING, asset=zone, blocking=True, description="The newest run of the table has not failed."
+        ),
+    ]
 
-    @dg.asset_check(asset=zone, name="file_continuity", blocking=True, description=_CONTINUITY)
-    def continuity(context: dg.AssetCheckExecutionContext, landing_zone: LandingZone) -> dg.AssetCheckResult:
-        with failing():
-            store, applied = landing_zone.store(), _applied(config, table.name, landing_zone)
-            continuous = incremental_continuity if is_slice_run(context) else full_continuity
-            return check_result(zone, continuous(store, table.name, applied))
+    @checks_step(zone, specs)
+    def landed(
+        context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, sources: SourceTables
+    ) -> Iterator[dg.AssetCheckResult]:
+        runs: CheckRuns = {
+            "file_continuity": lambda: _continuity(context, config, table.name, landing_zone),
+            "metadata_unchanged": lambda: check_result(
+                zone, metadata_unchanged(landing_zone.store(), table.name, table.mirror_keys)
+            ),
+            "lag": lambda: _lag_result(zone, project(config, landing_zone, sources).table(table)),
+            NOT_HELD: lambda: check_result(zone, check_not_held(project(config, landing_zone, sources).table(table))),
+            NOT_FAILING: lambda: check_result(
+                zone, check_not_failing(project(config, landing_zone, sources).table(table))
+            ),
+        }
+        yield from run_selected(context, runs)
 
-    @dg.asset_check(
-        asset=zone, name="metadata_unchanged", blocking=True, description="_metadata.json declares the first keys."
-    )
-    def metadata(landing_zone: LandingZone) -> dg.AssetCheckResult:
-        with failing():
-            return check_result(zone, metadata_unchanged(landing_zone.store(), table.name, table.mirror_keys))
-
-    @dg.asset_check(asset=zone, name="lag", description="How long the oldest uncovered commit has waited.")
-    def lag(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
-        with failing():
-            table_context = project(config, landing_zone, sources).table(table)
-            return _lag_result(zone, table, table_lag(pending_commits(table_context), time.time()))
-
-    @dg.asset_check(
-        asset=zone, name=NOT_HELD, blocking=True, description="The table does not wait for a person to have it rebuilt."
-    )
-    def not_held(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
-        with failing():
-            return check_result(zone, check_not_held(project(config, landing_zone, sources).table(table)))
-
-    @dg.asset_check(
-        asset=zone, name=NOT_FAILING, blocking=True, description="The newest run of the table has not failed."
-    )
-    def not_failing(landing_zone: LandingZone, sources: SourceTables) -> dg.AssetCheckResult:
-        with failing():
-            return check_result(zone, check_not_failing(project(config, landing_zone, sources).table(table)))
-
-    return [continuity, metadata, lag, not_held, not_failing]
+    return landed
 
 
-def _lag_result(zone: dg.AssetKey, table: TableSettings, lag: Lag) -> dg.AssetCheckResult:
-    error = check_lag(lag, table.lag.error_seconds)
+def _continuity(
+    context: dg.AssetCheckExecutionContext, config: Config, table: TableName, landing_zone: LandingZone
+) -> dg.AssetCheckResult:
+    store, applied = landing_zone.store(), _applied(config, table, landing_zone)
+    continuous = incremental_continuity if is_slice_run(context) else full_continuity
+    return check_result(asset_key(Kind.LANDING_ZONE, table), continuous(store, table, applied))
+
+
+def _lag_result(zone: dg.AssetKey, table_context: TableContext) -> dg.AssetCheckResult:
+    limits = table_context.table.lag
+    lag = table_lag(pending_commits(table_context), time.time())
+    error = check_lag(lag, limits.error_seconds)
     if not error.passed:
         return check_result(zone, error)
-    return check_result(zone, check_lag(lag, table.lag.warn_seconds), dg.AssetCheckSeverity.WARN)
+    return check_result(zone, check_lag(lag, limits.warn_seconds), dg.AssetCheckSeverity.WARN)
 
 
 def _applied(config: Config, table: TableName, zone: LandingZone) -> int | None:
@@ -233,19 +273,16 @@ def _applied(config: Config, table: TableName, zone: LandingZone) -> int | None:
 _WAITING = (ReconcileState.PENDING, ReconcileState.MISSING, ReconcileState.LOADING)
 
 
-def mirror_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
+def reconciled_spec(mirror: dg.AssetKey) -> dg.AssetCheckSpec:
     """Return the check reconciled: an ERROR on a difference, a WARN while files wait to be applied."""
-    mirror = asset_key(Kind.MIRROR, table.name)
+    return dg.AssetCheckSpec("reconciled", asset=mirror, blocking=True, description="The mirror equals the source.")
 
-    @dg.asset_check(asset=mirror, name="reconciled", blocking=True, description="The mirror equals the source.")
-    def reconciled(landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions) -> dg.AssetCheckResult:
-        with failing():
-            composed = project(config, landing_zone, sources, spark)
-            result = reconcile_table(composed.table(table), composed.mirror())
-        severity = dg.AssetCheckSeverity.WARN if result.state in _WAITING else dg.AssetCheckSeverity.ERROR
-        return check_result(mirror, check_reconciled(result), severity)
 
-    return [reconciled]
+def run_reconciled(composed: Project, table: TableSettings) -> dg.AssetCheckResult:
+    """Run the check reconciled."""
+    result = reconcile_table(composed.table(table), composed.mirror())
+    severity = dg.AssetCheckSeverity.WARN if result.state in _WAITING else dg.AssetCheckSeverity.ERROR
+    return check_result(asset_key(Kind.MIRROR, table.name), check_reconciled(result), severity)
 
 
 _NAME = "history_retention"

@@ -1,8 +1,9 @@
-"""Asset checks of source and mirror for Direct Lake, from Delta log and Parquet footers, without Spark."""
+"""Asset checks of source and mirror; those for Direct Lake read Delta log and Parquet footers, without Spark."""
 
 import base64
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 
 import dagster as dg
@@ -21,10 +22,18 @@ from mirror_assets.direct_lake.plots.pictures import (
 )
 from mirror_assets.direct_lake.table_snapshot import TableSnapshot
 from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan
-from mirror_assets.orchestration.asset_checks import check_result
+from mirror_assets.orchestration.asset_checks import (
+    CheckRuns,
+    check_result,
+    checks_step,
+    reconciled_spec,
+    retention_spec,
+    run_reconciled,
+    run_retention,
+    run_selected,
+)
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
-from mirror_assets.orchestration.materialize import failing
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, mirror_of, project
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, project
 from mirror_assets.pipeline.retention_consumers import mirror_guard, source_guard
 from mirror_assets.source.errors import SourceNotDelta
 from mirror_assets.source.table_log import TableLog
@@ -50,68 +59,84 @@ _DESCRIPTIONS = {
 _NO_MIRROR = "the mirror does not have the table yet"
 
 _Found = tuple[CheckResult, Mapping[str, MetadataItem]]
+_Results = Mapping[str, Callable[[], _Found]]
 
 
-def source_lake_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
-    """Return the source's checks frames_safe, guardrails, layout and types as one step, which reads the log once."""
+def source_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
+    """Return the source's checks retention, frames_safe, guardrails, layout and types; the last four share one log."""
     source = asset_key(Kind.SOURCE, table.name)
 
-    @_checks(source, tuple(_DESCRIPTIONS))
-    def found(
+    @checks_step(source, [retention_spec(source), *_specs(source)])
+    def checks(
         context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, sources: SourceTables
     ) -> Iterator[dg.AssetCheckResult]:
-        with failing():
-            now, log = time.time(), sources.table_log(table.name)
-            snapshot = TableSnapshot(str(table.name), log, _reader(context, log), now)
-            manifest = project(config, landing_zone, sources).table(table).manifest()
-            results = _table_checks(
-                table, snapshot, lambda: source_guard(config, table, log, manifest, now), FramesOf.SOURCE
-            )
-            yield from _results_of_selected(context, source, results)
+        def lake() -> _Results:
+            return _source_results(context, config, table, landing_zone, sources)
 
-    return found
+        runs: CheckRuns = {
+            "retention": lambda: run_retention(project(config, landing_zone, sources).table(table)),
+            **_lake_runs(source, tuple(_DESCRIPTIONS), lake),
+        }
+        yield from run_selected(context, runs)
 
-
-def mirror_lake_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
-    """Return the same checks of a local mirror; of a mirror in Fabric, guardrails alone, predicted from the source."""
-    return _predicted_checks(table) if config.mirror.fabric else _stand_in_checks(config, table)
+    return checks
 
 
-def _stand_in_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
+def _source_results(
+    context: dg.AssetCheckExecutionContext,
+    config: Config,
+    table: TableSettings,
+    landing_zone: LandingZone,
+    sources: SourceTables,
+) -> _Results:
+    now, log = time.time(), sources.table_log(table.name)
+    snapshot = TableSnapshot(str(table.name), log, _reader(context, log), now)
+    manifest = project(config, landing_zone, sources).table(table).manifest()
+    return _table_checks(table, snapshot, lambda: source_guard(config, table, log, manifest, now), FramesOf.SOURCE)
+
+
+def mirror_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
+    """Return the check reconciled, and those for Direct Lake.
+
+    Those are the source's four for a local mirror; for a mirror in Fabric guardrails alone, predicted from the source.
+    """
     mirror = asset_key(Kind.MIRROR, table.name)
+    names = (GUARDRAILS,) if config.mirror.fabric else tuple(_DESCRIPTIONS)
 
-    @_checks(mirror, tuple(_DESCRIPTIONS))
-    def found(context: dg.AssetCheckExecutionContext, landing_zone: LandingZone) -> Iterator[dg.AssetCheckResult]:
-        with failing():
-            status = mirror_of(config, landing_zone).table(table.name)
-            log = None if status is None else _log_if_there(status.location)
-            if log is None:
-                yield from _results_of_selected(context, mirror, {name: _nothing_yet(name) for name in _DESCRIPTIONS})
-                return
-            now = time.time()
-            snapshot = TableSnapshot(f"{table.name} (mirror)", log, _reader(context, log), now)
-            results = _table_checks(table, snapshot, lambda: mirror_guard(table, log, now), FramesOf.MIRROR)
-            yield from _results_of_selected(context, mirror, results)
+    @checks_step(mirror, [reconciled_spec(mirror), *_specs(mirror, names)])
+    def checks(
+        context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
+    ) -> Iterator[dg.AssetCheckResult]:
+        def lake() -> _Results:
+            if config.mirror.fabric:
+                return _predicted_results(context, table, sources)
+            return _stand_in_results(context, config, table, landing_zone)
 
-    return found
+        runs: CheckRuns = {
+            "reconciled": lambda: run_reconciled(project(config, landing_zone, sources, spark), table),
+            **_lake_runs(mirror, names, lake),
+        }
+        yield from run_selected(context, runs)
 
-
-def _predicted_checks(table: TableSettings) -> dg.AssetChecksDefinition:
-    mirror = asset_key(Kind.MIRROR, table.name)
-
-    @_checks(mirror, (GUARDRAILS,))
-    def found(context: dg.AssetCheckExecutionContext, sources: SourceTables) -> Iterator[dg.AssetCheckResult]:
-        with failing():
-            log = sources.table_log(table.name)
-            source = TableSnapshot(str(table.name), log, _reader(context, log), time.time())
-            yield from _results_of_selected(
-                context, mirror, {GUARDRAILS: lambda: _guardrails(table, source.guardrails.mirror)}
-            )
-
-    return found
+    return checks
 
 
-_Results = Mapping[str, Callable[[], _Found]]
+def _stand_in_results(
+    context: dg.AssetCheckExecutionContext, config: Config, table: TableSettings, landing_zone: LandingZone
+) -> _Results:
+    status = mirror_of(config, landing_zone).table(table.name)
+    log = None if status is None else _log_if_there(status.location)
+    if log is None:
+        return {name: _nothing_yet(name) for name in _DESCRIPTIONS}
+    now = time.time()
+    snapshot = TableSnapshot(f"{table.name} (mirror)", log, _reader(context, log), now)
+    return _table_checks(table, snapshot, lambda: mirror_guard(table, log, now), FramesOf.MIRROR)
+
+
+def _predicted_results(context: dg.AssetCheckExecutionContext, table: TableSettings, sources: SourceTables) -> _Results:
+    log = sources.table_log(table.name)
+    source = TableSnapshot(str(table.name), log, _reader(context, log), time.time())
+    return {GUARDRAILS: lambda: _guardrails(table, source.guardrails.mirror)}
 
 
 def _table_checks(
@@ -149,22 +174,19 @@ def _layout(table: TableSettings, snapshot: TableSnapshot, which: FramesOf) -> _
     return result, {} if result.passed else shown(lambda: layout_pictures(snapshot))
 
 
-def _results_of_selected(
-    context: dg.AssetCheckExecutionContext, asset: dg.AssetKey, results: _Results
-) -> Iterator[dg.AssetCheckResult]:
-    """Run the selected checks and yield their results."""
-    selected = {key.name for key in context.selected_asset_check_keys}
-    for name, found in results.items():
-        if name in selected:
-            result, pictures = found()
-            yield check_result(asset, result, pictures=pictures)
+def _lake_runs(asset: dg.AssetKey, names: Sequence[str], lake: Callable[[], _Results]) -> CheckRuns:
+    """Return the checks by name; the first that runs opens what all of them read."""
+    opened = cache(lake)
+
+    def run(name: str) -> dg.AssetCheckResult:
+        result, pictures = opened()[name]()
+        return check_result(asset, result, pictures=pictures)
+
+    return {name: partial(run, name) for name in names}
 
 
-def _checks(
-    asset: dg.AssetKey, names: tuple[str, ...]
-) -> Callable[[Callable[..., Iterator[dg.AssetCheckResult]]], dg.AssetChecksDefinition]:
-    specs = [dg.AssetCheckSpec(name, asset=asset, description=_DESCRIPTIONS[name]) for name in names]
-    return dg.multi_asset_check(name=f"{'__'.join(asset.path)}_direct_lake", specs=specs, can_subset=True)
+def _specs(asset: dg.AssetKey, names: Sequence[str] = tuple(_DESCRIPTIONS)) -> list[dg.AssetCheckSpec]:
+    return [dg.AssetCheckSpec(name, asset=asset, description=_DESCRIPTIONS[name]) for name in names]
 
 
 def _nothing_yet(name: str) -> Callable[[], _Found]:
