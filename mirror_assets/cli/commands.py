@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from mirror_assets.cli.direct_lake.commands import direct_lake
+from mirror_assets.cli.early_start import start_spark_early
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.options import (
     PATH,
@@ -89,9 +90,11 @@ def run(
 
     Plans, stages, checks and publishes slice by slice. A table that fails does not hold up the others.
     """
+    commits = RangeOptions(first, last, clip)
+    start_spark_early(config, names, lambda: commits.range)
     from mirror_assets.cli import execute
 
-    return execute.run(config, names, RangeOptions(first, last, clip), as_json=as_json)
+    return execute.run(config, names, commits, as_json=as_json)
 
 
 @app.command(epilog=examples("status", "status --table sales.orders --json"))
