@@ -155,6 +155,11 @@ class SparkSettings:
         written = fill_settings(self.written, environment)
         return spark_settings({**self.reach, **written}, [HADOOP_AZURE] if self.reach else ())
 
+    def shown(self) -> dict[str, str]:
+        """Return the settings that may appear in the JVM's command line. Raises what `filled` raises."""
+        secret = self.secret_names
+        return {name: value for name, value in self.filled().items() if name not in secret}
+
     def open(self, owner: str | None = None, *, is_brief: bool = False) -> SparkSession:
         """Return the owner's session, or a new one. Raises variable_unset, PackageRefused and SparkNotStarted.
 
@@ -163,10 +168,9 @@ class SparkSettings:
         from mirror_assets.encode.quick_start import for_brief_work
         from mirror_assets.encode.session import open_session
 
-        filled, secret = self.filled(), self.secret_names
-        filled = for_brief_work(filled) if is_brief else filled
-        known = {name: value for name, value in filled.items() if name not in secret}
-        return open_session(known, {name: filled[name] for name in secret}, owner)
+        shown, filled = self.shown(), self.filled()
+        started = for_brief_work(shown) if is_brief else shown
+        return open_session(started, {name: filled[name] for name in self.secret_names}, owner)
 
 
 def open_spark(config: Config, owner: str | None = None) -> SparkSession:

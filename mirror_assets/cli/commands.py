@@ -193,6 +193,19 @@ def doctor(config: Path | None, *, as_json: bool) -> Exit:
     return zone.doctor(config, as_json=as_json)
 
 
+@app.command(epilog=examples("prepare"))
+@configured
+def prepare(config: Path | None, *, as_json: bool) -> Exit:
+    """Let later commands start Spark sooner on this machine.
+
+    Records the classes that Spark loads, in the cache folder of the user. Run it once, and after an update of Java,
+    Spark or this project; a container's image should have its result.
+    """
+    from mirror_assets.cli import prepare
+
+    return prepare.prepare(config, as_json=as_json)
+
+
 @app.command(epilog=examples("replicate"))
 @configured
 def replicate(config: Path | None, *, as_json: bool) -> Exit:
