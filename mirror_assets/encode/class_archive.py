@@ -21,6 +21,7 @@ from mirror_assets.source.schema import LandedColumn
 _COLUMNS = (LandedColumn("id", "bigint"), LandedColumn("text", "string"), LandedColumn("day", "date"))
 _COMPRESSION, _FOOTER, _TARGET = "zstd", {"warm": "up"}, 1_000_000
 _LIMIT_SECONDS = 600
+_ENCODE = "encode"
 
 
 def make_archive(settings: Mapping[str, str]) -> Path | None:
@@ -37,7 +38,7 @@ def make_archive(settings: Mapping[str, str]) -> Path | None:
         return None
     with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
         made = Path(folder) / "new.jsa"
-        _in_process(quick.recording(made))
+        _in_process(quick.recording(made), _ENCODE)
         # An older Java writes none.
         return made.replace(archive) if made.exists() else None
 
@@ -56,22 +57,23 @@ def encode_small_slices(spark: SparkSession, folder: str) -> None:
         encode_changes(spark, changes, f"{folder}/changes-{unpaired}", _COMPRESSION, _FOOTER)
 
 
-def _in_process(settings: Mapping[str, str]) -> None:
-    """Run `main` in a new process; the settings may be secrets, and pass through a pipe."""
-    command = [sys.executable, "-m", __spec__.name]
+def _in_process(settings: Mapping[str, str], *work: str) -> None:
+    """Run `main` in a new process, with the settings on its input stream."""
+    command = [sys.executable, "-m", __spec__.name, *work]
     subprocess.run(command, input=json.dumps(dict(settings)), text=True, check=True, timeout=_LIMIT_SECONDS)
 
 
-def main() -> None:
-    """Encode small slices with the settings on the input stream, and wait until the JVM has ended."""
+def main(*work: str) -> None:
+    """Start Spark with the settings on the input stream, encode if asked to, and wait until the JVM has ended."""
     spark = open_session(json.load(sys.stdin))
     jvm = spark.sparkContext._gateway.proc  # noqa: SLF001 there is no public way
-    with tempfile.TemporaryDirectory() as folder:
-        encode_small_slices(spark, folder)
+    if _ENCODE in work:
+        with tempfile.TemporaryDirectory() as folder:
+            encode_small_slices(spark, folder)
     spark.stop()
     jvm.stdin.close()
     jvm.wait()
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

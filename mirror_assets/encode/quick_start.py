@@ -116,9 +116,8 @@ class QuickStart:
 
     def _class_path(self, jars: Sequence[str]) -> list[str]:
         """Return the class path: Spark's own classes come before those of packages, as when Spark resolves them."""
-        home, wanted = Path(_find_spark_home()), self.settings.get(_CLASS_PATH)
-        configured = os.environ.get("SPARK_CONF_DIR", str(home / "conf"))
-        return [*([wanted] if wanted else []), configured, str(home / "jars" / "*"), *jars]
+        wanted, spark = self.settings.get(_CLASS_PATH), str(Path(_find_spark_home(), "jars", "*"))
+        return [*([wanted] if wanted else []), str(_conf_folder()), spark, *jars]
 
     def _list(self, folder: Path) -> Path:
         return folder / f"{_digest([__version__, self.settings[PACKAGES]])}.json"
@@ -127,7 +126,8 @@ class QuickStart:
 def for_brief_work(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings for a local Spark that ends after small slices: its JVM compiles fast, and optimises less."""
     options = settings.get(_OPTIONS, "")
-    if not settings.get("spark.master", "").startswith("local") or _OWN_COMPILER.search(options):
+    is_local = settings.get("spark.master", "").startswith("local")
+    if not is_local or _has_own_settings() or _OWN_COMPILER.search(options):
         return dict(settings)
     return {**settings, _OPTIONS: f"{options} {_NOT_OPTIMISED}".strip()}
 
@@ -136,7 +136,17 @@ def _is_plain(settings: Mapping[str, str]) -> bool:
     """Return whether a Spark in one process takes packages of fixed versions from where all do."""
     packages = settings.get(PACKAGES, "")
     is_local = settings.get("spark.master", "").startswith("local")
-    return bool(is_local and packages and not _MOVING.search(packages) and not any(map(settings.get, _OWN_WAYS)))
+    is_moving, is_own = _MOVING.search(packages), any(map(settings.get, _OWN_WAYS)) or _has_own_settings()
+    return bool(is_local and packages and not is_moving and not is_own)
+
+
+def _has_own_settings() -> bool:
+    """Return whether this machine sets Spark up in places that ours would override."""
+    return "PYSPARK_SUBMIT_ARGS" in os.environ or (_conf_folder() / "spark-defaults.conf").exists()
+
+
+def _conf_folder() -> Path:
+    return Path(os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf"))
 
 
 def _own_folder() -> Path | None:

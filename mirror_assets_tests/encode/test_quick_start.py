@@ -72,6 +72,13 @@ def test_what_may_mean_other_jars_is_resolved_by_spark(other: dict[str, str]) ->
     assert QuickStart.of(settings).started() == settings
 
 
+@pytest.mark.usefixtures("jar")
+def test_a_machine_that_sets_spark_up_itself_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "spark-defaults.conf").touch()
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert (QuickStart.of(_PLAIN).started(), for_brief_work(_PLAIN)) == (_PLAIN, _PLAIN)
+
+
 def test_a_jar_that_is_gone_is_resolved_by_spark(jar: Path) -> None:
     jar.unlink()
     assert QuickStart.of(_PLAIN).started() == _PLAIN
