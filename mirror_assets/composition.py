@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from mirror_assets.config import Config, FabricWorkspace, History, LandingZoneConfig, Staging, TableSettings
 from mirror_assets.config.variables import fill_settings, has_reference
-from mirror_assets.fabric.client import FabricClient
 from mirror_assets.fabric.database import Workspace
-from mirror_assets.fabric.mirror import FabricMirror
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.history.history_context import HistoryContext, StreamOptions
 from mirror_assets.history.history_log import HistoryLog
@@ -29,11 +27,13 @@ from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.credentials import CredentialKind, credential_of
 from mirror_assets.storage.errors import root_unusable
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings
-from mirror_assets.storage.onelake.clients import ResponseRecorder, open_clients, shared_clients
-from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession  # loaded when a session opens: commands that read logs do without
+    # Loaded when something opens that needs them: commands that read logs do without.
+    from pyspark.sql import SparkSession
+
+    from mirror_assets.fabric.client import FabricClient
+    from mirror_assets.storage.onelake.clients import ResponseRecorder
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,9 @@ def open_zone(config: LandingZoneConfig) -> Store:
         if config.path.exists() and not config.path.is_dir():
             raise root_unusable(str(config.path), "it is a file, not a folder")
         return LocalStore(config.path)
+    from mirror_assets.storage.onelake.clients import shared_clients
+    from mirror_assets.storage.onelake.onelake_store import OneLakeStore
+
     place = config.onelake
     assert place is not None  # noqa: S101 it is one of the two
     return OneLakeStore(shared_clients(place.address, place.credential, place.api_version, place.ca_bundle))
@@ -122,6 +125,9 @@ def open_zone(config: LandingZoneConfig) -> Store:
 
 def open_watched_zone(config: LandingZoneConfig) -> tuple[Store, ResponseRecorder]:
     """Return the store, and what records the responses that it receives; a local folder has none."""
+    from mirror_assets.storage.onelake.clients import ResponseRecorder, open_clients
+    from mirror_assets.storage.onelake.onelake_store import OneLakeStore
+
     recorder, place = ResponseRecorder(), config.onelake
     if place is None:
         return open_zone(config), recorder
@@ -165,13 +171,22 @@ class SparkSettings:
         written = fill_settings(self.written, environment)
         return spark_settings({**self.reach, **written}, [HADOOP_AZURE] if self.reach else ())
 
-    def open(self, owner: str | None = None) -> SparkSession:
-        """Return the owner's session, or a new one. Raises variable_unset, PackageRefused and SparkNotStarted."""
+    def shown(self) -> dict[str, str]:
+        """Return the settings that may appear in the JVM's command line. Raises what `filled` raises."""
+        secret = self.secret_names
+        return {name: value for name, value in self.filled().items() if name not in secret}
+
+    def open(self, owner: str | None = None, *, is_brief: bool = False) -> SparkSession:
+        """Return the owner's session, or a new one. Raises variable_unset, PackageRefused and SparkNotStarted.
+
+        `is_brief`: if this call starts Spark, its JVM is one for small slices.
+        """
+        from mirror_assets.encode.quick_start import for_brief_work
         from mirror_assets.encode.session import open_session
 
-        filled, secret = self.filled(), self.secret_names
-        known = {name: value for name, value in filled.items() if name not in secret}
-        return open_session(known, {name: filled[name] for name in secret}, owner)
+        shown, filled = self.shown(), self.filled()
+        started = for_brief_work(shown) if is_brief else shown
+        return open_session(started, {name: filled[name] for name in self.secret_names}, owner)
 
 
 def open_spark(config: Config, owner: str | None = None) -> SparkSession:
@@ -194,6 +209,8 @@ def open_mirror(config: Config, store: Store) -> Mirror:
     fabric = config.mirror.fabric
     if fabric is None:
         return stand_in(config, store)
+    from mirror_assets.fabric.mirror import FabricMirror
+
     tables = fabric.tables(config.landing_zone.onelake)
     return FabricMirror(open_fabric(fabric), fabric.item, store, tables.abfss)
 
@@ -210,4 +227,6 @@ def open_fabric(workspace: FabricWorkspace) -> FabricClient:
 
 @cache
 def _shared_client(workspace: Workspace, kind: CredentialKind) -> FabricClient:
+    from mirror_assets.fabric.client import FabricClient
+
     return FabricClient(workspace, credential_of(kind, workspace.ca_bundle))

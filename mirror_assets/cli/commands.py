@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from mirror_assets.cli.direct_lake.commands import direct_lake
+from mirror_assets.cli.early_start import start_spark_early
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.options import (
     PATH,
@@ -106,12 +107,15 @@ def run(
     if follow:
         if first or last or clip:
             raise click.UsageError("--follow mirrors everything that comes: leave out --from, --to and --clip.")
+        start_spark_early(config, names, None)
         from mirror_assets.cli import follow as following
 
         return following.follow(config, names, every, as_json=as_json)
+    commits = RangeOptions(first, last, clip)
+    start_spark_early(config, names, lambda: commits.range)
     from mirror_assets.cli import execute
 
-    return execute.run(config, names, RangeOptions(first, last, clip), as_json=as_json)
+    return execute.run(config, names, commits, as_json=as_json)
 
 
 @app.command(epilog=examples("status", "status --table sales.orders --json"))
@@ -208,6 +212,19 @@ def doctor(config: Path | None, *, as_json: bool) -> Exit:
     from mirror_assets.cli import zone
 
     return zone.doctor(config, as_json=as_json)
+
+
+@app.command(epilog=examples("prepare"))
+@configured
+def prepare(config: Path | None, *, as_json: bool) -> Exit:
+    """Let later commands start Spark sooner on this machine.
+
+    Records the classes that Spark loads, in the cache folder of the user. Run it once, and after an update of Java,
+    Spark or this project; a container's image should have its result.
+    """
+    from mirror_assets.cli import prepare
+
+    return prepare.prepare(config, as_json=as_json)
 
 
 @app.command(epilog=examples("replicate"))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -27,6 +26,7 @@ class ChangeFeed:
     uri: str
     last: int
     vector_versions: tuple[int, ...] = ()
+    _opened: list[TableVersion] = field(default_factory=list, compare=False, repr=False)
 
     def rows(self, first: int, last: int) -> DataFrame:
         """Return the change rows of commits `first` to `last`: the table's columns, then Delta's three."""
@@ -36,9 +36,12 @@ class ChangeFeed:
         vectors = frozenset(version for version in self.vector_versions if first <= version <= last)
         return read_with_vectors(feed, vectors) if vectors else feed.changes()
 
-    @cached_property
+    @property
     def _table(self) -> TableVersion:
-        return TableVersion.opened(self.spark, self.uri, self.last)
+        # Before Python 3.12, the lock of a cached_property is one for all tables: they would open one after the other.
+        if not self._opened:
+            self._opened.append(TableVersion.opened(self.spark, self.uri, self.last))
+        return self._opened[0]
 
 
 def read_changes(

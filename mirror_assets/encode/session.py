@@ -14,12 +14,13 @@ from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from mirror_assets.encode.private.jvm import Jvm
+from mirror_assets.encode.quick_start import PACKAGES, QuickStart
 from mirror_assets.encode.spark_errors import PackageRefused, SparkNotStarted
 from mirror_assets.redaction import redacted, redacted_error
 
 # Delta's Spark artefacts carry Spark's minor version in their name since Delta 4.1.
 _SPARK_LINE, _SCALA = "4.2", "2.13"
-_PACKAGES, _EXTENSIONS = "spark.jars.packages", "spark.sql.extensions"
+_EXTENSIONS = "spark.sql.extensions"
 _DELTA = "io.delta:delta-spark"
 _MAX_TEXT = 400
 _STARTING = threading.Lock()
@@ -62,7 +63,7 @@ def spark_settings(extra: Mapping[str, str] | None = None, packages: Sequence[st
         "spark.log.level": "ERROR",
     }
     lists = {
-        _PACKAGES: _merged_packages((delta_package(), *packages), wanted.pop(_PACKAGES, None)),
+        PACKAGES: _merged_packages((delta_package(), *packages), wanted.pop(PACKAGES, None)),
         _EXTENSIONS: _joined(("io.delta.sql.DeltaSparkSessionExtension", *_items(wanted.pop(_EXTENSIONS, "")))),
     }
     return settings | lists | wanted
@@ -134,10 +135,12 @@ def _running_session() -> SparkSession | None:
 
 def _start(settings: Mapping[str, str]) -> SparkSession:
     """Start a Spark context, or connect with Spark Connect, and return its session."""
-    builder = SparkSession.builder
-    for name, value in settings.items():
+    quick, builder = QuickStart.of(settings), SparkSession.builder
+    for name, value in quick.started().items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    quick.keep_jars(session)
+    return session
 
 
 def _session_of(shared: SparkSession, owner: str | None) -> JavaObject:

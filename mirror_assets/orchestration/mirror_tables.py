@@ -160,6 +160,8 @@ def follow_tables(
             turns.add(table_context.name, runs.work(table_context))
     follow = Follow(watch, turns, runs.work, partial(_tell, context.log, states), following.every, not following.stays)
     began = time.monotonic()
+    if following.stays:
+        project.session("the run")  # a run before this one mirrors until Spark has started here
     if following.batch is not None:
         following.batch.take_over()
     try:

@@ -23,7 +23,6 @@ from mirror_assets.storage import FileInfo, Store
 from mirror_assets.storage.errors import FileTooLarge
 
 _LIMIT = 1 << 20
-_MARKERS = pa.array([int(marker) for marker in Marker], pa.int8())
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,8 @@ def _checked_markers(path: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         raise TableStopped(path, StopReason.MARKER_INVALID, f"{ROW_MARKER} has type {column.type}, not an integer")
     if column.null_count:
         raise TableStopped(path, StopReason.MARKER_INVALID, f"{ROW_MARKER} is NULL in {column.null_count} rows")
-    allowed = pc.is_in(column, value_set=_MARKERS.cast(column.type))
+    # Made here: Arrow's first array from Python values imports pandas, which `status` can do without.
+    allowed = pc.is_in(column, value_set=pa.array([int(marker) for marker in Marker], column.type))
     if not pc.all(allowed, min_count=0).as_py():
         found = sorted(pc.unique(column.filter(pc.invert(allowed))).to_pylist())[:10]
         why = f"{ROW_MARKER} has values {found}; only 0, 1, 2 and 4 are defined"

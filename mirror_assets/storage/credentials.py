@@ -7,16 +7,12 @@ import ssl
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
-
-from azure.core.credentials import TokenCredential
-from azure.identity import (
-    ClientSecretCredential,
-    DefaultAzureCredential,
-    ManagedIdentityCredential,
-    WorkloadIdentityCredential,
-)
+from typing import TYPE_CHECKING
 
 from mirror_assets.storage.errors import certificate_refused, credential_incomplete, credential_unfit
+
+if TYPE_CHECKING:
+    from azure.core.credentials import TokenCredential
 
 TENANT, CLIENT, SECRET = "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"
 AUTHORITY, TOKEN_FILE = "AZURE_AUTHORITY_HOST", "AZURE_FEDERATED_TOKEN_FILE"
@@ -65,6 +61,14 @@ def _require_certificates(bundle: Path) -> None:
 
 
 def _made(kind: CredentialKind, ca_bundle: Path | None, environment: Mapping[str, str]) -> TokenCredential:
+    # Its import takes longer than a command that needs no credential.
+    from azure.identity import (
+        ClientSecretCredential,
+        DefaultAzureCredential,
+        ManagedIdentityCredential,
+        WorkloadIdentityCredential,
+    )
+
     if kind is CredentialKind.MANAGED_IDENTITY:
         return ManagedIdentityCredential(client_id=environment.get(CLIENT))
     verify = {"connection_verify": str(ca_bundle)} if ca_bundle else {}

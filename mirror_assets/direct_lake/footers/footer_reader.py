@@ -27,6 +27,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.source.errors import SourceUnavailable, SourceUnreadable
 from mirror_assets.source.source_files import FileState
 from mirror_assets.source.storage_errors import translated
+from mirror_assets.user_cache import user_cache
 
 # Reading a footer remotely is waiting for it: 1,000 files at 40 ms each take 1.3 s with this many threads.
 _THREADS = 32
@@ -141,14 +142,11 @@ def _keys(facts: pa.Table) -> Iterator[tuple[str, int]]:
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return `mirror_assets/footers` in the user's cache folder: `$XDG_CACHE_HOME`, else `~/.cache`.
+    """Return the folder of footers in the user's cache folder.
 
     What is in it can be read from the tables again, so it may be deleted at any time.
     """
-    named = Path(environment.get("XDG_CACHE_HOME", ""))
-    # The specification has a relative path be ignored.
-    root = named if named.is_absolute() else Path.home() / ".cache"
-    return root / "mirror_assets" / "footers"
+    return user_cache(environment) / "footers"
 
 
 @dataclass(frozen=True)

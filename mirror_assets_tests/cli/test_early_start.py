@@ -1,0 +1,56 @@
+"""Spark starts in the background only where a slice waits, and as one for small slices only where few rows do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.cli import early_start
+from mirror_assets.composition import SparkSettings
+from mirror_assets.source.ranges import EVERYTHING, Range
+from mirror_assets_tests.lab import Lab
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each session that was opened is for small slices."""
+    found: list[bool] = []
+    monkeypatch.setattr(SparkSettings, "open", lambda _self, _owner, *, is_brief: found.append(is_brief))
+    return found
+
+
+def _start(path: Path | None) -> None:
+    def everything() -> Range:
+        return EVERYTHING
+
+    early_start._start(path, (), everything)
+
+
+def test_few_waiting_rows_start_a_brief_spark(waiting: Lab, opened: list[bool]) -> None:
+    _start(waiting.config_file)
+    assert opened == [True]
+
+
+def test_many_waiting_rows_start_one_that_optimises(
+    waiting: Lab, opened: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(early_start, "_BRIEF_ROWS", 1)
+    _start(waiting.config_file)
+    assert opened == [False]
+
+
+def test_many_tables_are_not_planned_twice(waiting: Lab, opened: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(early_start, "_FEW_TABLES", 0)
+    _start(waiting.config_file)
+    assert opened == [False]
+
+
+def test_no_spark_where_nothing_waits(mirrored: Lab, opened: list[bool]) -> None:
+    _start(mirrored.config_file)
+    assert opened == []
+
+
+def test_errors_are_left_to_the_command(tmp_path: Path, opened: list[bool]) -> None:
+    _start(tmp_path / "nowhere.yaml")
+    assert opened == []
