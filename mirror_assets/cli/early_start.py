@@ -37,7 +37,7 @@ def _start(path: Path | None, names: Sequence[str], requested: Callable[[], Rang
     with suppress(MirrorError):
         config = load_config(path)
         if requested is None:
-            SparkSettings.of(config).open(_OWNER)
+            SparkSettings.of(config).open(_OWNER, is_brief=False)
             return
         tables = Project.of(config).tables(names)
         rows = _waiting_rows(tables, requested()) if len(tables) <= _FEW_TABLES else _BRIEF_ROWS + 1

@@ -76,7 +76,7 @@ def build_jobs(settings: Config) -> list[Job]:
     return [
         mirror.to_job(name=MIRROR_ALL, description=f"Mirror {len(tables)} tables until nothing is left."),
         *(_schema_job(mirror, group, members) for group, members in by_group.items()),
-        *(_slices_job(table.name) for table in tables),
+        *(_table_job(mirror, table) for table in tables),
         _replicate_job(settings),
         _rebuild_job(settings),
         *history_jobs(settings),
@@ -89,15 +89,14 @@ def build_jobs(settings: Config) -> list[Job]:
     ]
 
 
-def slices_job_name(table: TableName) -> str:
-    """Return the name of the job of one table's slices."""
-    return f"slices_{flat_name(table)}"
+def table_job_name(table: TableName) -> str:
+    """Return the name of the job of one table."""
+    return f"table_{flat_name(table)}"
 
 
-def _slices_job(table: TableName) -> Job:
-    keys = [asset_key(kind, table) for kind in (Kind.CHANGE_FEED, Kind.LANDING_ZONE)]
-    selection = dg.AssetSelection.assets(*keys)
-    return dg.define_asset_job(slices_job_name(table), selection, description=f"Slices of {table}, in order.")
+def _table_job(mirror: dg.GraphDefinition, table: TableSettings) -> Job:
+    run_config = dg.RunConfig(ops={TABLES_OP: MirrorTables(tables=[str(table.name)])})
+    return mirror.to_job(name=table_job_name(table.name), config=run_config, description=f"Mirror {table.name}.")
 
 
 def _schema_job(mirror: dg.GraphDefinition, group: str, members: Sequence[TableSettings]) -> Job:

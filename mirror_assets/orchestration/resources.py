@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import dagster as dg
 from dagster import ConfigurableResource, ResourceDefinition, mem_io_manager
 from dagster_deltalake import AzureConfig, DeltaTableResource, GcsConfig, LocalConfig, S3Config
@@ -86,26 +89,41 @@ class SourceTables(dg.ConfigurableResource[None]):
 
     .. code-block:: python
 
-        SourceTables(uris={"sales.orders": "/lake/orders"}).log(TableName.parse("sales.orders")).state().version
+        SourceTables.of({"sales.orders": "/lake/orders"}).log(TableName.parse("sales.orders")).state().version
     """
 
-    uris: dict[str, str] = Field(description="Path or URI of each source, by the table's name in the mirror.")
+    _uris: ClassVar[Mapping[str, str]] = {}
     storage: AzureConfig | S3Config | LocalConfig | GcsConfig = Field(
         default_factory=LocalConfig, discriminator="provider", description="How to reach the store of the sources."
     )
 
+    @classmethod
+    def of(cls, uris: Mapping[str, str]) -> SourceTables:
+        """Return the resource of these sources: a path or URI by each table's name in the mirror.
+
+        They are kept in a class of its own: Dagster writes a resource's fields into the snapshot of every job, which
+        with hundreds of tables, each with a job, would be a hundred megabytes of addresses.
+        """
+
+        class Known(cls):  # type: ignore[misc, valid-type]
+            _uris: ClassVar[Mapping[str, str]] = dict(uris)
+
+        Known.__name__, Known.__doc__ = cls.__name__, cls.__doc__
+        resource: SourceTables = Known()
+        return resource
+
     def load(self, table: TableName) -> DeltaTable:
         """Return the table at its newest version, opened by dagster-deltalake."""
-        opened: DeltaTable = DeltaTableResource(url=self.uris[str(table)], storage_options=self.storage).load()
+        opened: DeltaTable = DeltaTableResource(url=self._uris[str(table)], storage_options=self.storage).load()
         return opened
 
     def log(self, table: TableName) -> SourceLog:
         """Return the table's log."""
-        return SourceLog(self.uris[str(table)], self.storage.str_dict(), lambda: self.load(table))
+        return SourceLog(self._uris[str(table)], self.storage.str_dict(), lambda: self.load(table))
 
     def table_log(self, table: TableName) -> TableLog:
         """Return the table's log as Direct Lake reads it."""
-        return TableLog(self.uris[str(table)], self.storage.str_dict())
+        return TableLog(self._uris[str(table)], self.storage.str_dict())
 
 
 class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no types
@@ -159,7 +177,7 @@ def resources(config: Config) -> dict[str, ConfigurableResource[None] | SparkSes
         source_type=config.partner.source_type,
         source_version=config.partner.source_version,
     )
-    sources = SourceTables(uris={str(table.name): table.source for table in config.all_tables()})
+    sources = SourceTables.of({str(table.name): table.source for table in config.all_tables()})
     return {"io_manager": mem_io_manager, "landing_zone": zone, "sources": sources, "spark": spark_resource(config)}
 
 

@@ -54,3 +54,8 @@ def test_no_spark_where_nothing_waits(mirrored: Lab, opened: list[bool]) -> None
 def test_errors_are_left_to_the_command(tmp_path: Path, opened: list[bool]) -> None:
     _start(tmp_path / "nowhere.yaml")
     assert opened == []
+
+
+def test_a_run_that_stays_starts_one_that_optimises_in_any_case(mirrored: Lab, opened: list[bool]) -> None:
+    early_start._start(mirrored.config_file, (), None)
+    assert opened == [False]

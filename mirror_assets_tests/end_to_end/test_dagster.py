@@ -16,11 +16,12 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import RANGE_END, RANGE_START, Kind, asset_key, slices_of
-from mirror_assets.orchestration.jobs import ALL_CHECKS, MIRROR_ALL, REBUILD, REBUILD_OP, REPLICATE, slices_job_name
+from mirror_assets.orchestration.jobs import ALL_CHECKS, MIRROR_ALL, REBUILD, REBUILD_OP, REPLICATE, table_job_name
 from mirror_assets.pipeline import stage
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SourceBroke
 from mirror_assets.source.planner import PlannedSlice
+from mirror_assets_tests.end_to_end.ticks import materialize
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 _FEED, _ZONE = asset_key(Kind.CHANGE_FEED, TABLE), asset_key(Kind.LANDING_ZONE, TABLE)
@@ -35,9 +36,8 @@ def instance() -> Iterator[dg.DagsterInstance]:
 def _launch(lab: Lab, instance: dg.DagsterInstance, *slices: SliceKey) -> dg.ExecuteInProcessResult:
     """A run of these slices, as somebody asks for it in the UI."""
     instance.add_dynamic_partitions(slices_of(TABLE).name or "", [str(one) for one in slices])
-    job = build_definitions(lab.config).resolve_job_def(slices_job_name(TABLE))
     tags = {RANGE_START: str(slices[0]), RANGE_END: str(slices[-1])}
-    return job.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
+    return materialize(build_definitions(lab.config), instance, tags)
 
 
 def _in_partition(job: dg.JobDefinition, instance: dg.DagsterInstance, slice_: str) -> dg.ExecuteInProcessResult:
@@ -207,3 +207,9 @@ def test_mirror_all_logs_slices_and_checks_only_job_fails_on_damage(lab: Lab, in
     landing: Path = lab.folder / f"{1:020d}.parquet"
     landing.write_bytes(landing.read_bytes()[:-1])
     assert not checks.execute_in_process(instance=instance, raise_on_error=False).success
+
+
+def test_a_tables_own_job_mirrors_that_table(waiting: Lab, instance: dg.DagsterInstance) -> None:
+    job = build_definitions(waiting.config).resolve_job_def(table_job_name(TABLE))
+    assert job.execute_in_process(instance=instance).success
+    assert _materialized(instance, _ZONE) == {str(key(2, 3)), str(key(4, 5))}

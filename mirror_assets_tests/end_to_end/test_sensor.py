@@ -19,10 +19,10 @@ from mirror_assets.landing.lease import Lease, take_lease
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import Kind, asset_key, slices_of
-from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP, TABLES_OP, slices_job_name
+from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP, TABLES_OP
 from mirror_assets.pipeline.errors import SourceBroke
 from mirror_assets.pipeline.table_lease import leased
-from mirror_assets_tests.end_to_end.ticks import Location
+from mirror_assets_tests.end_to_end.ticks import Location, materialize
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 ZONE = asset_key(Kind.LANDING_ZONE, TABLE)
@@ -182,8 +182,7 @@ def test_slices_that_somebody_has_registered_stay_as_they_are(waiting: Lab, inst
 def test_a_run_that_is_asked_for_what_is_no_slice_says_what_to_do(lab: Lab, instance: dg.DagsterInstance) -> None:
     location = Location.of(lab, instance)
     instance.add_dynamic_partitions(PARTITIONS, ["foo"])
-    job = location.definitions.resolve_job_def(slices_job_name(TABLE))
-    result = job.execute_in_process(instance=instance, partition_key="foo", raise_on_error=False)
+    result = materialize(location.definitions, instance, {"dagster/partition": "foo"})
     (failed,) = [event for event in result.all_events if event.is_step_failure]
     told = failed.step_failure_data.user_failure_data
     assert told is not None

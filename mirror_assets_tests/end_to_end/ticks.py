@@ -9,11 +9,20 @@ import dagster as dg
 
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.orchestration.asset_names import RANGE_END, RANGE_START, slices_of
+from mirror_assets.orchestration.asset_names import RANGE_END, RANGE_START, Kind, asset_key, slices_of
 from mirror_assets.orchestration.batch_sensor import SENSOR
-from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD, REBUILD_OP, slices_job_name
+from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD, REBUILD_OP
 from mirror_assets.orchestration.resources import resources
 from mirror_assets_tests.lab import TABLE, Lab
+
+
+def materialize(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, tags: Mapping[str, str]
+) -> dg.ExecuteInProcessResult:
+    """Materialize the table's change_feed and landing_zone, as from the UI; the tags name the partitions."""
+    assets = [asset_key(kind, TABLE) for kind in (Kind.CHANGE_FEED, Kind.LANDING_ZONE)]
+    job = definitions.resolve_implicit_global_asset_job_def()
+    return job.execute_in_process(instance=instance, tags=dict(tags), asset_selection=assets, raise_on_error=False)
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,7 @@ class Location:
     def run_slices(self, first: SliceKey, last: SliceKey) -> dg.ExecuteInProcessResult:
         """The run of a range of slices, as from the UI; they are registered first."""
         self.instance.add_dynamic_partitions(slices_of(TABLE).name or "", [str(key) for key in (first, last)])
-        return self.job(slices_job_name(TABLE), tags={RANGE_START: str(first), RANGE_END: str(last)})
+        return materialize(self.definitions, self.instance, {RANGE_START: str(first), RANGE_END: str(last)})
 
     def job(
         self, name: str, run_config: object = None, tags: Mapping[str, str] | None = None

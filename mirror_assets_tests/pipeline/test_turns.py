@@ -41,7 +41,7 @@ class Diary:
                 with self._lock:
                     self._at_work[number] -= 1
                     self.done.append((number, index))
-                yield
+                yield None
         finally:
             self.ended.append(number)
 
@@ -76,7 +76,7 @@ def test_a_turn_that_takes_long_no_longer_counts(monkeypatch: pytest.MonkeyPatch
 
     def hanging() -> Work:
         stuck.wait(30)
-        yield
+        yield None
 
     turns.add(table(0), hanging())
     turns.add(table(1), diary.work(1, 3))
@@ -105,7 +105,7 @@ def test_a_stop_does_not_wait_for_ever() -> None:
 
     def hanging() -> Work:
         stuck.wait(30)
-        yield
+        yield None
 
     turns.add(table(0), hanging())
     turns.go_on(0.0)
