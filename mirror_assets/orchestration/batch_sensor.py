@@ -32,7 +32,7 @@ from mirror_assets.pipeline.table_watch import Seen, TableWatch
 SENSOR = "mirror"
 # Dagster ends a tick after 60 seconds.
 _TICK_SECONDS = 40.0
-_RESIDENT_INTERVAL_SECONDS = 10
+_RESIDENT_INTERVAL_SECONDS = 20
 # Another load of the definitions may have other settings, or other code: its runs replace ours.
 _CODE = uuid.uuid4().hex
 
