@@ -13,7 +13,7 @@ SEED ?= $(shell date +%s)
 SIZE ?= small
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev onelake test soak kills check bench java
+.PHONY: help demo dev onelake test soak kills kills-dagster check bench java
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -37,6 +37,9 @@ soak: java $(INSTALLED) ## run the proofs with larger bounds, hours long; SEED=n
 
 kills: java $(INSTALLED) ## kill -9 a `mirror-assets run` KILLS times, then run it to the end and compare; ARGS="--where upload"
 	@$(BIN)/python -m mirror_assets_tests.kills --kills $(KILLS) $(ARGS)
+
+kills-dagster: java $(INSTALLED) ## kill -9 the processes of a Dagster deployment KILLS times: nothing may be lost, and it goes on by itself
+	@$(BIN)/python -m mirror_assets_tests.kills.under_dagster --kills $(KILLS) $(ARGS)
 
 check: $(INSTALLED) ## lint, format, types and import borders
 	$(BIN)/ruff check .

@@ -66,7 +66,7 @@ def dagster_home(folder: Path, config: Path, storage: Storage) -> Iterator[Dagst
             if importlib.util.find_spec("dagster_postgres") is None:
                 message = "dagster-postgres is not installed: pip install dagster-postgres"
                 raise PostgresMissing(message)
-            url = stack.enter_context(postgres({**os.environ, MARK: home.mark}))
+            url = stack.enter_context(postgres({**os.environ, MARK: home.mark})).url
             settings += f"\nstorage:\n  postgres:\n    postgres_url: {url}\n"
         (folder / "dagster.yaml").write_text(settings, encoding="utf-8")
         yield home

@@ -10,12 +10,14 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 _USER = "postgres"
 _PROGRAMS = Path("/usr/lib/postgresql")
+_STARTS = 10
 
 
 class PostgresMissing(Exception):
@@ -30,11 +32,47 @@ def free_port() -> int:
         return port
 
 
-@contextmanager
-def postgres(environment: Mapping[str, str]) -> Iterator[str]:
-    """The URL of an empty database, whose server ends with the context. Raises PostgresMissing.
+@dataclass
+class Postgres:
+    """A database server in a folder, which can be killed and started again."""
 
-    It names the driver that dagster-postgres brings: SQLAlchemy 2.1 looks for another one by default.
+    command: Sequence[str | Path]
+    folder: Path
+    user: str | None
+    port: int
+    environment: Mapping[str, str]
+    _server: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Of the database; the driver is the one that dagster-postgres brings, SQLAlchemy 2.1 looks for another."""
+        return f"postgresql+psycopg2://{_USER}@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> None:
+        """Start the server unless it runs, and wait until it listens."""
+        if self._server is not None and self._server.poll() is None:
+            return
+        for _ in range(_STARTS):
+            with (self.folder / "log").open("ab") as log:
+                self._server = subprocess.Popen(
+                    self.command, user=self.user, cwd=self.folder, env=self.environment, stdout=log, stderr=log
+                )
+            if _listens(self.port, self._server):
+                return
+            time.sleep(1)  # the processes below a server that was killed end soon
+        message = f"postgres does not start: {(self.folder / 'log').read_text(errors='replace')[-2000:]}"
+        raise RuntimeError(message)
+
+    def end(self, signal_: signal.Signals) -> None:
+        """End the server: SIGINT waits for no client, SIGKILL for nothing."""
+        if self._server is not None:
+            self._server.send_signal(signal_)
+            self._server.wait()
+
+
+@contextmanager
+def postgres(environment: Mapping[str, str]) -> Iterator[Postgres]:
+    """An empty database, whose server ends with the context. Raises PostgresMissing.
 
     Its settings are Debian's: what is committed is on the disk.
     """
@@ -46,17 +84,13 @@ def postgres(environment: Mapping[str, str]) -> Iterator[str]:
     port, data = free_port(), folder / "data"
     create: list[str | Path] = [programs / "initdb", "-D", data, "-U", _USER, "-A", "trust", "--no-instructions"]
     serve: list[str | Path] = [programs / "postgres", "-D", data, "-k", folder, "-h", "127.0.0.1", "-p", f"{port}"]
+    made = Postgres(serve, folder, user, port, environment)
     try:
         subprocess.run(create, check=True, user=user, cwd=folder, stdout=subprocess.DEVNULL)
-        with (folder / "log").open("wb") as log:
-            server = subprocess.Popen(serve, user=user, cwd=folder, env=environment, stdout=log, stderr=log)
-        try:
-            _wait_until_it_listens(port, server)
-            yield f"postgresql+psycopg2://{_USER}@127.0.0.1:{port}/postgres"
-        finally:
-            server.send_signal(signal.SIGINT)  # it waits for no client
-            server.wait()
+        made.start()
+        yield made
     finally:
+        made.end(signal.SIGINT)
         shutil.rmtree(folder)
 
 
@@ -82,11 +116,11 @@ def _install() -> None:
             raise PostgresMissing(message)
 
 
-def _wait_until_it_listens(port: int, server: subprocess.Popen[bytes]) -> None:
+def _listens(port: int, server: subprocess.Popen[bytes]) -> bool:
+    """Wait until the server listens; return False if it ends before."""
     while server.poll() is None:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
+                return True
         time.sleep(0.1)
-    message = f"postgres ended with {server.returncode}"
-    raise RuntimeError(message)
+    return False

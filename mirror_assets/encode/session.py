@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import subprocess
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
@@ -97,6 +98,12 @@ def open_session(
         return SparkSession(shared.sparkContext, _session_of(shared, owner), own)
     except (PySparkException, Py4JJavaError) as error:
         raise SparkNotStarted(_first_line(error)) from redacted_error(error)
+
+
+def spark_has_ended() -> bool:
+    """Return whether the JVM that this process has started is gone: nothing in the process can use Spark any more."""
+    started = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 pyspark has no public way to ask
+    return isinstance(started, subprocess.Popen) and started.poll() is not None
 
 
 def _merged_packages(ours: Sequence[str], wanted: str | None) -> str:

@@ -35,6 +35,8 @@ _TICK_SECONDS = 40.0
 _RESIDENT_INTERVAL_SECONDS = 20
 # Another load of the definitions may have other settings, or other code: its runs replace ours.
 _CODE = uuid.uuid4().hex
+# Of Dagster's queue: runs that people start wait for the mirror, and not the mirror for them.
+PRIORITY = "dagster/priority"
 
 
 @dataclass
@@ -127,7 +129,7 @@ class _Tick:
         )
         names = [str(table.name) for table in _tables(self.config, number)] if automation.batches > 1 else []
         config = dg.RunConfig(ops={TABLES_OP: MirrorTables(tables=names, follow=follow)})
-        return dg.RunRequest(run_config=config, tags={BATCH_TAG: str(number)})
+        return dg.RunRequest(run_config=config, tags={BATCH_TAG: str(number), PRIORITY: "10"})
 
     def _pending(self, number: int) -> list[str]:
         """Look at the tables of the batch, as many as the tick has time for; return those that need a run."""

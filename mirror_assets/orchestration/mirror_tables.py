@@ -11,6 +11,7 @@ import dagster as dg
 
 from mirror_assets.composition import Project
 from mirror_assets.config import TableSettings
+from mirror_assets.encode.session import spark_has_ended
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.run_reports import TableReport
@@ -46,6 +47,7 @@ class TableRuns:
     requested: Range = EVERYTHING
     plan_again: bool = True
     reports: dict[TableName, TableReport] = field(default_factory=dict)
+    lost_spark: bool = False
 
     def work(self, table_context: TableContext, rebuild_first: bool = False) -> Work:  # noqa: FBT001, FBT002
         """Mirror the table under its lease, one slice a turn; leave it to another run that has the lease."""
@@ -87,6 +89,7 @@ class TableRuns:
             note_failure(table_context, error, self.context.log.warning)
             self.states.failed(table_context.name, error)
         self.reports[table_context.name] = self.reports[table_context.name].failed(error)
+        self.lost_spark = self.lost_spark or spark_has_ended()
 
 
 def mirror_tables(
@@ -165,7 +168,7 @@ def follow_tables(
     if following.batch is not None:
         following.batch.take_over()
     try:
-        follow.until(lambda is_idle: following.is_over(began, is_idle=is_idle))
+        follow.until(lambda is_idle: runs.lost_spark or following.is_over(began, is_idle=is_idle))
     except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
         if following.minutes is not None:
             raise
@@ -174,4 +177,6 @@ def follow_tables(
         turns.stop(_STOP_SECONDS)
         if following.batch is not None:
             following.batch.leave()
+    if runs.lost_spark:
+        raise dg.Failure("Spark's JVM has ended, and this process can't start another: the next run goes on.")
     return list(runs.reports.values())

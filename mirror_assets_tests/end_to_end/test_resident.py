@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.runner import read_runner
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import Kind, asset_key
@@ -83,6 +84,27 @@ def test_a_run_that_stays_mirrors_commits_as_they_come_until_it_is_replaced(
     found = drive(read_runner(0), mirrored.store)
     assert found is not None
     assert found.run == "next", "it left the other's record alone"
+
+
+def test_a_run_whose_spark_has_died_ends_so_that_the_next_one_goes_on(
+    waiting: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def died(*_: object) -> SliceRecord:
+        raise RuntimeError("the gateway's socket is closed")
+
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", died)
+    monkeypatch.setattr("mirror_assets.orchestration.mirror_tables.spark_has_ended", lambda: True)
+    follow = FollowSources(every_seconds=0.1, minutes=60, batch=0, code="code")
+    result = Location.of(waiting, instance).job(
+        "mirror_all", dg.RunConfig(ops={TABLES_OP: MirrorTables(follow=follow)})
+    )
+    (failed,) = [event for event in result.all_events if event.is_step_failure]
+    told = failed.step_failure_data.user_failure_data
+    assert told is not None
+    assert "Spark's JVM has ended" in (told.description or "")
+    found = drive(read_runner(0), waiting.store)
+    assert found is not None
+    assert not is_alive(found)
 
 
 @pytest.mark.long(25)

@@ -23,7 +23,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.many import ManyTables
-from benchmarks.postgres import PostgresMissing, free_port, postgres
+from benchmarks.postgres import Postgres, PostgresMissing, free_port, postgres
 from mirror_assets.landing.runner import read_runner
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.batch_runner import is_alive
@@ -42,7 +42,7 @@ class Deployment:
     lake: ManyTables
     home: Path
     random: Random
-    database: subprocess.Popen[bytes] | None = None
+    database: Postgres | None = None
     port: int = field(default_factory=free_port)
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
@@ -54,6 +54,8 @@ class Deployment:
 
     def supervise(self) -> None:
         """Start what does not run."""
+        if self.database is not None:
+            self.database.start()
         workspace = self.home / "workspace.yaml"
         location = f"{{host: 127.0.0.1, port: {self.port}, location_name: mirror_assets}}"
         workspace.write_text(f"load_from:\n  - grpc_server: {location}\n")
@@ -180,7 +182,7 @@ def _kill(deployment: Deployment, victim: str) -> None:
         deployment.kill_run()
     elif victim == "database":
         assert deployment.database is not None
-        deployment.database.kill()
+        deployment.database.end(signal.SIGKILL)
     else:
         deployment.kill(victim)
 
@@ -199,9 +201,8 @@ def main() -> int:
         home.mkdir()
         settings, database = (_PROJECT / "dagster.yaml").read_text(), None
         try:
-            served = stack.enter_context(postgres(dict(os.environ)))
-            database = served.server
-            settings += f"\nstorage:\n  postgres:\n    postgres_url: {served.url}\n"
+            database = stack.enter_context(postgres(dict(os.environ)))
+            settings += f"\nstorage:\n  postgres:\n    postgres_url: {database.url}\n"
         except PostgresMissing as missing:
             tell(f"without Postgres: {missing}")
         (home / "dagster.yaml").write_text(settings)
