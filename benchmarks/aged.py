@@ -77,7 +77,10 @@ class AgedTable:
 
     def config(self, zone: str = "path: ./landing") -> Config:
         """Its settings, with this landing zone."""
-        text = f"landing_zone: {{{zone}}}\nautomation: {{mode: batch}}\ntables:\n  {TABLE}: {{source: {self.log.uri}, keys: [id]}}\n"
+        text = (
+            f"landing_zone: {{{zone}}}\nautomation: {{mode: batch}}\n"
+            f"tables:\n  {TABLE}: {{source: {self.log.uri}, keys: [id]}}\n"
+        )
         return parse_config(text.encode(), self.root / "mirror.yaml", os.environ)
 
     def context(self, store: Store) -> TableContext:

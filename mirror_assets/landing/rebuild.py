@@ -202,10 +202,6 @@ class Progress:
     epoch: int
     generation: int
 
-    def __str__(self) -> str:
-        """`epoch-generation`."""
-        return f"{self.epoch}-{self.generation}"
-
 
 def progress_of(manifest: Manifest | None, rebuild: RebuildRecord | None) -> Progress:
     """Return the progress in the manifest; without one, generation 0 of the rebuild record's epoch."""

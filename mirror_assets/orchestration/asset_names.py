@@ -12,7 +12,6 @@ import dagster as dg
 from mirror_assets.landing.names import TableName
 
 RANGE_START = "dagster/asset_partition_range_start"
-RANGE_END = "dagster/asset_partition_range_end"
 BATCH_TAG = "mirror/batch"
 DEFAULT_GROUP = "default"
 

@@ -15,13 +15,13 @@ from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration.asset_names import RANGE_END, RANGE_START, Kind, asset_key, slices_of
+from mirror_assets.orchestration.asset_names import Kind, asset_key, slices_of
 from mirror_assets.orchestration.jobs import ALL_CHECKS, MIRROR_ALL, REBUILD, REBUILD_OP, REPLICATE, table_job_name
 from mirror_assets.pipeline import stage
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SourceBroke
 from mirror_assets.source.planner import PlannedSlice
-from mirror_assets_tests.end_to_end.ticks import materialize
+from mirror_assets_tests.end_to_end.ticks import materialize, slices
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 _FEED, _ZONE = asset_key(Kind.CHANGE_FEED, TABLE), asset_key(Kind.LANDING_ZONE, TABLE)
@@ -33,11 +33,10 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield opened
 
 
-def _launch(lab: Lab, instance: dg.DagsterInstance, *slices: SliceKey) -> dg.ExecuteInProcessResult:
+def _launch(lab: Lab, instance: dg.DagsterInstance, *keys: SliceKey) -> dg.ExecuteInProcessResult:
     """A run of these slices, as somebody asks for it in the UI."""
-    instance.add_dynamic_partitions(slices_of(TABLE).name or "", [str(one) for one in slices])
-    tags = {RANGE_START: str(slices[0]), RANGE_END: str(slices[-1])}
-    return materialize(build_definitions(lab.config), instance, tags)
+    instance.add_dynamic_partitions(slices_of(TABLE).name or "", [str(one) for one in keys])
+    return materialize(build_definitions(lab.config), instance, slices(keys[0], keys[-1]))
 
 
 def _in_partition(job: dg.JobDefinition, instance: dg.DagsterInstance, slice_: str) -> dg.ExecuteInProcessResult:
@@ -95,8 +94,8 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
         return real(context, planned, position)
 
     monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", planted)
-    slices = [key(version, version) for version in (2, 3, 4, 5)]
-    first = _launch(waiting, instance, *slices)
+    keys = [key(version, version) for version in (2, 3, 4, 5)]
+    first = _launch(waiting, instance, *keys)
     assert not first.success
     assert _materialized(instance, _FEED) == {str(key(2, 2)), str(key(3, 3))}
     failure = drive(read_failure(TABLE), waiting.store)
@@ -104,12 +103,12 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
     assert failure.slice == str(key(4, 4))
     assert len(waiting.files) == 1
 
-    assert _launch(waiting, instance, *slices[:2]).success
+    assert _launch(waiting, instance, *keys[:2]).success
     assert len(waiting.files) == 3
     assert encoded == [2, 3, 4]  # what lay there is not encoded again
 
     monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", real)
-    assert _launch(waiting, instance, *slices).success
+    assert _launch(waiting, instance, *keys).success
     assert len(waiting.files) == 5
 
 

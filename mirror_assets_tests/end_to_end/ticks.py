@@ -9,11 +9,16 @@ import dagster as dg
 
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.orchestration.asset_names import RANGE_END, RANGE_START, Kind, asset_key, slices_of
+from mirror_assets.orchestration.asset_names import RANGE_START, Kind, asset_key, slices_of
 from mirror_assets.orchestration.batch_sensor import SENSOR
 from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD, REBUILD_OP
 from mirror_assets.orchestration.resources import resources
 from mirror_assets_tests.lab import TABLE, Lab
+
+
+def slices(first: SliceKey, last: SliceKey) -> dict[str, str]:
+    """The tags with which Dagster names a range of partitions."""
+    return {RANGE_START: str(first), "dagster/asset_partition_range_end": str(last)}
 
 
 def materialize(
@@ -67,7 +72,7 @@ class Location:
     def run_slices(self, first: SliceKey, last: SliceKey) -> dg.ExecuteInProcessResult:
         """The run of a range of slices, as from the UI; they are registered first."""
         self.instance.add_dynamic_partitions(slices_of(TABLE).name or "", [str(key) for key in (first, last)])
-        return materialize(self.definitions, self.instance, {RANGE_START: str(first), RANGE_END: str(last)})
+        return materialize(self.definitions, self.instance, slices(first, last))
 
     def job(
         self, name: str, run_config: object = None, tags: Mapping[str, str] | None = None

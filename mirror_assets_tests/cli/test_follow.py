@@ -1,0 +1,92 @@
+"""What `run --follow` shows of the events that a run logs."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.events import StepMaterializationData
+from rich.console import Console
+
+from mirror_assets.cli import follow
+from mirror_assets.cli.main import main
+from mirror_assets.config.load import parse_config
+from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.asset_names import Kind, asset_key
+
+TABLES = [TableName("shop", name) for name in ("orders", "lines")]
+
+
+@pytest.fixture
+def handler(tmp_path: Path) -> follow._Landed:
+    lines = ["landing_zone: {path: ./zone}", "tables:", *(f"  {name}: {{source: ./x, keys: [id]}}" for name in TABLES)]
+    return follow._Landed(parse_config("\n".join(lines).encode(), tmp_path / "mirror.yaml", {}))
+
+
+def logged(kind: Kind, table: TableName, version: int) -> logging.LogRecord:
+    """The record of a materialization, as Dagster hands it to loggers."""
+    metadata = {"covered_version": version, "files": 1, "dagster/partition_row_count": 51, "lag_seconds": 1.25}
+    asset = dg.AssetMaterialization(
+        asset_key(kind, table), partition=f"0001-{version:08}-{version:08}", metadata=metadata
+    )
+    event = dg.DagsterEvent("ASSET_MATERIALIZATION", "mirror_all", event_specific_data=StepMaterializationData(asset))
+    record = logging.LogRecord("x", logging.DEBUG, "x", 1, "materialized", None, None)
+    record.dagster_meta = {"dagster_event": event}
+    return record
+
+
+def told(level: int, message: str) -> logging.LogRecord:
+    record = logging.LogRecord("x", level, "x", 1, message, None, None)
+    record.dagster_meta = {"orig_message": message}
+    return record
+
+
+def test_a_slice_that_landed_is_one_line(handler: follow._Landed, capsys: pytest.CaptureFixture[str]) -> None:
+    handler.emit(logged(Kind.CHANGE_FEED, TABLES[0], 7))
+    handler.emit(logged(Kind.LANDING_ZONE, TABLES[0], 7))
+    line = "shop.orders: version 7 has landed, 51 rows in 1 files, 1.2 s behind its last commit\n"
+    assert capsys.readouterr().out == line
+
+
+def test_the_table_has_the_newest_first_and_counts_slices(handler: follow._Landed) -> None:
+    for table, version in ((TABLES[0], 7), (TABLES[1], 3), (TABLES[0], 8)):
+        handler.emit(logged(Kind.LANDING_ZONE, table, version))
+    with Console(width=100).capture() as _:
+        console = Console(width=100, record=True)
+        console.print(handler.as_table())
+        rows = [line.replace("│", " ").split() for line in console.export_text().splitlines() if "shop." in line]
+    assert rows == [["shop.orders", "8", "2", "51", "1.2"], ["shop.lines", "3", "1", "51", "1.2"]]
+
+
+def test_errors_are_printed_and_what_goes_well_is_not(
+    handler: follow._Landed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handler.emit(told(logging.INFO, "slice 0001-00000001-00000001"))
+    handler.emit(told(logging.ERROR, "shop.orders can't be read"))
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "shop.orders can't be read\n")
+
+
+@pytest.mark.parametrize("options", [["--from", "3"], ["--to", "2026-01-01"], ["--clip"]])
+def test_a_run_that_follows_has_no_range(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--follow", *options])
+    assert ended.value.code == 2
+    assert "--follow mirrors everything that comes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("5s", 5), ("500ms", 0.5), ("2min", 120), ("1.5", 1.5)])
+def test_times_are_written_with_a_unit(text: str, seconds: float) -> None:
+    from mirror_assets.cli.options import duration
+
+    assert duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0s", "-1s", "5h", "soon"])
+def test_other_times_are_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--follow", "--every", text])
+    assert ended.value.code == 2
+    assert "expected a time like 5s" in capsys.readouterr().err
