@@ -27,10 +27,14 @@ NOT_FAILING = "not_failing"
 
 @dataclass(frozen=True)
 class Rest:
-    """Nothing to do now, and why. The mark is there if that holds until the table changes, not only for some time."""
+    """Nothing to do now, and why. The mark is there if that holds until the table changes, not only for some time.
+
+    `pause` is how many seconds the table is to be left alone, after failures.
+    """
 
     why: str
     mark: QuietMark | None = None
+    pause: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def next_action(context: TableContext, boundaries: Boundaries, now: float, *, is
         return Rest(str(busy))
     known = _look(context)
     if known.failure is not None and (pause := failure_pause(known.failure, now)) > 0:
-        return Rest(f"{known.failure.count} runs of {context.name} failed; next one in {pause:.0f} s")
+        return Rest(f"{known.failure.count} runs of {context.name} failed; next one in {pause:.0f} s", pause=pause)
     if known.rebuild is not None and known.rebuild.is_running and not known.rebuild.is_drop:
         return Rebuild(known.rebuild.step.value)
     try:

@@ -29,6 +29,8 @@ _ZONE_SECONDS = 60.0
 _COMPLETE_SECONDS = 3600.0
 # A look that takes longer hangs: the others don't wait for it.
 _PATIENCE_SECONDS = 30.0
+# A table that can't be looked at, or is left alone after failures, may be mended at any time: it is looked at so often.
+_TROUBLED_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class _Known:
     zone_seen: float = 0.0
     look: Future[None] | None = None
     began: float = 0.0
+    not_before: float = 0.0
 
 
 @dataclass
@@ -79,12 +82,15 @@ class TableWatch:
     def begin(self, busy: Collection[TableName] = ()) -> int:
         """Begin to look at all tables but the busy ones, first at those that wait longest; return at how many.
 
-        A table that is still being looked at is left out: a store that does not answer is asked once.
+        A table that is still being looked at is left out: a store that does not answer is asked once. So is one that
+        is in trouble, for some seconds.
         """
-        free = [known for name, known in self._known.items() if name not in busy and known.look is None]
+        now = time.monotonic()
+        due = [known for name, known in self._known.items() if name not in busy and known.not_before <= now]
+        free = [known for known in due if known.look is None]
         self._pool.size = _LOOKS_AT_ONCE + len(self.hanging)
         for known in sorted(free, key=lambda known: known.began):
-            known.began = time.monotonic()
+            known.began = now
             known.look = self._pool.submit(partial(self._look, known))
         return len(free)
 
@@ -120,6 +126,9 @@ class TableWatch:
     def _look(self, known: _Known) -> None:
         began = time.thread_time()
         is_complete, action = self._action(known)
+        if isinstance(action, MirrorError) or (isinstance(action, Rest) and action.pause):
+            pause = action.pause if isinstance(action, Rest) else _TROUBLED_SECONDS
+            known.not_before = time.monotonic() + min(pause, _TROUBLED_SECONDS)
         self._seen.put(Seen(known.context, action, is_complete, time.thread_time() - began))
 
     def _action(self, known: _Known) -> tuple[bool, Action | MirrorError]:

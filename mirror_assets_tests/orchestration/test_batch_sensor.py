@@ -29,6 +29,7 @@ from mirror_assets.orchestration.batch_sensor import SENSOR
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.schedules import SENSORS_VARIABLE, default_sensor_status
+from mirror_assets.pipeline import table_watch
 from mirror_assets.source.log import SourceLog
 from mirror_assets.storage import LocalStore
 
@@ -197,7 +198,10 @@ def test_a_run_that_failed_behind_its_work_costs_no_pause(resident: Deployment) 
     assert isinstance(resident.tick(), list)
 
 
-def test_in_mode_batch_a_run_is_asked_for_when_something_is_pending(batch: Deployment) -> None:
+def test_in_mode_batch_a_run_is_asked_for_when_something_is_pending(
+    batch: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_watch, "_TROUBLED_SECONDS", 0.0)
     assert batch.tick() == "nothing is pending of 3 tables", "their sources are not there yet"
     batch.commit("b")
     request = batch.requested()
