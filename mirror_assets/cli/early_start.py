@@ -27,6 +27,11 @@ def start_spark_early(path: Path | None, names: Sequence[str], requested: Callab
 
     Errors are left to the command itself, which meets them again and reports them.
     """
+    # Modules of PySpark import each other: two threads that import them at the same time each see a half of some.
+    import mirror_assets.composition
+    import mirror_assets.encode.session
+    import mirror_assets.pipeline.plan  # noqa: F401
+
     threading.Thread(target=_start, args=(path, names, requested), name="spark-start", daemon=True).start()
 
 
@@ -34,7 +39,7 @@ def _start(path: Path | None, names: Sequence[str], requested: Callable[[], Rang
     from mirror_assets.composition import Project, SparkSettings
     from mirror_assets.config import load_config
 
-    with suppress(MirrorError):
+    with suppress(Exception):
         config = load_config(path)
         if requested is None:
             SparkSettings.of(config).open(_OWNER, is_brief=False)

@@ -118,10 +118,14 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
         spark: SparkSessions,
     ) -> list[TableReport]:
         chosen = [settings.table(name) for name in config.tables] if config.tables else settings.all_tables()
-        with failing():
-            composed = project(settings, landing_zone, sources, spark)
-            if config.follow is not None:
+        if config.follow is not None:
+            with failing():
+                composed = project(settings, landing_zone, sources, spark)
                 return follow_tables(context, composed, chosen, _following(composed, config.follow, context.run_id))
+        try:
+            composed = project(settings, landing_zone, sources, spark)
+        except MirrorError as error:
+            return [TableReport(str(table.name)).failed(error) for table in chosen]
         return mirror_tables(context, composed, chosen, parse_range(config.first, config.last, clip=config.clip))
 
     @dg.op(description="Fail the run when a table failed; the others have gone on.")
