@@ -41,6 +41,8 @@ class Config(Section):
     defaults: TableDefaults = Field(default_factory=TableDefaults, description="Settings of every table.")
     tables: dict[TableKey, TableConfig] = Field(min_length=1, description="Tables by their name in the mirror.")
     _origin: Origin = PrivateAttr(default_factory=Origin)
+    # To merge and validate hundreds of tables at each tick would cost more than the tick.
+    _merged: dict[str, TableSettings] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -72,11 +74,17 @@ class Config(Section):
 
     def table(self, name: TableName | str) -> TableSettings:
         """Return the table's own settings over the defaults, field by field. Raises TableUnknown."""
-        own = self.tables.get(str(name))
+        known = self._merged.get(str(name))
+        if known is None:
+            known = self._merged[str(name)] = self._table(str(name))
+        return known
+
+    def _table(self, name: str) -> TableSettings:
+        own = self.tables.get(name)
         if own is None:
-            raise TableUnknown(self.file, str(name), tuple(self.tables))
+            raise TableUnknown(self.file, name, tuple(self.tables))
         merged = _merge(self.defaults.model_dump(exclude_unset=True), own.model_dump(exclude_unset=True))
-        return TableSettings.model_validate(merged | {"name": TableName.parse(str(name))})
+        return TableSettings.model_validate(merged | {"name": TableName.parse(name)})
 
     def all_tables(self) -> tuple[TableSettings, ...]:
         """Return the effective settings of every table, in the file's order."""
