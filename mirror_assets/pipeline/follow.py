@@ -11,7 +11,8 @@ from mirror_assets.pipeline.next_action import Land, Rebuild
 from mirror_assets.pipeline.table_watch import Seen, TableWatch
 from mirror_assets.pipeline.turns import Turns, Work
 
-# Looking at many tables may cost so much of one core; a large lake is looked at less often than asked for.
+# To look whether there is something new may cost so much of one core; a large lake is looked at less often than asked
+# for. Complete looks are not counted: they follow work, and would delay the next.
 _SHARE_OF_A_CORE = 0.02
 _TURN_SECONDS = 0.1
 _IDLE_SECONDS = 0.5
@@ -63,7 +64,7 @@ class Follow:
 
     def _take(self, looks: list[Seen]) -> None:
         for seen in looks:
-            self._cost += seen.cpu_seconds
+            self._cost += 0.0 if seen.is_complete else seen.cpu_seconds
             self.told(seen)
             if isinstance(seen.action, Land | Rebuild):
                 self.turns.add(seen.context.name, self.work(seen.context, isinstance(seen.action, Rebuild)))
