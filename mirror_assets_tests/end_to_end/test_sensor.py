@@ -20,6 +20,7 @@ from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import Kind, asset_key, slices_of
 from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP, TABLES_OP
+from mirror_assets.pipeline import table_watch
 from mirror_assets.pipeline.errors import SourceBroke
 from mirror_assets.pipeline.table_lease import leased
 from mirror_assets_tests.end_to_end.ticks import Location, materialize
@@ -34,6 +35,12 @@ NOTHING = "nothing is pending of 1 tables"
 def instance() -> Iterator[dg.DagsterInstance]:
     with dg.instance_for_test() as opened:
         yield opened
+
+
+@pytest.fixture(autouse=True)
+def _ticks_come_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table in trouble is looked at every 15 seconds, as the sensor ticks; here ticks don't wait."""
+    monkeypatch.setattr(table_watch, "_TROUBLED_SECONDS", 0.0)
 
 
 def lose_changes(lab: Lab) -> None:
