@@ -173,8 +173,7 @@ class SparkSettings:
 
     def shown(self) -> dict[str, str]:
         """Return the settings that may appear in the JVM's command line. Raises what `filled` raises."""
-        secret = self.secret_names
-        return {name: value for name, value in self.filled().items() if name not in secret}
+        return self._filled_apart()[0]
 
     def open(self, owner: str | None = None, *, is_brief: bool = False) -> SparkSession:
         """Return the owner's session, or a new one. Raises variable_unset, PackageRefused and SparkNotStarted.
@@ -184,9 +183,14 @@ class SparkSettings:
         from mirror_assets.encode.quick_start import for_brief_work
         from mirror_assets.encode.session import open_session
 
-        shown, filled = self.shown(), self.filled()
-        started = for_brief_work(shown) if is_brief else shown
-        return open_session(started, {name: filled[name] for name in self.secret_names}, owner)
+        shown, secret = self._filled_apart()
+        return open_session(for_brief_work(shown) if is_brief else shown, secret, owner)
+
+    def _filled_apart(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the filled settings that may be seen, and the secret ones."""
+        filled, secret = self.filled(), self.secret_names
+        shown = {name: value for name, value in filled.items() if name not in secret}
+        return shown, {name: filled[name] for name in secret}
 
 
 def open_spark(config: Config, owner: str | None = None) -> SparkSession:

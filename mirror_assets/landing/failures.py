@@ -12,13 +12,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mirror_assets.errors import ErrorCode
-from mirror_assets.landing.errors import ManifestCorrupt
-from mirror_assets.landing.format import Manifest, Record, SliceText, decode, encode
+from mirror_assets.landing.format import Manifest, Record, SliceText
+from mirror_assets.landing.hints import read_hint, write_hint
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import Progress, RebuildRecord, progress_of, read_rebuild
 from mirror_assets.landing.state import read_manifest
-from mirror_assets.landing.steps import Create, Replace, Steps, read
-from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing
+from mirror_assets.landing.steps import Steps
 
 _LONGEST_MESSAGE = 4000
 
@@ -65,8 +64,7 @@ class FailureRecord(Record):
 
 def read_failure(table: TableName) -> Steps[FailureRecord | None]:
     """Read the record, whether it still counts or not; None when there is no readable one."""
-    found = yield from _read(table)
-    return found[0] if found else None
+    return (yield from read_hint(FailureRecord, table.failure_record)).record
 
 
 def record_failure(table: TableName, failure: Failure, now_ms: int) -> Steps[None]:
@@ -77,8 +75,8 @@ def record_failure(table: TableName, failure: Failure, now_ms: int) -> Steps[Non
     rebuild = yield from read_rebuild(table)
     current = yield from read_manifest(table)
     manifest = current.manifest if current else None
-    found = yield from _read(table)
-    before = found[0] if found and found[0] and found[0].stands(manifest, rebuild) else None
+    found = yield from read_hint(FailureRecord, table.failure_record)
+    before = found.record if found.record and found.record.stands(manifest, rebuild) else None
     progress = progress_of(manifest, rebuild)
     record = FailureRecord(
         table=str(table),
@@ -91,21 +89,4 @@ def record_failure(table: TableName, failure: Failure, now_ms: int) -> Steps[Non
         slice=failure.slice or (before.slice if before else None),
         rebuild=failure.rebuild or (before.rebuild if before else None),
     )
-    try:
-        if found is None:
-            yield Create(table.failure_record, encode(record))
-        else:
-            yield Replace(table.failure_record, encode(record), found[1].etag)
-    except (PathExists, PathChanged, PathMissing):
-        return  # another run has recorded its failure at the same time
-
-
-def _read(table: TableName) -> Steps[tuple[FailureRecord | None, Content] | None]:
-    """The record with the content it was read from; the record is None when it can't be read."""
-    content = yield from read(table.failure_record)
-    if content is None:
-        return None
-    try:
-        return decode(FailureRecord, table.failure_record, content.data), content
-    except ManifestCorrupt:
-        return None, content
+    yield from write_hint(found, record)  # of two runs at the same time, the faster one has recorded its failure

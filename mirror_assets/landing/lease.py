@@ -10,11 +10,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mirror_assets.landing.errors import ManifestCorrupt
-from mirror_assets.landing.format import Record, decode, encode
+from mirror_assets.landing.format import Record
+from mirror_assets.landing.hints import read_hint, write_hint
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.steps import Create, Replace, Steps, read
-from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing
+from mirror_assets.landing.steps import Steps
 
 
 class Lease(Record):
@@ -34,8 +33,7 @@ class Lease(Record):
 
 def read_lease(table: TableName) -> Steps[Lease | None]:
     """Read the lease, expired or not; None when there is no readable one."""
-    found = yield from _read(table)
-    return found[0] if found else None
+    return (yield from read_hint(Lease, table.lease)).record
 
 
 def take_lease(table: TableName, lease: Lease, may_replace: Callable[[Lease], bool]) -> Steps[Lease | None]:
@@ -43,24 +41,7 @@ def take_lease(table: TableName, lease: Lease, may_replace: Callable[[Lease], bo
 
     None when another takes it at the same time.
     """
-    found = yield from _read(table)
-    if found is not None and found[0] is not None and not may_replace(found[0]):
-        return found[0]
-    try:
-        if found is None:
-            yield Create(table.lease, encode(lease))
-        else:
-            yield Replace(table.lease, encode(lease), found[1].etag)
-    except (PathExists, PathChanged, PathMissing):
-        return None
-    return lease
-
-
-def _read(table: TableName) -> Steps[tuple[Lease | None, Content] | None]:
-    content = yield from read(table.lease)
-    if content is None:
-        return None
-    try:
-        return decode(Lease, table.lease, content.data), content
-    except ManifestCorrupt:
-        return None, content
+    found = yield from read_hint(Lease, table.lease)
+    if found.record is not None and not may_replace(found.record):
+        return found.record
+    return lease if (yield from write_hint(found, lease)) else None

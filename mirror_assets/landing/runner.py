@@ -10,11 +10,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mirror_assets.landing.errors import ManifestCorrupt
-from mirror_assets.landing.format import Record, decode, encode
+from mirror_assets.landing.format import Record
+from mirror_assets.landing.hints import read_hint, write_hint
 from mirror_assets.landing.names import runner_record
-from mirror_assets.landing.steps import Create, Replace, Steps, read
-from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing
+from mirror_assets.landing.steps import Steps
 
 
 class Runner(Record):
@@ -35,45 +34,21 @@ class Runner(Record):
 
 def read_runner(batch: int) -> Steps[Runner | None]:
     """Read the record, expired or not; None when there is no readable one."""
-    found, _ = yield from _read(batch)
-    return found
+    return (yield from read_hint(Runner, runner_record(batch))).record
 
 
 def take_over(runner: Runner) -> Steps[None]:
     """Write the record in the place of any other, also of one that is being renewed."""
     while True:
-        _, content = yield from _read(runner.batch)
-        if (yield from _write(runner, content)):
+        found = yield from read_hint(Runner, runner_record(runner.batch))
+        if (yield from write_hint(found, runner)):
             return
 
 
 def renew(runner: Runner) -> Steps[bool]:
     """Write the record again; return False when another run has taken over."""
-    found, content = yield from _read(runner.batch)
-    if found is not None and found.run != runner.run:
+    found = yield from read_hint(Runner, runner_record(runner.batch))
+    if found.record is not None and found.record.run != runner.run:
         return False
-    yield from _write(runner, content)  # whoever was faster is seen at the next renewal
-    return True
-
-
-def _read(batch: int) -> Steps[tuple[Runner | None, Content | None]]:
-    content = yield from read(runner_record(batch))
-    if content is None:
-        return None, None
-    try:
-        return decode(Runner, runner_record(batch), content.data), content
-    except ManifestCorrupt:
-        return None, content
-
-
-def _write(runner: Runner, content: Content | None) -> Steps[bool]:
-    """Write the record unless another has changed what was read; return whether it is written."""
-    path = runner_record(runner.batch)
-    try:
-        if content is None:
-            yield Create(path, encode(runner))
-        else:
-            yield Replace(path, encode(runner), content.etag)
-    except (PathExists, PathChanged, PathMissing):
-        return False
+    yield from write_hint(found, runner)  # whoever was faster is seen at the next renewal
     return True

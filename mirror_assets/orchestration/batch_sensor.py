@@ -15,7 +15,7 @@ import dagster as dg
 
 from mirror_assets.composition import Project
 from mirror_assets.config import Config, Mode, TableSettings
-from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
+from mirror_assets.errors import RetryError, UnknownOutcome
 from mirror_assets.landing.runner import Runner, read_runner
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import BATCH_TAG
@@ -145,8 +145,7 @@ class _Tick:
         return sorted(pending)
 
     def _needs_run(self, seen: Seen) -> bool:
-        if self.watches.states(self.context.instance).seen(seen) and isinstance(seen.action, MirrorError):
-            self.context.log.error(str(seen.action))
+        self.watches.states(self.context.instance).tell(seen, self.context.log)
         if isinstance(seen.action, Rebuild):
             return busy_rebuild(self.context.instance, seen.context.name) is None
         return isinstance(seen.action, Land)

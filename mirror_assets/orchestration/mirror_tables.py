@@ -25,7 +25,7 @@ from mirror_assets.pipeline.follow import Follow
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.table_lease import leased
-from mirror_assets.pipeline.table_watch import Seen, TableWatch
+from mirror_assets.pipeline.table_watch import TableWatch
 from mirror_assets.pipeline.turns import Turns, Work
 from mirror_assets.source.ranges import EVERYTHING, Range
 
@@ -110,12 +110,6 @@ def mirror_tables(
     return [runs.reports[table.name] for table in tables]
 
 
-def _tell(log: dg.DagsterLogManager, states: TableStates, seen: Seen) -> None:
-    """Record what a look says of the table; log an error when it is a new one."""
-    if states.seen(seen) and isinstance(seen.action, MirrorError):
-        log.error(str(seen.action))
-
-
 @dataclass(frozen=True)
 class Following:
     """How a run follows the sources.
@@ -161,7 +155,8 @@ def follow_tables(
     for table_context in contexts:
         if str(table_context.name) in following.pending:
             turns.add(table_context.name, runs.work(table_context))
-    follow = Follow(watch, turns, runs.work, partial(_tell, context.log, states), following.every, not following.stays)
+    tell = partial(states.tell, log=context.log)
+    follow = Follow(watch, turns, runs.work, tell, following.every, not following.stays)
     began = time.monotonic()
     if following.stays:
         project.session("the run")  # a run before this one mirrors until Spark has started here

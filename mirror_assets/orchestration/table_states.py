@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 
 import dagster as dg
@@ -23,7 +24,12 @@ class TableStates:
         self._known: dict[tuple[TableName, str], str | None] = {}
         self._lock = threading.Lock()
 
-    def seen(self, seen: Seen) -> bool:
+    def tell(self, seen: Seen, log: logging.Logger) -> None:
+        """Record what a look says of the table; log an error when it is a new one."""
+        if self._seen(seen) and isinstance(seen.action, MirrorError):
+            log.error(str(seen.action))
+
+    def _seen(self, seen: Seen) -> bool:
         """Record what a complete look says; return whether a check has changed.
 
         What time resolves is no failure, and a table that is left alone for a while stays what it was.
