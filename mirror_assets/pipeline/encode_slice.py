@@ -53,8 +53,9 @@ def encode_slice(
         encode_no_rows(context.spark(), columns, folder, compression, footer)
         return Encoded(ChangeCounts())
     if kind is SliceKind.SNAPSHOT:
-        target_rows = context.table.files.target_rows
-        snapshot = SnapshotSlice(context.table.source, planned.last, columns, planned.parts, target_rows, planned.chunk)
+        snapshot = SnapshotSlice(
+            context.table.source, planned.last, columns, planned.parts, planned.target_rows, planned.chunk
+        )
         return Encoded(ChangeCounts(insert=encode_snapshot(context.spark(), snapshot, folder, compression, footer)))
     if kind is SliceKind.APPENDS:
         added = append_slice(context.table, planned, columns)
@@ -80,7 +81,7 @@ def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[Lande
         keys=tuple(table.keys),
         columns=columns,
         assignments=planned.assignments,
-        target_rows=table.files.target_rows,
+        target_rows=planned.target_rows,
         vector_versions=planned.vector_versions,
     )
 
@@ -94,7 +95,7 @@ def append_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[Lan
         last=planned.last,
         columns=columns,
         parts=planned.parts,
-        target_rows=table.files.target_rows,
+        target_rows=planned.target_rows,
     )
 
 

@@ -173,7 +173,6 @@ def plan_digest(context: TableContext, planned: PlannedSlice) -> str:
         "keys": table.mirror_keys,
         "columns": [column.model_dump() for column in recorded_columns(table_columns(table, planned.schema))],
         "compression": table.files.compression.value,
-        "target_rows": table.files.target_rows,
         "planned": asdict(planned),
     }
     return hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()

@@ -12,6 +12,8 @@ from mirror_assets.source.source_state import SourceState
 
 # A commit with this share of the rows of a part is worth one of its own, if that saves pairing its rows.
 _ENOUGH = 8
+# A part of so many values keeps one core busy for some seconds; in larger ones, wide tables would leave cores idle.
+_VALUES_OF_PART = 25_000_000
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,11 @@ def assign_parts(commits: Sequence[Commit], target_rows: int) -> tuple[PartAssig
         else:
             filled, started = filled + commit.rows, True
     return tuple(assignments)
+
+
+def rows_of_part(target_rows: int, columns: int) -> int:
+    """Return how many rows a part of a table with so many columns should hold: fewer than the target if it is wide."""
+    return max(1, min(target_rows, _VALUES_OF_PART // max(1, columns)))
 
 
 def parts_for(rows: int, target_rows: int) -> int:

@@ -9,7 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from mirror_assets.source.batching import FileChunk, Limits, PartAssignment, assign_parts, batch_commits, parts_for
+from mirror_assets.source.batching import (
+    FileChunk,
+    Limits,
+    PartAssignment,
+    assign_parts,
+    batch_commits,
+    parts_for,
+    rows_of_part,
+)
 from mirror_assets.source.breaks import Break, BreakKind, Needs, dropped_columns, find_break, is_beside, row_break
 from mirror_assets.source.commits import Commit, vector_versions
 from mirror_assets.source.schema import Schema, canonical, parse_schema
@@ -57,7 +65,8 @@ class PlanRequest:
 class PlannedSlice:
     """One slice: commits `first` to `last` of one schema, and where their rows go.
 
-    `assignments` has an entry for every commit that changes data; `parts` is 0 when none does. `vector_versions` are
+    `assignments` has an entry for every commit that changes data; `parts` is 0 when none does. A part should
+    hold `target_rows` at most, which are fewer than the settings say where a table is wide. `vector_versions` are
     the commits whose deletion vectors are compared together; `restores`: one commit is a RESTORE, which brings old rows
     back. A snapshot slice has `first` 0 and the whole table, or one `chunk` of it; then rows, bytes and parts are the
     chunk's. A start slice has `first` 0 and no rows, because the versions that it covers are not to land.
@@ -75,6 +84,7 @@ class PlannedSlice:
     table_id: str
     assignments: tuple[PartAssignment, ...]
     parts: int
+    target_rows: int = 0
     rows_exact: bool = True
     vector_versions: tuple[int, ...] = ()
     restores: bool = False
@@ -124,7 +134,8 @@ def plan_slices(request: PlanRequest) -> Plan:
 def snapshot_slice(state: SourceState, epoch: int, target_rows: int, chunk: FileChunk | None = None) -> PlannedSlice:
     """The slice that carries the whole table as of the state's version, or one chunk of it."""
     rows = chunk.rows if chunk else state.likely_rows
-    parts = parts_for(rows, target_rows)
+    wanted = rows_of_part(target_rows, len(state.schema.fields))
+    parts = parts_for(rows, wanted)
     return PlannedSlice(
         epoch=epoch,
         first=0,
@@ -138,6 +149,7 @@ def snapshot_slice(state: SourceState, epoch: int, target_rows: int, chunk: File
         table_id=state.table_id,
         assignments=(PartAssignment(state.version, 0, parts),),
         parts=parts,
+        target_rows=wanted,
         rows_exact=state.rows is not None and (chunk is None or state.rows == state.stored_rows),
         chunk=chunk,
     )
@@ -178,18 +190,19 @@ def _needs(request: PlanRequest) -> Needs:
     )
 
 
-def _spreads(request: PlanRequest, commits: Sequence[Commit]) -> tuple[PartAssignment, ...]:
+def _spreads(request: PlanRequest, commits: Sequence[Commit], target_rows: int) -> tuple[PartAssignment, ...]:
     """Where rows go. Appended rows and net changes need no order, so all commits share as few parts as hold them."""
     if not (request.append_only or request.net):
-        return assign_parts(commits, request.target_rows)
+        return assign_parts(commits, target_rows)
     rows = sum(commit.rows for commit in commits)
     changing = any(commit.changes_data for commit in commits)
-    parts = parts_for(rows, request.target_rows)
+    parts = parts_for(rows, target_rows)
     return (PartAssignment(commits[-1].version, 0, parts),) if changing else ()
 
 
 def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) -> PlannedSlice:
-    assignments = _spreads(request, commits)
+    target_rows = rows_of_part(request.target_rows, len(parse_schema(schema_string).fields))
+    assignments = _spreads(request, commits, target_rows)
     return PlannedSlice(
         epoch=request.epoch,
         first=commits[0].version,
@@ -203,6 +216,7 @@ def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) 
         table_id=request.table_id,
         assignments=assignments,
         parts=max((assignment.first_part + assignment.parts for assignment in assignments), default=0),
+        target_rows=target_rows,
         rows_exact=all(commit.rows_exact for commit in commits),
         vector_versions=vector_versions(commits),
         restores=any(commit.operation in _BRING_BACK for commit in commits),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Literal
 
 import pydantic
@@ -113,6 +114,7 @@ class Schema:
         return next((field for field in self.fields if field.name == name), None)
 
 
+@lru_cache(maxsize=128)
 def parse_schema(text: str) -> Schema:
     """Parse a metaData action's `schemaString`. Raises SchemaUnreadable."""
     try:

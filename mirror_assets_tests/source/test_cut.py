@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_assets.source.batching import Limits, PartAssignment, assign_parts, batch_commits, parts_for
+from mirror_assets.source.batching import Limits, PartAssignment, assign_parts, batch_commits, parts_for, rows_of_part
 from mirror_assets.source.commits import Commit
 from mirror_assets_tests.source.handmade import change
 
@@ -75,6 +75,14 @@ def test_a_commit_whose_rows_are_guessed_as_none_still_has_a_part() -> None:
 @pytest.mark.parametrize(("rows", "parts"), [(0, 1), (1, 1), (10, 1), (11, 2), (20, 2), (21, 3)])
 def test_parts_for_rows(rows: int, parts: int) -> None:
     assert parts_for(rows, 10) == parts
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows"), [(0, 1_000_000), (1, 1_000_000), (25, 1_000_000), (26, 961_538), (250, 100_000), (30_000_000, 1)]
+)
+def test_the_parts_of_a_wide_table_hold_fewer_rows(columns: int, rows: int) -> None:
+    assert rows_of_part(1_000_000, columns) == rows
+    assert rows_of_part(10, 250) == 10
 
 
 def test_a_part_of_nothing_is_refused() -> None:

@@ -149,6 +149,16 @@ def test_a_snapshot_slice_has_the_whole_table(rows: int | None, stored: int | No
     assert (planned.first_commit_ms, planned.last_commit_ms, planned.table_id) == (123, 123, "table-1")
 
 
+def test_a_wide_table_has_more_parts_in_snapshots_and_slices() -> None:
+    wide = schema_string(*(column(f"c{number}") for number in range(250)))
+    state = SourceState("uri", 9, 123, feed_metadata(wide), Protocol(1, 2), 4, 10_000, 250_000, 250_000)
+    loaded = snapshot_slice(state, 3, 1_000_000)
+    assert (loaded.parts, loaded.target_rows) == (3, 100_000)
+    commits = [change(5, rows=250_000)]
+    (planned,) = plan_slices(replace(_request(commits), schema_string=wide, target_rows=1_000_000)).slices
+    assert (planned.parts, planned.target_rows) == (3, 100_000)
+
+
 _LIMITS = st.builds(Limits, st.integers(1, 6), st.integers(1, 80), st.integers(1, 300))
 _SCHEMAS = st.sampled_from([_V0, _V1, _V2, _OTHER])
 
