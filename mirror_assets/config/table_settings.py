@@ -125,7 +125,9 @@ class PartitionSettings(Section):
 class FileSettings(Section):
     """How landing files are written."""
 
-    target_rows: Count = Field(default=1_000_000, description="Rows that a landing file should hold, fewer in wide tables.")
+    target_rows: Count = Field(
+        default=1_000_000, description="Rows that a landing file should hold, fewer in wide tables."
+    )
     compression: Compression = Field(default=Compression.ZSTD, description="Compression of the Parquet files.")
 
 

@@ -50,6 +50,8 @@ def spark_settings(extra: Mapping[str, str] | None = None, packages: Sequence[st
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "3g",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # The tasks of a small slice don't wait until all of a large one's have begun.
+        "spark.scheduler.mode": "FAIR",
         "spark.sql.shuffle.partitions": "2",
         # Delta's default, 50 partitions, costs seconds.
         "spark.databricks.delta.snapshotPartitions": "2",

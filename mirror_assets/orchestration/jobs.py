@@ -1,6 +1,6 @@
 """Jobs: mirror all tables or one schema, one table's slices, replicate, rebuild, keep histories, run all checks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import dagster as dg
@@ -18,7 +18,15 @@ from mirror_assets.orchestration.assets import mirror_observation
 from mirror_assets.orchestration.maintenance import maintenance_jobs
 from mirror_assets.orchestration.materialize import WAIT_SECONDS, failing, failure
 from mirror_assets.orchestration.mirror_tables import Following, follow_tables, mirror_tables
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, project
+from mirror_assets.orchestration.resources import (
+    LandingZone,
+    Resource,
+    SourceTables,
+    SparkSessions,
+    mirror_of,
+    project,
+    resources,
+)
 from mirror_assets.orchestration.run_reports import RebuildReport, TableReport, require_all
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.batch_runner import BatchRunner
@@ -76,7 +84,7 @@ def build_jobs(settings: Config) -> list[Job]:
     return [
         mirror.to_job(name=MIRROR_ALL, description=f"Mirror {len(tables)} tables until nothing is left."),
         *(_schema_job(mirror, group, members) for group, members in by_group.items()),
-        *(_table_job(mirror, table) for table in tables),
+        *_table_jobs(settings, mirror),
         _replicate_job(settings),
         _rebuild_job(settings),
         *history_jobs(settings),
@@ -94,9 +102,29 @@ def table_job_name(table: TableName) -> str:
     return f"table_{flat_name(table)}"
 
 
-def _table_job(mirror: dg.GraphDefinition, table: TableSettings) -> Job:
-    run_config = dg.RunConfig(ops={TABLES_OP: MirrorTables(tables=[str(table.name)])})
-    return mirror.to_job(name=table_job_name(table.name), config=run_config, description=f"Mirror {table.name}.")
+def _table_jobs(settings: Config, mirror: dg.GraphDefinition) -> Iterator[Job]:
+    """Yield the job of each table, in which nothing is left to configure but what it mirrors.
+
+    Dagster's daemon reads the schema of every job's configuration anew each minute: with one of resources, executor and
+    logger in it, that of a table's job would be twice as large.
+    """
+    fixed = {name: _fixed(resource) for name, resource in resources(settings).items()}
+    executor, loggers = dg.in_process_executor.configured({}), {"console": dg.colored_console_logger.configured({})}
+    for table in settings.all_tables():
+        yield mirror.to_job(
+            name=table_job_name(table.name),
+            config=dg.RunConfig(ops={TABLES_OP: MirrorTables(tables=[str(table.name)])}),
+            description=f"Mirror {table.name}.",
+            resource_defs=fixed,
+            executor_def=executor,
+            logger_defs=loggers,
+        )
+
+
+def _fixed(resource: Resource) -> dg.ResourceDefinition:
+    if isinstance(resource, dg.ResourceDefinition):
+        return resource
+    return dg.ResourceDefinition.hardcoded_resource(resource)
 
 
 def _schema_job(mirror: dg.GraphDefinition, group: str, members: Sequence[TableSettings]) -> Job:

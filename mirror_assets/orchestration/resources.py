@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import dagster as dg
 from dagster import ConfigurableResource, ResourceDefinition, mem_io_manager
@@ -159,12 +159,15 @@ class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no typ
         return self.spark_session.sparkContext
 
 
+Resource: TypeAlias = ConfigurableResource[None] | SparkSessions | ResourceDefinition
+
+
 def spark_resource(config: Config) -> SparkSessions:
     """Return the sessions of this configuration."""
     return SparkSessions(spark_config=dict(config.spark.settings), reach=spark_reach(config))
 
 
-def resources(config: Config) -> dict[str, ConfigurableResource[None] | SparkSessions | ResourceDefinition]:
+def resources(config: Config) -> dict[str, Resource]:
     """The resources by the names that assets and checks ask for.
 
     What steps hand on stays in memory: Dagster's default would pickle it into storage and unpickle it from there.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -39,6 +42,28 @@ def test_secrets_reach_hadoop_through_the_session_alone(spark: SparkSession) -> 
     session = open_session({}, {"spark.hadoop.fs.some.key": "planted"})
     assert Jvm(session).session.sessionState().newHadoopConf().get("fs.some.key") == "planted"
     assert Jvm(spark).session.sessionState().newHadoopConf().get("fs.some.key") is None
+
+
+def test_a_small_query_does_not_wait_for_a_large_one(spark: SparkSession) -> None:
+    tasks, context = 200, spark.sparkContext
+
+    def large() -> None:
+        context.setJobGroup("large", "many tasks")
+        spark.range(0, tasks * 4_000_000, 1, tasks).selectExpr("sum(hash(id) % 7)").collect()
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(large)
+        try:
+            while not (jobs := context.statusTracker().getJobIdsForGroup("large")):
+                time.sleep(0.01)
+            assert spark.range(10).selectExpr("sum(id)").collect()[0][0] == 45
+            job = context.statusTracker().getJobInfo(jobs[0])
+            stages = [context.statusTracker().getStageInfo(stage) for stage in (job.stageIds if job else ())]
+            assert not running.done()
+            assert max(stage.numCompletedTasks for stage in stages if stage) < tasks / 2
+        finally:
+            context.cancelJobGroup("large")
+            running.exception()
 
 
 @pytest.mark.usefixtures("spark")

@@ -78,7 +78,8 @@ def test_parts_for_rows(rows: int, parts: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "rows"), [(0, 1_000_000), (1, 1_000_000), (25, 1_000_000), (26, 961_538), (250, 100_000), (30_000_000, 1)]
+    ("columns", "rows"),
+    [(0, 1_000_000), (1, 1_000_000), (25, 1_000_000), (26, 961_538), (250, 100_000), (30_000_000, 1)],
 )
 def test_the_parts_of_a_wide_table_hold_fewer_rows(columns: int, rows: int) -> None:
     assert rows_of_part(1_000_000, columns) == rows
