@@ -49,7 +49,7 @@ def test_a_small_query_does_not_wait_for_a_large_one(spark: SparkSession) -> Non
 
     def large() -> None:
         context.setJobGroup("large", "many tasks")
-        spark.range(0, tasks * 4_000_000, 1, tasks).selectExpr("sum(hash(id) % 7)").collect()
+        spark.range(0, tasks * 500_000, 1, tasks).selectExpr("sum(hash(id) % 7)").collect()
 
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(large)
