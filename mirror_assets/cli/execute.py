@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import dagster as dg
 
 from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.options import RangeOptions
-from mirror_assets.cli.output import note, show, show_json
+from mirror_assets.cli.output import note, note_reported, show, show_json
 from mirror_assets.cli.run_job import StepFailed, execute, failures
 from mirror_assets.composition import open_zone
 from mirror_assets.config import Config, Problem, TableSettings, load_config
@@ -76,7 +76,7 @@ def run(path: Path | None, names: Sequence[str], commits: RangeOptions, *, as_js
     columns = ("table", "version", "slices", "files", "inserts", "updates", "deletes", "seconds", "result")
     show("Mirrored", columns, rows, reports, as_json=as_json)
     if not as_json:
-        _note_errors(report.error for report in reports)
+        note_reported(report.error for report in reports)
     return exit_code(report.family for report in reports if report.family)
 
 
@@ -99,7 +99,7 @@ def check(path: Path | None, *, as_json: bool) -> Exit:
         for x in sorted(lines, key=lambda line: (line.passed, line.asset, line.check))
     ]
     show("Checks", ("asset", "check", "result", "message"), rows, lines, as_json=as_json)
-    _note_errors(f"{failed.step}: {failed.text}" for failed in broken)
+    note_reported(f"{failed.step}: {failed.text}" for failed in broken)
     return Exit.FAILED if broken or any(line.is_error for line in lines) else Exit.FINE
 
 
@@ -168,7 +168,7 @@ def history(path: Path | None, names: Sequence[str], skip_to: int | None, *, as_
     ]
     show("Histories", ("table", "version", "slices", "rows", "result", "kept in"), rows, reports, as_json=as_json)
     if not as_json:
-        _note_errors(report.error for report in reports)
+        note_reported(report.error for report in reports)
     return exit_code(report.family for report in reports if report.family)
 
 
@@ -210,11 +210,5 @@ def _history_report(
 def _failed(result: dg.ExecuteInProcessResult) -> Exit:
     """Print why the run failed; return the exit code for it."""
     broken = failures(result)
-    _note_errors(failed.text for failed in broken)
+    note_reported(failed.text for failed in broken)
     return exit_code(failed.family for failed in broken)
-
-
-def _note_errors(errors: Iterable[str | None]) -> None:
-    for error in errors:
-        if error:
-            note(f"error: {error}")

@@ -17,7 +17,7 @@ from rich.live import Live
 from rich.table import Table
 
 from mirror_assets.cli.exit import Exit, exit_code
-from mirror_assets.cli.output import note
+from mirror_assets.cli.output import note, note_reported
 from mirror_assets.cli.run_job import MessageOnly, execute
 from mirror_assets.config import Config, load_config
 from mirror_assets.orchestration.asset_names import Kind, asset_key
@@ -60,9 +60,7 @@ def follow(path: Path | None, names: Sequence[str], every: float, *, as_json: bo
     if TABLES_OP not in {event.step_key for event in result.all_events if event.is_step_success}:
         raise SystemExit(130)
     reports: list[TableReport] = result.output_for_node(TABLES_OP)
-    for report in reports:
-        if report.error:
-            note(f"error: {report.error}")
+    note_reported(report.error for report in reports)
     return exit_code(report.family for report in reports if report.family)
 
 

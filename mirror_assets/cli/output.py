@@ -33,9 +33,15 @@ def note(text: str) -> None:
 def note_errors(errors: Iterable[MirrorError]) -> Exit:
     """Print errors that did not end the command; return the exit code for them."""
     found = list(errors)
-    for error in found:
-        note(f"error: {error}")
+    note_reported(map(str, found))
     return exit_code(error.family for error in found)
+
+
+def note_reported(errors: Iterable[str | None]) -> None:
+    """Print the errors that reports hold; a report without one has None."""
+    for error in errors:
+        if error:
+            note(f"error: {error}")
 
 
 def show(
