@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 
 import dagster as dg
@@ -28,6 +29,7 @@ from mirror_assets.orchestration.schedules import job_schedules
 
 # Single-run backfills have been beta for years, and Dagster would say so once for each table.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
+_NEWEST: list[tuple[dict[str, object], dg.Definitions]] = []
 
 
 def build_definitions(config: Config) -> dg.Definitions:
@@ -71,5 +73,14 @@ def build_definitions(config: Config) -> dg.Definitions:
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """The definitions of the configuration that MIRROR_CONFIG names, or of ./mirror.yaml."""
-    return build_definitions(load_config())
+    """The definitions of the configuration that MIRROR_CONFIG names, or of ./mirror.yaml.
+
+    Dagster asks twice whenever it loads them: for what they are, and for themselves.
+    """
+    config = load_config()
+    settings = config.model_dump()
+    if not _NEWEST or _NEWEST[0][0] != settings:
+        _NEWEST[:] = [(settings, build_definitions(config))]
+    # They live as long as the process. With many tables, visiting them takes most of a garbage collection.
+    gc.freeze()
+    return _NEWEST[0][1]
