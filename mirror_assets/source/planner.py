@@ -65,11 +65,12 @@ class PlanRequest:
 class PlannedSlice:
     """One slice: commits `first` to `last` of one schema, and where their rows go.
 
-    `assignments` has an entry for every commit that changes data; `parts` is 0 when none does. A part should
-    hold `target_rows` at most, which are fewer than the settings say where a table is wide. `vector_versions` are
-    the commits whose deletion vectors are compared together; `restores`: one commit is a RESTORE, which brings old rows
-    back. A snapshot slice has `first` 0 and the whole table, or one `chunk` of it; then rows, bytes and parts are the
-    chunk's. A start slice has `first` 0 and no rows, because the versions that it covers are not to land.
+    `assignments` has an entry for every commit that changes data; `parts` is 0 when none does. A part should hold
+    `target_rows` at most, fewer than the settings say where a table is wide (0 in a start slice: it has no rows).
+    `vector_versions` are the commits whose deletion vectors are compared together; `restores`: one commit is a
+    RESTORE, which brings old rows back. A snapshot slice has `first` 0 and the whole table, or one `chunk` of it;
+    then rows, bytes and parts are the chunk's. A start slice has `first` 0 and no rows, because the versions that
+    it covers are not to land.
     """
 
     epoch: int
