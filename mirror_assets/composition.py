@@ -26,7 +26,9 @@ from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.credentials import CredentialKind, credential_of
 from mirror_assets.storage.errors import root_unusable
-from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings
+from mirror_assets.storage.lake.errors import stores_collide
+from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings, onelake_settings
+from mirror_assets.storage.onelake.address import OneLakeAddress
 
 if TYPE_CHECKING:
     # Loaded when something opens that needs them: commands that read logs do without.
@@ -54,7 +56,7 @@ class Project:
         """Compose what mirror.yaml names. Raises what `open_zone` raises."""
 
         def log(name: TableName) -> SourceLog:
-            return SourceLog(config.table(str(name)).source)
+            return source_log(config, config.table(str(name)))
 
         zone = config.landing_zone
         return cls(config, open_zone(zone), open_local_staging(zone), log, SparkSettings.of(config).open)
@@ -87,6 +89,11 @@ class Project:
     def mirror(self) -> Mirror:
         """Return the mirror of the landing zone: the database in Fabric, or the local stand-in's tables."""
         return open_mirror(self.config, self.store)
+
+
+def source_log(config: Config, table: TableSettings) -> SourceLog:
+    """Return the log of the table's source; nothing is read yet."""
+    return SourceLog(table.source, config.access(table.source))
 
 
 def history_context(
@@ -147,17 +154,22 @@ def open_local_staging(config: LandingZoneConfig) -> LocalStore | None:
 class SparkSettings:
     """The settings of Spark sessions beside this project's own.
 
-    `reach` has the credentials for OneLake, `written` what mirror.yaml sets, with references to environment variables
-    that are resolved when a session opens.
+    `reach` is how stores are reached, `packages` the JARs for them, `written` what mirror.yaml sets, with references to
+    environment variables that are resolved when a session opens.
     """
 
     reach: Mapping[str, str]
     written: Mapping[str, str]
+    packages: Sequence[str] = ()
 
     @classmethod
     def of(cls, config: Config) -> SparkSettings:
-        """Return the settings of a configuration; they reach OneLake only when Spark has to."""
-        return cls(spark_reach(config), config.spark.settings)
+        """Return the settings of a configuration; they have only the stores that Spark has to reach.
+
+        Raises stores_collide.
+        """
+        reach, packages = spark_reach(config)
+        return cls(reach, config.spark.settings, packages)
 
     @property
     def secret_names(self) -> frozenset[str]:
@@ -169,7 +181,7 @@ class SparkSettings:
         from mirror_assets.encode.session import spark_settings
 
         written = fill_settings(self.written, environment)
-        return spark_settings({**self.reach, **written}, [HADOOP_AZURE] if self.reach else ())
+        return spark_settings({**self.reach, **written}, self.packages)
 
     def shown(self) -> dict[str, str]:
         """Return the settings that may appear in the JVM's command line. Raises what `filled` raises."""
@@ -198,14 +210,34 @@ def open_spark(config: Config, owner: str | None = None) -> SparkSession:
     return SparkSettings.of(config).open(owner)
 
 
-def spark_reach(config: Config) -> dict[str, str]:
-    """Return the Hadoop settings for OneLake: for `staging: direct`, or to read mirrored tables in Fabric."""
+def spark_reach(config: Config) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the Spark settings and the packages for the stores of the sources, and for OneLake where Spark goes there.
+
+    It does for `staging: direct`, and to read mirrored tables in Fabric. Raises stores_collide.
+    """
+    stores = config.lake_stores()
+    reach, packages = _onelake_reach(config), {package: None for store in stores for package in store.packages}
+    for store in stores:
+        for name, value in store.hadoop_settings().items():
+            if reach.setdefault(name, value) != value:
+                raise stores_collide(store.root.uri, name)
+    if _onelake_reach(config):
+        packages[HADOOP_AZURE] = None
+    return {f"spark.hadoop.{name}": value for name, value in reach.items()}, tuple(packages)
+
+
+def _onelake_reach(config: Config) -> dict[str, str]:
+    """Return Hadoop's settings for the landing zone and the mirror."""
     zone, fabric = config.landing_zone.onelake, config.mirror.fabric
     if zone is not None and zone.staging is Staging.DIRECT:
-        return abfs_settings(zone.address, zone.credential)
+        return _identity(zone.address, zone.credential)
     if fabric is not None and fabric.credential is not CredentialKind.DEFAULT:
-        return abfs_settings(fabric.tables(zone), fabric.credential)
+        return _identity(fabric.tables(zone), fabric.credential)
     return {}
+
+
+def _identity(address: OneLakeAddress, kind: CredentialKind) -> dict[str, str]:
+    return onelake_settings(address.host) | abfs_settings(address.host, kind, address.workspace)
 
 
 def open_mirror(config: Config, store: Store) -> Mirror:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, note_errors, show, show_records
-from mirror_assets.composition import Project, open_spark
+from mirror_assets.composition import Project, open_spark, source_log
 from mirror_assets.config import load_config
 from mirror_assets.encode.feed_reader import feed_rows
 from mirror_assets.encode.spark_errors import spark_errors
@@ -59,7 +59,7 @@ def feed(path: Path | None, name: str, commits: Range, limit: int, *, as_json: b
     """Show the feed's rows of these commits, by default of the newest, ordered by version."""
     config = load_config(path)
     table = config.table(name)
-    chosen = _feed_commits(SourceLog(table.source), name, commits)
+    chosen = _feed_commits(source_log(config, table), name, commits)
     rows: Sequence[str] = ()
     if any(commit.changes_data for commit in chosen):
         vectors = tuple(commit.version for commit in chosen if commit.deletion_vectors)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import Field, PrivateAttr, model_validator
 
+from mirror_assets.config.access import access_to, store_of
 from mirror_assets.config.automation import AutomationConfig
 from mirror_assets.config.document import Origin
 from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
@@ -18,9 +19,12 @@ from mirror_assets.config.places import (
     MirrorConfig,
     PartnerConfig,
 )
-from mirror_assets.config.setting_values import Section, SparkName, SparkValue, TableKey
-from mirror_assets.config.table_settings import TableConfig, TableDefaults, TableSettings
+from mirror_assets.config.setting_values import Section, SparkName, SparkValue, TableKey, Text
+from mirror_assets.config.stores import StoreConfig
+from mirror_assets.config.table_settings import StorePath, TableConfig, TableDefaults, TableSettings
 from mirror_assets.landing.names import TableName
+from mirror_assets.source.access import Access
+from mirror_assets.storage.lake.lake_store import LakeStore
 
 
 class SparkConfig(Section):
@@ -38,6 +42,7 @@ class Config(Section):
     history: HistoryConfig = Field(default_factory=HistoryConfig, description="Where change feeds are kept for ever.")
     spark: SparkConfig = Field(default_factory=SparkConfig, description="Additions to the Spark session.")
     automation: AutomationConfig = Field(default_factory=AutomationConfig, description="How Dagster mirrors by itself.")
+    stores: dict[Text, StoreConfig] = Field(default_factory=dict, description="Where source tables lie, by name.")
     defaults: TableDefaults = Field(default_factory=TableDefaults, description="Settings of every table.")
     tables: dict[TableKey, TableConfig] = Field(min_length=1, description="Tables by their name in the mirror.")
     _origin: Origin = PrivateAttr(default_factory=Origin)
@@ -84,7 +89,30 @@ class Config(Section):
         if own is None:
             raise TableUnknown(self.file, name, tuple(self.tables))
         merged = _merge(self.defaults.model_dump(exclude_unset=True), own.model_dump(exclude_unset=True))
-        return TableSettings.model_validate(merged | {"name": TableName.parse(name)})
+        source = self._address(own.source)
+        return TableSettings.model_validate(merged | {"name": TableName.parse(name), "source": source})
+
+    def _address(self, source: StorePath | str) -> str:
+        """Return the address of a source; `load_config` has refused stores that are not there."""
+        return source if isinstance(source, str) else self.stores[source.store].table(source.path)
+
+    def access(self, uri: str) -> Access:
+        """Return the way to the Delta table at an address, with the identity of its store."""
+        return access_to(uri, self._stores)
+
+    def lake_stores(self) -> tuple[LakeStore, ...]:
+        """Return the stores that the sources lie in, those of one bucket and identity once."""
+        found = (store_of(table.source, self._stores) for table in self.all_tables())
+        return tuple(dict.fromkeys(store for store in found if store is not None))
+
+    @property
+    def _stores(self) -> tuple[StoreConfig, ...]:
+        """The stores of the file, and the mirrored tables in Fabric."""
+        fabric = self.mirror.fabric
+        if fabric is None:
+            return tuple(self.stores.values())
+        tables = fabric.tables(self.landing_zone.onelake)
+        return (*self.stores.values(), StoreConfig(root=tables.abfss, credential=fabric.credential.value))
 
     def all_tables(self) -> tuple[TableSettings, ...]:
         """Return the effective settings of every table, in the file's order."""

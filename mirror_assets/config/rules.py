@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
-from mirror_assets.config.document import Document, Steps
+from mirror_assets.config.document import Document, Steps, Value
+from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.places import HISTORY_PATH, MIRROR_PATH
 from mirror_assets.config.setting_values import Changes, History, is_uri, local_source
 from mirror_assets.config.table_settings import FramesOf
@@ -29,7 +30,7 @@ _SECRET = "this looks like a secret; keep it in an environment variable and writ
 
 def apply_rules(document: Document) -> None:
     """Apply all rules, and report each violation in the document."""
-    for rule in (_own_folders, _keys_needed, _source_frames, _no_plain_secrets, _folders_apart):
+    for rule in (_own_folders, _stores_known, _keys_needed, _source_frames, _no_plain_secrets, _folders_apart):
         for steps, message in rule(document):
             document.report(steps, message)
 
@@ -46,6 +47,19 @@ def _own_folders(document: Document) -> Iterator[tuple[Steps, str]]:
         if other != name:
             line = document.line_of(("tables", other))
             yield ("tables", name), f"its table folder is that of {other!r} on line {line}; choose another name"
+
+
+def _stores_known(document: Document) -> Iterator[tuple[Steps, str]]:
+    """Require that the store of each source is there, and that the table lies in it."""
+    known = document.names("stores")
+    for name in document.names("tables"):
+        steps = ("tables", name, "source")
+        store, path = document.get(*steps, "store"), document.get(*steps, "path")
+        if isinstance(store, str) and store not in known:
+            listed = did_you_mean(store, known) if known else "; write it under `stores`"
+            yield (*steps, "store"), f"there is no store {store!r}{listed}"
+        if isinstance(path, str) and (path.startswith("/") or ".." in path.split("/")):
+            yield (*steps, "path"), f"{path!r} leads out of its store; write a path below the store's root"
 
 
 def _keys_needed(document: Document) -> Iterator[tuple[Steps, str]]:
@@ -99,6 +113,8 @@ def _keeps_history(document: Document, table: str) -> bool:
 def _folder(document: Document, steps: Steps) -> Path | None:
     """Return the real folder of a path setting, or None where it is no path on this machine."""
     value = document.get(*steps)
+    if isinstance(value, dict):
+        value = _in_store(document, value)
     if value is None and steps == ("mirror", "path") and document.get("mirror", "fabric") is None:
         value = MIRROR_PATH
     if value is None and steps == ("history", "path"):
@@ -110,3 +126,9 @@ def _folder(document: Document, steps: Steps) -> Path | None:
     if not isinstance(path, str) or is_uri(path):
         return None
     return Path(os.path.realpath(document.origin.absolute(path)))
+
+
+def _in_store(document: Document, source: dict[str, Value]) -> str | None:
+    """Return the path of a table in a store that is a folder of this machine."""
+    root, path = document.get("stores", str(source.get("store")), "root"), source.get("path")
+    return f"{root}/{path}" if isinstance(root, str) and isinstance(path, str) else None

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from mirror_assets.config.document import Origin
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
+from mirror_assets.storage.lake.address import LakeAddress
 
 # A password before the host, or a signed request of Azure Storage, S3 or Google Cloud Storage.
 _CREDENTIALS = re.compile(r"://[^/?#@]*:[^/?#@]*@|[?&](sig|x-amz-signature|x-goog-signature)=", re.IGNORECASE)
@@ -149,14 +150,19 @@ def _refuse_escape(text: str) -> None:
         raise ValueError(f"{text!r} has a percent sign and two digits, which readers of Delta tables decode")
 
 
-def _source(value: object, info: ValidationInfo) -> object:
-    if isinstance(value, dict):
-        raise ValueError("a table can't be looked up by its catalog name yet; give the path or URI of its folder")  # noqa: TRY004 pydantic wants ValueError
+def address_of(value: object, info: ValidationInfo) -> object:
+    """Return a path of this machine as an absolute one, and a store's address in the spelling that both readers take.
+
+    Raises ValueError for anything else. Databricks' own addresses stay as they are: reading them says what to do.
+    """
     if isinstance(value, str) and _CREDENTIALS.search(value):
         raise ValueError(
-            "credentials in a URI end up in Dagster's storage; give them to Spark and deltalake apart from it"
+            "credentials in a URI end up in Dagster's storage; leave them out, and name a `credential` in `stores`"
         )
-    return _path(local_source(value), info)
+    value = local_source(value)
+    if isinstance(value, str) and is_uri(value) and not value.lower().startswith("dbfs:"):
+        return LakeAddress.parse(value).uri
+    return _path(value, info)
 
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
@@ -197,7 +203,7 @@ KeepHistory = Annotated[History, BeforeValidator(_history)]
 Text = Annotated[str, Field(min_length=1)]
 Folder = Annotated[Path, BeforeValidator(_folder)]
 LocalFile = Annotated[Path, BeforeValidator(_local_file)]
-TableSource = Annotated[str, BeforeValidator(_source)]
+Address = Annotated[str, BeforeValidator(address_of)]
 Keys = Annotated[tuple[Text, ...], AfterValidator(_distinct)]
 Columns = Annotated[tuple[Text, ...], Field(min_length=1), AfterValidator(_distinct)]
 TableKey = Annotated[str, AfterValidator(_table_key)]

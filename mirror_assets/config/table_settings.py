@@ -5,9 +5,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, PlainSerializer
+from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, ValidationInfo
+from pydantic_core import PydanticKnownError
 
 from mirror_assets.config.setting_values import (
+    Address,
     Bytes,
     Changes,
     Columns,
@@ -22,8 +24,8 @@ from mirror_assets.config.setting_values import (
     Percent,
     Seconds,
     Section,
-    TableSource,
     Text,
+    address_of,
 )
 from mirror_assets.direct_lake.guardrails.skus import SKUS, Mode
 from mirror_assets.direct_lake.maintenance.bins import FileSizes
@@ -101,6 +103,16 @@ def _frame(value: object) -> object:
         raise ValueError(f"expected a version or a time like 'yyyy-MM-dd HH:mm:ss', got {value!r}")  # noqa: TRY004 pydantic wants ValueError
     parse_point(value)
     return value
+
+
+def _source(value: object, info: ValidationInfo) -> object:
+    if not isinstance(value, str | dict):
+        raise PydanticKnownError("string_type")
+    if isinstance(value, str):
+        return address_of(value, info)
+    if set(value) == {"store", "path"} and all(isinstance(text, str) and text for text in value.values()):
+        return StorePath(**value)
+    raise ValueError("expected a path, an address, or {store: <name in stores>, path: <path below its root>}")
 
 
 HowToStart = Annotated[Start | VersionPoint | TimePoint, BeforeValidator(_start), PlainSerializer(_dump_start)]
@@ -184,6 +196,16 @@ class HistoryStream(Section):
     exclude_regex: Text | None = Field(default=None, description="Leave out files whose path matches; null: none.")
 
 
+class StorePath(Section):
+    """A table by its path below the root of a store."""
+
+    store: str = Field(description="The store's name in `stores`.")
+    path: str = Field(description="The table's path below the store's root.")
+
+
+Source = Annotated[StorePath | str, PlainValidator(_source)]
+
+
 class TableDefaults(Section):
     """Settings that every table has unless it sets its own."""
 
@@ -224,13 +246,14 @@ class TableDefaults(Section):
 class TableConfig(TableDefaults):
     """One table as mirror.yaml writes it; `Config.table` adds the defaults."""
 
-    source: TableSource = Field(description="Path or URI of the Delta table, as Spark and deltalake read it.")
+    source: Source = Field(description="The Delta table: a path, an address, or a path in one of `stores`.")
 
 
 class TableSettings(TableConfig):
     """One table's effective settings: its own over the defaults."""
 
     name: TableName = Field(description="The table's name in the mirror.")
+    source: Address = Field(description="Path or address of the Delta table, as Spark reads it.")
 
     @property
     def is_keyless(self) -> bool:

@@ -11,6 +11,7 @@ from typing import TypedDict
 from deltalake import DeltaTable
 
 from mirror_assets.history.errors import HistoryUnknown, no_history
+from mirror_assets.source.access import PlainAccess
 from mirror_assets.source.source_files import SourceFiles
 from mirror_assets.source.storage_errors import translated
 
@@ -106,7 +107,7 @@ class HistoryLog:
 
     @cached_property
     def _files(self) -> SourceFiles:
-        return SourceFiles(self.uri, {})
+        return SourceFiles(self.uri, PlainAccess(self.uri))
 
     def _versions(self) -> list[int]:
         return list(self._files.log().written) if self.path.exists() else []

@@ -125,7 +125,7 @@ def _stand_in_results(
     context: dg.AssetCheckExecutionContext, config: Config, table: TableSettings, landing_zone: LandingZone
 ) -> _Results:
     status = mirror_of(config, landing_zone).table(table.name)
-    log = None if status is None else _log_if_there(status.location)
+    log = None if status is None else _log_if_there(config, status.location)
     if log is None:
         return {name: _nothing_yet(name) for name in _DESCRIPTIONS}
     now = time.time()
@@ -193,8 +193,8 @@ def _nothing_yet(name: str) -> Callable[[], _Found]:
     return lambda: (CheckResult(name, note=_NO_MIRROR), {})
 
 
-def _log_if_there(location: str) -> TableLog | None:
-    log = TableLog(location)
+def _log_if_there(config: Config, location: str) -> TableLog | None:
+    log = TableLog(location, config.access(location))
     try:
         log.newest()
     except SourceNotDelta:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar, TypeAlias
 
 import dagster as dg
 from dagster import ConfigurableResource, ResourceDefinition, mem_io_manager
-from dagster_deltalake import AzureConfig, DeltaTableResource, GcsConfig, LocalConfig, S3Config
+from dagster_deltalake import DeltaTableResource, LocalConfig
 from dagster_pyspark import LazyPySparkResource
 from deltalake import DeltaTable
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -28,7 +28,8 @@ from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.metadata import ensure_partner_events
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.access import Access, PlainAccess
+from mirror_assets.source.log import SourceLog, load_table
 from mirror_assets.source.table_log import TableLog
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.onelake.address import ENDPOINT
@@ -84,6 +85,23 @@ class LandingZone(dg.ConfigurableResource[None]):
         return LandingZoneConfig(onelake=OneLakeConfig.model_validate(self.onelake.model_dump()))
 
 
+class SourceTable(DeltaTableResource):  # type: ignore[misc]  # it has no types
+    """dagster-deltalake's resource of a table; its options are those of the table's store, fetched when it opens."""
+
+    _access: Access = PrivateAttr()
+
+    @classmethod
+    def of(cls, access: Access) -> SourceTable:
+        """Return the resource of the table at the end of this way."""
+        table: SourceTable = cls(url=access.uri, storage_options=LocalConfig())
+        table._access = access
+        return table
+
+    def load(self) -> DeltaTable:
+        """Open the table. Raises deltalake's errors."""
+        return load_table(self._access)
+
+
 class SourceTables(dg.ConfigurableResource[None]):
     """The source tables by their name in the mirror.
 
@@ -93,20 +111,20 @@ class SourceTables(dg.ConfigurableResource[None]):
     """
 
     _uris: ClassVar[Mapping[str, str]] = {}
-    storage: AzureConfig | S3Config | LocalConfig | GcsConfig = Field(
-        default_factory=LocalConfig, discriminator="provider", description="How to reach the store of the sources."
-    )
+    _access: ClassVar[Callable[[str], Access]] = PlainAccess
 
     @classmethod
-    def of(cls, uris: Mapping[str, str]) -> SourceTables:
-        """Return the resource of these sources: a path or URI by each table's name in the mirror.
+    def of(cls, uris: Mapping[str, str], access: Callable[[str], Access] = PlainAccess) -> SourceTables:
+        """Return the resource of these sources: a path or address by each table's name in the mirror.
 
-        They are kept in a class of its own: Dagster writes a resource's fields into the snapshot of every job, which
-        with hundreds of tables, each with a job, would be a hundred megabytes of addresses.
+        `access` finds the way to an address. They are kept in a class of its own: Dagster writes a resource's fields
+        into the snapshot of every job, which with hundreds of tables, each with a job, would be a hundred megabytes of
+        addresses.
         """
 
         class Known(cls):  # type: ignore[misc, valid-type]
             _uris: ClassVar[Mapping[str, str]] = dict(uris)
+            _access: ClassVar[Callable[[str], Access]] = staticmethod(access)
 
         Known.__name__, Known.__doc__ = cls.__name__, cls.__doc__
         resource: SourceTables = Known()
@@ -114,16 +132,20 @@ class SourceTables(dg.ConfigurableResource[None]):
 
     def load(self, table: TableName) -> DeltaTable:
         """Return the table at its newest version, opened by dagster-deltalake."""
-        opened: DeltaTable = DeltaTableResource(url=self._uris[str(table)], storage_options=self.storage).load()
+        opened: DeltaTable = SourceTable.of(self.access(table)).load()
         return opened
 
     def log(self, table: TableName) -> SourceLog:
         """Return the table's log."""
-        return SourceLog(self._uris[str(table)], self.storage.str_dict(), lambda: self.load(table))
+        return SourceLog(self._uris[str(table)], self.access(table), lambda: self.load(table))
 
     def table_log(self, table: TableName) -> TableLog:
         """Return the table's log as Direct Lake reads it."""
-        return TableLog(self._uris[str(table)], self.storage.str_dict())
+        return TableLog(self._uris[str(table)], self.access(table))
+
+    def access(self, table: TableName) -> Access:
+        """Return the way to the table."""
+        return self._access(self._uris[str(table)])
 
 
 class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no types
@@ -141,12 +163,13 @@ class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no typ
         default_factory=dict, description="Settings beside this project's own; ${NAME} is an environment variable."
     )
     reach: dict[str, str] = Field(
-        default_factory=dict, description="How Spark reaches OneLake; ${env.NAME} is Hadoop's reference."
+        default_factory=dict, description="How Spark reaches stores; ${env.NAME} is Hadoop's reference."
     )
+    packages: list[str] = Field(default_factory=list, description="Maven coordinates of the JARs for them.")
 
     def open(self, owner: str | None = None) -> SparkSession:
         """Return the owner's session, or a new one. Raises variable_unset, PackageRefused and SparkNotStarted."""
-        return SparkSettings(self.reach, self.spark_config).open(owner)
+        return SparkSettings(self.reach, self.spark_config, self.packages).open(owner)
 
     @property
     def spark_session(self) -> SparkSession:
@@ -164,7 +187,8 @@ Resource: TypeAlias = ConfigurableResource[None] | SparkSessions | ResourceDefin
 
 def spark_resource(config: Config) -> SparkSessions:
     """Return the sessions of this configuration."""
-    return SparkSessions(spark_config=dict(config.spark.settings), reach=spark_reach(config))
+    reach, packages = spark_reach(config)
+    return SparkSessions(spark_config=dict(config.spark.settings), reach=reach, packages=list(packages))
 
 
 def resources(config: Config) -> dict[str, Resource]:
@@ -180,7 +204,7 @@ def resources(config: Config) -> dict[str, Resource]:
         source_type=config.partner.source_type,
         source_version=config.partner.source_version,
     )
-    sources = SourceTables.of({str(table.name): table.source for table in config.all_tables()})
+    sources = SourceTables.of({str(table.name): table.source for table in config.all_tables()}, config.access)
     return {"io_manager": mem_io_manager, "landing_zone": zone, "sources": sources, "spark": spark_resource(config)}
 
 

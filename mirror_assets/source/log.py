@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from mirror_assets.source.access import Access
 from mirror_assets.source.actions import Actions, LoggedFile, Metadata, Protocol
 from mirror_assets.source.batching import DataFile
 from mirror_assets.source.commits import Commit, describe
@@ -37,21 +38,16 @@ class SourceLog:
     (SettingError), SourceUnavailable (RetryError) and LogGap (RebuildError).
     """
 
-    def __init__(
-        self,
-        uri: str,
-        storage_options: Mapping[str, str] | None = None,
-        load: Callable[[], DeltaTable] | None = None,
-    ) -> None:
-        """Name the source; `storage_options` are deltalake's, `load` opens the newest version. Nothing is read yet."""
+    def __init__(self, uri: str, access: Access | None = None, load: Callable[[], DeltaTable] | None = None) -> None:
+        """Name the source, and the way to it; `load` opens the newest version. Nothing is read yet."""
         self.uri = uri
-        self._reader = LogReader(uri, storage_options)
-        self._load = load or (lambda: DeltaTable(uri, storage_options=self._reader.storage_options))
+        self._reader = LogReader(uri, access)
+        self._load = load or partial(load_table, self.access)
 
     @property
-    def storage_options(self) -> Mapping[str, str]:
-        """The options that deltalake opens the source with."""
-        return self._reader.storage_options
+    def access(self) -> Access:
+        """The way to the source."""
+        return self._reader.access
 
     def state(self, version: int | None = None) -> SourceState:
         """Return the source at its newest version, or at `version`.
@@ -169,6 +165,11 @@ class SourceLog:
 
     def _in_commit_time(self, since: int, version: int) -> int | None:
         return self._reader.commit_info(version).in_commit_ms if version >= since else None
+
+
+def load_table(access: Access) -> DeltaTable:
+    """Open the table at its newest version. Raises deltalake's errors."""
+    return DeltaTable(access.uri, storage_options=dict(access.storage_options()))
 
 
 def _protocol(table: DeltaTable) -> Protocol:

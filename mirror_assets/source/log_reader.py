@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TypeVar
@@ -10,6 +10,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from mirror_assets.errors import MirrorError
+from mirror_assets.source.access import Access, PlainAccess
 from mirror_assets.source.actions import Actions, CommitInfo
 from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnavailable, SourceUnreadable
 from mirror_assets.source.log_checkpoint import read_checkpoint
@@ -33,14 +34,14 @@ class LogReader:
     LogGap (RebuildError) only for a file that a store which can be read does not have.
     """
 
-    def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
-        """Name the table; `storage_options` are deltalake's. Nothing is read yet."""
-        self.uri, self.storage_options = uri, dict(storage_options or {})
+    def __init__(self, uri: str, access: Access | None = None) -> None:
+        """Name the table, and the way to it. Nothing is read yet."""
+        self.uri, self.access = uri, access or PlainAccess(uri)
 
     @cached_property
     def files(self) -> SourceFiles:
         """Opens the table's files."""
-        return SourceFiles(self.uri, self.storage_options)
+        return SourceFiles(self.uri, self.access)
 
     @cached_property
     def paths(self) -> TablePaths:

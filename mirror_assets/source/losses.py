@@ -165,7 +165,7 @@ def _loss(table: str, source: SourceLog, read: SourceRead, error: FileUnfound | 
 
 
 def _file_loss(table: str, source: SourceLog, read: SourceRead, error: FileUnfound) -> MirrorError | None:
-    log = TableLog(source.uri, source.storage_options)
+    log = TableLog(source.uri, source.access)
     named = named_file(log, read, error.told)
     if named is None:
         return None

@@ -17,6 +17,7 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow import NativeFile
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, PyFileSystem, SubTreeFileSystem
 
+from mirror_assets.source.access import Access
 from mirror_assets.source.actions import LoggedFile
 from mirror_assets.source.log_listing import LogListing, TipMark, written_ms
 from mirror_assets.source.log_paths import is_absolute
@@ -86,11 +87,10 @@ class StoredFile:
 class SourceFiles:
     """The files of one source; threads may share it. Its errors are those of `translated`."""
 
-    def __init__(self, uri: str, storage_options: Mapping[str, str]) -> None:
-        """Open the address; nothing is read yet."""
-        self._uri, self._options = uri, dict(storage_options)
-        with translated(uri):
-            self._system = self._opened()
+    def __init__(self, uri: str, access: Access) -> None:
+        """Name the table, and the way to it; nothing is read yet."""
+        self._uri, self._access = uri, access
+        self._opened: tuple[Mapping[str, str], FileSystem] | None = None
 
     @property
     def is_local(self) -> bool:
@@ -105,11 +105,20 @@ class SourceFiles:
         on_disk = _ON_DISK.match(self._uri)
         return Path("/", unquote(self._uri[on_disk.end() :])) if on_disk else None
 
-    def _opened(self) -> FileSystem:
+    @property
+    def _system(self) -> FileSystem:
+        """The table's folder; it is opened anew when the credentials have changed."""
+        options = {} if self.is_local else self._access.storage_options()
+        known = self._opened
+        if known is None or known[0] != options:
+            known = self._opened = (options, self._open(options))
+        return known[1]
+
+    def _open(self, options: Mapping[str, str]) -> FileSystem:
         """Open Arrow's own file system on a disk: it is ten times as fast as deltalake's, which goes through Python."""
         if self.is_local:
             return SubTreeFileSystem(str(Path(self._uri).absolute()), LocalFileSystem())
-        return PyFileSystem(DeltaStorageHandler(self._uri, self._options))
+        return PyFileSystem(DeltaStorageHandler(self._access.uri, dict(options)))
 
     def listed(self, folder: str = "") -> tuple[StoredFile, ...]:
         """List all files below a folder of the table, in no order; none when it is not there."""
@@ -131,10 +140,11 @@ class SourceFiles:
             return self._elsewhere(place[1]).open_input_file(place[2])
 
     def _elsewhere(self, root: str) -> FileSystem:
-        """Open the file system of a shallow clone's files, with the same credentials."""
+        """Open the file system of a shallow clone's files."""
         if root.startswith("file:"):
             return SubTreeFileSystem("/", LocalFileSystem())
-        return _remote(f"{root}/", tuple(self._options.items()))
+        access = self._access.elsewhere(f"{root}/")
+        return _remote(access.uri, tuple(access.storage_options().items()))
 
     def log(self) -> LogListing:
         """List the log's folder, also what can't be opened in it; nothing when the folder is not there."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from mirror_assets.source.access import Access
 from mirror_assets.source.actions import Actions, LiveFile, Metadata, Tombstone
 from mirror_assets.source.errors import LogGap, SourceNotDelta
 from mirror_assets.source.log_listing import Checkpoint, LogListing, Step
@@ -44,10 +45,10 @@ class TableLog:
     SourceUnavailable (RetryError) and LogGap (RebuildError).
     """
 
-    def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
-        """Name the table; `storage_options` are deltalake's. Nothing is read yet."""
+    def __init__(self, uri: str, access: Access | None = None) -> None:
+        """Name the table, and the way to it. Nothing is read yet."""
         self.uri = uri
-        self._reader = LogReader(uri, storage_options)
+        self._reader = LogReader(uri, access)
         self._commits: dict[int, Actions] = {}
 
     @property

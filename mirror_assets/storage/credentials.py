@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 TENANT, CLIENT, SECRET = "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"
 AUTHORITY, TOKEN_FILE = "AZURE_AUTHORITY_HOST", "AZURE_FEDERATED_TOKEN_FILE"
+CERTIFICATE, CERTIFICATE_PASSWORD = "AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_CLIENT_CERTIFICATE_PASSWORD"
 _PUBLIC_AUTHORITY = "https://login.microsoftonline.com"
 
 
@@ -26,12 +27,15 @@ class CredentialKind(str, Enum):
     MANAGED_IDENTITY = "managed_identity"
     CLIENT_SECRET = "client_secret"  # noqa: S105 a kind
     WORKLOAD_IDENTITY = "workload_identity"
+    CERTIFICATE = "certificate"
 
     @property
     def variables(self) -> tuple[str, ...]:
         """Environment variables that must be set for it."""
         if self is CredentialKind.CLIENT_SECRET:
             return (TENANT, CLIENT, SECRET)
+        if self is CredentialKind.CERTIFICATE:
+            return (TENANT, CLIENT, CERTIFICATE)
         return (TENANT, CLIENT, TOKEN_FILE) if self is CredentialKind.WORKLOAD_IDENTITY else ()
 
 
@@ -63,6 +67,7 @@ def _require_certificates(bundle: Path) -> None:
 def _made(kind: CredentialKind, ca_bundle: Path | None, environment: Mapping[str, str]) -> TokenCredential:
     # Its import takes longer than a command that needs no credential.
     from azure.identity import (
+        CertificateCredential,
         ClientSecretCredential,
         DefaultAzureCredential,
         ManagedIdentityCredential,
@@ -85,7 +90,12 @@ def _made(kind: CredentialKind, ca_bundle: Path | None, environment: Mapping[str
             **known,
             **verify,
         )
-    return ClientSecretCredential(environment[TENANT], environment[CLIENT], environment[SECRET], **known, **verify)
+    tenant, client = environment[TENANT], environment[CLIENT]
+    if kind is CredentialKind.CERTIFICATE:
+        password = environment.get(CERTIFICATE_PASSWORD)
+        file = environment[CERTIFICATE]
+        return CertificateCredential(tenant, client, file, password=password, **known, **verify)
+    return ClientSecretCredential(tenant, client, environment[SECRET], **known, **verify)
 
 
 def authority_of(environment: Mapping[str, str] = os.environ) -> str:

@@ -82,9 +82,21 @@ def test_a_file_uri_is_the_path_that_it_names(uri: str) -> None:
     assert parsed(MINIMAL.replace("lake/planes", uri)).table("planes").source == "/lake/a b"
 
 
-@pytest.mark.parametrize("uri", ["abfss://a@b/c", "s3a://b/c", "hdfs://n:80/c"])
-def test_uris_stay_as_they_are(uri: str) -> None:
-    assert parsed(MINIMAL.replace("lake/planes", uri)).table("planes").source == uri
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("abfss://a@b/c", "abfss://a@b/c"),
+        ("s3a://b/c/", "s3://b/c"),
+        ("hdfs://n:80/c", "hdfs://n:80/c"),
+        ("wasbs://a@x.blob.core.windows.net/c%20d", "abfss://a@x.dfs.core.windows.net/c d"),
+        (
+            "https://onelake.dfs.fabric.microsoft.com/w/i/Tables/t",
+            "abfss://w@onelake.dfs.fabric.microsoft.com/i/Tables/t",
+        ),
+    ],
+)
+def test_an_address_gets_the_spelling_that_both_readers_take(written: str, read: str) -> None:
+    assert parsed(MINIMAL.replace("lake/planes", f'"{written}"')).table("planes").source == read
 
 
 def test_the_file_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,7 @@ from azure.identity import ClientSecretCredential
 from azure.storage.filedatalake import DataLakeServiceClient
 
 from mirror_assets.storage.credentials import CredentialKind
-from mirror_assets.storage.onelake.abfs import abfs_settings
-from mirror_assets.storage.onelake.address import OneLakeAddress
+from mirror_assets.storage.onelake.abfs import abfs_settings, onelake_settings
 from mirror_assets_tests.onelake.certificates import TRUSTSTORE_PASSWORD
 from mirror_assets_tests.onelake.entra import Entra, Principal
 from mirror_assets_tests.onelake.faults import Faults
@@ -75,10 +74,13 @@ class LoopbackOneLake(TlsServer):
 
     def spark_settings(self) -> dict[str, str]:
         """What a Spark session needs to use the server; its JVM has to start with `environment()`."""
-        address = OneLakeAddress.parse(self.new_item().url)
+        host = self.url.removeprefix("https://")
+        abfs = onelake_settings(host) | abfs_settings(host, CredentialKind.CLIENT_SECRET)
         trust = {"": self.truststore, "Type": "PKCS12", "Password": TRUSTSTORE_PASSWORD}
         options = " ".join(f"-Djavax.net.ssl.trustStore{name}={value}" for name, value in trust.items())
-        return abfs_settings(address, CredentialKind.CLIENT_SECRET) | {"spark.driver.extraJavaOptions": options}
+        return {f"spark.hadoop.{name}": value for name, value in abfs.items()} | {
+            "spark.driver.extraJavaOptions": options
+        }
 
     def new_item(self) -> LoopbackItem:
         """A new mirrored database, in a workspace of its own."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mirror_assets.source.access import PlainAccess
 from mirror_assets.source.source_files import FileState, SourceFiles, look_for
 
 _NOBODY = 65534
@@ -75,7 +76,7 @@ def test_a_folder_in_a_files_place_is_told_as_that(table: Path) -> None:
 
 
 def test_a_clones_file_is_gone_only_where_its_table_is_there(table: Path) -> None:
-    clone = SourceFiles(str(table.parent), {})
+    clone = SourceFiles(str(table.parent), PlainAccess(str(table.parent)))
     assert clone.state_of(f"file://{table}/day=1/a.parquet") == FileState()
     assert clone.state_of(f"file://{table}/day=1/b.parquet").is_gone
     assert not clone.state_of("file:///not/mounted/day=1/b.parquet").is_gone
@@ -84,7 +85,7 @@ def test_a_clones_file_is_gone_only_where_its_table_is_there(table: Path) -> Non
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_a_path_and_a_uri_of_this_machine_say_the_same(table: Path, scheme: str) -> None:
     (table / "link.parquet").symlink_to("/not/mounted")
-    files = SourceFiles(f"{scheme}{table}", {})
+    files = SourceFiles(f"{scheme}{table}", PlainAccess(f"{scheme}{table}"))
     assert files.state_of("day=1/a.parquet") == FileState()
     assert files.state_of("day=1/b.parquet").is_gone
     assert not files.state_of("link.parquet").is_gone

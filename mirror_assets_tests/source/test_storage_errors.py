@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mirror_assets.source.access import PlainAccess
 from mirror_assets.source.errors import AddressOfDatabricks, SourceUnavailable, SourceUnreadable
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.storage_errors import translated
@@ -55,7 +56,7 @@ def test_no_permission_is_a_setting_to_correct(status: int) -> None:
         _answering(status) as port,
         pytest.raises(SourceUnreadable, match=f"s3://b/t can't be read.*{status} ") as caught,
     ):
-        SourceLog("s3://b/t", _options(port)).state()
+        SourceLog("s3://b/t", PlainAccess("s3://b/t", _options(port))).state()
     assert "\x1b" not in str(caught.value)
 
 
@@ -65,25 +66,25 @@ def test_a_store_that_is_busy_is_tried_again(status: int) -> None:
         _answering(status) as port,
         pytest.raises(SourceUnavailable, match=f"the storage of s3://b/t failed.*{status}"),
     ):
-        SourceLog("s3://b/t", _options(port)).state()
+        SourceLog("s3://b/t", PlainAccess("s3://b/t", _options(port))).state()
 
 
 def test_a_host_that_does_not_answer_is_tried_again() -> None:
     with _answering(200) as port:
         pass
     with pytest.raises(SourceUnavailable, match="check the host"):
-        SourceLog("s3://b/t", _options(port)).state()
+        SourceLog("s3://b/t", PlainAccess("s3://b/t", _options(port))).state()
 
 
 def test_an_option_that_is_wrong_is_a_setting_to_correct() -> None:
     with pytest.raises(SourceUnreadable, match="bogus"):
-        SourceLog("s3://b/t", {**_options(1), "timeout": "bogus"}).state()
+        SourceLog("s3://b/t", PlainAccess("s3://b/t", {**_options(1), "timeout": "bogus"})).state()
 
 
 def test_missing_credentials_are_a_setting_to_correct() -> None:
     options = {"aws_region": "x", "max_retries": "0", "aws_ec2_metadata_disabled": "true", "retry_timeout": "2s"}
     with pytest.raises(SourceUnreadable, match="no credentials were found for it"):
-        SourceLog("s3://b/t", options).state()
+        SourceLog("s3://b/t", PlainAccess("s3://b/t", options)).state()
 
 
 def test_a_folder_that_is_not_there_is_told_in_words(tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
-"""How Spark reaches OneLake: settings of hadoop-azure's abfs driver, for this one host.
+"""How Spark reaches containers of Azure and workspaces of OneLake: settings of hadoop-azure's abfs driver.
 
-Secrets stay in the environment: Hadoop puts them in when it reads a setting, so no Spark setting holds one.
+An identity is set for one container of one host, so that containers of one account may have different ones, of the same
+kind. Secrets stay in the environment: Hadoop puts them in when it reads a setting, so no Spark setting holds one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mirror_assets.storage.credentials import AUTHORITY, CLIENT, SECRET, TENANT, TOKEN_FILE, CredentialKind
-from mirror_assets.storage.onelake.address import OneLakeAddress
 
 # The hadoop-azure that fits the Hadoop that pyspark brings.
 HADOOP_AZURE = "org.apache.hadoop:hadoop-azure:3.5.0"
@@ -14,36 +16,46 @@ _PROVIDERS = "org.apache.hadoop.fs.azurebfs.oauth2"
 _PUBLIC_AUTHORITY = "https://login.microsoftonline.com"
 
 
-def abfs_settings(address: OneLakeAddress, kind: CredentialKind) -> dict[str, str]:
-    """Spark settings by name. They name environment variables, which executors need too."""
-    account = {
-        "account.auth.type": "OAuth",
-        "account.hns.enabled": "true",
-        # Recover a rename whose reply was lost by the file's ETag, which needs nothing of the service.
-        "enable.client.transaction.id": "false",
-        **{f"account.oauth{name}": value for name, value in _identity(kind).items()},
-    }
-    return {f"spark.hadoop.fs.azure.{name}.{address.host}": value for name, value in account.items()}
+def abfs_settings(
+    host: str, kind: CredentialKind, container: str | None = None, env_prefix: str = ""
+) -> dict[str, str]:
+    """Return Hadoop's settings by name; they name environment variables, which executors need too.
+
+    They are for one container of the host, or for all. `env_prefix` stands before the names of the variables.
+    """
+    provider, identity = _identity(kind, env_prefix)
+    of_account = {"account.auth.type": "OAuth", "account.oauth.provider.type": f"{_PROVIDERS}.{provider}"}
+    of_container = {f"account.oauth2.{name}": value for name, value in identity.items()}
+    return named(of_account, host) | named(of_container, f"{container}.{host}" if container else host)
 
 
-def _identity(kind: CredentialKind) -> dict[str, str]:
-    if kind is CredentialKind.CLIENT_SECRET:
-        return {
-            ".provider.type": f"{_PROVIDERS}.ClientCredsTokenProvider",
-            "2.client.endpoint": f"{_variable(AUTHORITY, _PUBLIC_AUTHORITY)}/{_variable(TENANT)}/oauth2/token",
-            "2.client.id": _variable(CLIENT),
-            "2.client.secret": _variable(SECRET),
-        }
-    if kind is CredentialKind.WORKLOAD_IDENTITY:
-        return {
-            ".provider.type": f"{_PROVIDERS}.WorkloadIdentityTokenProvider",
-            "2.msi.tenant": _variable(TENANT),
-            "2.client.id": _variable(CLIENT),
-            "2.token.file": _variable(TOKEN_FILE),
-        }
-    return {".provider.type": f"{_PROVIDERS}.MsiTokenProvider", "2.client.id": _variable(CLIENT, "")}
+def named(settings: Mapping[str, str], of: str) -> dict[str, str]:
+    """Return the settings by their names for an account's host, or for a container of it.
+
+    The driver knows by container only what identifies: ids, secrets, endpoints, files with tokens.
+    """
+    return {f"fs.azure.{name}.{of}": value for name, value in settings.items()}
 
 
-def _variable(name: str, default: str | None = None) -> str:
-    """Hadoop's spelling of an environment variable."""
+def onelake_settings(host: str) -> dict[str, str]:
+    """Return what the driver has to know of OneLake."""
+    # It recovers a rename whose reply was lost by the file's ETag, which needs nothing of the service.
+    return named({"account.hns.enabled": "true", "enable.client.transaction.id": "false"}, host)
+
+
+def variable(name: str, default: str | None = None) -> str:
+    """Return Hadoop's spelling of an environment variable."""
     return f"${{env.{name}}}" if default is None else f"${{env.{name}:-{default}}}"
+
+
+def _identity(kind: CredentialKind, prefix: str) -> tuple[str, dict[str, str]]:
+    """Return the class that gets tokens, and its settings."""
+    tenant, client = variable(prefix + TENANT), variable(prefix + CLIENT)
+    if kind is CredentialKind.CLIENT_SECRET:
+        authority = variable(prefix + AUTHORITY, _PUBLIC_AUTHORITY)
+        secret = {"client.id": client, "client.secret": variable(prefix + SECRET)}
+        return "ClientCredsTokenProvider", {"client.endpoint": f"{authority}/{tenant}/oauth2/token", **secret}
+    if kind is CredentialKind.WORKLOAD_IDENTITY:
+        file = {"client.id": client, "token.file": variable(prefix + TOKEN_FILE)}
+        return "WorkloadIdentityTokenProvider", {"msi.tenant": tenant, **file}
+    return "MsiTokenProvider", {"client.id": variable(prefix + CLIENT, "")}

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from mirror_assets.direct_lake.footers.facts import Footers
 from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader
+from mirror_assets.source.access import PlainAccess
 from mirror_assets.source.source_files import SourceFiles
 
 
@@ -29,7 +30,9 @@ def named(folder: Path) -> list[Named]:
 def reader(folder: Path, cache: Path | None = None, *, dictionaries: bool = True) -> FooterReader:
     """A reader of the folder."""
     kept = FooterCache.of(cache, str(folder)) if cache else None
-    return FooterReader(str(folder), SourceFiles(str(folder), {}), kept, dictionaries=dictionaries)
+    return FooterReader(
+        str(folder), SourceFiles(str(folder), PlainAccess(str(folder))), kept, dictionaries=dictionaries
+    )
 
 
 def read(folder: Path) -> Footers:

@@ -14,6 +14,7 @@ import pytest
 from mirror_assets.direct_lake.footers.facts import Footers
 from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader
 from mirror_assets.errors import ErrorCode, SettingError, StopError
+from mirror_assets.source.access import PlainAccess
 from mirror_assets.source.source_files import FileState, SourceFiles, look_for
 from mirror_assets_tests.direct_lake.footers.files import Named, named, reader, write
 
@@ -166,7 +167,7 @@ def test_a_file_that_is_no_parquet_is_named(folder: Path) -> None:
 def test_remote_and_local_say_the_same(folder: Path) -> None:
     files = named(folder)
     uri = folder.absolute().as_uri()
-    remote = FooterReader(uri, SourceFiles(uri, {}))
+    remote = FooterReader(uri, SourceFiles(uri, PlainAccess(uri)))
     assert not remote.opener.is_local
     assert remote.read(files).table.equals(reader(folder).read(files).table)
 

@@ -1,0 +1,57 @@
+"""The way to each source: which store an address is in, and how both readers reach it there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from mirror_assets.config.stores import StoreConfig
+from mirror_assets.source.access import Access, PlainAccess
+from mirror_assets.storage.lake.address import LakeAddress
+from mirror_assets.storage.lake.lake_store import LakeStore
+
+
+@dataclass(frozen=True)
+class LakeTable:
+    """The way to a table of a store; `resolve` finds the way to another address."""
+
+    store: LakeStore
+    address: LakeAddress
+    resolve: Callable[[str], Access] = field(repr=False)
+
+    @property
+    def uri(self) -> str:
+        """The address as deltalake takes it."""
+        return self.store.delta_uri(self.address)
+
+    def storage_options(self) -> dict[str, str]:
+        """Return deltalake's options, with credentials that are valid now. Raises SettingError without any."""
+        return self.store.storage_options()
+
+    def elsewhere(self, uri: str) -> Access:
+        """Return the way to another address."""
+        return self.resolve(uri)
+
+
+def access_to(uri: str, stores: Iterable[StoreConfig]) -> Access:
+    """Return the way to an address: by the store with the longest root that holds it, or else as anybody."""
+    known = tuple(stores)
+    store = store_of(uri, known)
+    if store is None:
+        return PlainAccess(uri)
+    return LakeTable(store, LakeAddress.parse(uri), lambda other: access_to(other, known))
+
+
+def store_of(uri: str, stores: Iterable[StoreConfig]) -> LakeStore | None:
+    """Return the store with the longest root that holds the address, or else one with the default identity.
+
+    None for a path of this machine, and for an address that only Databricks knows.
+    """
+    try:
+        address = LakeAddress.parse(uri)
+    except ValueError:
+        return None
+    holding = [one for one in stores if one.address is not None and one.address.holds(address)]
+    if holding:
+        return max(holding, key=lambda one: len(one.root)).store
+    return StoreConfig(root=LakeAddress(address.scheme, address.authority).uri).store

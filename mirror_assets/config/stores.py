@@ -1,0 +1,132 @@
+"""The stores that source tables lie in: how each is reached, for both readers of Delta tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, TypeAlias, TypeVar
+
+from pydantic import BeforeValidator, Field, model_validator
+from typing_extensions import Self
+
+from mirror_assets.config.setting_values import Address, LocalFile, Section, Text, is_uri
+from mirror_assets.storage.lake.address import LakeAddress, Scheme
+from mirror_assets.storage.lake.azure import AzureCredential, AzureStore
+from mirror_assets.storage.lake.google import GoogleCredential, GoogleStore
+from mirror_assets.storage.lake.hdfs import HdfsStore
+from mirror_assets.storage.lake.lake_store import LakeStore
+from mirror_assets.storage.lake.s3 import AwsCredential, S3Store
+
+_ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/.+")
+_ENDPOINT = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/?")
+_PREFIX = re.compile(r"[A-Z][A-Z0-9_]*_")
+# The settings that a kind of store has beside its root and its credential.
+_OWN = {
+    Scheme.S3: {"region", "endpoint", "path_style", "profile", "role", "env_prefix"},
+    Scheme.AZURE: {"endpoint", "env_prefix"},
+    Scheme.GOOGLE: {"endpoint", "key_file", "env_prefix"},
+    Scheme.HDFS: set(),
+    None: set(),
+}
+_KINDS: Mapping[Scheme, type[Enum]] = {
+    Scheme.S3: AwsCredential,
+    Scheme.AZURE: AzureCredential,
+    Scheme.GOOGLE: GoogleCredential,
+}
+_Kind = TypeVar("_Kind", bound=Enum)
+
+
+def _matching(pattern: re.Pattern[str], expected: str) -> BeforeValidator:
+    def check(value: object) -> object:
+        if isinstance(value, str) and not pattern.fullmatch(value):
+            raise ValueError(f"expected {expected}, got {value!r}")
+        return value
+
+    return BeforeValidator(check)
+
+
+Endpoint: TypeAlias = Annotated[str, _matching(_ENDPOINT, "a server such as https://minio.example.com:9000")]
+Role: TypeAlias = Annotated[str, _matching(_ROLE, "a role's ARN, arn:aws:iam::<account>:role/<name>")]
+Prefix: TypeAlias = Annotated[str, _matching(_PREFIX, "capitals that end with an underscore, such as SALES_")]
+
+
+class StoreConfig(Section):
+    """A store: its root, and the identity that reads it. Secrets are in the environment only."""
+
+    root: Address = Field(description="Address of the folder that its tables lie below, or a folder of this machine.")
+    credential: Text = Field(default="default", description="Who reads it; the kinds depend on the store.")
+    region: Text | None = Field(default=None, description="S3: the bucket's region; null: that of the environment.")
+    endpoint: Endpoint | None = Field(default=None, description="Another server than the store's own.")
+    path_style: bool | None = Field(
+        default=None, description="S3: the bucket is in the path, not in the host's name; null: with an endpoint."
+    )
+    profile: Text | None = Field(default=None, description="S3: the profile, for `credential: profile`.")
+    role: Role | None = Field(default=None, description="S3: ARN of a role to assume with the credential.")
+    key_file: LocalFile | None = Field(default=None, description="Google: a service account's key, for `key_file`.")
+    env_prefix: Prefix | None = Field(
+        default=None, description="What stands before the names of this identity's environment variables."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        given = {name for name in _OWN[Scheme.S3] | _OWN[Scheme.GOOGLE] if getattr(self, name) is not None}
+        foreign = sorted(given - _OWN[self.scheme])
+        if foreign:
+            raise ValueError(f"`{foreign[0]}` is no setting of {self.kind}")
+        if (self.profile is None) is (self.credential == AwsCredential.PROFILE.value):
+            raise ValueError("`credential: profile` and `profile` go together")
+        if self.key_file and self.credential != GoogleCredential.KEY_FILE.value:
+            raise ValueError("`key_file` needs `credential: key_file`")
+        if self.env_prefix and self.credential == "default":
+            raise ValueError("`env_prefix` needs a credential that is named: `default` takes what it finds")
+        _ = self.store  # raises ValueError for a credential that such a store does not have
+        return self
+
+    @property
+    def address(self) -> LakeAddress | None:
+        """The root's address; None for a folder of this machine."""
+        return LakeAddress.parse(self.root) if is_uri(self.root) else None
+
+    @property
+    def scheme(self) -> Scheme | None:
+        """The kind of store; None for a folder of this machine."""
+        return self.address.scheme if self.address else None
+
+    @property
+    def kind(self) -> str:
+        """The kind of store, for messages."""
+        return f"a store {self.scheme.value}://" if self.scheme else "a folder of this machine"
+
+    @property
+    def store(self) -> LakeStore | None:
+        """What both readers need; None for a folder of this machine. Raises ValueError for an unknown credential."""
+        address, prefix = self.address, self.env_prefix or ""
+        if address is None or address.scheme is Scheme.HDFS:
+            self._require_credential(("default",))
+            return HdfsStore(address) if address else None
+        if address.scheme is Scheme.S3:
+            kind = self._credential(AwsCredential)
+            place = (self.region, self.endpoint, self.path_style)
+            return S3Store(address, kind, *place, profile=self.profile, role=self.role, env_prefix=prefix)
+        if address.scheme is Scheme.AZURE:
+            return AzureStore(address, self._credential(AzureCredential), self.endpoint, prefix)
+        return GoogleStore(address, self._credential(GoogleCredential), self.endpoint, self.key_file, prefix)
+
+    def table(self, path: str) -> str:
+        """Return the address of the table at a path below the root. Raises ValueError for one that leads elsewhere."""
+        if self.address is not None:
+            return self.address.below(path).uri
+        if Path(path).is_absolute() or ".." in Path(path).parts:
+            raise ValueError(f"{path!r} leads out of the store {self.root}")
+        return str(Path(self.root, path))
+
+    def _credential(self, kinds: type[_Kind]) -> _Kind:
+        self._require_credential(tuple(str(kind.value) for kind in kinds))
+        return kinds(self.credential)
+
+    def _require_credential(self, known: Iterable[str]) -> None:
+        if self.credential not in known:
+            listed = ", ".join(known)
+            raise ValueError(f"{self.kind} has no credential {self.credential!r}; it is one of: {listed}")

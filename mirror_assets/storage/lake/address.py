@@ -1,0 +1,127 @@
+"""Addresses of folders in lakes: every spelling that people copy, in the one spelling that both readers take."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import Enum
+from urllib.parse import SplitResult, unquote, urlsplit
+
+
+class Scheme(str, Enum):
+    """The kinds of stores, by the scheme of their canonical addresses."""
+
+    S3 = "s3"
+    AZURE = "abfss"
+    GOOGLE = "gs"
+    HDFS = "hdfs"
+
+
+_SCHEMES = {
+    "s3": Scheme.S3,
+    "s3a": Scheme.S3,
+    "s3n": Scheme.S3,
+    "abfss": Scheme.AZURE,
+    "abfs": Scheme.AZURE,
+    "wasbs": Scheme.AZURE,
+    "wasb": Scheme.AZURE,
+    "gs": Scheme.GOOGLE,
+    "hdfs": Scheme.HDFS,
+}
+_GOOGLE_HOST = "storage.googleapis.com"
+_AZURE_HOST = re.compile(r"[^.]+\.(dfs|blob)\.")
+_S3_HOST = re.compile(r"(?:(?P<bucket>.+)\.)?s3[.-](?:[a-z0-9-]+\.)?amazonaws\.com(?:\.cn)?")
+_AZURE_SHAPE = "abfss://<container>@<account>.dfs.core.windows.net/<path>"
+_SHAPES = f"s3://<bucket>/<path>, {_AZURE_SHAPE}, gs://<bucket>/<path> or hdfs://<host>:<port>/<path>"
+
+
+@dataclass(frozen=True)
+class LakeAddress:
+    """A folder of a store: its scheme, its authority (bucket, container@host, host:port), and its path.
+
+    The path is decoded, and has no slash at its ends; it is empty for the whole bucket.
+    """
+
+    scheme: Scheme
+    authority: str
+    path: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> LakeAddress:
+        """Return the folder at an address as Spark, deltalake or a portal writes it.
+
+        Raises ValueError for any other address; its message has the spelling to write.
+        """
+        parts = urlsplit(text.strip())
+        if "?" in text or "#" in text or ":" in parts.netloc.rpartition("@")[0]:
+            raise ValueError(f"expected an address without credentials, query and fragment, got {shown(parts)!r}")
+        if parts.scheme in ("http", "https"):
+            return _of_portal(parts)
+        scheme = _SCHEMES.get(parts.scheme)
+        if scheme is None:
+            raise ValueError(f"{shown(parts)!r} has a scheme that is not known here; write {_SHAPES}")
+        return cls._of(scheme, unquote(parts.netloc), parts.path, parts)
+
+    @classmethod
+    def _of(cls, scheme: Scheme, authority: str, path: str, parts: SplitResult) -> LakeAddress:
+        """Check the pieces. Raises ValueError."""
+        if scheme is Scheme.AZURE:
+            container, _, host = authority.rpartition("@")
+            if not container or not host:
+                raise ValueError(f"{shown(parts)!r} names no container and account; write {_AZURE_SHAPE}")
+            authority = f"{container}@{host.replace('.blob.', '.dfs.', 1)}"
+        elif not authority or "@" in authority:
+            raise ValueError(f"{shown(parts)!r} names no store; write {_SHAPES}")
+        return cls(scheme, authority, _clean(unquote(path), parts))
+
+    @property
+    def uri(self) -> str:
+        """The address as both readers take it."""
+        return f"{self.scheme.value}://{self.authority}/{self.path}".rstrip("/")
+
+    @property
+    def container(self) -> str:
+        """The bucket, or the container of an account."""
+        return self.authority.partition("@")[0]
+
+    @property
+    def host(self) -> str:
+        """The host that the address names, with its port if it has one; that of a bucket is its name."""
+        return self.authority.rpartition("@")[2]
+
+    def below(self, path: str) -> LakeAddress:
+        """Return the folder at a path below this one. Raises ValueError for a path that leads elsewhere."""
+        return replace(self, path="/".join(filter(None, (self.path, _clean(path)))))
+
+    def holds(self, other: LakeAddress) -> bool:
+        """Whether the other folder is this one, or lies below it."""
+        is_same_store = (self.scheme, self.authority) == (other.scheme, other.authority)
+        return is_same_store and f"{other.path}/".startswith(f"{self.path}/" if self.path else "")
+
+
+def shown(url: SplitResult) -> str:
+    """Return the URL without what may be secret in it: a password before the host, a signature behind the path."""
+    user, at, host = url.netloc.rpartition("@")
+    return url._replace(netloc=f"{user.partition(':')[0]}{at}{host}", query="", fragment="").geturl()
+
+
+def _of_portal(parts: SplitResult) -> LakeAddress:
+    """Return the address that a portal shows as `https://`. Raises ValueError."""
+    container, _, path = unquote(parts.path).lstrip("/").partition("/")
+    if parts.netloc == _GOOGLE_HOST and container:
+        return LakeAddress._of(Scheme.GOOGLE, container, path, parts)  # noqa: SLF001 its own module
+    if _AZURE_HOST.match(parts.netloc) and container:
+        return LakeAddress._of(Scheme.AZURE, f"{container}@{parts.netloc}", path, parts)  # noqa: SLF001
+    s3 = _S3_HOST.fullmatch(parts.netloc)
+    if s3 and s3["bucket"]:
+        return LakeAddress._of(Scheme.S3, s3["bucket"], unquote(parts.path), parts)  # noqa: SLF001
+    if s3 and container:
+        return LakeAddress._of(Scheme.S3, container, path, parts)  # noqa: SLF001
+    raise ValueError(f"{shown(parts)!r} is no address of a table; write {_SHAPES}")
+
+
+def _clean(path: str, parts: SplitResult | None = None) -> str:
+    names = [name for name in path.split("/") if name]
+    if any(name in (".", "..") for name in names):
+        raise ValueError(f"{shown(parts) if parts else path!r} leads out of its folder; leave `.` and `..` out")
+    return "/".join(names)

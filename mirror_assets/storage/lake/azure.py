@@ -1,0 +1,117 @@
+"""Containers of Azure Storage, and workspaces of OneLake."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING
+
+from mirror_assets.storage.credentials import CredentialKind, credential_of
+from mirror_assets.storage.errors import credential_incomplete
+from mirror_assets.storage.lake.address import LakeAddress
+from mirror_assets.storage.lake.errors import identity_refused, spark_cannot_sign_in
+from mirror_assets.storage.lake.lake_store import Prefixed
+from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings, named, onelake_settings, variable
+
+if TYPE_CHECKING:
+    from azure.core.credentials import TokenCredential
+
+SAS_TOKEN = "AZURE_STORAGE_SAS_TOKEN"  # noqa: S105 a name
+_AUDIENCE = "https://storage.azure.com/.default"
+# Hosts that deltalake knows how to reach by their name.
+_KNOWN_HOSTS = (".core.windows.net", ".fabric.microsoft.com")
+_ONELAKE = ".fabric.microsoft.com"
+
+
+class AzureCredential(str, Enum):
+    """Who reads a container. `default` tries one way after another: for development, not for production."""
+
+    DEFAULT = "default"
+    MANAGED_IDENTITY = "managed_identity"
+    CLIENT_SECRET = "client_secret"  # noqa: S105 a kind
+    WORKLOAD_IDENTITY = "workload_identity"
+    CERTIFICATE = "certificate"
+    SAS = "sas"
+
+
+@dataclass(frozen=True)
+class AzureStore:
+    """A container of a storage account, a workspace of OneLake, or a folder of one.
+
+    `endpoint` replaces the account's own address, such as a server of this machine. `env_prefix` stands before the
+    names of the environment variables, for a second tenant.
+    """
+
+    root: LakeAddress
+    credential: AzureCredential = AzureCredential.DEFAULT
+    endpoint: str | None = None
+    env_prefix: str = ""
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False, compare=False)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Hadoop's file system for Azure."""
+        return (HADOOP_AZURE,)
+
+    def delta_uri(self, address: LakeAddress) -> str:
+        """Return the address; of a host that deltalake doesn't know, one without a host, for it has the endpoint."""
+        if self._is_known:
+            return address.uri
+        return f"abfs://{address.container}/{address.path}"
+
+    def storage_options(self) -> dict[str, str]:
+        """Return deltalake's options, with a token that is valid now.
+
+        One credential of the process fetches tokens: deltalake would fetch one for each table that it opens. Raises
+        credential_incomplete, credential_unfit and identity_refused.
+        """
+        endpoint = None if self._is_known else f"https://{self.root.host}"
+        options = {
+            "azure_storage_account_name": self.root.host.partition(".")[0],
+            "azure_endpoint": self.endpoint or endpoint,
+            **self._secret(),
+        }
+        return {name: value for name, value in options.items() if value}
+
+    def hadoop_settings(self) -> dict[str, str]:
+        """Return the settings of this container's identity, and of its account. Raises spark_cannot_sign_in."""
+        host, container = self.root.host, self.root.container
+        about = onelake_settings(host) if host.endswith(_ONELAKE) else {}
+        if self.credential is AzureCredential.SAS:
+            token = named({"sas.fixed.token": variable(self.env_prefix + SAS_TOKEN)}, f"{container}.{host}")
+            return about | named({"account.auth.type": "SAS"}, host) | token
+        if self.credential in (AzureCredential.DEFAULT, AzureCredential.CERTIFICATE):
+            raise spark_cannot_sign_in(self.root.uri, self.credential.value)
+        kind = CredentialKind(self.credential.value)
+        return about | abfs_settings(host, kind, container, self.env_prefix)
+
+    @property
+    def _is_known(self) -> bool:
+        return self.root.host.endswith(_KNOWN_HOSTS)
+
+    def _secret(self) -> dict[str, str]:
+        if self.credential is not AzureCredential.SAS:
+            return {
+                "azure_storage_token": _token(CredentialKind(self.credential.value), self.env_prefix, self.root.uri)
+            }
+        name = self.env_prefix + SAS_TOKEN
+        if not self.environment.get(name):
+            raise credential_incomplete(self.credential.value, (name,))
+        return {"azure_storage_sas_key": self.environment[name]}
+
+
+def _token(kind: CredentialKind, env_prefix: str, root: str) -> str:
+    from azure.core.exceptions import ClientAuthenticationError
+
+    try:
+        return _shared(kind, env_prefix).get_token(_AUDIENCE).token
+    except ClientAuthenticationError as error:
+        raise identity_refused(root, error.message) from error
+
+
+@cache
+def _shared(kind: CredentialKind, env_prefix: str) -> TokenCredential:
+    return credential_of(kind, environment=Prefixed(env_prefix, os.environ))

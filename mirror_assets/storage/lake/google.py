@@ -1,0 +1,79 @@
+"""Buckets of Google Cloud Storage."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from mirror_assets.storage.errors import credential_incomplete
+from mirror_assets.storage.lake.address import LakeAddress
+from mirror_assets.storage.onelake.abfs import variable
+
+# With all that it needs inside, under names of its own.
+GCS_CONNECTOR = "com.google.cloud.bigdataoss:gcs-connector:hadoop3-2.2.28"
+KEY_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
+_HADOOP = "com.google.cloud.hadoop.fs.gcs"
+
+
+class GoogleCredential(str, Enum):
+    """Who reads a bucket. `default`: Google's application default credentials."""
+
+    DEFAULT = "default"
+    KEY_FILE = "key_file"
+    ANONYMOUS = "anonymous"
+
+
+@dataclass(frozen=True)
+class GoogleStore:
+    """A bucket, or a folder of one. `key_file` is a service account's; by default that of the environment."""
+
+    root: LakeAddress
+    credential: GoogleCredential = GoogleCredential.DEFAULT
+    endpoint: str | None = None
+    key_file: Path | None = None
+    env_prefix: str = ""
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False, compare=False)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Google's file system for Hadoop."""
+        return (GCS_CONNECTOR,)
+
+    def delta_uri(self, address: LakeAddress) -> str:
+        """Return the address."""
+        return address.uri
+
+    def storage_options(self) -> dict[str, str]:
+        """Return deltalake's options. Raises credential_incomplete."""
+        endpoint = {"google_base_url": self.endpoint, "allow_http": "true"} if self.endpoint else {}
+        if self.credential is GoogleCredential.ANONYMOUS:
+            return endpoint | {"google_skip_signature": "true"}
+        if self.credential is GoogleCredential.KEY_FILE:
+            return endpoint | {"google_service_account": self._key_file()}
+        return endpoint
+
+    def hadoop_settings(self) -> dict[str, str]:
+        """Return Hadoop's settings; its file system has one identity for all buckets."""
+        system = {"fs.gs.impl": f"{_HADOOP}.GoogleHadoopFileSystem"}
+        if self.endpoint:
+            system["fs.gs.storage.root.url"] = self.endpoint
+        if self.credential is GoogleCredential.ANONYMOUS:
+            return system | {"fs.gs.auth.type": "UNAUTHENTICATED"}
+        if self.credential is GoogleCredential.DEFAULT:
+            return system | {"fs.gs.auth.type": "APPLICATION_DEFAULT"}
+        path = str(self.key_file) if self.key_file else variable(self.env_prefix + KEY_FILE)
+        return system | {
+            "fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE",
+            "fs.gs.auth.service.account.json.keyfile": path,
+        }
+
+    def _key_file(self) -> str:
+        if self.key_file is not None:
+            return str(self.key_file)
+        name = self.env_prefix + KEY_FILE
+        if not self.environment.get(name):
+            raise credential_incomplete(self.credential.value, (name,))
+        return self.environment[name]

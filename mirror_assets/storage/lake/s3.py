@@ -1,0 +1,160 @@
+"""Buckets of S3, and of servers that speak its protocol."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from mirror_assets.storage.errors import credential_incomplete
+from mirror_assets.storage.lake.address import LakeAddress
+from mirror_assets.storage.lake.aws_identity import AwsIdentity
+from mirror_assets.storage.lake.lake_store import Prefixed
+from mirror_assets.storage.onelake.abfs import variable
+
+# The hadoop-aws that fits the Hadoop that pyspark brings.
+HADOOP_AWS = "org.apache.hadoop:hadoop-aws:3.5.0"
+KEY, SECRET, TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"
+_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+# deltalake's names of the three parts of botocore's keys.
+_OPTIONS = ("access_key_id", "secret_access_key", "session_token")
+_S3A = "org.apache.hadoop.fs.s3a"
+_SDK = "software.amazon.awssdk.auth.credentials"
+
+
+class AwsCredential(str, Enum):
+    """Who reads a bucket. `default` tries one way after another, as AWS's own tools do."""
+
+    DEFAULT = "default"
+    ENVIRONMENT = "environment"
+    PROFILE = "profile"
+    WEB_IDENTITY = "web_identity"
+    INSTANCE = "instance"
+    ANONYMOUS = "anonymous"
+
+
+_PROVIDERS = {
+    AwsCredential.DEFAULT: f"{_SDK}.DefaultCredentialsProvider",
+    AwsCredential.PROFILE: f"{_S3A}.auth.ProfileAWSCredentialsProvider",
+    AwsCredential.WEB_IDENTITY: f"{_SDK}.WebIdentityTokenFileCredentialsProvider",
+    AwsCredential.INSTANCE: f"{_S3A}.auth.IAMInstanceCredentialsProvider",
+    AwsCredential.ANONYMOUS: f"{_S3A}.AnonymousAWSCredentialsProvider",
+}
+
+
+@dataclass(frozen=True)
+class S3Store:
+    """A bucket, or a folder of one.
+
+    `role` is the ARN of a role to assume with the credential. `env_prefix` stands before the names of the environment
+    variables with the keys, for a second account. `region` and `endpoint` are by default those of the environment.
+    """
+
+    root: LakeAddress
+    credential: AwsCredential = AwsCredential.DEFAULT
+    region: str | None = None
+    endpoint: str | None = None
+    path_style: bool | None = None
+    profile: str | None = None
+    role: str | None = None
+    env_prefix: str = ""
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False, compare=False)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Hadoop's file system for S3, with AWS's SDK."""
+        return (HADOOP_AWS,)
+
+    def delta_uri(self, address: LakeAddress) -> str:
+        """Return the address."""
+        return address.uri
+
+    def storage_options(self) -> dict[str, str]:
+        """Return deltalake's options. Raises credential_incomplete, and what `AwsIdentity.keys` raises."""
+        endpoint = self._endpoint
+        named = {
+            "aws_region": self._region,
+            "aws_endpoint_url": endpoint,
+            "aws_virtual_hosted_style_request": None if self._is_path_style else "true",
+            "aws_allow_http": "true" if endpoint and endpoint.startswith("http://") else None,
+        }
+        return {name: value for name, value in named.items() if value} | self._keys()
+
+    def hadoop_settings(self) -> dict[str, str]:
+        """Return the settings of this bucket alone, by its name."""
+        endpoint = self._endpoint
+        named = {
+            "endpoint.region": self._region,
+            "endpoint": endpoint,
+            "path.style.access": "true" if self._is_path_style else None,
+            "connection.ssl.enabled": "false" if endpoint and endpoint.startswith("http://") else None,
+            **self._provider(),
+        }
+        bucket = f"fs.s3a.bucket.{self.root.container}"
+        own = {f"{bucket}.{name}": value for name, value in named.items() if value}
+        return {f"fs.{scheme}.impl": f"{_S3A}.S3AFileSystem" for scheme in ("s3", "s3n")} | own
+
+    @property
+    def _named(self) -> Prefixed:
+        return Prefixed(self.env_prefix, self.environment)
+
+    @property
+    def _region(self) -> str | None:
+        return self.region or next(filter(None, map(self._named.get, _REGIONS)), None)
+
+    @property
+    def _endpoint(self) -> str | None:
+        return self.endpoint or next(filter(None, map(self._named.get, _ENDPOINTS)), None)
+
+    @property
+    def _is_path_style(self) -> bool:
+        """Servers other than AWS rarely have a host name for each bucket."""
+        if self.path_style is not None:
+            return self.path_style
+        return self._endpoint is not None and ".amazonaws.com" not in self._endpoint
+
+    def _keys(self) -> dict[str, str]:
+        if self.credential is AwsCredential.ANONYMOUS:
+            return {"aws_skip_signature": "true"}
+        if self.role or self.credential in (AwsCredential.PROFILE, AwsCredential.WEB_IDENTITY, AwsCredential.INSTANCE):
+            identity = AwsIdentity(self.credential.value, self.profile, self.role, self._region, self.env_prefix)
+            return {f"aws_{name}": value for name, value in zip(_OPTIONS, identity.keys(), strict=True) if value}
+        if self.credential is AwsCredential.DEFAULT:
+            return {}
+        return {name.lower(): value for name, value in self._from_environment().items()}
+
+    def _from_environment(self) -> dict[str, str]:
+        missing = tuple(self.env_prefix + name for name in (KEY, SECRET) if not self._named.get(name))
+        if missing:
+            raise credential_incomplete(self.credential.value, missing)
+        return {name: self._named[name] for name in (KEY, SECRET, TOKEN) if self._named.get(name)}
+
+    def _provider(self) -> dict[str, str]:
+        own = self._own_provider()
+        if self.role is None:
+            return own
+        base = own.pop("aws.credentials.provider")
+        return {
+            **own,
+            "aws.credentials.provider": f"{_S3A}.auth.AssumedRoleCredentialProvider",
+            "assumed.role.credentials.provider": base,
+            "assumed.role.arn": self.role,
+            "assumed.role.sts.endpoint.region": self._region or "",
+            "assumed.role.sts.endpoint": self._named.get("AWS_ENDPOINT_URL_STS", "") if self._region else "",
+        }
+
+    def _own_provider(self) -> dict[str, str]:
+        if self.credential is AwsCredential.PROFILE:
+            named = {"auth.profile.name": self.profile or ""}
+            return {"aws.credentials.provider": _PROVIDERS[self.credential], **named}
+        if self.credential is not AwsCredential.ENVIRONMENT:
+            return {"aws.credentials.provider": _PROVIDERS[self.credential]}
+        # Nothing is required here: definitions load without the identity that reads.
+        names = {"access.key": KEY, "secret.key": SECRET}
+        kind = "SimpleAWSCredentialsProvider"
+        if self._named.get(TOKEN):
+            names["session.token"], kind = TOKEN, "TemporaryAWSCredentialsProvider"
+        keys = {name: variable(self.env_prefix + of) for name, of in names.items()}
+        return {"aws.credentials.provider": f"{_S3A}.{kind}", **keys}
