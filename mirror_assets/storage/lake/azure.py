@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirror_assets.storage.credentials import CredentialKind, credential_of
@@ -114,4 +115,6 @@ def _token(kind: CredentialKind, env_prefix: str, root: str) -> str:
 
 @cache
 def _shared(kind: CredentialKind, env_prefix: str) -> TokenCredential:
-    return credential_of(kind, environment=Prefixed(env_prefix, os.environ))
+    # The authorities that deltalake trusts, too.
+    trusted = os.environ.get("SSL_CERT_FILE")
+    return credential_of(kind, Path(trusted) if trusted else None, Prefixed(env_prefix, os.environ))
