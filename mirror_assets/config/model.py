@@ -19,7 +19,7 @@ from mirror_assets.config.places import (
     MirrorConfig,
     PartnerConfig,
 )
-from mirror_assets.config.setting_values import Section, SparkName, SparkValue, TableKey, Text
+from mirror_assets.config.setting_values import Folder, Section, SparkName, SparkValue, TableKey, Text
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import StorePath, TableConfig, TableDefaults, TableSettings
 from mirror_assets.landing.names import TableName
@@ -31,6 +31,9 @@ class SparkConfig(Section):
     """Additions to the Spark session. `${NAME}` stays as it is written and is replaced when a session opens."""
 
     settings: dict[SparkName, SparkValue] = Field(default_factory=dict, description="Spark settings by name.")
+    jars_folder: Folder | None = Field(
+        default=None, description="Folder with the JARs of all packages; null: Spark downloads them once."
+    )
 
 
 class Config(Section):

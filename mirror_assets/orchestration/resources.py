@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import ClassVar, TypeAlias
 
 import dagster as dg
@@ -21,7 +22,6 @@ from mirror_assets.composition import (
     open_local_staging,
     open_mirror,
     open_zone,
-    spark_reach,
 )
 from mirror_assets.config import Config, LandingZoneConfig, OneLakeConfig
 from mirror_assets.fabric.monitoring import Mirror
@@ -166,10 +166,12 @@ class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no typ
         default_factory=dict, description="How Spark reaches stores; ${env.NAME} is Hadoop's reference."
     )
     packages: list[str] = Field(default_factory=list, description="Maven coordinates of the JARs for them.")
+    jars_folder: str | None = Field(default=None, description="Folder with the JARs of all packages.")
 
     def open(self, owner: str | None = None) -> SparkSession:
         """Return the owner's session, or a new one. Raises variable_unset, PackageRefused and SparkNotStarted."""
-        return SparkSettings(self.reach, self.spark_config, self.packages).open(owner)
+        folder = None if self.jars_folder is None else Path(self.jars_folder)
+        return SparkSettings(self.reach, self.spark_config, self.packages, folder).open(owner)
 
     @property
     def spark_session(self) -> SparkSession:
@@ -187,8 +189,13 @@ Resource: TypeAlias = ConfigurableResource[None] | SparkSessions | ResourceDefin
 
 def spark_resource(config: Config) -> SparkSessions:
     """Return the sessions of this configuration."""
-    reach, packages = spark_reach(config)
-    return SparkSessions(spark_config=dict(config.spark.settings), reach=reach, packages=list(packages))
+    settings = SparkSettings.of(config)
+    return SparkSessions(
+        spark_config=dict(settings.written),
+        reach=dict(settings.reach),
+        packages=list(settings.packages),
+        jars_folder=None if settings.jars_folder is None else str(settings.jars_folder),
+    )
 
 
 def resources(config: Config) -> dict[str, Resource]:
