@@ -197,7 +197,8 @@ class SparkSettings:
     def open(self, owner: str | None = None, *, is_brief: bool = False) -> SparkSession:
         """Return the owner's session, or a new one.
 
-        Raises variable_unset, PackageRefused, jars_missing, spark_cannot_sign_in and SparkNotStarted. `is_brief`: if this call starts Spark, its JVM is one for small slices.
+        Raises variable_unset, PackageRefused, jars_missing, spark_cannot_sign_in and SparkNotStarted. `is_brief`: if
+        this call starts Spark, its JVM is one for small slices.
         """
         from mirror_assets.encode.quick_start import for_brief_work
         from mirror_assets.encode.session import open_session

@@ -11,7 +11,6 @@ import json
 import os
 import secrets
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from mirror_assets.storage.credentials import CredentialKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from http.server import BaseHTTPRequestHandler
 
     from azure.core.credentials import AccessToken
 
@@ -37,6 +37,8 @@ def start_token_server(token: Callable[[CredentialKind, str], AccessToken]) -> N
     with _STARTING:
         if VARIABLE in os.environ:
             return
+        from http.server import ThreadingHTTPServer  # few processes need it
+
         secret = secrets.token_urlsafe(32)
         server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(secret, token))
         threading.Thread(target=server.serve_forever, name="tokens for Spark", daemon=True).start()
@@ -44,6 +46,8 @@ def start_token_server(token: Callable[[CredentialKind, str], AccessToken]) -> N
 
 
 def _handler(secret: str, token: Callable[[CredentialKind, str], AccessToken]) -> type[BaseHTTPRequestHandler]:
+    from http.server import BaseHTTPRequestHandler
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked = urlsplit(self.path).path.strip("/").split("/")
