@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
@@ -196,11 +197,12 @@ class HistoryStream(Section):
     exclude_regex: Text | None = Field(default=None, description="Leave out files whose path matches; null: none.")
 
 
-class StorePath(Section):
-    """A table by its path below the root of a store."""
+@dataclass(frozen=True)
+class StorePath:
+    """A table by its path below the root of a store; `store` is its name in `stores`."""
 
-    store: str = Field(description="The store's name in `stores`.")
-    path: str = Field(description="The table's path below the store's root.")
+    store: str
+    path: str
 
 
 Source = Annotated[StorePath | str, PlainValidator(_source)]
