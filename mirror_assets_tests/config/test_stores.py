@@ -76,8 +76,10 @@ def test_a_plain_address_finds_its_store_by_the_longest_root() -> None:
         (
             "credential: environment",
             "credential: managed_identity",
-            "3: stores.lake: a store s3:// has no credential 'managed_identity'; it is one of: default, environment,"
-            + " profile, web_identity, instance, anonymous",
+            (
+                "3: stores.lake: a store s3:// has no credential 'managed_identity'; it is one of: default, "
+                "environment, profile, web_identity, instance, anonymous"
+            ),
         ),
         ("region: eu-central-1", "key_file: /a", "3: stores.lake: `key_file` is no setting of a store s3://"),
         ("region: eu-central-1", "regoin: x", "3: stores.lake.regoin: unknown setting; did you mean 'region'?"),
