@@ -104,9 +104,9 @@ def history_context(
 ) -> HistoryContext:
     """Return what keeping the table's history needs: its source and a session of its own, and no landing zone."""
     name = table.name
-    folder = config.history.path / "_checkpoints" / name.folder
+    folder, uri = config.history_checkpoints(name), config.history_uri(name)
     stream = StreamOptions(folder, **table.history_stream.model_dump()) if table.history is History.STREAM else None
-    history = HistoryLog(str(name), config.history_folder(name))
+    history = HistoryLog(str(name), uri, config.access(uri))
     spark = cache(partial(session, f"history of {name}"))
     return HistoryContext(str(name), source, history, limits_of(table), spark, stream)
 

@@ -19,7 +19,7 @@ from mirror_assets.config.places import (
     MirrorConfig,
     PartnerConfig,
 )
-from mirror_assets.config.setting_values import Folder, Section, SparkName, SparkValue, TableKey, Text
+from mirror_assets.config.setting_values import Folder, Section, SparkName, SparkValue, TableKey, Text, is_uri
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import StorePath, TableConfig, TableDefaults, TableSettings
 from mirror_assets.landing.names import TableName
@@ -106,8 +106,12 @@ class Config(Section):
         return access_to(uri, self._stores)
 
     def lake_stores(self) -> tuple[LakeStore, ...]:
-        """Return the stores that the sources lie in, those of one bucket and identity once."""
-        found = (store_of(table.source, self._stores) for table in self.all_tables())
+        """Return the stores that the sources and histories lie in, those of one bucket and identity once."""
+        tables = self.all_tables()
+        uris = [table.source for table in tables]
+        if any(table.keeps_history for table in tables):
+            uris.append(self.history.path)
+        found = (store_of(uri, self._stores) for uri in uris)
         return tuple(dict.fromkeys(store for store in found if store is not None))
 
     @property
@@ -123,9 +127,14 @@ class Config(Section):
         """Return the effective settings of every table, in the file's order."""
         return tuple(self.table(name) for name in self.names)
 
-    def history_folder(self, name: TableName) -> Path:
-        """Return the folder of the table's history; its path below `history.path` is that below the landing zone."""
-        return self.history.path / name.folder
+    def history_uri(self, name: TableName) -> str:
+        """Return the address of the table's history; its path below `history.path` is that below the landing zone."""
+        return f"{self.history.path}/{name.folder}"
+
+    def history_checkpoints(self, name: TableName) -> Path:
+        """Return the folder of the stream that keeps the history: beside it, or this file where it is in a store."""
+        near = self.file.absolute().parent / "history" if is_uri(self.history.path) else Path(self.history.path)
+        return near / "_checkpoints" / name.folder
 
     def line_of(self, path: str) -> int | None:
         """Return the line of a setting by its dotted path, or of the nearest setting above it."""

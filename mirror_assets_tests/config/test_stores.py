@@ -136,3 +136,12 @@ def test_a_secret_in_an_address_is_refused_and_not_shown() -> None:
 def test_a_source_in_a_folder_of_ours_is_found_also_in_a_store() -> None:
     (mistake,) = _mistakes(_BASE.replace("root: ./lake", "root: ./landing"))
     assert "overlaps with landing_zone.path on line 1" in mistake
+
+
+def test_a_history_may_lie_in_a_store_but_not_on_s3() -> None:
+    kept = _parsed(_BASE + 'defaults: {history: slices}\nhistory: {path: "abfss://kept@acc.dfs.core.windows.net/h/"}\n')
+    assert kept.history_uri(kept.table("orders").name).startswith("abfss://kept@acc.dfs.core.windows.net/h/")
+    assert "abfss://kept@acc.dfs.core.windows.net" in {store.root.uri for store in kept.lake_stores()}
+    assert kept.history_checkpoints(kept.table("orders").name).is_relative_to("/work/history")
+    (mistake,) = _mistakes(_BASE + "history: {path: s3://acme/history}\n")
+    assert "13: history.path: on S3, Spark keeps commits apart only within one driver" in mistake
