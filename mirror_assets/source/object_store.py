@@ -7,6 +7,7 @@ deltalake, takes the same options, and waits without the lock.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,10 +20,13 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystemHandler, FileType
 if TYPE_CHECKING:
     from obstore import ObjectMeta
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
+    from typing_extensions import Buffer
 
 # Schemes that obstore opens; HDFS is not among them.
 SCHEMES = ("s3://", "abfs://", "abfss://", "gs://")
 _THREADS = 16
+# A footer comes with one request.
+_BUFFER = 1 << 20
 # deltalake's options for its HTTP client and its retries; the rest configures the store.
 _ALLOW_HTTP = ("allow_http", "aws_allow_http", "azure_allow_http")
 _CLIENT = ("timeout", "connect_timeout")
@@ -90,7 +94,8 @@ class ObjectStoreFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow has 
         import obstore
 
         with _as_os_error():
-            return pa.PythonFile(obstore.open_reader(self._store, path), mode="r")
+            size = obstore.head(self._store, path)["size"]
+        return pa.PythonFile(io.BufferedReader(_Ranges(self._store, path, size), _BUFFER), mode="r")
 
     def open_input_stream(self, path: str) -> pa.PythonFile:
         """Open a file for reading it through."""
@@ -110,6 +115,38 @@ class ObjectStoreFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow has 
 
     create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = delete_file = _refuse
     move = copy_file = open_output_stream = open_append_stream = _refuse
+
+
+class _Ranges(io.RawIOBase):
+    """A file as it is read: each read is a request for a range."""
+
+    def __init__(self, store: ObjectStore, path: str, size: int) -> None:
+        super().__init__()
+        self._store, self._path, self._size, self._at = store, path, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def readinto(self, buffer: Buffer) -> int:
+        import obstore
+
+        room = memoryview(buffer)
+        wanted = max(0, min(len(room), self._size - self._at))
+        if wanted:
+            with _as_os_error():
+                room[:wanted] = obstore.get_range(self._store, self._path, start=self._at, length=wanted)
+        self._at += wanted
+        return wanted
 
 
 def _file(meta: ObjectMeta) -> FileInfo:

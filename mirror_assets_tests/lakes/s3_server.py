@@ -78,6 +78,10 @@ class S3Server:
         self._client("s3").create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
         return f"s3://{name}"
 
+    def put(self, bucket: str, key: str, data: bytes) -> None:
+        """Write an object."""
+        self._client("s3").put_object(Bucket=bucket, Key=key, Body=data)
+
     def delete(self, bucket: str, key: str) -> None:
         """Delete an object."""
         self._client("s3").delete_object(Bucket=bucket, Key=key)
