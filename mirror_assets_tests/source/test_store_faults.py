@@ -13,8 +13,10 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.source.access import PlainAccess
 from mirror_assets.source.errors import SourceUnavailable, SourceUnreadable
 from mirror_assets.source.log import SourceLog
+from mirror_assets.source.store_faults import FAULTS
 from mirror_assets.source.table_log import TableLog
 from mirror_assets_tests.onelake.certificates import Authority
+from mirror_assets_tests.pages import DOCS, codes, table
 from mirror_assets_tests.source.refusing_store import S3_ERRORS, closed_port, refusing, silent
 
 _URI = "s3://acme-lake/sales/orders"
@@ -108,6 +110,11 @@ def test_a_certificate_that_nobody_signed_is_refused_until_its_authority_is_trus
         assert isinstance(error, SourceUnreadable)
         monkeypatch.setenv("SSL_CERT_FILE", str(authority.ca))
         assert "denies access" in _told(endpoint).what
+
+
+def test_the_page_has_every_cause_with_its_family_and_next_step() -> None:
+    told = [(says, codes(family)) for says, _, family, _ in table(DOCS / "doctor.md", "When a source can't be read")]
+    assert told == [(fault.says.format(region=""), ["retry" if fault.passes else "setting"]) for fault in FAULTS]
 
 
 def test_no_credentials() -> None:
