@@ -39,6 +39,8 @@ _DAMAGED = re.compile(
     r"[Cc]hecksum ?(?:error|Exception)|is not a Parquet file|[Cc]ould not read footer|CANNOT_READ_FILE_FOOTER"
     r"|ParquetDecodingException|EOFException|Reached the end of stream|ZstdException|can not read class org\.apache"
 )
+# AWS's SDK and S3's file system in Hadoop, where they name no address.
+_BY_STORE = re.compile(r"\(Service: \w+, Status Code: \d+|awssdk|fs\.s3a\.")
 _NO_FEED = "DELTA_MISSING_CHANGE_DATA"
 _EXPIRED = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
@@ -284,11 +286,14 @@ _TOLD_BY_WORDS: Sequence[tuple[re.Pattern[str], Callable[[str, str], MirrorError
 
 def _fault_of_source(facts: SparkFacts, place: str) -> MirrorError | None:
     """Return the error for a fault of the store that Spark reads from; None for another one, or that it writes to."""
-    store, written = store_named(facts.text), store_named(place.partition(" into ")[2])
-    if store is None or store == written:
+    what, _, written = place.partition(" into ")
+    store = store_named(facts.text)
+    if store is not None and store == store_named(written):
+        return None
+    if store is None and not _BY_STORE.search(facts.text):
         return None
     found = find_fault(facts.classes_and_text)
-    return fault_error(place.partition(",")[0], store, found) if found else None
+    return fault_error(what.partition(",")[0], store or store_named(what), found) if found else None
 
 
 def _cause_chain(thrown: JavaObject | None) -> tuple[SparkCause, ...]:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from mirror_assets.source.errors import SourceUnavailable, SourceUnreadable
 from mirror_assets.source.store_faults import DENIED, FAULTS, StoreFault
 
-_REGION = re.compile(r"(?:expecting|to region|in region) '?([a-z]{2}(?:-[a-z]+)+-\d)")
+_REGION = re.compile(r"(?:expecting|to region|in region) ['\[]?([a-z]{2}(?:-[a-z]+)+-\d)")
 _STORE = re.compile(r"\b(s3|s3a|s3n|abfss?|wasbs?|gs|hdfs)://([^/\s'\"`,?()]+)")
 # Hadoop's errors of Azure have the address of the request in place of the file's.
 _ACCOUNT = re.compile(r"https?://([^/\s'\",?]+\.(?:dfs|blob)\.[^/\s'\",?]+)/([^/\s'\",?]+)")
@@ -19,7 +19,7 @@ _OBJECTS = (
     re.compile(r"for path (\S+)"),
     re.compile(r"Error performing GET \S+[?&]prefix=([^&\s]+)"),
     re.compile(r"Error performing \w+ https?://[^/\s]+/([^\s?]+)"),
-    re.compile(r"\b(?:s3a|abfss?|gs|hdfs)://[^/\s]+/([^\s:,]+)"),
+    re.compile(r"\b(?:s3a?|abfss?|gs|hdfs)://[^/\s]+/([^\s:,]+)"),
 )
 _VARIABLES = {
     "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN",
@@ -51,15 +51,15 @@ def find_fault(text: str) -> FoundFault | None:
     return None
 
 
-def fault_error(subject: str, store: str, found: FoundFault) -> SourceUnreadable | SourceUnavailable:
-    """Return the error for it; `subject` names the table, `store` is the store's address."""
-    scheme = store.partition("://")[0]
+def fault_error(subject: str, store: str | None, found: FoundFault) -> SourceUnreadable | SourceUnavailable:
+    """Return the error for it; `subject` names the table, `store` is the store's address, if it is known."""
+    scheme, named = (store.partition("://")[0], f"the store {store}") if store else ("", "its store")
     says = found.fault.says.format(region=f", {found.region}" if found.region else "")
     told = f"{found.sign}: {found.path}" if found.path else found.sign
     next_step = found.fault.next_step.format(
         variables=_VARIABLES.get(scheme, "its variables"), endpoint=_ENDPOINTS.get(scheme, "")
     )
-    why = f"the store {store} {says} ({told})"
+    why = f"{named} {says} ({told})"
     return (SourceUnavailable if found.fault.passes else SourceUnreadable)(subject, why, next_step)
 
 

@@ -33,6 +33,11 @@ _HOST = "run again; if it stays so, correct `endpoint` of the store in `stores`{
 _WAIT = "run again. If it stays so, mirror fewer tables at once (`automation.batches`), or less often."
 
 
+def _status(codes: str, words: str) -> str:
+    """Return the pattern of a status as deltalake, AWS's SDK and Hadoop's file system for Azure write it."""
+    return rf"(?<=\b)(?:{codes})(?= {words})|(?<=Status Code: )(?:{codes})\b|(?<=, )(?:{codes})(?=,)"
+
+
 @dataclass(frozen=True)
 class StoreFault:
     """A cause: what is said of the store, what to do next, and patterns of the words that tell it, exact ones first.
@@ -81,7 +86,7 @@ KEY_REFUSED = StoreFault(
         "SignatureDoesNotMatch|InvalidAccessKeyId|InvalidToken|InvalidClientTokenId|UnrecognizedClientException",
         "AuthenticationFailed|InvalidAuthenticationInfo|NoAuthenticationInformation",
         "invalid_client|invalid_grant|Invalid Credentials",
-        "401 Unauthorized|Status Code: 401|, 401,",
+        _status("401", "Unauthorized"),
     ),
 )
 OTHER_REGION = StoreFault(
@@ -89,7 +94,8 @@ OTHER_REGION = StoreFault(
     _REGION,
     (
         r"PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraint\w*",
-        "redirect without LOCATION|AWSRedirectException|Status Code: 301|301 Moved Permanently",
+        "redirect without LOCATION|AWSRedirectException",
+        _status("301", "Moved Permanently"),
     ),
 )
 NETWORK_REFUSED = StoreFault(
@@ -124,7 +130,8 @@ THROTTLED = StoreFault(
     (
         r"SlowDown|Too ?Many ?Requests|ThrottlingException|RequestLimitExceeded|AWSServiceThrottled\w*",
         "ServerBusy|CapacityLimitExceeded",
-        "503 Service Unavailable|Status Code: (?:503|429)|, (?:503|429|430),",
+        _status("503", "Service Unavailable"),
+        _status("429|430", "Too Many Requests"),
     ),
     passes=True,
 )
@@ -132,8 +139,9 @@ DENIED = StoreFault(
     "denies access",
     _GRANT,
     (
-        r"AccessDenied\w*|AllAccessDisabled|AuthorizationPermissionMismatch|InsufficientAccountPermissions",
-        r"does not have storage\.\w+|403 Forbidden|Status Code: 403|, 403,",
+        r"AccessDenied\b|AllAccessDisabled|AuthorizationPermissionMismatch|InsufficientAccountPermissions",
+        r"does not have storage\.\w+",
+        _status("403", "Forbidden"),
         "lacked the necessary privileges",
     ),
 )
@@ -148,7 +156,7 @@ NO_ANSWER = StoreFault(
     _HOST,
     (
         "Connection refused|Connection reset|No route to host|Network is unreachable|operation timed out",
-        r"ConnectException|SocketException|(?:Connect|Connection|Socket)Timeout\w*|NoHttpResponse\w*",
+        r"ConnectException|SocketException|(?:Connect|Connection|Socket|ApiCall)Timeout\w*|NoHttpResponse\w*",
         "[Cc]onnection closed|Premature end of|tcp connect error|, 408,",
     ),
     passes=True,
@@ -158,8 +166,15 @@ FAILED = StoreFault(
     _WAIT,
     (
         r"InternalError|InternalServerError|OperationTimedOut|AWSStatus500\w*",
-        r"50[024] [A-Z]\w+|Status Code: 50[024]|, 50[024],",
+        _status("500|502|504", r"[A-Z]\w+"),
     ),
+    passes=True,
+)
+# The answer to a HEAD request has no words. Of S3's refusals with this status, nearly all are of keys that have ended.
+WORDLESS = StoreFault(
+    "refuses a request, and does not say why",
+    "run again; if it stays so, run `mirror-assets doctor`, whose requests are refused with words.",
+    (_status("400", "Bad Request"),),
     passes=True,
 )
 # The first one that fits is the cause: those that tell more come first.
@@ -177,4 +192,5 @@ FAULTS = (
     NO_HOST,
     NO_ANSWER,
     FAILED,
+    WORDLESS,
 )
