@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -78,6 +78,10 @@ class S3Server:
         self._client("s3").create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
         return f"s3://{name}"
 
+    def put(self, bucket: str, key: str, data: bytes) -> None:
+        """Write an object."""
+        self._client("s3").put_object(Bucket=bucket, Key=key, Body=data)
+
     def delete(self, bucket: str, key: str) -> None:
         """Delete an object."""
         self._client("s3").delete_object(Bucket=bucket, Key=key)
@@ -104,8 +108,17 @@ class S3Server:
         named = {"aws_access_key_id": keys.key, "aws_secret_access_key": keys.secret}
         return boto3.client(service, endpoint_url=self.url, region_name=REGION, **named)
 
-    def _user(self, name: str) -> Keys:
-        iam, policy = self._client("iam"), json.dumps({"Version": "2012-10-17", "Statement": [_ALL]})
+    def user_of(self, bucket: str) -> Keys:
+        """Make a user who may read and write one bucket alone."""
+        there = {**_ALL, "Resource": [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"]}
+        settings.INITIAL_NO_AUTH_ACTION_COUNT = float("inf")
+        try:
+            return self._user(f"user-of-{bucket}", there)
+        finally:
+            settings.INITIAL_NO_AUTH_ACTION_COUNT, ActionAuthenticatorMixin.request_count = 0, 0
+
+    def _user(self, name: str, statement: Mapping[str, object] = _ALL) -> Keys:
+        iam, policy = self._client("iam"), json.dumps({"Version": "2012-10-17", "Statement": [statement]})
         iam.create_user(UserName=name)
         iam.put_user_policy(UserName=name, PolicyName="all", PolicyDocument=policy)
         made = iam.create_access_key(UserName=name)["AccessKey"]

@@ -82,7 +82,7 @@ def test_a_table_is_loaded_and_followed_and_equal(
     shape, lab = _SHAPES[name], LakeLab(spark, store, "sales/orders", tmp_path)
     lab.configure(shape.chosen)
     lab.create(shape.properties, shape.more)
-    assert [done.key.last for done in lab.mirror()] == [1]
+    assert [done.planned.last for done in lab.mirror()] == [1]
     lab.sql(*shape.changes)
     assert lab.mirror()
     assert lab.compare() is ReconcileState.EQUAL

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from urllib.parse import urlsplit
 
 from mirror_assets.storage.errors import credential_incomplete
 from mirror_assets.storage.lake.address import LakeAddress
@@ -151,9 +152,18 @@ class S3Store:
             "aws.credentials.provider": f"{_S3A}.auth.AssumedRoleCredentialProvider",
             "assumed.role.credentials.provider": base,
             "assumed.role.arn": self.role,
-            "assumed.role.sts.endpoint.region": self._region or "",
-            "assumed.role.sts.endpoint": self._named.get("AWS_ENDPOINT_URL_STS", "") if self._region else "",
+            **self._token_service(),
         }
+
+    def _token_service(self) -> dict[str, str]:
+        """Return where Hadoop asks for the role's keys: it takes a host, which it calls by https, and its region.
+
+        It can't be told a port.
+        """
+        place = urlsplit(self.environment.get("AWS_ENDPOINT_URL_STS", ""))
+        if not place.hostname or place.port:
+            return {}
+        return {"assumed.role.sts.endpoint": place.hostname, "assumed.role.sts.endpoint.region": self._region or ""}
 
     def _own_provider(self) -> dict[str, str]:
         if self.credential is AwsCredential.PROFILE:
