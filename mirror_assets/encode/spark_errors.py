@@ -28,6 +28,7 @@ _DEPTH = 20
 _MAX_TEXT = 400
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _READ = re.compile(r"Encountered error while reading file (\S.*?)\. ")
+_LOCAL = re.compile("^file:/+")
 _BEHIND_JAVA = re.compile(r"^\S*Exception: ")
 _NOT_FOUND = ("FileNotFoundException", "NoSuchFileException")
 # Java raises FileNotFoundException for permissions and limits, too; the operating system's reason is in brackets.
@@ -117,7 +118,8 @@ class SparkFacts:
         """The innermost message, with the file that Spark was reading if another cause names it."""
         reading = next((found[1] for cause in self.causes if (found := _READ.search(cause.message))), None)
         text = self.root.short_text
-        return text if reading is None or reading in text else f"{text} (while reading {reading})"
+        is_named = reading is None or _LOCAL.sub("", reading) in text
+        return text if is_named else f"{text} (while reading {reading})"
 
     @cached_property
     def unfound(self) -> str | None:

@@ -74,4 +74,4 @@ def store_named(text: str) -> str | None:
 
 def _path(text: str) -> str | None:
     found = next((match[1] for pattern in _OBJECTS if (match := pattern.search(text))), None)
-    return unquote(found).rstrip(".") if found else None
+    return unquote(found).rstrip(".:") if found else None

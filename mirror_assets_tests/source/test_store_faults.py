@@ -76,7 +76,7 @@ def test_what_is_denied_is_named() -> None:
         assert "(AccessDenied: sales/orders/_delta_log/)" in _told(endpoint, "listing").what
     with refusing(replace(denied, on="03.json")) as endpoint:
         told = _told(endpoint, "commit").what
-    assert "denies access (403: sales/orders/_delta_log/00000000000000000003.json)" in told
+    assert "denies access (AccessDenied: sales/orders/_delta_log/00000000000000000003.json)" in told
 
 
 @pytest.mark.parametrize("read", _READS)
