@@ -54,6 +54,7 @@ class ErrorCode(str, Enum):
     SOURCE_BREAK = "source_break"
     COLUMNS_CHANGED = "columns_changed"
     DATA_FILE_MISSING = "data_file_missing"
+    DATA_FILE_UNREADABLE = "data_file_unreadable"
     ROW_IDS_UNFIT = "row_ids_unfit"
     RANGE_REFUSED = "range_refused"
     START_REFUSED = "start_refused"

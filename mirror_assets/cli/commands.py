@@ -202,16 +202,21 @@ def check(config: Path | None, *, as_json: bool) -> Exit:
     return execute.check(config, as_json=as_json)
 
 
-@app.command(epilog=examples("doctor"))
+@app.command(epilog=examples("doctor", "doctor --no-spark --json", "doctor --table sales.orders --thorough"))
+@tables
+@click.option("--thorough", is_flag=True, help="Look at the keys of all rows, not of a part of them.")
+@click.option("--spark/--no-spark", "with_spark", default=True, help="Ask Spark, too, with the pipeline's settings.")
 @configured
-def doctor(config: Path | None, *, as_json: bool) -> Exit:
-    """Probe the landing zone for what publishing needs.
+def doctor(config: Path | None, names: tuple[str, ...], *, thorough: bool, with_spark: bool, as_json: bool) -> Exit:
+    """Ask landing zone and sources whether mirroring can work.
 
-    Writes into a scratch folder only. Exit 1 if a probe fails.
+    Each answer that is not yes has its next step. Writes into a scratch folder of the landing zone only. Exit 1 if an
+    answer is no.
     """
-    from mirror_assets.cli import zone
+    from mirror_assets.cli import doctor
+    from mirror_assets.pipeline.doctor.examination import Depth
 
-    return zone.doctor(config, as_json=as_json)
+    return doctor.doctor(config, names, Depth(with_spark, thorough), as_json=as_json)
 
 
 @app.command(epilog=examples("prepare"))

@@ -1,4 +1,4 @@
-"""Commands on the landing zone itself: doctor and drop. No Dagster job does either."""
+"""The command on the landing zone itself: drop. No Dagster job does it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
-from mirror_assets.cli.output import note, show, show_json
-from mirror_assets.composition import Project, open_watched_zone
+from mirror_assets.cli.output import note, show_json
+from mirror_assets.composition import Project
 from mirror_assets.config import load_config
 from mirror_assets.landing.drop import is_dropped
-from mirror_assets.landing.names import SCRATCH, TableName
+from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.drop import drop_table, require_table
 from mirror_assets.pipeline.rebuild import mirror_wait
-from mirror_assets.storage.doctor import Diagnosis, examine
 
 
 @dataclass(frozen=True)
@@ -24,20 +23,6 @@ class DropLine:
 
     table: str
     dropped: bool
-
-
-def doctor(path: Path | None, *, as_json: bool) -> Exit:
-    """Probe the real landing zone, in a scratch folder, for what publishing needs; it fails when a probe does."""
-    store, recorder = open_watched_zone(load_config(path).landing_zone)
-    note(f"Probing {store.root}")
-    found = list(examine(store, SCRATCH, recorder.heard))
-    if recorder.versions:
-        found.append(
-            Diagnosis("which x-ms-version does it answer with?", passed=True, saw=", ".join(recorder.versions))
-        )
-    rows = [("pass" if one.passed else "FAIL", one.question, one.saw) for one in found]
-    show("Landing zone", ("", "question", "answers"), rows, found, as_json=as_json)
-    return Exit.FINE if all(one.passed for one in found) else Exit.FAILED
 
 
 def drop(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,17 +14,34 @@ from pyspark.errors import PySparkException
 
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
 from mirror_assets.redaction import redacted_error
-from mirror_assets.source.losses import FeedRefused, FileUnfound, HistoryRefused, SparkFailed, SparkInterrupted
+from mirror_assets.source.fault_errors import fault_error, find_fault, store_named
+from mirror_assets.source.losses import (
+    FeedRefused,
+    FileDamaged,
+    FileUnfound,
+    HistoryRefused,
+    SparkFailed,
+    SparkInterrupted,
+)
 
 _DEPTH = 20
 _MAX_TEXT = 400
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _READ = re.compile(r"Encountered error while reading file (\S.*?)\. ")
+_LOCAL = re.compile("^file:/+")
 _BEHIND_JAVA = re.compile(r"^\S*Exception: ")
 _NOT_FOUND = ("FileNotFoundException", "NoSuchFileException")
 # Java raises FileNotFoundException for permissions and limits, too; the operating system's reason is in brackets.
 _REASON = re.compile(r"\(([A-Z][^()]*)\)$")
 _NO_SUCH_FILE = "No such file or directory"
+# A stage's failure is told as a text with all its causes where the exceptions themselves did not reach the driver.
+_TOLD_CAUSE = re.compile(r"^Caused by: ([\w.$]+)(?:: (.*))?$", re.MULTILINE)
+_DAMAGED = re.compile(
+    r"[Cc]hecksum ?(?:error|Exception)|is not a Parquet file|[Cc]ould not read footer|CANNOT_READ_FILE_FOOTER"
+    r"|ParquetDecodingException|EOFException|Reached the end of stream|ZstdException|can not read class org\.apache"
+)
+# AWS's SDK and S3's file system in Hadoop, where they name no address.
+_BY_STORE = re.compile(r"\(Service: \w+, Status Code: \d+|awssdk|fs\.s3a\.")
 _NO_FEED = "DELTA_MISSING_CHANGE_DATA"
 _EXPIRED = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
@@ -92,11 +109,17 @@ class SparkFacts:
         return "\n".join(cause.message for cause in self.causes)
 
     @cached_property
+    def classes_and_text(self) -> str:
+        """The class names, and the messages, of all causes."""
+        return f"{' '.join(cause.name for cause in self.causes)}\n{self.text}"
+
+    @cached_property
     def why(self) -> str:
         """The innermost message, with the file that Spark was reading if another cause names it."""
         reading = next((found[1] for cause in self.causes if (found := _READ.search(cause.message))), None)
         text = self.root.short_text
-        return text if reading is None or reading in text else f"{text} (while reading {reading})"
+        is_named = reading is None or _LOCAL.sub("", reading) in text
+        return text if is_named else f"{text} (while reading {reading})"
 
     @cached_property
     def unfound(self) -> str | None:
@@ -240,29 +263,60 @@ class PackageRefused(SettingError):
 
 
 def _classify(facts: SparkFacts, place: str) -> MirrorError:
-    if _NO_SPACE.search(facts.text):
-        return SparkOutOfSpace(place, facts.why)
-    if _NO_FEED in facts.conditions:
-        return FeedRefused(place, facts.why)
-    if _EXPIRED in facts.conditions:
-        return HistoryRefused(place, facts.why)
-    if facts.unfound is not None:
-        return FileUnfound(place, facts.unfound)
-    classes_and_text = f"{' '.join(facts.names)}\n{facts.text}"
-    if _ACCESS_DENIED.search(classes_and_text):
-        return SparkRefused(place, facts.why)
-    return (SparkInterrupted if _TRANSIENT.search(classes_and_text) else SparkFailed)(place, facts.why)
+    for told, meaning in _TOLD_BY_CONDITION.items():
+        if told in facts.conditions:
+            return meaning(place, facts.why)
+    if not _NO_SPACE.search(facts.text):
+        if fault := _fault_of_source(facts, place):
+            return fault
+        if facts.unfound is not None:
+            return FileUnfound(place, facts.unfound)
+    for pattern, meaning in _TOLD_BY_WORDS:
+        if pattern.search(facts.classes_and_text):
+            return meaning(place, facts.why)
+    return SparkFailed(place, facts.why)
+
+
+_TOLD_BY_CONDITION: Mapping[str, Callable[[str, str], MirrorError]] = {_NO_FEED: FeedRefused, _EXPIRED: HistoryRefused}
+_TOLD_BY_WORDS: Sequence[tuple[re.Pattern[str], Callable[[str, str], MirrorError]]] = (
+    (_NO_SPACE, SparkOutOfSpace),
+    (_ACCESS_DENIED, SparkRefused),
+    (_TRANSIENT, SparkInterrupted),
+    (_DAMAGED, FileDamaged),
+)
+
+
+def _fault_of_source(facts: SparkFacts, place: str) -> MirrorError | None:
+    """Return the error for a fault of the store that Spark reads from; None for another one, or that it writes to."""
+    what, _, written = place.partition(" into ")
+    store = store_named(facts.text)
+    if store is not None and store == store_named(written):
+        return None
+    if store is None and not _BY_STORE.search(facts.text):
+        return None
+    found = find_fault(facts.classes_and_text)
+    return fault_error(what.partition(",")[0], store or store_named(what), found) if found else None
 
 
 def _cause_chain(thrown: JavaObject | None) -> tuple[SparkCause, ...]:
     found: list[SparkCause] = []
+    text = ""
     while thrown is not None and len(found) < _DEPTH:
-        message = _one_line(thrown.getMessage() or "")
-        condition = _CONDITION.match(message)
-        name = thrown.getClass().getSimpleName()
-        found.append(SparkCause(name, condition[1] if condition else None, message))
+        text = thrown.getMessage() or ""
+        found.append(_cause(thrown.getClass().getSimpleName(), text))
         thrown = thrown.getCause()
-    return tuple(found)
+    return (*found, *_told_causes(text))
+
+
+def _told_causes(text: str) -> tuple[SparkCause, ...]:
+    """Return the causes that the innermost exception's text goes on with."""
+    return tuple(_cause(name.rpartition(".")[2], message or "") for name, message in _TOLD_CAUSE.findall(text))
+
+
+def _cause(name: str, text: str) -> SparkCause:
+    message = _one_line(text)
+    condition = _CONDITION.match(message)
+    return SparkCause(name, condition[1] if condition else None, message)
 
 
 def _cause_from_text(error: Exception) -> SparkCause:

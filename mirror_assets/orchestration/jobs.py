@@ -15,6 +15,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.asset_names import Kind, asset_key, flat_name, group_name
 from mirror_assets.orchestration.assets import mirror_observation
+from mirror_assets.orchestration.doctor_job import doctor_job
 from mirror_assets.orchestration.maintenance import maintenance_jobs
 from mirror_assets.orchestration.materialize import WAIT_SECONDS, failing, failure
 from mirror_assets.orchestration.mirror_tables import Following, follow_tables, mirror_tables
@@ -89,6 +90,7 @@ def build_jobs(settings: Config) -> list[Job]:
         _rebuild_job(settings),
         *history_jobs(settings),
         *maintenance_jobs(settings),
+        doctor_job(settings),
         dg.define_asset_job(
             ALL_CHECKS,
             dg.AssetSelection.all_asset_checks(),

@@ -143,12 +143,21 @@ def vacuum_refused(table: str, files: int, needed_by: tuple[str, ...], statement
 
 def unexpected(table: str, error: Exception) -> StopError:
     """Return the error for an exception that is not ours: a defect here, or in a library."""
-    first_line = redacted(str(error)).strip().partition("\n")[0][:400]
+    why = redacted(_root_cause(error))[:400].rstrip(". ")
     return StopError(
-        f"{table}: unexpected {type(error).__name__}: {first_line}.",
+        f"{table}: unexpected {type(error).__name__}: {why}.",
         "run again; if it stays, report it with Spark's messages. No slice was published in part.",
         code=ErrorCode.UNEXPECTED,
     )
+
+
+def _root_cause(error: Exception) -> str:
+    """Return the first line of the message; of Spark's errors, which begin with the call, the innermost cause's."""
+    if type(error).__module__.startswith(("py4j", "pyspark")):
+        from mirror_assets.encode.spark_errors import spark_facts  # whoever met such an error has loaded it
+
+        return spark_facts(error).why
+    return str(error).strip().partition("\n")[0]
 
 
 def stop_error(table: TableName, stop: Break) -> MirrorError:

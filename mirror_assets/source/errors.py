@@ -18,18 +18,23 @@ class SourceNotDelta(SettingError):
         )
 
 
+_CORRECT = (
+    "correct its address (of a table of mirror.yaml, the setting `source`), its credentials or permissions, or restore "
+    "what is broken in its log; then run again."
+)
+
+
 class SourceUnreadable(SettingError):
     """The address, its credentials or its log can't be read as they are."""
 
     code = ErrorCode.SOURCE_UNREADABLE
 
-    def __init__(self, uri: str, why: str) -> None:
+    def __init__(self, uri: str, why: str, next_step: str = _CORRECT) -> None:
         self.uri, self.why = uri, why
-        super().__init__(
-            f"{uri} can't be read: {why}.",
-            "correct its address (of a table of mirror.yaml, the setting `source`), its credentials or permissions, or "
-            "restore what is broken in its log; then run again.",
-        )
+        super().__init__(f"{uri} can't be read: {why}.", next_step)
+
+
+_AGAIN = "run again; if it stays so, check the host in the table's address, and its credentials."
 
 
 class SourceUnavailable(RetryError):
@@ -37,12 +42,9 @@ class SourceUnavailable(RetryError):
 
     code = ErrorCode.SOURCE_UNAVAILABLE
 
-    def __init__(self, uri: str, why: str) -> None:
+    def __init__(self, uri: str, why: str, next_step: str = _AGAIN) -> None:
         self.uri, self.why = uri, why
-        super().__init__(
-            f"the storage of {uri} failed: {why}.",
-            "run again; if it stays so, check the host in the table's address, and its credentials.",
-        )
+        super().__init__(f"{uri} can't be read now: {why}.", next_step)
 
 
 class SourceUnsupported(SettingError):

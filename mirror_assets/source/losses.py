@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, StopError
 from mirror_assets.source.actions import LiveFile, Tombstone
-from mirror_assets.source.errors import LogGap, SourceUnreadable
+from mirror_assets.source.errors import LogGap, SourceUnavailable, SourceUnreadable
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.log_paths import TablePaths, is_absolute
 from mirror_assets.source.table_log import TableLog
@@ -91,15 +91,31 @@ class FileUnfound(SparkInterrupted):
         super().__init__(place, told)
 
 
+_READ_ON = "mend what it names, or read Spark's own messages; then run again."
+
+
 class SparkFailed(StopError):
     """Spark failed for another reason."""
 
     code = ErrorCode.SPARK_FAILED
 
-    def __init__(self, place: str, why: str) -> None:
+    def __init__(self, place: str, why: str, what: str = "Spark failed", next_step: str = _READ_ON) -> None:
         self.place, self.why = place, why
+        super().__init__(f"{place}: {what}: {why}.", next_step)
+
+
+class FileDamaged(SparkFailed):
+    """A file of the source is there, and its content is not what was written."""
+
+    code = ErrorCode.DATA_FILE_UNREADABLE
+
+    def __init__(self, place: str, why: str) -> None:
         super().__init__(
-            f"{place}: Spark failed: {why}.", "mend what it names, or read Spark's own messages; then run again."
+            place,
+            why,
+            "a file can't be read as it was written",
+            "restore the file that it names, or write its rows again at the source and run `mirror-assets rebuild`; "
+            "nothing of the slice was published.",
         )
 
 
@@ -141,6 +157,8 @@ def proved(table: str, source: SourceLog, read: SourceRead, error: MirrorError) 
     Raises what the log raises, such as SourceNotDelta for a folder that is not mounted any more, but never LogGap: what
     can't be told proves nothing.
     """
+    if isinstance(error, SourceUnreadable | SourceUnavailable):
+        source.has_commit(read.last)  # where the store refuses this, too, it says more than it does to Spark
     if not isinstance(error, FileUnfound | SparkFailed):
         return error
     try:

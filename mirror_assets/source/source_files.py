@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
 from pyarrow import NativeFile
-from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, PyFileSystem, SubTreeFileSystem
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem, PyFileSystem, SubTreeFileSystem
 
 from mirror_assets.source.access import Access
 from mirror_assets.source.actions import LoggedFile
@@ -135,7 +135,7 @@ class SourceFiles:
 
         The caller closes it. Raises FileNotFoundError when it is gone.
         """
-        with translated(self._uri):
+        with translated(self._uri, self._listed_log):
             place = _PLACE.fullmatch(path)
             if place is None:
                 return self._system.open_input_file(path)
@@ -151,7 +151,11 @@ class SourceFiles:
     def log(self) -> LogListing:
         """List the log's folder, also what can't be opened in it; nothing when the folder is not there."""
         with translated(self._uri):
-            return LogListing(self._system.get_file_info(FileSelector(_LOG, allow_not_found=True)))
+            return LogListing(self._listed_log())
+
+    def _listed_log(self) -> list[FileInfo]:
+        found: list[FileInfo] = self._system.get_file_info(FileSelector(_LOG, allow_not_found=True))
+        return found
 
     def commit(self, version: int) -> bytes | None:
         """Read the commit file of the version; None when it is not in the log."""
@@ -201,7 +205,7 @@ class SourceFiles:
         if is_absolute(file.path):
             return None
         try:
-            with translated(self._uri), self._system.open_input_file(file.path) as opened:
+            with translated(self._uri, self._listed_log), self._system.open_input_file(file.path) as opened:
                 rows: int = pq.read_metadata(opened).num_rows
                 return rows
         except (FileNotFoundError, pa.ArrowInvalid):
@@ -220,7 +224,7 @@ class SourceFiles:
 
     def _read(self, path: str) -> bytes | None:
         try:
-            with translated(self._uri):
+            with translated(self._uri, self._listed_log):
                 return _content(self._system, path)
         except FileNotFoundError:
             return None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -19,6 +19,7 @@ from mirror_assets.source.errors import (
     SourceUnreadable,
     SourceUnsupported,
 )
+from mirror_assets.source.fault_errors import fault_error, find_fault, store_named
 
 _COLOUR = re.compile(r"\x1b\[\d*m")
 _BACKTRACE = re.compile(r"\n\s*0: .*", re.DOTALL)
@@ -27,7 +28,11 @@ _SETTING = re.compile(
     r"lacked (valid auth|the necessary)|loading credentials|\b40[134] |Config error|Permission denied", re.IGNORECASE
 )
 
-_CREDENTIALS = "loading credentials"
+# What the library says around an answer of a store, and nowhere else.
+_BY_STORE = re.compile(
+    r"Error performing|Generic \w+ error|lacked (?:valid auth|the nec)|loading credentials|HTTP error"
+)
+_WORDLESS = "Error performing HEAD"
 # How Rust writes an error of the operating system.
 _SYSTEM = re.compile(r'(?:Error: )?Os \{ code: \d+, kind: \w+, message: "([^"]*)" \}')
 
@@ -43,24 +48,34 @@ _DATABRICKS = re.compile(r"dbfs:", re.IGNORECASE)
 
 
 @contextmanager
-def translated(uri: str) -> Iterator[None]:
+def translated(uri: str, ask: Callable[[], object] = lambda: None) -> Iterator[None]:
     """Raise an error of `source.errors` in place of one of deltalake's.
 
-    A missing file (FileNotFoundError) passes through: what it means depends on the file.
+    `ask` makes a request that a store refuses with words: the answer to a HEAD request has none. A missing file
+    (FileNotFoundError) passes through: what it means depends on the file.
     """
     try:
         yield
     except FileNotFoundError:
         raise
     except TableNotFoundError as error:
-        raise _not_found(uri, _words(error)) from error
+        raise _of_store(uri, _words(error)) or _not_found(uri, _words(error)) from error
     except DeltaError as error:
-        raise _of_table(uri, _words(error)) from error
+        raise _of_store(uri, _words(error)) or _of_table(uri, _words(error)) from error
     except OSError as error:
         words = _words(error)
-        if _CREDENTIALS in words:
-            words = f"no credentials were found for it ({words})"
-        raise (SourceUnreadable if _SETTING.search(words) else SourceUnavailable)(uri, words) from error
+        if _WORDLESS in words:
+            with suppress(FileNotFoundError), translated(uri):
+                ask()
+        kind = SourceUnreadable if _SETTING.search(words) else SourceUnavailable
+        raise _of_store(uri, words) or kind(uri, words) from error
+
+
+def _of_store(uri: str, words: str) -> MirrorError | None:
+    """Return the error for a fault of the table's store; None if the words tell none."""
+    store = store_named(uri)
+    found = find_fault(words) if store and _BY_STORE.search(words) else None
+    return fault_error(uri, store, found) if store and found else None
 
 
 def _of_table(uri: str, words: str) -> MirrorError:

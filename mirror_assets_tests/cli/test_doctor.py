@@ -1,8 +1,10 @@
-"""`mirror-assets doctor` on a folder of this machine, and on OneLake."""
+"""`mirror-assets doctor`: landing zones on a folder of this machine and on OneLake, and sources."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,10 @@ import pytest
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.main import main
 from mirror_assets_tests.onelake import Fault, LoopbackOneLake, Moment, Operation, Reply
+from mirror_assets_tests.pipeline.doctor.lake import write_table
 
 TABLES = "tables: {planes: {source: ./lake, keys: [id]}}\n"
+_ZONE = ["--no-spark", "--json"]
 
 
 def on_onelake(server: LoopbackOneLake, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -27,18 +31,55 @@ def on_onelake(server: LoopbackOneLake, folder: Path, monkeypatch: pytest.Monkey
     return file
 
 
-def test_a_local_disk_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def _told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, str]]:
+    told: list[dict[str, str]] = json.loads(capsys.readouterr().out)
+    return told
+
+
+def test_a_local_disk_and_a_sound_source_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_table(tmp_path / "lake")
     (tmp_path / "mirror.yaml").write_text(f"landing_zone: {{path: ./landing}}\n{TABLES}")
-    assert main(["doctor", "--config", str(tmp_path / "mirror.yaml"), "--json"]) == Exit.FINE
-    assert all(one["passed"] for one in json.loads(capsys.readouterr().out))
+    assert main(["doctor", "--config", str(tmp_path / "mirror.yaml"), *_ZONE]) == Exit.FINE
+    told = _told(capsys)
+    assert {one["subject"] for one in told} == {str(tmp_path / "landing"), "planes"}
+    assert {one["verdict"] for one in told} == {"ok", "not asked"}
+
+
+def test_a_source_that_is_not_there_fails_and_says_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_table(tmp_path / "lake")
+    more = "tables: {planes: {source: ./lake, keys: [id]}, none: {source: ./none, keys: [id]}}\n"
+    (tmp_path / "mirror.yaml").write_text(f"landing_zone: {{path: ./landing}}\n{more}")
+    command = ["doctor", "--config", str(tmp_path / "mirror.yaml"), *_ZONE]
+    assert main(command) == Exit.FAILED
+    (wrong,) = (one for one in _told(capsys) if one["verdict"] == "no")
+    assert wrong["subject"] == "none"
+    assert "write the table first" in wrong["next_step"]
+    assert main([*command, "--table", "planes"]) == Exit.FINE
+
+
+def test_without_spark_none_is_loaded(tmp_path: Path) -> None:
+    write_table(tmp_path / "lake")
+    (tmp_path / "mirror.yaml").write_text(f"landing_zone: {{path: ./landing}}\n{TABLES}")
+    script = (
+        "import sys; from mirror_assets.cli import main; "
+        "code = main(['doctor', '--no-spark', '--config', sys.argv[1]]); "
+        "sys.exit(code or ('pyspark' in sys.modules) * 3 or ('dagster' in sys.modules) * 4)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "mirror.yaml")], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_onelake_passes_and_its_answers_are_told(
     onelake: LoopbackOneLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    write_table(tmp_path / "lake")
     file = on_onelake(onelake, tmp_path, monkeypatch)
-    assert main(["doctor", "--config", str(file), "--json"]) == Exit.FINE
-    found = {one["question"]: one["saw"] for one in json.loads(capsys.readouterr().out)}
+    assert main(["doctor", "--config", str(file), *_ZONE]) == Exit.FINE
+    found = {one["question"]: one["words"] for one in _told(capsys)}
     assert "PUT 409" in found["is a file written only where there is none?"]
     assert "which x-ms-version does it answer with?" in found
 
@@ -46,9 +87,10 @@ def test_onelake_passes_and_its_answers_are_told(
 def test_a_refusal_is_a_failed_question_and_exit_1(
     onelake: LoopbackOneLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    write_table(tmp_path / "lake")
     file = on_onelake(onelake, tmp_path, monkeypatch)
     onelake.faults.add(Fault(Reply(400, "UnsupportedHeader", moment=Moment.BEFORE), on=Operation.RENAME, times=100))
-    assert main(["doctor", "--config", str(file)]) == Exit.FAILED
+    assert main(["doctor", "--config", str(file), "--no-spark"]) == Exit.FAILED
     told = capsys.readouterr().out
     assert "FAIL" in told
     assert "400 UnsupportedHeader" in told

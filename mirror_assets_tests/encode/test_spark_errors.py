@@ -12,7 +12,9 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.encode.spark_errors import SparkOutOfSpace, SparkRefused, spark_error, spark_errors, spark_facts
 from mirror_assets.errors import MirrorError
-from mirror_assets.source.losses import FileUnfound, SparkFailed, SparkInterrupted
+from mirror_assets.pipeline.errors import unexpected
+from mirror_assets.source.errors import SourceUnavailable, SourceUnreadable
+from mirror_assets.source.losses import FileDamaged, FileUnfound, SparkFailed, SparkInterrupted
 from mirror_assets_tests.lab import Lab
 
 _READING = "[FAILED_READ_FILE.{}] Encountered error while reading file file:/t/a.parquet. Some advice. SQLSTATE: KD001"
@@ -77,11 +79,11 @@ _MEANINGS: dict[str, tuple[tuple[tuple[str, str], ...], type[MirrorError]]] = {
             ("java.io.UncheckedIOException", ""),
             ("java.io.IOException", "Checksum error: file:/t/_delta_log/2.json at 0"),
         ),
-        SparkFailed,
+        FileDamaged,
     ),
     "EOFException (while reading file:/t/a.parquet)": (
         ((_FETCH, _READING.format("NO_HINT")), ("java.io.EOFException", "EOFException")),
-        SparkFailed,
+        FileDamaged,
     ),
 }
 
@@ -109,9 +111,85 @@ def test_a_commit_with_a_wrong_checksum_is_named(lab: Lab) -> None:
     commit = Path(lab.uri) / "_delta_log" / f"{1:020d}.json"
     commit.write_text(commit.read_text().replace("WRITE", "WRYTE"))
     lab.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-    told = r"shop.orders, reading: Spark failed: .*Checksum error: file:.*0001\.json"
-    with pytest.raises(SparkFailed, match=told), spark_errors("shop.orders, reading"):
+    told = r"shop.orders, reading: a file can't be read as it was written: .*Checksum error: file:[^ ]*0001\.json at 0"
+    with pytest.raises(FileDamaged, match=told) as caught, spark_errors("shop.orders, reading"):
         lab.spark.read.format("delta").option("versionAsOf", 1).load(lab.uri).collect()
+    assert str(caught.value).count("0001.json") == 1
+
+
+_STAGE = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: Lost task 0.3
+org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file s3://b/t/a.parquet. \
+SQLSTATE: KD001
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.cannotReadFilesError(QueryExecutionErrors.scala:940)
+Caused by: java.nio.file.AccessDeniedException: s3://b/t/a.parquet: open s3://b/t/a.parquet at 0 on s3://b/t/a.parquet
+\tat org.apache.hadoop.fs.s3a.S3AUtils.translateException(S3AUtils.java:1)
+Caused by: software.amazon.awssdk.services.s3.model.S3Exception: Access Denied (Service: S3, Status Code: 403)
+\t... 17 more"""
+_DENIED = "getFileStatus on s3://b/t/_delta_log: software.amazon.awssdk.services.s3.model.S3Exception"
+# The messages of S3's file system in Hadoop 3.5, as servers of this machine have caused them.
+_S3A = {
+    f"{_DENIED}: Forbidden (Service: S3, Status Code: 403, Request ID: null):null": (
+        "the store s3://b denies access (403: t/_delta_log)"
+    ),
+    f"{_DENIED}: Bad Request (Service: S3, Status Code: 400, Request ID: null):null": (
+        "the store s3://b refuses a request, and does not say why (400)"
+    ),
+    "open s3://b/t/a.parquet at 0 on s3://b/t/a.parquet: The provided token has expired. (Service: S3, Status Code: 400"
+    ", Request ID: R):ExpiredToken": "the store s3://b refuses keys whose time is over (ExpiredToken)",
+    "Received permanent redirect response to region [eu-central-1]. This likely indicates that the S3 region in "
+    "fs.s3a.endpoint.region does not match: Moved Permanently (Service: S3, Status Code: 301, Request ID: null)": (
+        "the store s3://lake has its bucket in another region than the one that was asked, eu-central-1"
+    ),
+    "`s3://b/t/_delta_log': getFileStatus on s3://b/t/_delta_log: The specified bucket does not exist (Service: S3, "
+    "Status Code: 404)": "the store s3://b does not exist",
+    "getFileStatus on s3://b/t: Unable to execute HTTP request: nohost.invalid: java.net.UnknownHostException": (
+        "the store s3://b has a host whose name is not found"
+    ),
+    "getFileStatus on s3://b/t: Connect to 127.0.0.1:9 [/127.0.0.1] failed: Connection refused": (
+        "the store s3://b gives no answer (Connection refused)"
+    ),
+    "getFileStatus on s3://b/t: Client execution did not complete: ApiCallTimeoutException": (
+        "the store s3://b gives no answer"
+    ),
+    "getFileStatus on s3://b/t: PKIX path building failed: unable to find valid certification path": (
+        "the store s3://b shows a certificate that no known authority has signed"
+    ),
+    "getFileStatus on s3://b/t: Service Unavailable (Service: S3, Status Code: 503, Request ID: null)": (
+        "the store s3://b takes no more requests for now"
+    ),
+    _STAGE: "the store s3://b denies access (403: t/a.parquet)",
+}
+
+
+@pytest.mark.parametrize(("told", "cause"), _S3A.items())
+def test_a_fault_of_the_sources_store_is_told_as_the_log_tells_it(spark: SparkSession, told: str, cause: str) -> None:
+    error = spark_error(
+        _raised(spark, (_FETCH, "x"), ("java.io.IOException", told)), "shop.orders, reading s3://lake/orders"
+    )
+    assert isinstance(error, SourceUnreadable | SourceUnavailable), error
+    assert error.what.startswith("shop.orders can't be read")
+    assert cause in error.what
+
+
+def test_a_fault_of_the_store_that_spark_writes_to_is_not_the_sources(spark: SparkSession) -> None:
+    denied = "open abfss://zone@acct.dfs.core.windows.net/x: Operation failed: 403, PUT, AuthorizationFailure"
+    error = spark_error(
+        _raised(spark, ("java.nio.file.AccessDeniedException", denied)),
+        "shop.orders, encoding versions 1 to 2 into abfss://zone@acct.dfs.core.windows.net/_scratchPad/orders",
+    )
+    assert isinstance(error, SparkRefused)
+
+
+def test_a_connection_of_sparks_own_is_not_the_stores(spark: SparkSession) -> None:
+    refused = "Failed to connect to worker-3/10.0.0.3:7337: Connection refused"
+    error = spark_error(_raised(spark, ("java.io.IOException", refused)), "shop.orders, reading s3://lake/orders")
+    assert isinstance(error, SparkFailed | SparkInterrupted)
+
+
+def test_an_error_that_nobody_foresaw_is_told_by_its_root(spark: SparkSession) -> None:
+    error = unexpected("shop.orders", _raised(spark, (_FETCH, "outer"), ("java.io.IOException", "the very cause")))
+    assert "the very cause" in error.what
+    assert "An error occurred while calling" not in str(error)
 
 
 def test_a_landing_zone_that_is_a_file_is_named(spark: SparkSession, tmp_path: Path) -> None:

@@ -82,6 +82,11 @@ class S3Server:
         """Write an object."""
         self._client("s3").put_object(Bucket=bucket, Key=key, Body=data)
 
+    def read(self, bucket: str, key: str) -> bytes:
+        """Return an object's content."""
+        data: bytes = self._client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+        return data
+
     def delete(self, bucket: str, key: str) -> None:
         """Delete an object."""
         self._client("s3").delete_object(Bucket=bucket, Key=key)

@@ -31,6 +31,12 @@ class Authority:
         self._authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)
         return context
 
+    def server_pem(self) -> Path:
+        """The same for a server in a process of its own: a file with its key and certificate, beside `ca`."""
+        file = self.ca.with_name("server.pem")
+        self._authority.issue_cert("127.0.0.1", "localhost").private_key_and_cert_chain_pem.write_to_path(file)
+        return file
+
     def truststore(self) -> Path:
         """A store beside `ca` for JVMs, made by the JDK's keytool: this authority and those that the JDK trusts anyway.
 

@@ -35,6 +35,10 @@ _KNOWN_HOSTS = (".core.windows.net", ".fabric.microsoft.com")
 _ONELAKE = ".fabric.microsoft.com"
 
 
+# Hadoop would try thirty times, for some ten minutes. A slice that fails is tried again, behind a pause.
+_PATIENCE = {"io.retry.max.retries": "5"}
+
+
 class AzureCredential(str, Enum):
     """Who reads a container. `default` tries one way after another: for development, not for production."""
 
@@ -88,7 +92,7 @@ class AzureStore:
     def hadoop_settings(self) -> dict[str, str]:
         """Return the settings of this container's identity, and of its account."""
         host, container = self.root.host, self.root.container
-        about = onelake_settings(host) if host.endswith(_ONELAKE) else {}
+        about = named(_PATIENCE, host) | (onelake_settings(host) if host.endswith(_ONELAKE) else {})
         if self.credential is AzureCredential.SAS:
             token = named({"sas.fixed.token": variable(self.env_prefix + SAS_TOKEN)}, f"{container}.{host}")
             return about | named({"account.auth.type": "SAS"}, host) | token

@@ -34,6 +34,16 @@ class AwsCredential(str, Enum):
     ANONYMOUS = "anonymous"
 
 
+# Hadoop would ask a host that does not answer for some ten minutes in each of its calls, and a store that throttles for
+# hours. A slice that fails is tried again, behind a pause. Within `request.timeout`, AWS's SDK tries several times; an
+# `establish.timeout` below 15 s is ignored.
+_PATIENCE = {
+    "connection.establish.timeout": "15s",
+    "connection.request.timeout": "15s",
+    "connection.timeout": "60s",
+    "retry.limit": "1",
+    "retry.throttle.limit": "6",
+}
 _PROVIDERS = {
     AwsCredential.DEFAULT: f"{_SDK}.DefaultCredentialsProvider",
     AwsCredential.PROFILE: f"{_S3A}.auth.ProfileAWSCredentialsProvider",
@@ -89,6 +99,7 @@ class S3Store:
             "endpoint": endpoint,
             "path.style.access": "true" if self._is_path_style else None,
             "connection.ssl.enabled": "false" if endpoint and endpoint.startswith("http://") else None,
+            **_PATIENCE,
             **self._provider(),
         }
         bucket = f"fs.s3a.bucket.{self.root.container}"

@@ -1,0 +1,64 @@
+"""The job `doctor`: asks the landing zone and the sources whether mirroring can work."""
+
+from collections.abc import Sequence
+
+import dagster as dg
+from pydantic import Field
+
+from mirror_assets.composition import Project, no_spark
+from mirror_assets.config import Config
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions
+from mirror_assets.pipeline.doctor.answers import Answer, Verdict
+from mirror_assets.pipeline.doctor.examination import Depth, examine_sources, examine_zone
+
+DOCTOR = "doctor"
+ZONE_OP, SOURCES_OP = "examine_landing_zone", "examine_sources"
+
+
+class DoctorConfig(dg.Config):
+    """The tables to ask (none: all), whether Spark is asked, too, and whether it looks at the keys of all rows."""
+
+    tables: list[str] = Field(default_factory=list)
+    spark: bool = True
+    thorough: bool = False
+
+
+def doctor_job(settings: Config) -> dg.JobDefinition:
+    """Return the job; without Spark, it starts no JVM."""
+
+    @dg.op(name=ZONE_OP, description="Probe the landing zone, in a scratch folder, for what publishing needs.")
+    def zone_op(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[Answer]:
+        return _logged(context, list(examine_zone(landing_zone.open())))
+
+    @dg.op(name=SOURCES_OP, description="Ask each source, through both readers, whether it can be mirrored.")
+    def sources_op(
+        context: dg.OpExecutionContext,
+        config: DoctorConfig,
+        landing_zone: LandingZone,
+        sources: SourceTables,
+        spark: SparkSessions,
+    ) -> list[Answer]:
+        session = spark.open if config.spark else no_spark
+        composed = Project(settings, landing_zone.open(), landing_zone.local_staging(), sources.log, session)
+        depth = Depth(config.spark, config.thorough)
+        return _logged(context, list(examine_sources(composed.tables(config.tables), depth)))
+
+    @dg.op(description="Fail the run when an answer is no.")
+    def all_well(of_zone: list[Answer], of_sources: list[Answer]) -> None:
+        answers = (*of_zone, *of_sources)
+        wrong = {f"{one.subject}: {one.question}": one.text for one in answers if one.verdict is Verdict.NO}
+        if wrong:
+            raise dg.Failure(f"{len(wrong)} of {len(answers)} answers are no", metadata=wrong, allow_retries=False)
+
+    @dg.job(name=DOCTOR, description="Ask landing zone and sources whether mirroring can work.")
+    def doctor() -> None:
+        all_well(zone_op(), sources_op())
+
+    return doctor
+
+
+def _logged(context: dg.OpExecutionContext, answers: Sequence[Answer]) -> list[Answer]:
+    for one in answers:
+        log = context.log.info if one.verdict in (Verdict.OK, Verdict.NOT_ASKED) else context.log.warning
+        log(f"{one.verdict.value}: {one.subject}: {one.question} {one.text}")
+    return list(answers)

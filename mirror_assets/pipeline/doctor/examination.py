@@ -1,0 +1,88 @@
+"""Asks all questions of all tables, several tables at once; one table's trouble keeps no other's questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from mirror_assets.errors import MirrorError
+from mirror_assets.landing.names import SCRATCH
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.daemon_pool import DaemonPool
+from mirror_assets.pipeline.doctor.answers import Answer, Finding, Verdict, no, not_asked
+from mirror_assets.pipeline.doctor.log_questions import FIRST, THEN, Asked
+from mirror_assets.pipeline.errors import unexpected
+from mirror_assets.source.source_state import SourceState
+from mirror_assets.storage import Store
+from mirror_assets.storage.doctor import examine
+
+_TABLES_AT_ONCE = 8
+SPARK_READS = "does Spark read it?"
+KEYS_UNIQUE = "are its keys there, and unique?"
+
+
+@dataclass(frozen=True)
+class Depth:
+    """Whether Spark is asked, too, and whether it looks at the keys of all rows."""
+
+    with_spark: bool = True
+    thorough: bool = False
+
+
+def examine_zone(store: Store, heard: Callable[[], str] = lambda: "") -> Iterator[Answer]:
+    """Yield the landing zone's answers; `heard` returns what the store answered since its last call."""
+    for one in examine(store, SCRATCH, heard):
+        yield Answer(store.root, one.question, Verdict.OK if one.passed else Verdict.NO, one.saw)
+
+
+def examine_sources(contexts: Sequence[TableContext], depth: Depth) -> Iterator[Answer]:
+    """Yield the answers of all tables, in their order. No error of a table is raised: it is an answer."""
+    pool = DaemonPool("doctor", _TABLES_AT_ONCE)
+    futures = [pool.submit(partial(_examine, context, depth)) for context in contexts]
+    for future in futures:
+        yield from future.result()
+
+
+def _examine(context: TableContext, depth: Depth) -> list[Answer]:
+    asked = Asked(context)
+    answers = list(_ask_log(asked))
+    is_readable = answers[len(FIRST) - 1].verdict is Verdict.OK
+    return [*answers, *_ask_spark(context, asked.state if is_readable else None, depth)]
+
+
+def _ask_log(asked: Asked) -> Iterator[Answer]:
+    name, is_readable = str(asked.context.name), True
+    for question in (*FIRST, *THEN):
+        finding = _safely(name, partial(question.ask, asked)) if is_readable else not_asked("the log can't be read")
+        is_readable = is_readable and not (question in FIRST and finding.verdict is Verdict.NO)
+        yield Answer.of(name, question.text, finding)
+
+
+def _ask_spark(context: TableContext, state: SourceState | None, depth: Depth) -> Iterator[Answer]:
+    """Yield Spark's answers; it is asked for the newest version where the log could not be read."""
+    name = str(context.name)
+    if not depth.with_spark:
+        yield from (Answer.of(name, text, not_asked("Spark was left out")) for text in (SPARK_READS, KEYS_UNIQUE))
+        return
+    from mirror_assets.pipeline.doctor.spark_questions import keys_are_unique, spark_reads
+
+    reads = _safely(name, partial(spark_reads, context, state))
+    yield Answer.of(name, SPARK_READS, reads)
+    if not context.table.keys:
+        finding = not_asked("it has no keys" + (": its rows have ids" if context.table.is_keyless else ""))
+    elif reads.verdict is Verdict.NO:
+        finding = not_asked("Spark can't read it")
+    else:
+        finding = _safely(name, partial(keys_are_unique, context, state, thorough=depth.thorough))
+    yield Answer.of(name, KEYS_UNIQUE, finding)
+
+
+def _safely(table: str, ask: Callable[[], Finding]) -> Finding:
+    """Return the finding; an error is one, too."""
+    try:
+        return ask()
+    except MirrorError as error:
+        return no(error)
+    except Exception as error:  # noqa: BLE001 whatever it is, the next question is asked
+        return no(unexpected(table, error))

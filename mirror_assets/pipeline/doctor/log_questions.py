@@ -1,0 +1,161 @@
+"""The questions that a source's log answers: no JVM."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from functools import cached_property
+
+from mirror_assets.config import Changes, OnBreak
+from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames
+from mirror_assets.direct_lake.type_rules import TypeLint, Weight
+from mirror_assets.errors import RebuildError
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.doctor.answers import Finding, Verdict, no, not_asked, ok, warn
+from mirror_assets.pipeline.errors import stop_error
+from mirror_assets.pipeline.pending import feed_deadline, pending_commits
+from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.source_check import check_source, table_columns
+from mirror_assets.source.source_state import SourceState
+from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.table_properties import Retention
+from mirror_assets.verify.timeliness import check_retention
+
+_DAY = 86_400.0
+# A commit that has to be read within less time is lost when mirroring stands still for a night.
+_SPARE = _DAY
+# Clocks that are kept right differ by less, and a commit takes less from its beginning to its end.
+_MOST_APART = 60.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The table that is asked; its log is listed once, and its newest version read once."""
+
+    context: TableContext
+    now: float = field(default_factory=time.time)
+
+    @cached_property
+    def log(self) -> TableLog:
+        """The log as Direct Lake's reports read it."""
+        return TableLog(self.context.log.uri, self.context.log.access)
+
+    @cached_property
+    def state(self) -> SourceState:
+        """The source at its newest version. Raises what the log raises."""
+        return self.context.log.state()
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, and who answers it; a MirrorError is an answer, too: no."""
+
+    text: str
+    ask: Callable[[Asked], Finding]
+
+
+def _reached(asked: Asked) -> Finding:
+    return ok(f"{asked.context.log.uri} has version {asked.log.newest()} as its newest")
+
+
+def _read(asked: Asked) -> Finding:
+    state = asked.state
+    rows = "a number of rows that the log does not know" if state.rows is None else f"{state.rows:,} rows"
+    return ok(f"version {state.version} of {_time(state.timestamp_ms)}: {state.files:,} files, {rows}")
+
+
+def _records_changes(asked: Asked) -> Finding:
+    context = asked.context
+    check_source(context.config, context.table, asked.state)
+    table_columns(context.table, asked.state.schema)
+    return ok(_RECORDED[context.table.changes])
+
+
+_RECORDED = {
+    Changes.FEED: "the change data feed is on, the keys and columns are there",
+    Changes.ROW_TRACKING: "row tracking is on, the columns are there",
+    Changes.APPEND_ONLY: "appended files are read, which needs no feed; the columns are there",
+}
+
+
+def _waits(asked: Asked) -> Finding:
+    plan = plan_table(asked.context)
+    waiting = f"{len(plan.partitions)} slices wait" if plan.partitions else "nothing waits"
+    if plan.stop is None:
+        return ok(waiting)
+    error = stop_error(asked.context.name, plan.stop)
+    if isinstance(error, RebuildError) and asked.context.table.on_break is OnBreak.REBUILD:
+        return warn(f"{waiting}, then the table is rebuilt: {plan.stop.message}", "nothing, unless it was a mistake.")
+    return no(error)
+
+
+def _retained(asked: Asked) -> Finding:
+    context = asked.context
+    deadline = feed_deadline(context, pending_commits(context), asked.now)
+    told = check_retention(deadline, _SPARE)
+    if told.problems:
+        return Finding(Verdict.NO if deadline.is_gone else Verdict.WARN, told.problems[0], _keep(deadline.retention))
+    # Histories are kept each night, the mirror by the sensor.
+    every = _DAY if context.table.keeps_history else context.config.automation.every
+    if deadline.clock.seconds < every + _SPARE:
+        kept = f"{deadline.clock.name} keeps a commit for {deadline.clock.seconds / 3600:,.1f} hours"
+        return warn(f"{kept}, and mirroring looks for it every {every:,.0f} s", _keep(deadline.retention))
+    return ok(told.note)
+
+
+def _keep(retention: Retention) -> str:
+    return f"run now; to keep commits for longer: {retention.keeping(7 * _DAY)}"
+
+
+def _clocks(asked: Asked) -> Finding:
+    version = asked.state.version
+    if asked.log.files.is_local:
+        return ok("the source lies on this machine, whose clock is the only one")
+    stored = asked.log.files.modified_ms(version) / 1000
+    return compare_clocks(f"version {version}", stored, asked.state.timestamp_ms / 1000, asked.now)
+
+
+def compare_clocks(version: str, stored: float, committed: float, now: float) -> Finding:
+    """Compare the store's clock, which gave the newest commit's file its time, the writer's, and that of this machine.
+
+    All are seconds since 1970. A store's clock that is behind ours can't be told from a commit that is older.
+    """
+    if stored - now > _MOST_APART:
+        ahead = f"the store's clock is {stored - now:,.0f} s or more ahead of this machine's"
+        return warn(f"{ahead}: it wrote {version} later than now", "set this machine's clock right.")
+    if committed - stored > _MOST_APART:
+        ahead = f"the writer's clock was {committed - stored:,.0f} s or more ahead of the store's"
+        return warn(f"{ahead} at {version}: `start` and `--from` by time are as wrong", "set the writer's clock right.")
+    if stored - committed > _MOST_APART:
+        apart = f"the store wrote the file of {version} {stored - committed:,.0f} s behind the time of its commit"
+        return not_asked(f"{apart}: it was copied, or its writer's clock is slow; which, nothing tells")
+    told = f"store and writer agreed within {abs(stored - committed):,.1f} s at {version}"
+    return ok(
+        f"{told}, {now - stored:,.0f} s ago by this machine's clock; whether that is right, the log does not tell"
+    )
+
+
+def _direct_lake(asked: Asked) -> Finding:
+    metadata = asked.state.metadata
+    issues = TypeLint(asked.context.log.uri, ColumnNames.of(metadata), metadata.partition_columns).issues()
+    told = [f"{issue.column} {issue.message}" for issue in issues if issue.weight is Weight.FAILS]
+    if not told:
+        return ok("no column has a type that Direct Lake can't load")
+    return warn("; ".join(told), "nothing, if no semantic model reads the mirror by Direct Lake.")
+
+
+def _time(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+# Each needs the one before it; all others need both.
+FIRST = (Question("is the log reached?", _reached), Question("is the log readable?", _read))
+THEN = (
+    Question("does it record changes as `changes` needs?", _records_changes),
+    Question("can what waits be mirrored?", _waits),
+    Question("are commits kept for longer than mirroring needs?", _retained),
+    Question("do the clocks agree?", _clocks),
+    Question("can Direct Lake load its types?", _direct_lake),
+)

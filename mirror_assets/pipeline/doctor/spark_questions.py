@@ -1,0 +1,107 @@
+"""The questions that Spark answers, with the session of the pipeline: whether it reads the table, and its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from mirror_assets.encode.columns import quoted
+from mirror_assets.encode.private.table_version import read_version
+from mirror_assets.encode.spark_errors import spark_errors
+from mirror_assets.pipeline.context import TableContext, reading
+from mirror_assets.pipeline.doctor.answers import Finding, Verdict, ok, warn
+from mirror_assets.source.losses import SourceRead
+from mirror_assets.source.source_state import SourceState
+
+# Keys of so many rows are looked at unless all are wanted: some seconds of Spark's.
+SAMPLE_ROWS = 1_000_000
+
+
+def spark_reads(context: TableContext, state: SourceState | None) -> Finding:
+    """Read the schema and one row of the version, or of the newest. Raises what `reading` and `spark_errors` raise."""
+    with _spark_reading(context, state) as frame:
+        found = frame.limit(1).collect()
+    row = "and a row" if found else "and no row, for it has none"
+    told = f"Spark {context.spark().version} has read {len(frame.columns)} columns {row}"
+    if state is None:
+        return warn(f"{told} of the newest version, though the log can't be read", "do what is said of the log.")
+    others = sorted(set(frame.columns).symmetric_difference(field.name for field in state.schema.fields))
+    if others:
+        differ = f"Spark and the log differ in the columns {', '.join(others)}"
+        return warn(differ, "run again; if it stays so, report it.")
+    return ok(f"{told} of version {state.version}")
+
+
+def keys_are_unique(
+    context: TableContext, state: SourceState | None, *, thorough: bool, sample: int = SAMPLE_ROWS
+) -> Finding:
+    """Count NULL and repeated keys of all rows, or of the first `sample` ones, in one aggregation.
+
+    Raises what `reading` and `spark_errors` raise.
+    """
+    keys = context.table.keys
+    with _spark_reading(context, state) as frame:
+        found = _count(frame if thorough else frame.limit(sample), keys)
+    is_whole = thorough or found.rows < sample
+    rows = f"all {found.rows:,} rows" if is_whole else f"{found.rows:,} rows, a part; --thorough looks at all"
+    if found.repeated or found.with_null:
+        return Finding(Verdict.NO, f"{found.describe(keys)} in {rows}", _MEND)
+    return ok(f"{', '.join(keys)}: no NULL, and none twice, in {rows}")
+
+
+_MEND = (
+    "remove the rows from the source, or choose `keys` that are unique and never NULL; such a table can't be mirrored, "
+    "and its commits stay in the feed: a table that has landed has to be rebuilt then."
+)
+
+
+@dataclass(frozen=True)
+class _KeyCounts:
+    """Rows, keys in several rows, rows with a NULL in their key, and an example of a repeated key."""
+
+    rows: int
+    repeated: int
+    with_null: int
+    example: tuple[object, ...]
+
+    def describe(self, keys: Sequence[str]) -> str:
+        """Return what is wrong as text."""
+        example = ", ".join(f"{key}={value!r}" for key, value in zip(keys, self.example, strict=False))
+        twice = f"{self.repeated:,} keys are repeated, such as {example}" if self.repeated else ""
+        null = f"{self.with_null:,} rows have NULL in a key" if self.with_null else ""
+        return ", and ".join(filter(None, (twice, null)))
+
+
+def _count(frame: DataFrame, keys: Sequence[str]) -> _KeyCounts:
+    columns = [F.col(quoted(key)).alias(f"key{index}") for index, key in enumerate(keys)]
+    names = [f"key{index}" for index in range(len(keys))]
+    counted = frame.select(*columns).groupBy(*names).agg(F.count(F.lit(1)).alias("rows"))
+    is_null = F.lit(False)  # noqa: FBT003 Spark's literal
+    for name in names:
+        is_null = is_null | F.col(name).isNull()
+    repeats = (F.col("rows") > 1) & ~is_null
+    found = counted.agg(
+        F.coalesce(F.sum("rows"), F.lit(0)),
+        F.count_if(repeats),
+        F.coalesce(F.sum(F.when(is_null, F.col("rows"))), F.lit(0)),
+        F.max_by(F.struct(*names), F.when(repeats, F.col("rows"))),
+    ).collect()[0]
+    return _KeyCounts(found[0], found[1], found[2], tuple(found[3] or ()))
+
+
+@contextmanager
+def _spark_reading(context: TableContext, state: SourceState | None) -> Iterator[DataFrame]:
+    """Yield the version's rows; translate Spark's errors in the block."""
+    spark, uri = context.spark(), context.log.uri
+    if state is None:
+        with spark_errors(f"{context.name}, reading the newest version of {uri}"):
+            yield spark.read.format("delta").load(uri)
+        return
+    version = state.version
+    place = f"{context.name}, reading version {version} of {uri}"
+    with reading(context, SourceRead(version, version, versions=(version,))), spark_errors(place):
+        yield read_version(spark, uri, version)

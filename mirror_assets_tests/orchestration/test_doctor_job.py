@@ -1,0 +1,48 @@
+"""The job `doctor`: the same answers, in Dagster's log; it fails when one is no, and needs no JVM without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from mirror_assets.config import load_config
+from mirror_assets.definitions import build_definitions
+from mirror_assets.encode import session
+from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig
+from mirror_assets_tests.pipeline.doctor.lake import write_table
+
+
+@pytest.fixture(autouse=True)
+def _no_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("Spark was asked for")
+
+    monkeypatch.setattr(session, "open_session", refuse)
+
+
+def _run(folder: Path, tables: str) -> dg.ExecuteInProcessResult:
+    file = folder / "mirror.yaml"
+    file.write_text(f"landing_zone: {{path: ./landing}}\ntables: {{{tables}}}\n")
+    job = build_definitions(load_config(file)).resolve_job_def(DOCTOR)
+    return job.execute_in_process(
+        run_config=dg.RunConfig(ops={SOURCES_OP: DoctorConfig(spark=False)}), raise_on_error=False
+    )
+
+
+def test_a_sound_table_passes_and_nothing_is_left_in_the_landing_zone(tmp_path: Path) -> None:
+    write_table(tmp_path / "orders")
+    assert _run(tmp_path, "orders: {source: ./orders, keys: [id]}").success
+    assert not [path for path in (tmp_path / "landing").rglob("*") if path.is_file()]
+
+
+def test_an_answer_of_no_fails_the_run_with_the_next_step(tmp_path: Path) -> None:
+    write_table(tmp_path / "orders")
+    result = _run(tmp_path, "orders: {source: ./orders, keys: [id]}, none: {source: ./none, keys: [id]}")
+    assert not result.success
+    failed = next(event for event in result.all_events if event.is_step_failure)
+    told = failed.step_failure_data.user_failure_data
+    assert told is not None
+    assert told.description == f"1 of {len(result.output_for_node(SOURCES_OP)) + 10} answers are no"
+    assert "Next: correct its address" in str(told.metadata["none: is the log reached?"].value)

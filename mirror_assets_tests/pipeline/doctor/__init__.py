@@ -1,0 +1,1 @@
+"""Tests of the doctor's questions and answers."""

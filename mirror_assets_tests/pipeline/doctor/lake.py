@@ -1,0 +1,37 @@
+"""Tables by deltalake and a mirror.yaml over them, for the doctor to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from mirror_assets.composition import Project
+from mirror_assets.config import load_config
+from mirror_assets.pipeline.doctor.answers import Answer
+from mirror_assets.pipeline.doctor.examination import Depth, examine_sources
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+NO_SPARK = Depth(with_spark=False)
+
+
+def write_table(path: Path, columns: Mapping[str, list[Any]] | None = None, **properties: str) -> None:
+    """Write the next version of a table, by default of three ids with the feed on."""
+    rows = pa.table(columns or {"id": [1, 2, 3]})
+    write_deltalake(str(path), rows, mode="append", configuration={**FEED, **properties})
+
+
+def project(folder: Path, tables: str, more: str = "") -> Project:
+    """Return the project of a mirror.yaml with these tables, each a line."""
+    file = folder / "mirror.yaml"
+    listed = "".join(f"  {line}\n" for line in tables.splitlines())
+    file.write_text(f"landing_zone: {{path: ./landing}}\nmirror: {{path: ./mirror}}\n{more}tables:\n{listed}")
+    return Project.of(load_config(file))
+
+
+def answers(made: Project, depth: Depth = NO_SPARK) -> dict[tuple[str, str], Answer]:
+    """Return the answers by table and question."""
+    return {(one.subject, one.question): one for one in examine_sources(made.tables(), depth)}

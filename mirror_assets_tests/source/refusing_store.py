@@ -1,0 +1,140 @@
+"""A server that knows S3's protocol only to refuse: each request gets the same error.
+
+It is a process of its own: deltalake's file system keeps all threads of Python waiting while it lists a folder or opens
+a file (1.6.6), so a server in the same process could not answer.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class S3Error:
+    """An error of S3, as its reference lists them; `region` is the bucket's, in a header beside it.
+
+    `on` is what a path must contain to be refused; other requests find no object, and list none.
+    """
+
+    status: int
+    code: str
+    message: str = ""
+    region: str = ""
+    on: str = ""
+
+    @property
+    def body(self) -> bytes:
+        """The error as it goes over the wire."""
+        text = f"<Error><Code>{self.code}</Code><Message>{self.message}</Message><RequestId>R</RequestId></Error>"
+        return f'<?xml version="1.0" encoding="UTF-8"?>{text}'.encode()
+
+
+S3_ERRORS = {
+    error.code: error
+    for error in (
+        S3Error(403, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature."),
+        S3Error(403, "InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist in our records."),
+        S3Error(400, "ExpiredToken", "The provided token has expired."),
+        S3Error(400, "InvalidToken", "The provided token is malformed or otherwise invalid."),
+        S3Error(403, "RequestTimeTooSkewed", "The difference between the request time and now is too large."),
+        S3Error(403, "AccessDenied", "Access Denied"),
+        S3Error(301, "PermanentRedirect", "Use the specified endpoint.", region="eu-central-1"),
+        S3Error(400, "AuthorizationHeaderMalformed", "the region 'us-east-1' is wrong; expecting 'eu-central-1'"),
+        S3Error(404, "NoSuchBucket", "The specified bucket does not exist"),
+        S3Error(503, "SlowDown", "Please reduce your request rate."),
+        S3Error(429, "TooManyRequests", "Please reduce your request rate."),
+        S3Error(500, "InternalError", "We encountered an internal error. Please try again."),
+    )
+}
+
+
+_NO_OBJECT = S3Error(404, "NoSuchKey")
+_NO_OBJECTS = b"<ListBucketResult><IsTruncated>false</IsTruncated><KeyCount>0</KeyCount></ListBucketResult>"
+
+
+@contextmanager
+def refusing(error: S3Error, certificate: Path | None = None) -> Iterator[str]:
+    """Answer each request on a port of this machine with the error; yield the server's address.
+
+    `certificate` is a PEM file with the server's key and certificate, for TLS.
+    """
+    command = [sys.executable, "-m", __name__, json.dumps(asdict(error)), str(certificate or "")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            port = int(process.stdout.readline())
+            yield f"http{'s' if certificate else ''}://127.0.0.1:{port}"
+        finally:
+            process.kill()
+
+
+@contextmanager
+def silent() -> Iterator[str]:
+    """Take connections on a port of this machine and never answer; yield the address."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+@contextmanager
+def unreachable() -> Iterator[str]:
+    """Take no more connections on a port of this machine: whoever connects hears nothing; yield the address."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as stack:
+        place = full.getsockname()
+        for _ in range(2):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(place)
+        yield f"http://127.0.0.1:{place[1]}"
+
+
+def closed_port() -> str:
+    """Return the address of a port of this machine where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    return f"http://127.0.0.1:{port}"
+
+
+def _serve(error: S3Error, certificate: str) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer(with_body=True)
+
+        def do_HEAD(self) -> None:
+            self._answer(with_body=False)
+
+        def _answer(self, *, with_body: bool) -> None:
+            is_refused, lists = error.on in self.path, "list-type=2" in self.path
+            answer = error if is_refused else _NO_OBJECT
+            status, body = (200, _NO_OBJECTS) if lists and not is_refused else (answer.status, answer.body)
+            self.send_response(status)
+            self.send_header("Content-Type", "application/xml")
+            self.send_header("Content-Length", str(len(body)))
+            if answer.region:
+                self.send_header("x-amz-bucket-region", answer.region)
+            self.end_headers()
+            if with_body:
+                self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if certificate:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    print(server.server_port, flush=True)  # noqa: T201 who started it reads it
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    _serve(S3Error(**json.loads(sys.argv[1])), sys.argv[2])

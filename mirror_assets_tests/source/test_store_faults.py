@@ -1,0 +1,123 @@
+"""Whatever keeps a store from being read is told by its cause, its store and the next step, in whichever call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.errors import MirrorError
+from mirror_assets.source.access import PlainAccess
+from mirror_assets.source.errors import SourceUnavailable, SourceUnreadable
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.store_faults import FAULTS
+from mirror_assets.source.table_log import TableLog
+from mirror_assets_tests.onelake.certificates import Authority
+from mirror_assets_tests.pages import DOCS, codes, table
+from mirror_assets_tests.source.refusing_store import S3_ERRORS, closed_port, refusing, silent
+
+_URI = "s3://acme-lake/sales/orders"
+_KEYS = {"aws_access_key_id": "a-key", "aws_secret_access_key": "a-secret", "aws_region": "us-east-1"}
+_QUICK = {"max_retries": "1", "retry_timeout": "5s", "aws_allow_http": "true"}
+# The cause in the message, what the next step names, and whether it may pass by itself.
+_CAUSES = {
+    "SignatureDoesNotMatch": ("does not accept the keys", "AWS_SECRET_ACCESS_KEY", False),
+    "InvalidAccessKeyId": ("does not accept the keys", "`credential` and `env_prefix`", False),
+    "InvalidToken": ("does not accept the keys", "AWS_SESSION_TOKEN", False),
+    "ExpiredToken": ("refuses keys whose time is over", "AWS_SESSION_TOKEN", True),
+    "RequestTimeTooSkewed": ("refuses the time of this machine", "clock", False),
+    "AccessDenied": ("denies access", "s3:GetObject", False),
+    "PermanentRedirect": ("in another region", "`region` of the store in `stores`", False),
+    "AuthorizationHeaderMalformed": (
+        "in another region than the one that was asked, eu-central-1",
+        "AWS_REGION",
+        False,
+    ),
+    "NoSuchBucket": ("does not exist", "`root` of the store in `stores`", False),
+    "SlowDown": ("takes no more requests for now", "run again", True),
+    "TooManyRequests": ("takes no more requests for now", "run again", True),
+    "InternalError": ("failed (", "run again", True),
+}
+_READS: dict[str, Callable[[str, PlainAccess], object]] = {
+    "state": lambda uri, access: SourceLog(uri, access).state(),
+    "listing": lambda uri, access: TableLog(uri, access).newest(),
+    "commit": lambda uri, access: SourceLog(uri, access).has_commit(3),
+}
+
+
+def _told(endpoint: str, read: str = "state", **options: str) -> MirrorError:
+    access = PlainAccess(_URI, {**_KEYS, **_QUICK, "aws_endpoint_url": endpoint, **options})
+    with pytest.raises(MirrorError) as caught:
+        _READS[read](_URI, access)
+    error = caught.value
+    assert error.what.startswith(f"{_URI} can't be read")
+    assert "the store s3://acme-lake " in error.what
+    assert not re.search(r"a-key|a-secret|Kernel error|\x1b|↳", str(error))
+    return error
+
+
+@pytest.mark.parametrize("read", _READS)
+@pytest.mark.parametrize("code", _CAUSES)
+def test_an_error_of_the_store_is_told_by_its_cause(code: str, read: str) -> None:
+    cause, named, passes = _CAUSES[code]
+    with refusing(S3_ERRORS[code]) as endpoint:
+        error = _told(endpoint, read)
+    assert cause in error.what
+    assert named in error.next_step
+    assert type(error) is (SourceUnavailable if passes else SourceUnreadable)
+
+
+def test_what_is_denied_is_named() -> None:
+    denied = S3_ERRORS["AccessDenied"]
+    with refusing(denied) as endpoint:
+        assert "(AccessDenied: sales/orders/_delta_log/)" in _told(endpoint, "listing").what
+    with refusing(replace(denied, on="03.json")) as endpoint:
+        told = _told(endpoint, "commit").what
+    assert "denies access (AccessDenied: sales/orders/_delta_log/00000000000000000003.json)" in told
+
+
+@pytest.mark.parametrize("read", _READS)
+def test_a_port_where_nobody_listens(read: str) -> None:
+    error = _told(closed_port(), read)
+    assert "gives no answer (Connection refused)" in error.what
+    assert "`endpoint` of the store in `stores`" in error.next_step
+    assert isinstance(error, SourceUnavailable)
+
+
+def test_a_server_that_never_answers() -> None:
+    with silent() as endpoint:
+        error = _told(endpoint, timeout="1s", max_retries="0")
+    assert "gives no answer (operation timed out)" in error.what
+
+
+def test_a_host_without_an_address() -> None:
+    error = _told("http://nohost.invalid:9000")
+    assert "has a host whose name is not found" in error.what
+    assert isinstance(error, SourceUnavailable)
+
+
+def test_a_certificate_that_nobody_signed_is_refused_until_its_authority_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = Authority(tmp_path)
+    with refusing(S3_ERRORS["AccessDenied"], authority.server_pem()) as endpoint:
+        error = _told(endpoint)
+        assert "shows a certificate that no known authority has signed" in error.what
+        assert "SSL_CERT_FILE" in error.next_step
+        assert isinstance(error, SourceUnreadable)
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.ca))
+        assert "denies access" in _told(endpoint).what
+
+
+def test_the_page_has_every_cause_with_its_family_and_next_step() -> None:
+    told = [(says, codes(family)) for says, _, family, _ in table(DOCS / "doctor.md", "When a source can't be read")]
+    assert told == [(fault.says.format(region=""), ["retry" if fault.passes else "setting"]) for fault in FAULTS]
+
+
+def test_no_credentials() -> None:
+    options = {"aws_region": "x", "max_retries": "0", "aws_ec2_metadata_disabled": "true", "retry_timeout": "2s"}
+    with pytest.raises(SourceUnreadable, match=r"no credentials were found for it.*Next: check `credential`"):
+        SourceLog(_URI, PlainAccess(_URI, options)).state()
