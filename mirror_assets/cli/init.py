@@ -12,7 +12,7 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show
 from mirror_assets.config import Config
 from mirror_assets.init.draft import Draft, make_draft, require_new
-from mirror_assets.init.entries import TableEntry
+from mirror_assets.init.entries import TableEntry, counted
 from mirror_assets.init.lake import open_lake
 from mirror_assets.init.survey import Survey
 
@@ -56,7 +56,7 @@ def init(request: InitRequest, *, as_json: bool) -> Exit:
     if not request.force:
         require_new(file, sql)
     lake = open_lake(request.place, request.store, request.depth, file.absolute().parent)
-    note(f"{len(lake.tables)} tables below {lake.root}")
+    note(f"{counted(len(lake.tables), 'table')} below {lake.root}")
     draft = make_draft(lake, file, sql, _open_spark if request.with_spark else None)
     draft.write()
     _show(draft, time.monotonic() - began, as_json=as_json)
@@ -113,9 +113,12 @@ def _on(*, feed: bool, row_tracking: bool) -> str:
 def _next_steps(draft: Draft) -> list[str]:
     ready = sum(entry.missing is None for entry in draft.entries)
     needed = sum(statement.needed for entry in draft.entries for statement in entry.statements)
-    steps = [f"Wrote {draft.file} with {ready} tables to mirror, and {draft.sql} with {needed} statements"]
+    wrote = (
+        f"{draft.file} with {counted(ready, 'table')} to mirror, and {draft.sql} with {counted(needed, 'statement')}"
+    )
+    steps = [f"Wrote {wrote}"]
     if ready:
         steps.append(f"Next: read {draft.file}, then run `mirror-assets run --config {draft.file}`")
     if needed:
-        steps.append(f"{needed} tables wait for a statement: read {draft.sql}, run it, and take them in")
+        steps.append(f"Then: read {draft.sql} and run it, and remove the # before its tables in {draft.file}")
     return steps

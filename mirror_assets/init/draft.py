@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Tables that Spark reads at the same time.
 _AT_ONCE = 4
+_BY_NAME = "no column is a key by its name and statistics"
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def _entries(
     lake: Lake, file: Path, readable: Sequence[_Readable], spark: Callable[[Config], SparkSession] | None
 ) -> tuple[TableEntry, ...]:
     if spark is None or not readable:
-        return tuple(table_entry(table, survey, _unproven(table, survey), None) for table, survey in readable)
+        return tuple(table_entry(table, survey, _unproven(table, survey), _BY_NAME) for table, survey in readable)
     session = spark(config_of(lake, file, [(table.name, table.table) for table, _ in readable]))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return tuple(pool.map(partial(_proven_entry, session), readable))
@@ -106,7 +107,7 @@ def _proven_entry(session: SparkSession, readable: _Readable) -> TableEntry:
     table, survey = readable
     declared = declared_key(table.table.declared_keys)
     if declared or survey.state.rows == 0:
-        return table_entry(table, survey, _unproven(table, survey), None)
+        return table_entry(table, survey, _unproven(table, survey), _BY_NAME)
     candidates = key_candidates(survey, table.name.table)
     try:
         return table_entry(table, survey, prove_key(session, survey.state, survey.settings.source, candidates), None)

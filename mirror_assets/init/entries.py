@@ -30,7 +30,11 @@ class Statement:
 
 @dataclass(frozen=True)
 class TableEntry:
-    """A table of the file. `missing` is why it is written as a comment, None for one that can be mirrored as it is."""
+    """A table of the file.
+
+    `missing` is why it is written as a comment, None for one that can be mirrored as it is. `needs_key_only`: its feed
+    is on, so a key would do in place of its statement.
+    """
 
     name: TableName
     source: StorePath
@@ -40,6 +44,7 @@ class TableEntry:
     notes: tuple[str, ...] = ()
     missing: str | None = None
     statements: tuple[Statement, ...] = ()
+    needs_key_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,13 @@ def table_entry(table: SurveyedTable, survey: Survey, keys: KeyProposal | None, 
         notes=tuple(_notes(survey)),
         missing="; ".join(filter(None, (off, *problems))) or None,
         statements=(*_statements(survey, changes, needed=off is not None), *_retention(survey)),
+        needs_key_only=off is not None and survey.state.feed_enabled,
     )
+
+
+def counted(number: int, noun: str) -> str:
+    """Return the number with its noun, in the plural where that is due."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _unwritable(columns: Sequence[str]) -> Iterator[str]:
@@ -90,8 +101,8 @@ def _changes(survey: Survey, keys: KeyProposal | None, keyless: str) -> tuple[Ch
 
 def _notes(survey: Survey) -> Iterator[str]:
     state = survey.state
-    rows = "rows not counted" if state.rows is None else f"{state.rows:,} rows"
-    yield f"Version {state.version}, {rows}, {state.files:,} files; {survey.switched_on}."
+    rows = "rows not counted" if state.rows is None else counted(state.rows, "row")
+    yield f"Version {state.version}, {rows}, {counted(state.files, 'file')}; {survey.switched_on}."
     for error in survey.unfit:
         yield f"Without `{error.column}`: a landing file can't hold its type, {error.column_type}."
     for issue in survey.direct_lake:

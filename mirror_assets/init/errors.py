@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.storage.lake.address import shown
 
 
 def lake_unfit(place: str, why: str, next_step: str) -> SettingError:
     """The lake can't be looked at as it was named."""
-    return SettingError(f"{place} can't be taken as a lake: {why}.", next_step, code=ErrorCode.SOURCE_UNREADABLE)
+    safe = shown(urlsplit(place)) if "://" in place else place
+    return SettingError(f"{safe} can't be taken as a lake: {why}.", next_step, code=ErrorCode.SOURCE_UNREADABLE)
 
 
 def no_tables(place: str, depth: int) -> SettingError:

@@ -64,14 +64,14 @@ def open_lake(place: str, settings: Mapping[str, object], depth: int, beside: Pa
     tables = tuple(
         LakeTable(
             table.path,
-            StorePath(store=STORE, path=table.path or "."),
+            StorePath(STORE, table.path),
             (*parts[-1:], *filter(None, table.path.split("/"))),
             hindrance=table.hindrance,
         )
         for table in found
         if table.path.split("/")[0] not in ours
     )
-    if any(table.path == "" for table in tables):
+    if any(table.path == "" for table in found):
         raise lake_unfit(place, "it is a table itself", f"name the folder that holds it, {_above(place)}.")
     if not tables:
         raise no_tables(place, depth)

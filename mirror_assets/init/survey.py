@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -99,7 +99,7 @@ def config_of(lake: Lake, file: Path, tables: Sequence[tuple[TableName, LakeTabl
     """Return a configuration that reaches these tables. Raises pydantic.ValidationError."""
     stores = {name: store.model_dump(exclude_unset=True) for name, store in lake.stores.items()}
     settings = {
-        str(name): {"source": table.source.model_dump(), "changes": Changes.APPEND_ONLY.value} for name, table in tables
+        str(name): {"source": asdict(table.source), "changes": Changes.APPEND_ONLY.value} for name, table in tables
     }
     written = {"landing_zone": {"path": "./landing"}, "stores": stores, "tables": settings}
     return Config.model_validate(written, context=Origin(file))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import yaml
@@ -79,9 +80,18 @@ def _table(entry: TableEntry, sql: Path) -> Iterator[str]:
         yield f"{off}{line}"
 
 
+def _way_out(entry: TableEntry, sql: Path) -> str:
+    if not any(statement.needed for statement in entry.statements):
+        return "Correct that, then"
+    statement = f"Run its statement in {sql.name}, then"
+    if entry.needs_key_only:
+        return f"If you know its key, write `keys` and `changes: feed`. If not: {statement[0].lower()}{statement[1:]}"
+    return statement
+
+
 def _settings(entry: TableEntry) -> Iterator[str]:
     yield f"  {flow(str(entry.name))}:"
-    yield f"    source: {flow(entry.source.model_dump())}"
+    yield f"    source: {flow(asdict(entry.source))}"
     if entry.keys:
         yield f"    keys: {flow(list(entry.keys.columns))}"
     if entry.columns is not None:
