@@ -83,8 +83,9 @@ def test_the_file_runs_as_it_is_and_once_the_statements_ran_as_a_whole(
     assert states == {one.name: "equal" for one in _TABLES.values()}
 
 
+@pytest.mark.usefixtures("spark")
 def test_a_table_that_spark_can_not_read_waits_with_its_reason(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_by_delta_rs(tmp_path / "lake")
     for file in (tmp_path / "lake/sales/orders").glob("*.parquet"):
