@@ -84,7 +84,7 @@ def _show(draft: Draft, seconds: float, *, as_json: bool) -> None:
             x.changes,
             ", ".join(x.keys),
             x.proof,
-            x.missing or "mirrored",
+            x.missing or "ready",
         )
         for x in lines
     ]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirror_assets.config import Config
+from mirror_assets.config.load import parse_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.init.entries import TableEntry, Unreadable, table_entry
 from mirror_assets.init.errors import file_exists, file_unwritable
@@ -54,7 +55,13 @@ class Draft:
         return any(entry.missing is None for entry in self.entries)
 
     def write(self) -> None:
-        """Write both files; what was there is replaced. Raises file_unwritable."""
+        """Write both files; what was there is replaced.
+
+        Raises ConfigInvalid where the first could not be loaded, such as that of a lake in the folder of the mirror,
+        and file_unwritable; then the first is not written.
+        """
+        if self.is_ready:
+            parse_config(self.config_text.encode(), self.file, {})
         for file, text in ((self.file, self.config_text), (self.sql, self.sql_text)):
             try:
                 file.parent.mkdir(parents=True, exist_ok=True)

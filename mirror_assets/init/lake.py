@@ -59,7 +59,6 @@ def open_lake(place: str, settings: Mapping[str, object], depth: int, beside: Pa
     store = _store(place, settings)
     found = find_tables(_access(store), depth)
     root = str(store.root)
-    ours = _own_folders(root, beside)
     parts = tuple(filter(None, _LAST.split(store.address.path if store.address else root)))
     tables = tuple(
         LakeTable(
@@ -69,7 +68,7 @@ def open_lake(place: str, settings: Mapping[str, object], depth: int, beside: Pa
             hindrance=table.hindrance,
         )
         for table in found
-        if table.path.split("/")[0] not in ours
+        if not _is_ours(root, table.path, beside)
     )
     if any(table.path == "" for table in found):
         raise lake_unfit(place, "it is a table itself", f"name the folder that holds it, {_above(place)}.")
@@ -99,10 +98,13 @@ def _above(place: str) -> str:
     return place.rstrip("/").rpartition("/")[0] or "."
 
 
-def _own_folders(root: str, beside: Path | None) -> tuple[str, ...]:
-    if beside is None or is_uri(root) or Path(root).resolve() != beside.resolve():
-        return ()
-    return _OURS
+def _is_ours(root: str, path: str, beside: Path | None) -> bool:
+    """Whether the table lies in a folder that a mirror.yaml in `beside` writes, and the lake is not named within it."""
+    if beside is None or is_uri(root):
+        return False
+    folder, table = Path(root).resolve(), (Path(root) / path).resolve()
+    ours = (beside.resolve() / name for name in _OURS)
+    return any(table.is_relative_to(own) and not folder.is_relative_to(own) for own in ours)
 
 
 def unwritable(path: str) -> SettingError | None:

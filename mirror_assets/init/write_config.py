@@ -27,8 +27,8 @@ def config_text(
     lake: Lake, entries: Sequence[TableEntry], unreadable: Sequence[Unreadable], file: Path, sql: Path
 ) -> str:
     """Return the text of the file. Tables for which something is missing are comments."""
-    stores = {name: _store(store, file) for name, store in lake.stores.items()}
-    blocks = [_HEADER, "\n".join(["stores:", *(f"  {flow(name)}: {flow(one)}" for name, one in stores.items()), ""])]
+    stores = [f"  {flow(name)}: {flow(_store(store, file))}" for name, store in lake.stores.items()]
+    blocks = [_HEADER, *(["\n".join(["stores:", *stores, ""])] if stores else [])]
     tables = ["\n".join(_table(entry, sql)) + "\n" for entry in entries]
     ready = any(entry.missing is None for entry in entries)
     blocks.append("\n".join([f"tables:{'' if ready else ' {}'}", *tables]))
@@ -37,9 +37,22 @@ def config_text(
     return "\n".join(blocks)
 
 
+class _OneLine(yaml.SafeDumper):
+    """Writes texts with line breaks and the like in double quotes, where they are escaped."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
+
+
+_OneLine.add_representer(str, _text)
+
+
 def flow(value: object) -> str:
     """Return the value as YAML in one line, quoted where that is needed."""
-    text: str = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=float("inf"), sort_keys=False)
+    text: str = yaml.dump(
+        value, Dumper=_OneLine, default_flow_style=True, allow_unicode=True, width=float("inf"), sort_keys=False
+    )
     return text.removesuffix("\n").removesuffix("\n...")
 
 

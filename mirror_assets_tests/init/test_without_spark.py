@@ -77,6 +77,13 @@ def test_the_lake_may_be_the_folder_of_the_file(tmp_path: Path, monkeypatch: pyt
     assert [table.source for table in load_config(tmp_path / "mirror.yaml").all_tables()] == [str(tmp_path / "orders")]
 
 
+def test_a_lake_in_a_folder_that_the_file_writes_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_deltalake(tmp_path / "mirror/shop/orders", pa.table({"id": [1, 2]}), configuration=FEED)
+    assert _init(tmp_path / "mirror", tmp_path / "m.yaml") == 2
+    assert "overlaps with mirror.path" in capsys.readouterr().err
+    assert not (tmp_path / "m.yaml").exists()
+
+
 def test_a_lake_without_a_table_that_can_be_mirrored_fails_and_says_what_to_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
