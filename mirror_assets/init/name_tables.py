@@ -15,9 +15,15 @@ _MOST_CHARACTERS, _MOST_BYTES = 100, 100
 
 
 def name_tables(paths: Iterable[Sequence[str]]) -> list[TableName]:
-    """Return a name for each path, of its last two parts; names that would share a table folder get a number."""
+    """Return a name for each path, of its last two parts.
+
+    Of names that would share a table folder, that of the shortest path stays as it is, and the others get a number.
+    """
     taken: set[str] = set()
-    return [_unique(path, taken) for path in paths]
+    listed = list(paths)
+    by_depth = sorted(range(len(listed)), key=lambda index: len(listed[index]))
+    names = {index: _unique(listed[index], taken) for index in by_depth}
+    return [names[index] for index in range(len(listed))]
 
 
 def _unique(path: Sequence[str], taken: set[str]) -> TableName:

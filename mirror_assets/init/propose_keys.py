@@ -47,9 +47,13 @@ class KeyProposal:
 
 @dataclass(frozen=True)
 class KeyCandidate:
-    """A column that may be in a key. The less `cost`, the likelier; `alone`: it may be the whole key."""
+    """A column that may be in a key; `index` is its place in the table.
+
+    The less `cost`, the likelier. `alone`: it may be the whole key.
+    """
 
     column: str
+    index: int
     cost: float
     alone: bool
 
@@ -58,7 +62,7 @@ def key_candidates(survey: Survey, table: str) -> tuple[KeyCandidate, ...]:
     """Return the columns that may be in the key of the table with this name, the likeliest first."""
     known = {column.name: column for column in survey.statistics}
     found = (
-        KeyCandidate(field.name, _cost(field, index, table), not _repeats(survey, known.get(field.name)))
+        KeyCandidate(field.name, index, _cost(field, index, table), not _repeats(survey, known.get(field.name)))
         for index, field in enumerate(survey.fields)
         if _may_be_key(survey, field, known.get(field.name))
     )
@@ -84,13 +88,17 @@ def declared_key(columns: Sequence[str]) -> KeyProposal | None:
 def column_sets(candidates: Sequence[KeyCandidate]) -> tuple[tuple[str, ...], ...]:
     """Return the sets of columns to look at, the likeliest first: each column alone, and the best of them together.
 
-    A set comes behind all of its subsets.
+    A set comes behind all of its subsets; its columns are in the table's order.
     """
     pool = candidates[:_POOL]
     sets = [(one,) for one in candidates if one.alone]
     together = [chosen for size in range(2, _MOST_COLUMNS + 1) for chosen in combinations(pool, size)]
     ordered = sorted([*sets, *together], key=_cost_of_set)
-    return tuple(tuple(one.column for one in chosen) for chosen in ordered)[:MOST_SETS]
+    return tuple(map(_in_order, ordered[:MOST_SETS]))
+
+
+def _in_order(chosen: Sequence[KeyCandidate]) -> tuple[str, ...]:
+    return tuple(one.column for one in sorted(chosen, key=lambda one: one.index))
 
 
 def _cost_of_set(chosen: Sequence[KeyCandidate]) -> float:

@@ -84,9 +84,11 @@ def make_by_spark(spark: SparkSession, root: Path) -> None:
     vectors = "delta.enableDeletionVectors = true"
     sql("deleted", made("SELECT id DIV 1 AS id, id AS other", _FEED, vectors), "INSERT INTO {t} VALUES (1, 99)")
     sql("deleted", "DELETE FROM {t} WHERE other = 99")
+    mapping = "delta.columnMapping.mode = 'name'"
     sql(
         "mapped",
-        made("SELECT id AS k, id % 2 AS v", _FEED, "delta.columnMapping.mode = 'name'"),
+        f"CREATE TABLE {{t}} (k BIGINT, v BIGINT) USING delta TBLPROPERTIES ({_FEED}, {mapping})",
+        f"INSERT INTO {{t}} SELECT id, id % 2 FROM range({_ROWS})",
         "ALTER TABLE {t} RENAME COLUMN k TO `order key`",
     )
     sql(

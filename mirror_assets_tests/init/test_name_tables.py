@@ -32,7 +32,12 @@ def test_the_last_two_folders_are_schema_and_table(path: str, name: str) -> None
 
 
 def test_tables_that_would_share_a_folder_get_numbers() -> None:
-    assert _names("a/x/t", "b/x/t", "c/X/T", "x/t_2", "x/t 2") == ["x.t", "x.t_2", "X.T_3", "x.t_2_2", "x.t_2_3"]
+    assert _names("a/x/t", "b/x/t", "c/X/T") == ["x.t", "x.t_2", "X.T_3"]
+    assert _names("x/t_2", "x/t 2", "x/t", "y/x/t") == ["x.t_2", "x.t_2_2", "x.t", "x.t_3"]
+
+
+def test_the_shortest_path_keeps_its_name() -> None:
+    assert _names("archive/sales/orders", "sales/orders") == ["sales.orders_2", "sales.orders"]
 
 
 @given(st.lists(st.lists(st.text(min_size=1, max_size=300), min_size=1, max_size=3), max_size=6))
