@@ -27,7 +27,8 @@ from pyspark.sql import SparkSession
 from mirror_assets.encode.session import open_session, spark_settings
 
 _FEED = {"delta.enableChangeDataFeed": "true"}
-_PROPERTIES = (_FEED, _FEED, _FEED | {"delta.enableDeletionVectors": "true"}, {}, {"delta.enableRowTracking": "true"})
+_VECTORS, _TRACKING = {"delta.enableDeletionVectors": "true"}, {"delta.enableRowTracking": "true"}
+_PROPERTIES: tuple[Mapping[str, str], ...] = (_FEED, _FEED, _FEED | _VECTORS, {}, _TRACKING)
 _COMMAND = "import sys; from mirror_assets.cli import main; sys.exit(main())"
 _DAY, _NOW = date(2026, 1, 1), datetime(2026, 1, 1, tzinfo=timezone.utc)
 

@@ -49,20 +49,26 @@ class KeyProposal:
 class KeyCandidate:
     """A column that may be in a key; `index` is its place in the table.
 
-    The less `cost`, the likelier. `alone`: it may be the whole key.
+    The less `cost`, the likelier. `alone`: it may be the whole key. `has_no_nulls`: the log proves it.
     """
 
     column: str
     index: int
     cost: float
     alone: bool
+    has_no_nulls: bool = False
+
+    @property
+    def is_named(self) -> bool:
+        """Whether its name says that it identifies something."""
+        return self.cost < _NAMED
 
 
 def key_candidates(survey: Survey, table: str) -> tuple[KeyCandidate, ...]:
     """Return the columns that may be in the key of the table with this name, the likeliest first."""
     known = {column.name: column for column in survey.statistics}
     found = (
-        KeyCandidate(field.name, index, _cost(field, index, table), not _repeats(survey, known.get(field.name)))
+        _candidate(survey, index, table, known.get(field.name))
         for index, field in enumerate(survey.fields)
         if _may_be_key(survey, field, known.get(field.name))
     )
@@ -71,7 +77,7 @@ def key_candidates(survey: Survey, table: str) -> tuple[KeyCandidate, ...]:
 
 def assumed_key(survey: Survey, table: str) -> KeyProposal | None:
     """Return the key that names and statistics make likely; None where no column's name says that it is one."""
-    likely = [one for one in key_candidates(survey, table) if one.alone and one.cost < _NAMED]
+    likely = [one for one in key_candidates(survey, table) if one.alone and one.is_named]
     if not likely:
         return None
     state = survey.state
@@ -103,6 +109,12 @@ def _in_order(chosen: Sequence[KeyCandidate]) -> tuple[str, ...]:
 
 def _cost_of_set(chosen: Sequence[KeyCandidate]) -> float:
     return sum(one.cost for one in chosen) + 1.2 * (len(chosen) - 1)
+
+
+def _candidate(survey: Survey, index: int, table: str, known: ColumnStatistics | None) -> KeyCandidate:
+    field = survey.fields[index]
+    has_no_nulls = known is not None and known.nulls_at_most == 0
+    return KeyCandidate(field.name, index, _cost(field, index, table), not _repeats(survey, known), has_no_nulls)
 
 
 def _may_be_key(survey: Survey, field: Field, known: ColumnStatistics | None) -> bool:

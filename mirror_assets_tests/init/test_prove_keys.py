@@ -32,7 +32,7 @@ def _survey(folder: Path, columns: _Columns, name: str = "t") -> Survey:
 def _proven(spark: SparkSession, survey: Survey, name: str = "t") -> tuple[str, ...] | None:
     found = prove_key(spark, survey.state, survey.settings.source, key_candidates(survey, name))
     assert found is None or found.proof is Proof.PROVEN
-    return found and found.columns
+    return found.columns if found else None
 
 
 @pytest.mark.parametrize(
