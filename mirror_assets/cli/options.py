@@ -45,6 +45,21 @@ def printed(command: Decorated) -> Decorated:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
+def store(command: Decorated) -> Decorated:
+    """Add the settings of a store, by their names in mirror.yaml."""
+    return with_options(
+        command,
+        click.option("--credential", metavar="KIND", help="Who reads the store.  [default: default]"),
+        click.option("--region", help="S3: the bucket's region."),
+        click.option("--endpoint", metavar="URL", help="Another server than the store's own."),
+        click.option("--path-style/--host-style", default=None, help="S3: whether the bucket is in the path."),
+        click.option("--profile", help="S3: the profile, for the credential `profile`."),
+        click.option("--role", metavar="ARN", help="S3: a role to assume with the credential."),
+        click.option("--key-file", type=PATH, help="Google: a service account's key, for the credential `key_file`."),
+        click.option("--env-prefix", metavar="PREFIX_", help="What the names of environment variables begin with."),
+    )
+
+
 def tables(command: Decorated) -> Decorated:
     """Add `--table`, which may be repeated."""
     option = click.option("--table", "names", multiple=True, metavar="TABLE", shell_complete=table_names, help=_ONLY)

@@ -15,7 +15,7 @@ from mirror_assets.config.places import (
     Staging,
 )
 from mirror_assets.config.setting_values import Changes, Compression, History, OnBreak, OnDropColumn
-from mirror_assets.config.source_fit import SourceColumn, missing_columns, source_problems
+from mirror_assets.config.source_fit import SourceColumn, missing_columns, source_problems, why_no_key
 from mirror_assets.config.table_settings import (
     DirectLakeMode,
     DirectLakeSettings,
@@ -73,4 +73,5 @@ __all__ = [
     "load_workspace",
     "missing_columns",
     "source_problems",
+    "why_no_key",
 ]

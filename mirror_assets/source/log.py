@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +16,7 @@ from deltalake.exceptions import DeltaError
 from mirror_assets.source.access import Access
 from mirror_assets.source.actions import Actions, LoggedFile, Metadata, Protocol
 from mirror_assets.source.batching import DataFile
+from mirror_assets.source.column_statistics import ColumnStatistics, FileStatistics, column_statistics
 from mirror_assets.source.commits import Commit, describe
 from mirror_assets.source.errors import LogGap, SourceNotDelta
 from mirror_assets.source.log_listing import TipMark
@@ -75,6 +77,13 @@ class SourceLog:
         """Return the live files of the version, in order of their paths as the log has them. Raises LogGap."""
         actions = _add_actions(self._open(version), "path", "size_bytes", "num_records")
         return tuple(DataFile(*row.values()) for row in actions.sort_by("path").to_pylist())
+
+    def column_statistics(self, state: SourceState) -> tuple[ColumnStatistics, ...]:
+        """Return what the statistics of a state's files prove of its columns. Raises LogGap."""
+        rows = _all_add_actions(self._open(state.version)).to_pylist()
+        files = [_statistics(row) for row in rows]
+        fields = state.schema.fields
+        return tuple(column_statistics(field.name, field.physical_name or field.name, files) for field in fields)
 
     def has_commit(self, version: int) -> bool:
         """Whether the commit is in the log."""
@@ -188,4 +197,14 @@ def _sizes(table: DeltaTable) -> tuple[int, int, int | None]:
 
 def _add_actions(table: DeltaTable, *columns: str) -> pa.Table:
     """Return these columns of the live files' actions; `pa.table` would import pandas, for a third of a second."""
-    return pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all().select(columns)
+    return _all_add_actions(table).select(columns)
+
+
+def _all_add_actions(table: DeltaTable) -> pa.Table:
+    return pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all()
+
+
+def _statistics(row: Mapping[str, Any]) -> FileStatistics:
+    """Return a file's statistics; their parts are missing where no file has any."""
+    nulls, least, most, partition = (row.get(name) or {} for name in ("null_count", "min", "max", "partition"))
+    return FileStatistics(row["num_records"], nulls, least, most, partition)
