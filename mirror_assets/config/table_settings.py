@@ -205,7 +205,11 @@ class StorePath:
     path: str
 
 
-Source = Annotated[StorePath | str, PlainValidator(_source)]
+def _dump_source(source: StorePath | str) -> object:
+    return source if isinstance(source, str) else source.model_dump()
+
+
+Source = Annotated[StorePath | str, PlainValidator(_source), PlainSerializer(_dump_source)]
 
 
 class TableDefaults(Section):

@@ -1,4 +1,4 @@
-"""The Delta tables below a folder of a store: every folder that holds a log."""
+"""The Delta tables below a folder of a store: every folder that holds a log, or those whose path is like a pattern."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -55,6 +56,41 @@ def find_tables(root: Access, depth: int = 3) -> tuple[FoundTable, ...]:
 
 
 @dataclass(frozen=True)
+class MatchedFolders:
+    """The folders whose path below the root is like a pattern, ascending, and those that can't be listed for it."""
+
+    paths: tuple[str, ...]
+    unlisted: tuple[FoundTable, ...] = ()
+
+
+def match_folders(root: Access, pattern: str) -> MatchedFolders:
+    """Return the folders at paths like the pattern, such as `*/` or `sales/*`; nobody looks whether they are tables.
+
+    It is one listing for each folder on the way. A pattern's name matches one that begins with `_` or `.` only if it
+    begins so itself. What lies in a table's folder is left out. Raises as `find_tables` does.
+    """
+    folders, unlisted = _open(root), list[FoundTable]()
+    level: tuple[str, ...] = ("",)
+    for name in filter(None, pattern.split("/")):
+        below = list[str]()
+        for path in level:
+            try:
+                names = folders.names(path)
+            except SettingError as error:
+                if not path:
+                    raise
+                unlisted.append(FoundTable(path, error.what))
+                continue
+            below += (_join(path, known) for known in names if _LOG not in names and _is_like(known, name))
+        level = tuple(below)
+    return MatchedFolders(tuple(sorted(level)), tuple(unlisted))
+
+
+def _is_like(name: str, pattern: str) -> bool:
+    return fnmatchcase(name, pattern) and (name[0] not in "_." or name[0] == pattern[0])
+
+
+@dataclass(frozen=True)
 class _Look:
     """What a folder is: a table, one that can't be listed, or one with these folders in it."""
 
@@ -65,6 +101,10 @@ class _Look:
 class _Folders(Protocol):
     def look(self, paths: Sequence[str], *, below: bool) -> Sequence[_Look]:
         """Look into each folder; at the folders in it only if those `below` matter."""
+        ...
+
+    def names(self, path: str) -> Sequence[str]:
+        """Return the names of the folders in a folder. Raises SourceUnreadable and SourceUnavailable."""
         ...
 
 
@@ -83,6 +123,13 @@ class _LocalFolders:
 
     def look(self, paths: Sequence[str], *, below: bool) -> list[_Look]:
         return [self._look(path, below=below) for path in paths]
+
+    def names(self, path: str) -> list[str]:
+        try:
+            with os.scandir(self._root / path) as entries:
+                return [entry.name for entry in entries if entry.is_dir()]
+        except OSError as error:
+            raise SourceUnreadable(str(self._root / path), error.strerror or str(error)) from error
 
     def _look(self, path: str, *, below: bool) -> _Look:
         try:
@@ -112,6 +159,10 @@ class _StoreFolders:
     def look(self, paths: Sequence[str], *, below: bool) -> list[_Look]:
         with ThreadPoolExecutor(_THREADS) as pool:
             return list(pool.map(partial(self._look, below=below), paths))
+
+    def names(self, path: str) -> list[str]:
+        with translated(self._uri):
+            return self._folders(path)
 
     def _look(self, path: str, *, below: bool) -> _Look:
         try:
