@@ -57,19 +57,23 @@ class FoundTable:
 
 @dataclass(frozen=True)
 class RuleOutcome:
-    """What a rule (from 0) has found at its place, in numbers; `problem` says why it could not look, if so."""
+    """What a rule (from 0) has found at its place, in numbers; `problem` says why it could not look, if so.
+
+    `unused_keys` are the names in its `keys` that no found folder has.
+    """
 
     rule: int
     place: str
     folders: int = 0
+    tables: int = 0
     mirrored: int = 0
     problem: str | None = None
     unused_keys: tuple[str, ...] = ()
 
     @property
     def is_well(self) -> bool:
-        """Whether it could look, and has found tables of the configuration."""
-        return self.problem is None and self.mirrored > 0
+        """Whether it could look, and has found tables, mirrored or not."""
+        return self.problem is None and self.tables > 0
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class Surroundings(Protocol):
         ...
 
     def address(self, rule: DiscoverRule, path: str) -> str:
-        """Return the address of a path that the rule has found. Raises ValueError for one that leads elsewhere."""
+        """Return the address of a path that the rule has found. Raises ValueError where no address leads there."""
         ...
 
     def whole_path(self, rule: DiscoverRule, path: str) -> PurePosixPath:
@@ -137,16 +141,15 @@ _Row = tuple[FoundTable, str]
 def _folders(around: Surroundings, one: RuleFinding, finding: Finding) -> Iterator[_Row]:
     """Yield what each folder is by itself, and its path below the root."""
     for folder in finding.folders:
+        path = around.whole_path(one.settings, folder.path)
         try:
             address = around.address(one.settings, folder.path)
-        except ValueError:
-            continue  # only a cache that somebody has changed has such a path
-        path = around.whole_path(one.settings, folder.path)
+        except ValueError as error:
+            yield FoundTable(path.name, folder.path, one.rule, FoundState.NAME_REFUSED, str(error)), folder.path
+            continue
         row = FoundTable(one.settings.name(path), address, one.rule, FoundState.MIRRORED)
-        yield (
-            _judged(around, one.settings, row, folder, path, is_new=folder.first_seen >= finding.listed_at),
-            folder.path,
-        )
+        is_new = folder.first_seen >= finding.listed_at
+        yield _judged(around, one.settings, row, folder, path, is_new=is_new), folder.path
 
 
 def _judged(
@@ -258,5 +261,6 @@ def _outcome(one: RuleFinding, rows: Sequence[FoundTable]) -> RuleOutcome:
     mine = [row for row in rows if row.rule == one.rule]
     names = {known for row in mine for known in (row.name, row.name.rpartition(".")[2])} | {DEFAULT_KEYS}
     unused = tuple(name for name in one.settings.keys if name not in names) if one.finding else ()
+    tables = sum(_is_candidate(row) for row in mine)
     mirrored = sum(row.state.is_mirrored for row in mine)
-    return RuleOutcome(one.rule, one.place, len(mine), mirrored, one.problem, unused)
+    return RuleOutcome(one.rule, one.place, len(mine), tables, mirrored, one.problem, unused)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.storage.lake.address import LakeAddress
 
 _LOG = logging.getLogger(__name__)
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
 class When(Enum):
@@ -89,7 +91,10 @@ class _Around:
         return FolderFinder(self._root(rule), rule.place.path, self.config.access, partial(self.address, rule))
 
     def address(self, rule: DiscoverRule, path: str) -> str:
-        return self.config.stores[rule.place.store].table(path)
+        address = self.config.stores[rule.place.store].table(path)
+        if _ESCAPE.search(path) or (is_uri(address) and LakeAddress.parse(address).uri != address):
+            raise ValueError(f"readers of Delta tables take {path!r} for another path; rename its folder")
+        return address
 
     def whole_path(self, rule: DiscoverRule, path: str) -> PurePosixPath:
         root = self.config.stores[rule.place.store]

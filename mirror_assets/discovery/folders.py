@@ -63,6 +63,8 @@ class FolderFinder:
             return None
         except MirrorError as error:
             return FolderFacts(kind=FolderKind.UNREADABLE, why=error.what)
+        except ValueError as error:  # no address leads there
+            return FolderFacts(kind=FolderKind.UNREADABLE, why=str(error))
         return FolderFacts(
             kind=FolderKind.TABLE,
             table_id=table.table_id,

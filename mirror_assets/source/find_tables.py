@@ -127,9 +127,11 @@ class _LocalFolders:
     def names(self, path: str) -> list[str]:
         try:
             with os.scandir(self._root / path) as entries:
-                return [entry.name for entry in entries if entry.is_dir()]
+                names = [entry.name for entry in entries if entry.is_dir()]
         except OSError as error:
             raise SourceUnreadable(str(self._root / path), error.strerror or str(error)) from error
+        # Others are not UTF-8: no reader of Delta tables can name them.
+        return [name for name in names if name.isascii() or name.encode(errors="replace").decode() == name]
 
     def _look(self, path: str, *, below: bool) -> _Look:
         try:

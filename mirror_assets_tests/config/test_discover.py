@@ -1,12 +1,16 @@
 """`discover:` in mirror.yaml: mistakes with their lines, and which found folders become tables of the configuration."""
 
+# ruff: noqa: E501 - one mistake a line reads as a table
+
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from mirror_assets.config import ConfigInvalid, FoundState, When
+from mirror_assets.config import ConfigInvalid, FoundState, When, with_found_tables
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.setting_values import Changes
 from mirror_assets_tests.discovery.lakes import FEED, DiskLake, names, states
@@ -192,3 +196,54 @@ def test_held_tables_wait_until_they_are_approved_or_written_down(lake: DiskLake
     assert names(lake.load()) == ["items", "lines", "orders"]
     lake.configure(hold, "tables: {items: {source: {store: lake, path: items}, keys: [id]}}\n")
     assert names(lake.load()) == ["items", "orders"]
+
+
+def test_names_that_no_reader_takes_hold_up_no_other(lake: DiskLake) -> None:
+    lake.add("orders", "a%41")
+    os.mkdir(os.fsencode(lake.lake) + b"/not\xffUTF-8")  # noqa: PTH102 its name is no text
+    lake.configure("{from: {store: lake}, keys: {default: [id]}}")
+    config = lake.load()
+    assert names(config) == ["orders"]
+    assert [(x.state, x.reason) for x in config.discovered.tables if x.name != "orders"] == [
+        (FoundState.NAME_REFUSED, "readers of Delta tables take 'a%41' for another path; rename its folder")
+    ]
+
+
+def test_a_root_that_is_not_there_is_told_and_what_was_known_stays(lake: DiskLake) -> None:
+    lake.configure("{from: {store: lake}, keys: {default: [id]}}")
+    (rule,) = lake.load().discovered.rules
+    assert rule.problem is not None
+    assert f"{lake.lake} can't be read: No such file or directory" in rule.problem
+    lake.add("orders")
+    assert names(lake.load()) == ["orders"], "nothing was remembered, so it looks again"
+    lake.lake.rename(lake.root / "away")
+    config = lake.load(When.REFRESH)
+    assert names(config) == ["orders"]
+    assert not config.discovered.rules[0].is_well
+
+
+def test_what_is_remembered_is_loaded_without_a_look(lake: DiskLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.add("orders")
+    lake.configure("{from: {store: lake}, keys: {default: [id]}}")
+    assert names(lake.load(When.NEVER)) == []
+    assert names(lake.load()) == ["orders"]
+    lake.add("lines")
+    monkeypatch.setattr(os, "scandir", None)
+    assert names(lake.load()) == ["orders"]
+    lake.configure("{from: {store: lake}, keys: {default: [of]}, exclude: [nothing], schema: s}")
+    config = lake.load()
+    assert names(config) == ["s.orders"], "what is known is of the place, not of the rule's other settings"
+    assert config.table("s.orders").keys == ("of",)
+
+
+def test_new_and_gone_tables(lake: DiskLake) -> None:
+    lake.add("orders", "lines")
+    lake.configure("{from: {store: lake}, keys: {default: [id]}}")
+    first = lake.load()
+    lake.add("items")
+    shutil.rmtree(lake.lake / "orders")
+    second = lake.load(When.REFRESH)
+    assert names(second) == ["items", "lines", "orders"], "one that is written anew is away for a moment"
+    assert states(second)["lake/items"] is FoundState.NEW
+    assert names(lake.load(When.REFRESH)) == ["items", "lines"]
+    assert names(with_found_tables(first, When.NEVER, lake.environment)) == ["items", "lines"], "in place of the old"
