@@ -112,7 +112,7 @@ class _Around:
     def _own(self) -> list[tuple[str, str]]:
         """The places that this project writes, in words, and their addresses."""
         config, zone = self.config, self.config.landing_zone
-        found = [("of the histories", str(config.history.path))]
+        found = [("of the histories", config.history.path)]
         found += [("of the landing zone", str(zone.path))] if zone.path else []
         found += [("of the landing zone", zone.onelake.address.abfss)] if zone.onelake else []
         fabric = config.mirror.fabric
