@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ import boto3
 import pytest
 from deltalake import DeltaTable
 
+from mirror_assets.discovery import folders
 from mirror_assets.discovery.finder import Look
 from mirror_assets.discovery.finding import Finding, FolderKind
 from mirror_assets.discovery.folders import FolderFinder
@@ -150,3 +152,35 @@ def test_opening_a_table_costs_what_is_said(server: S3Server, tmp_path: Path) ->
     bucket.requests()
     DeltaTable("s3://opened/t", storage_options=dict(server.options))
     assert bucket.requests() == 4
+
+
+@pytest.mark.long(30)
+def test_five_hundred_folders_of_a_store(server: S3Server, tmp_path: Path) -> None:
+    bucket = _bucket(server, "many", tmp_path)
+    (entry,) = (bucket.pattern / "_delta_log").iterdir()
+    client = boto3.client("s3", endpoint_url=server.endpoint, **_KEYS)
+    for number in range(500):
+        key = f"s{number % 10}/t{number:03}/_delta_log/{entry.name}"
+        client.put_object(Bucket="many", Key=key, Body=entry.read_bytes())
+    bucket.requests()
+    first = _EVERYTHING.at(bucket.finder("*/*"), None, 0)
+    assert bucket.requests() == 1 + 10 + 500 * 4
+    assert sum(folder.facts.is_table for folder in first.folders) == 500
+    _EVERYTHING.at(bucket.finder("*/*"), first, 60)
+    assert bucket.requests() == 1 + 10
+
+
+def test_five_hundred_folders_of_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = DiskLake(tmp_path)
+    lake.add(*(f"s{number % 10}/t{number:03}" for number in range(500)))
+    scanned, opened = list[str](), list[str]()
+    scandir, facts = os.scandir, folders.table_facts
+    monkeypatch.setattr(os, "scandir", lambda path: scanned.append(str(path)) or scandir(path))
+    monkeypatch.setattr(folders, "table_facts", lambda access: opened.append(access.uri) or facts(access))
+    root = str(lake.lake)
+    finder = FolderFinder(root, "*/*", PlainAccess, lambda path: f"{root}/{path}")
+    first = _EVERYTHING.at(finder, None, 0)
+    assert (len(scanned), len(opened)) == (11, 500)
+    assert sum(folder.facts.is_table for folder in first.folders) == 500
+    _EVERYTHING.at(finder, first, 60)
+    assert (len(scanned), len(opened)) == (22, 500)
