@@ -205,11 +205,7 @@ class StorePath:
     path: str
 
 
-def _dump_source(source: StorePath | str) -> object:
-    return source if isinstance(source, str) else source.model_dump()
-
-
-Source = Annotated[StorePath | str, PlainValidator(_source), PlainSerializer(_dump_source)]
+Source = Annotated[StorePath | str, PlainValidator(_source)]
 
 
 class TableDefaults(Section):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -68,7 +69,7 @@ def test_each_place_and_each_configuration_has_a_file_of_its_own(cache: FindingC
     assert linked.read(_PLACE) == FINDING, "the same file by another name"
 
 
-_DAMAGES = {
+_DAMAGES: dict[str, Callable[[str], str]] = {
     "cut off": lambda text: text[: len(text) // 2],
     "empty": lambda _: "",
     "no JSON": lambda _: "cos\nsystem\n(S'true'\ntR.",
