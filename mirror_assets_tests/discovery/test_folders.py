@@ -43,8 +43,10 @@ class Bucket:
     def put(self, key: str, content: bytes) -> None:
         """Write an object."""
         address = f"{self.server.endpoint}/{self.name}/{key}"
-        request = urllib.request.Request(address, content, method="PUT")  # noqa: S310 a server of this machine
-        urllib.request.urlopen(request).close()  # noqa: S310
+        # The server would wait for more of a form, which is what urllib sends by default.
+        kind = {"Content-Type": "application/octet-stream"}
+        request = urllib.request.Request(address, content, kind, method="PUT")  # noqa: S310 a server of this machine
+        urllib.request.urlopen(request, timeout=60).close()  # noqa: S310
 
     def finder(self, pattern: str) -> FolderFinder:
         """Find what is in it."""
