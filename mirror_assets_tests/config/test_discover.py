@@ -101,6 +101,7 @@ def test_found_tables_are_tables_with_the_rules_settings(lake: DiskLake) -> None
     assert (orders.keys, lines.keys) == (("id", "of"), ("id",))
     assert (orders.slices.max_rows, orders.slices.max_commits, orders.lag.warn_seconds) == (7, 3, 5)
     assert config.place("tables.sales.orders.keys") == f"{lake.root}/mirror.yaml:5", "the rule that found it"
+    assert config.model_dump()["tables"].keys() == {"sales.lines", "sales.orders"}
     assert set(states(config).values()) == {FoundState.NEW}
     assert set(states(lake.load(When.REFRESH)).values()) == {FoundState.MIRRORED}
 
