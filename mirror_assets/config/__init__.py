@@ -2,7 +2,7 @@
 
 from mirror_assets.config.automation import AutomationConfig, Mode
 from mirror_assets.config.discover_rule import DiscoverRule, NewTables
-from mirror_assets.config.discovered import Discovered, FoundState, FoundTable, RuleOutcome
+from mirror_assets.config.discovered import Discovered, DiscoveredTable, FoundState, RuleOutcome
 from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, Problem, TableUnknown
 from mirror_assets.config.load import CONFIG_VARIABLE, DEFAULT_FILE, config_file, load_config, load_workspace
 from mirror_assets.config.look_for_tables import When, with_found_tables
@@ -47,11 +47,11 @@ __all__ = [
     "DirectLakeSettings",
     "DiscoverRule",
     "Discovered",
+    "DiscoveredTable",
     "FabricConfig",
     "FabricWorkspace",
     "FileSettings",
     "FoundState",
-    "FoundTable",
     "FramesOf",
     "History",
     "HistoryConfig",

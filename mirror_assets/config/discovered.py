@@ -41,7 +41,7 @@ class FoundState(str, Enum):
 
 
 @dataclass(frozen=True)
-class FoundTable:
+class DiscoveredTable:
     """A folder that a rule (from 0) has found: its name in the mirror, its address, and what becomes of it.
 
     `reason` says why it is not mirrored, and what to do about it.
@@ -80,7 +80,7 @@ class RuleOutcome:
 class Discovered:
     """All that the rules of a configuration have found."""
 
-    tables: tuple[FoundTable, ...] = ()
+    tables: tuple[DiscoveredTable, ...] = ()
     rules: tuple[RuleOutcome, ...] = ()
 
 
@@ -135,7 +135,7 @@ def decide(around: Surroundings, findings: Sequence[RuleFinding]) -> tuple[Disco
     return Discovered(rows, tuple(_outcome(one, rows) for one in findings)), settings
 
 
-_Row = tuple[FoundTable, str]
+_Row = tuple[DiscoveredTable, str]
 
 
 def _folders(around: Surroundings, one: RuleFinding, finding: Finding) -> Iterator[_Row]:
@@ -145,16 +145,22 @@ def _folders(around: Surroundings, one: RuleFinding, finding: Finding) -> Iterat
         try:
             address = around.address(one.settings, folder.path)
         except ValueError as error:
-            yield FoundTable(path.name, folder.path, one.rule, FoundState.NAME_REFUSED, str(error)), folder.path
+            yield DiscoveredTable(path.name, folder.path, one.rule, FoundState.NAME_REFUSED, str(error)), folder.path
             continue
-        row = FoundTable(one.settings.name(path), address, one.rule, FoundState.MIRRORED)
-        is_new = folder.first_seen >= finding.listed_at
-        yield _judged(around, one.settings, row, folder, path, is_new=is_new), folder.path
+        state = FoundState.NEW if folder.first_seen >= finding.listed_at else FoundState.MIRRORED
+        row = DiscoveredTable(one.settings.name(path), address, one.rule, state)
+        yield _judged(around, one.settings, row, folder, path), folder.path
 
 
 def _judged(
-    around: Surroundings, rule: DiscoverRule, row: FoundTable, folder: FoundFolder, path: PurePosixPath, *, is_new: bool
-) -> FoundTable:
+    around: Surroundings,
+    rule: DiscoverRule,
+    row: DiscoveredTable,
+    folder: FoundFolder,
+    path: PurePosixPath,
+    *,
+    is_new: bool,
+) -> DiscoveredTable:
     own = around.own_place(row.address)
     if rule.excludes(path) or own:
         return replace(row, state=FoundState.EXCLUDED, reason=f"it is {own}" if own else "`exclude` matches its path")
@@ -177,7 +183,7 @@ def _judged(
     if rule.holds(path):
         approve = f"approve it: add {path.parent.name}/{path.name} to `approved`, or write it under `tables`"
         return replace(row, state=FoundState.HELD, reason=approve)
-    return replace(row, state=FoundState.NEW) if is_new else row
+    return row
 
 
 def _name_refused(name: str, folder: str) -> str | None:
@@ -192,7 +198,7 @@ def _keys(around: Surroundings, rule: DiscoverRule, name: str) -> tuple[str, ...
     return around.defaults.keys if keys is None else keys
 
 
-def _unfit(changes: Changes, row: FoundTable, facts: FolderFacts) -> tuple[FoundState, str] | None:
+def _unfit(changes: Changes, row: DiscoveredTable, facts: FolderFacts) -> tuple[FoundState, str] | None:
     """Return why the table can't be mirrored with its keys and this way to find changes, or None."""
     missing = [key for key in row.keys if key not in facts.columns]
     table = row.name.rpartition(".")[2]
@@ -224,8 +230,8 @@ def _apart(found: Iterable[_Row], named: dict[str, str]) -> Iterator[_Row]:
 
 
 def _named_apart(
-    row: FoundTable, by_address: dict[str, str], names: dict[str, str], same: dict[str, list[str]]
-) -> FoundTable:
+    row: DiscoveredTable, by_address: dict[str, str], names: dict[str, str], same: dict[str, list[str]]
+) -> DiscoveredTable:
     if row.address in by_address:
         return replace(row, name=by_address[row.address], state=FoundState.NAMED, reason="it stands under `tables`")
     if not _is_candidate(row):
@@ -241,7 +247,7 @@ def _named_apart(
     return row
 
 
-def _is_candidate(row: FoundTable) -> bool:
+def _is_candidate(row: DiscoveredTable) -> bool:
     """Whether it is a table with a name, whatever else keeps it from being mirrored."""
     return row.state not in (
         FoundState.EXCLUDED,
@@ -257,7 +263,7 @@ def _table(rule: DiscoverRule, path: str, keys: tuple[str, ...]) -> TableConfig:
     return TableConfig.model_validate({**own, "keys": keys, "source": rule.place.source(path)})
 
 
-def _outcome(one: RuleFinding, rows: Sequence[FoundTable]) -> RuleOutcome:
+def _outcome(one: RuleFinding, rows: Sequence[DiscoveredTable]) -> RuleOutcome:
     mine = [row for row in rows if row.rule == one.rule]
     names = {known for row in mine for known in (row.name, row.name.rpartition(".")[2])} | {DEFAULT_KEYS}
     unused = tuple(name for name in one.settings.keys if name not in names) if one.finding else ()
