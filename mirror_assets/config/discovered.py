@@ -153,17 +153,14 @@ def _folders(around: Surroundings, one: RuleFinding, finding: Finding) -> Iterat
 
 
 def _judged(
-    around: Surroundings,
-    rule: DiscoverRule,
-    row: DiscoveredTable,
-    folder: FoundFolder,
-    path: PurePosixPath,
-    *,
-    is_new: bool,
+    around: Surroundings, rule: DiscoverRule, row: DiscoveredTable, folder: FoundFolder, path: PurePosixPath
 ) -> DiscoveredTable:
+    """Return the row as it is if nothing keeps the table from being mirrored, or else with what does."""
     own = around.own_place(row.address)
     if rule.excludes(path) or own:
-        return replace(row, state=FoundState.EXCLUDED, reason=f"it is {own}" if own else "`exclude` matches its path")
+        return replace(
+            row, state=FoundState.EXCLUDED, reason=f"it lies in {own}" if own else "`exclude` matches its path"
+        )
     known = {
         FolderKind.UNREAD: (FoundState.UNREAD, "the next look reads it"),
         FolderKind.NOT_A_TABLE: (FoundState.NOT_A_TABLE, "it has no commits in `_delta_log`"),

@@ -112,12 +112,12 @@ class _Around:
     def _own(self) -> list[tuple[str, str]]:
         """The places that this project writes, in words, and their addresses."""
         config, zone = self.config, self.config.landing_zone
-        found = [("of the histories", config.history.path)]
-        found += [("of the landing zone", str(zone.path))] if zone.path else []
-        found += [("of the landing zone", zone.onelake.address.abfss)] if zone.onelake else []
+        found = [("the folder of the histories", config.history.path)]
+        found += [("the landing zone", str(zone.path))] if zone.path else []
+        found += [("the landing zone", zone.onelake.address.abfss)] if zone.onelake else []
         fabric = config.mirror.fabric
         mirror = str(config.mirror.path) if fabric is None else fabric.tables(zone.onelake).abfss
-        return [*found, ("of the mirror", mirror)]
+        return [*found, ("the mirror", mirror)]
 
 
 def _holds(folder: str, address: str) -> bool:
