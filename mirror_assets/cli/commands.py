@@ -147,6 +147,18 @@ def run(
     return execute.run(config, names, commits, as_json=as_json)
 
 
+@app.command(epilog=examples("discover", "discover --json"))
+@configured
+def discover(config: Path | None, *, as_json: bool) -> Exit:
+    """Show the tables that the rules find.
+
+    Looks for them now, and says of each folder whether it is mirrored, and why not. Exit 1 if a rule finds no table.
+    """
+    from mirror_assets.cli import discover
+
+    return discover.discover(config, as_json=as_json)
+
+
 @app.command(epilog=examples("status", "status --table sales.orders --json"))
 @tables
 @configured

@@ -73,10 +73,11 @@ def table(command: Decorated) -> Decorated:
 
 def table_names(context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
     """Return the tables of mirror.yaml that begin with what was typed, for the shell's completion."""
-    from mirror_assets.config import load_config
+    from mirror_assets.config import When, load_config
 
     try:
-        return [name for name in load_config(context.params.get("config")).tables if name.startswith(typed)]
+        known = load_config(context.params.get("config"), when=When.NEVER).tables
+        return [name for name in known if name.startswith(typed)]
     except MirrorError:
         return []
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import Field, PrivateAttr, model_validator
 
 from mirror_assets.config.access import access_to, store_of
 from mirror_assets.config.automation import AutomationConfig
+from mirror_assets.config.discover_rule import DiscoverRule
+from mirror_assets.config.discovered import Discovered
 from mirror_assets.config.document import Origin
 from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
 from mirror_assets.config.places import (
@@ -47,10 +50,12 @@ class Config(Section):
     automation: AutomationConfig = Field(default_factory=AutomationConfig, description="How Dagster mirrors by itself.")
     stores: dict[Text, StoreConfig] = Field(default_factory=dict, description="Where source tables lie, by name.")
     defaults: TableDefaults = Field(default_factory=TableDefaults, description="Settings of every table.")
-    tables: dict[TableKey, TableConfig] = Field(min_length=1, description="Tables by their name in the mirror.")
+    discover: tuple[DiscoverRule, ...] = Field(default=(), description="Rules that find tables.")
+    tables: dict[TableKey, TableConfig] = Field(default_factory=dict, description="Tables by their name in the mirror.")
     _origin: Origin = PrivateAttr(default_factory=Origin)
     # To merge and validate hundreds of tables at each tick would cost more than the tick.
     _merged: dict[str, TableSettings] = PrivateAttr(default_factory=dict)
+    _discovered: Discovered = PrivateAttr(default_factory=Discovered)
 
     @model_validator(mode="before")
     @classmethod
@@ -74,6 +79,28 @@ class Config(Section):
     def file(self) -> Path:
         """The file that was read."""
         return self._origin.file
+
+    @property
+    def discovered(self) -> Discovered:
+        """What the rules of `discover` have found; `tables` has those that are mirrored."""
+        return self._discovered
+
+    @property
+    def named_tables(self) -> dict[str, TableConfig]:
+        """The tables that are written in the file."""
+        found = self._rule_of
+        return {name: table for name, table in self.tables.items() if name not in found}
+
+    def with_found(self, discovered: Discovered, tables: Mapping[str, TableConfig]) -> Config:
+        """Return the configuration with these found tables in place of others, behind those of the file."""
+        copied = self.model_copy(update={"tables": {**self.named_tables, **dict(sorted(tables.items()))}})
+        copied._merged, copied._discovered = {}, discovered  # noqa: SLF001 its own
+        return copied
+
+    @property
+    def _rule_of(self) -> dict[str, int]:
+        """The rules of the found tables, by name."""
+        return {found.name: found.rule for found in self._discovered.tables if found.state.is_mirrored}
 
     @property
     def names(self) -> tuple[TableName, ...]:
@@ -108,7 +135,7 @@ class Config(Section):
     def lake_stores(self) -> tuple[LakeStore, ...]:
         """Return the stores that the sources and histories lie in, those of one bucket and identity once."""
         tables = self.all_tables()
-        uris = [table.source for table in tables]
+        uris = [*(table.source for table in tables), *(self.stores[rule.place.store].root for rule in self.discover)]
         if any(table.keeps_history for table in tables):
             uris.append(self.history.path)
         found = (store_of(uri, self._stores) for uri in uris)
@@ -138,11 +165,16 @@ class Config(Section):
 
     def line_of(self, path: str) -> int | None:
         """Return the line of a setting by its dotted path, or of the nearest setting above it."""
-        return self._origin.line_of(path)
+        return self._origin.line_of(self._written(path))
 
     def place(self, path: str) -> str:
         """Return `mirror.yaml:12` for a setting's dotted path."""
-        return self._origin.place(path)
+        return self._origin.place(self._written(path))
+
+    def _written(self, path: str) -> str:
+        """Return where the setting of a found table is written: in the rule that has found it."""
+        rules = ((name, rule) for name, rule in self._rule_of.items() if f"{path}.".startswith(f"tables.{name}."))
+        return next((f"discover.{rule}" for _, rule in rules), path)
 
     def invalid(self, problems: tuple[Problem, ...]) -> ConfigInvalid:
         """Return the error for mistakes that only the source or Fabric can show; each gets its setting's line."""

@@ -205,7 +205,12 @@ class StorePath:
     path: str
 
 
-Source = Annotated[StorePath | str, PlainValidator(_source)]
+def _dump_source(source: StorePath | str) -> object:
+    return source
+
+
+# Without a serializer of its own, pydantic dumps it twice, and warns about what it has made of it.
+Source = Annotated[StorePath | str, PlainValidator(_source), PlainSerializer(_dump_source)]
 
 
 class TableDefaults(Section):

@@ -211,8 +211,13 @@ def resources(config: Config) -> dict[str, Resource]:
         source_type=config.partner.source_type,
         source_version=config.partner.source_version,
     )
-    sources = SourceTables.of({str(table.name): table.source for table in config.all_tables()}, config.access)
+    sources = known_sources(config)
     return {"io_manager": mem_io_manager, "landing_zone": zone, "sources": sources, "spark": spark_resource(config)}
+
+
+def known_sources(config: Config) -> SourceTables:
+    """Return the sources of this configuration's tables."""
+    return SourceTables.of({str(table.name): table.source for table in config.all_tables()}, config.access)
 
 
 def project(config: Config, zone: LandingZone, sources: SourceTables, spark: SparkSessions | None = None) -> Project:

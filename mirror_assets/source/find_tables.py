@@ -1,4 +1,4 @@
-"""The Delta tables below a folder of a store: every folder that holds a log."""
+"""The Delta tables below a folder of a store: every folder that holds a log, or those whose path is like a pattern."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote
 
-from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import FileSelector, FileType, PyFileSystem
+from pyarrow.fs import FileSelector, FileType
 
 from mirror_assets.errors import SettingError
 from mirror_assets.source.access import Access
 from mirror_assets.source.errors import SourceUnreadable
+from mirror_assets.source.source_files import has_folder, remote_files
 from mirror_assets.source.storage_errors import translated
 
 _LOG = "_delta_log"
@@ -55,6 +56,41 @@ def find_tables(root: Access, depth: int = 3) -> tuple[FoundTable, ...]:
 
 
 @dataclass(frozen=True)
+class MatchedFolders:
+    """The folders whose path below the root is like a pattern, ascending, and those that can't be listed for it."""
+
+    paths: tuple[str, ...]
+    unlisted: tuple[FoundTable, ...] = ()
+
+
+def match_folders(root: Access, pattern: str) -> MatchedFolders:
+    """Return the folders at paths like the pattern, such as `*/` or `sales/*`; nobody looks whether they are tables.
+
+    It is one listing for each folder on the way. A pattern's name matches one that begins with `_` or `.` only if it
+    begins so itself. What lies in a table's folder is left out. Raises as `find_tables` does.
+    """
+    folders, unlisted = _open(root), list[FoundTable]()
+    level: tuple[str, ...] = ("",)
+    for name in filter(None, pattern.split("/")):
+        below = list[str]()
+        for path in level:
+            try:
+                names = folders.names(path)
+            except SettingError as error:
+                if not path:
+                    raise
+                unlisted.append(FoundTable(path, error.what))
+                continue
+            below += (_join(path, known) for known in names if _LOG not in names and _is_like(known, name))
+        level = tuple(below)
+    return MatchedFolders(tuple(sorted(level)), tuple(unlisted))
+
+
+def _is_like(name: str, pattern: str) -> bool:
+    return fnmatchcase(name, pattern) and (name[0] not in "_." or name[0] == pattern[0])
+
+
+@dataclass(frozen=True)
 class _Look:
     """What a folder is: a table, one that can't be listed, or one with these folders in it."""
 
@@ -65,6 +101,10 @@ class _Look:
 class _Folders(Protocol):
     def look(self, paths: Sequence[str], *, below: bool) -> Sequence[_Look]:
         """Look into each folder; at the folders in it only if those `below` matter."""
+        ...
+
+    def names(self, path: str) -> Sequence[str]:
+        """Return the names of the folders in a folder. Raises SourceUnreadable and SourceUnavailable."""
         ...
 
 
@@ -84,6 +124,15 @@ class _LocalFolders:
     def look(self, paths: Sequence[str], *, below: bool) -> list[_Look]:
         return [self._look(path, below=below) for path in paths]
 
+    def names(self, path: str) -> list[str]:
+        try:
+            with os.scandir(self._root / path) as entries:
+                names = [entry.name for entry in entries if entry.is_dir()]
+        except OSError as error:
+            raise SourceUnreadable(str(self._root / path), error.strerror or str(error)) from error
+        # Others are not UTF-8: no reader of Delta tables can name them.
+        return [name for name in names if name.isascii() or name.encode(errors="replace").decode() == name]
+
     def _look(self, path: str, *, below: bool) -> _Look:
         try:
             with os.scandir(self._root / path) as entries:
@@ -98,26 +147,28 @@ class _LocalFolders:
 
 
 class _StoreFolders:
-    """Folders of an object store, asked for in threads.
+    """Folders of a store, asked for in threads: one request for each table, and only folders that are none are listed.
 
-    deltalake lists with Python's lock held, so that threads would wait for each other. It looks for single paths
-    without the lock: hence one request for each table, and only folders that are none are listed.
+    A table's folder may hold many files.
     """
 
     def __init__(self, root: Access) -> None:
         self._uri = root.uri
         with translated(root.uri):
-            self._system = PyFileSystem(DeltaStorageHandler(root.uri, dict(root.storage_options())))
+            self._system = remote_files(root.uri, root.storage_options())
 
     def look(self, paths: Sequence[str], *, below: bool) -> list[_Look]:
         with ThreadPoolExecutor(_THREADS) as pool:
             return list(pool.map(partial(self._look, below=below), paths))
 
+    def names(self, path: str) -> list[str]:
+        with translated(self._uri):
+            return self._folders(path)
+
     def _look(self, path: str, *, below: bool) -> _Look:
         try:
             with translated(self._uri):
-                log = self._system.get_file_info(_join(path, _LOG))
-                if log.type is FileType.Directory:
+                if has_folder(self._system, _join(path, _LOG)):
                     return _Look(FoundTable(path))
                 return _Look(children=tuple(_shown(path, self._folders(path))) if below else ())
         except SettingError as error:
