@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
+from mirror_assets.config.catalogs import CatalogCredentials, CatalogType, table_problem
 from mirror_assets.config.document import Document, Steps, Value
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.places import HISTORY_PATH, MIRROR_PATH
@@ -25,12 +26,17 @@ _FABRIC_FRAMES = (
     "nothing checks the frames of a mirror in Fabric, whose tables Fabric itself cleans up; write `source`, or leave "
     "it out, or mirror with the stand-in (mirror.path)"
 )
+_READ_ONLY = (
+    "the catalog's credentials for this table are for reading only; leave maintenance to the table's owner, or write "
+    "`credentials: stores` in the catalog"
+)
 _SECRET = "this looks like a secret; keep it in an environment variable and write ${NAME}"  # noqa: S105 a message
 
 
 def apply_rules(document: Document) -> None:
     """Apply all rules, and report each violation in the document."""
-    for rule in (_own_folders, _stores_known, _keys_needed, _source_frames, _no_plain_secrets, _folders_apart):
+    rules = (_own_folders, _stores_known, _catalogs_known, _no_vended_maintenance, _keys_needed, _source_frames)
+    for rule in (*rules, _no_plain_secrets, _folders_apart):
         for steps, message in rule(document):
             document.report(steps, message)
 
@@ -60,6 +66,34 @@ def _stores_known(document: Document) -> Iterator[tuple[Steps, str]]:
             yield (*steps, "store"), f"there is no store {store!r}{listed}"
         if isinstance(path, str) and (path.startswith("/") or ".." in path.split("/")):
             yield (*steps, "path"), f"{path!r} leads out of its store; write a path below the store's root"
+
+
+def _catalogs_known(document: Document) -> Iterator[tuple[Steps, str]]:
+    """Require that the catalog of each source is there, and that the table has a name as tables have there."""
+    known = document.names("catalogs")
+    for name in document.names("tables"):
+        steps = ("tables", name, "source")
+        catalog, table = document.get(*steps, "catalog"), document.get(*steps, "table")
+        if isinstance(catalog, str) and catalog not in known:
+            listed = did_you_mean(catalog, known) if known else "; write it under `catalogs`"
+            yield (*steps, "catalog"), f"there is no catalog {catalog!r}{listed}"
+        problem = table_problem(document.get("catalogs", str(catalog), "type"), table) if catalog in known else None
+        if problem:
+            yield (*steps, "table"), problem
+
+
+def _no_vended_maintenance(document: Document) -> Iterator[tuple[Steps, str]]:
+    """Refuse maintenance of tables that are read with a catalog's credentials: those are for reading."""
+    for name in document.names("tables"):
+        catalog = document.get("catalogs", str(document.get("tables", name, "source", "catalog")))
+        if not isinstance(catalog, dict) or catalog.get("type") != CatalogType.UNITY.value:
+            continue
+        if catalog.get("credentials") == CatalogCredentials.STORES.value:
+            continue
+        for place in (("defaults",), ("tables", name)):
+            for setting in document.names(*place, "maintenance"):
+                if document.get(*place, "maintenance", setting) is True:
+                    yield (*place, "maintenance", setting), _READ_ONLY
 
 
 def _keys_needed(document: Document) -> Iterator[tuple[Steps, str]]:
