@@ -24,6 +24,7 @@ pytest_plugins = [
     "mirror_assets_tests.figures",
     "mirror_assets_tests.onelake.fixtures",
     "mirror_assets_tests.fabric.fixtures",
+    "mirror_assets_tests.unity.fixtures",
 ]
 
 

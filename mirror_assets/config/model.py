@@ -100,7 +100,9 @@ class Config(Section):
         own = self.tables.get(name)
         if own is None:
             raise TableUnknown(self.file, name, tuple(self.tables))
-        merged = _merge(self.defaults.model_dump(exclude_unset=True), own.model_dump(exclude_unset=True))
+        merged = _merge(
+            self.defaults.model_dump(exclude_unset=True), own.model_dump(exclude_unset=True, exclude={"source"})
+        )
         source = self._address(own.source)
         return TableSettings.model_validate(merged | {"name": TableName.parse(name), "source": source})
 

@@ -75,7 +75,7 @@ class LoopbackBucket:
         """Let a vended key be unknown from now on."""
         self._say("revoke", access_key=access_key)
 
-    def _say(self, what: str, **said: Any) -> Any:
+    def _say(self, what: str, **said: str | float) -> Any:  # noqa: ANN401 JSON
         request = Request(f"{self.url}{CONTROL}{what}", json.dumps(said).encode())  # noqa: S310 it is ours
         with urlopen(request, timeout=10) as answer:  # noqa: S310
             return json.load(answer)
@@ -140,7 +140,7 @@ class LoopbackBucket:
             self.roles.add(name)
         return arn
 
-    def _client(self, service: str, key: str | None = None, secret: str | None = None) -> Any:
+    def _client(self, service: str, key: str | None = None, secret: str | None = None) -> Any:  # noqa: ANN401 boto3 has no types
         return boto3.client(
             service,
             region_name=REGION,

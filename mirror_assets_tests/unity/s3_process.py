@@ -24,7 +24,7 @@ _Start = Callable[..., Any]
 
 
 class _Silent(WSGIRequestHandler):
-    def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002
+    def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002
         """Nothing is printed."""
 
 
@@ -47,7 +47,7 @@ class _Watched:
         if self._slow.search(path):
             time.sleep(self._seconds)
 
-        def noted(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
+        def noted(status: str, headers: list[tuple[str, str]], *rest: object) -> object:
             self._requests.append((environ["REQUEST_METHOD"], path, key[1] if key else "", int(status[:3])))
             return start(status, headers, *rest)
 

@@ -16,7 +16,7 @@ from aiohttp import web
 from typing_extensions import Self
 
 API = "/api/2.1/unity-catalog"
-TOKEN = "dapi-0123456789abcdef"
+TOKEN = "dapi-0123456789abcdef"  # noqa: S105 it is good here only
 _PATIENCE = 30
 _PAGE = 2
 _OPERATIONS = ("UNKNOWN_TABLE_OPERATION", "READ", "READ_WRITE")
@@ -93,9 +93,9 @@ class LoopbackUnity:
         """Where it listens."""
         return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
 
-    def add(self, full_name: str, location: str | None, **told: Any) -> Table:
+    def add(self, full_name: str, location: str | None, properties: dict[str, str] | None = None) -> Table:
         """Register a table, in the place of one that had the name."""
-        table = self.tables[full_name] = Table(full_name, location, **told)
+        table = self.tables[full_name] = Table(full_name, location, properties=properties or {})
         return table
 
     def reset(self) -> None:
@@ -184,4 +184,6 @@ def _page(name: str, found: list[Any], token: str | None) -> Answer:
 
 
 def _response(answer: Answer) -> web.Response:
-    return web.Response(status=answer.status, text=json.dumps(answer.document), content_type="application/json")
+    headers = {"Location": f"{API}/elsewhere"} if answer.status in range(300, 400) else {}
+    text = json.dumps(answer.document)
+    return web.Response(status=answer.status, text=text, content_type="application/json", headers=headers)

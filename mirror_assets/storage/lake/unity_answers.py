@@ -25,7 +25,7 @@ class UnityColumn(_Answer):
 class UnityTable(_Answer):
     """A table, or what is listed among tables: a view has neither format nor location."""
 
-    name: str = ""
+    name: str
     schema_name: str = ""
     table_type: str = ""
     data_source_format: str | None = None

@@ -37,6 +37,8 @@ from mirror_assets.storage.lake.unity_answers import (
 
 API = "/api/2.1/unity-catalog"
 _TRIES, _SECONDS, _CONNECT_SECONDS = 3, 60, 10
+_AGENT = "mirror-assets"
+_FINE = 200
 _BUSY = (408, 425, 429)
 _Answer = TypeVar("_Answer", bound=pydantic.BaseModel)
 
@@ -112,12 +114,15 @@ class UnityClient:
 
     def _answer(self, model: type[_Answer], request: HttpRequest, what: str) -> _Answer:
         """Send the request. Raises HttpResponseError for a refusal."""
+        request.headers["User-Agent"] = _AGENT
         token = self.token()
         if token is not None:
             request.headers["Authorization"] = f"Bearer {token}"
         try:
             response: HttpResponse = self._client.send_request(request)
             response.raise_for_status()
+            if response.status_code != _FINE:
+                raise catalog_refused(what, self.label, f"it answers with status {response.status_code}")
             return model.model_validate_json(response.read())
         except HttpResponseError:
             raise
