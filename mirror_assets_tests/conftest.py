@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.encode.session import open_session, spark_settings
+from mirror_assets.storage.lake.s3 import HADOOP_AWS
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
 from mirror_assets_tests import quick_jvm
 from mirror_assets_tests.lab import Lab
@@ -75,7 +76,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, onelake_server: LoopbackOneL
     with pytest.MonkeyPatch.context() as environment:
         for name, value in onelake_server.environment().items():
             environment.setenv(name, value)  # the JVM takes them with it
-        session = open_session(spark_settings(_FOR_SMALL_DATA | reaching | own, [HADOOP_AZURE]))
+        session = open_session(spark_settings(_FOR_SMALL_DATA | reaching | own, [HADOOP_AZURE, HADOOP_AWS]))
     yield session
     session.stop()
 
