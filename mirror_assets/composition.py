@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from mirror_assets.config import Config, FabricWorkspace, History, LandingZoneConfig, Staging, TableSettings
 from mirror_assets.config.locate import VendedTable, last_address
@@ -117,7 +117,7 @@ def locator(config: Config, table: TableSettings, session: Session | None) -> Lo
     """Return what asks the table's catalog where it lies; None for a source with an address."""
     if not config.is_of_catalog(table.source):
         return None
-    in_spark = None if session in (None, no_spark) else partial(_in_spark, cast("Session", session), table)
+    in_spark = None if session is None or session is no_spark else partial(_in_spark, session, table)
     return partial(config.locate, table.source, in_spark)
 
 

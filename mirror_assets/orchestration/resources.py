@@ -147,14 +147,14 @@ class SourceTables(dg.ConfigurableResource[None]):
 
     def log(self, table: TableName, session: Session | None = None) -> SourceLog:
         """Return the table's log; `session` is Spark, to ask its catalogs."""
-        locate = self._locate(str(table), session)
+        locate = type(self)._locate(str(table), session)  # noqa: SLF001 its own
         if locate is not None:
             return SourceLog(self._uris[str(table)], load=_opened, locate=locate)
         return SourceLog(self._uris[str(table)], self.access(table), _opened)
 
     def table_log(self, table: TableName) -> TableLog:
         """Return the table's log as Direct Lake reads it; a catalog is asked where it is."""
-        locate = self._locate(str(table), None)
+        locate = type(self)._locate(str(table), None)  # noqa: SLF001 its own
         if locate is None:
             return TableLog(self._uris[str(table)], self.access(table))
         place = locate()
@@ -162,7 +162,7 @@ class SourceTables(dg.ConfigurableResource[None]):
 
     def access(self, table: TableName) -> Access:
         """Return the way to the table."""
-        return self._access(self._uris[str(table)])
+        return type(self)._access(self._uris[str(table)])  # noqa: SLF001 its own
 
 
 def _opened(access: Access) -> DeltaTable:
@@ -206,7 +206,7 @@ class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no typ
 
     def open(self, owner: str | None = None) -> SparkSession:
         """Return the owner's session, or a new one. Raises variable_unset, PackageRefused and SparkNotStarted."""
-        return SparkSettings(self.reach, self.spark_config, self.packages, self._of_catalogs).open(owner)
+        return SparkSettings(self.reach, self.spark_config, self.packages, type(self)._of_catalogs).open(owner)  # noqa: SLF001 its own
 
     @property
     def spark_session(self) -> SparkSession:

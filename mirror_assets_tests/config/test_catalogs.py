@@ -134,7 +134,8 @@ def test_the_last_answer_is_known_to_the_next_process(unity: LoopbackUnity, know
     made.locate(ORDERS)
     assert len(unity.log) == 1
     assert [package.split(":")[1] for package in made.catalog_packages()] == ["hadoop-aws"]
-    (file,) = known_locations.folder.iterdir() if known_locations.folder else ()
+    assert known_locations.folder is not None
+    (file,) = known_locations.folder.iterdir()
     assert "s3://lake/orders" in file.read_text()
 
 

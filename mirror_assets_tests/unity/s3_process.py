@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from moto import settings
-from moto.core import DEFAULT_ACCOUNT_ID
-from moto.server import DomainDispatcherApplication, create_backend_app
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.sts.models import sts_backends
 from werkzeug.serving import WSGIRequestHandler, make_server
 
@@ -51,7 +51,8 @@ class _Watched:
             self._requests.append((environ["REQUEST_METHOD"], path, key[1] if key else "", int(status[:3])))
             return start(status, headers, *rest)
 
-        return self._app(environ, noted)
+        answered: Iterable[bytes] = self._app(environ, noted)
+        return answered
 
     def requests(self) -> list[tuple[str, str, str, int]]:
         """Method, path, key and status of what has been asked since the last call."""
