@@ -16,7 +16,7 @@ from mirror_assets.landing.format import SliceKind
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.unity.bucket import NAME, REGION, LoopbackBucket, S3Request
 from mirror_assets_tests.unity.lab import UnityLab
-from mirror_assets_tests.unity.server import TOKEN, Answer, LoopbackUnity
+from mirror_assets_tests.unity.server import TOKEN, Answer, LoopbackUnity, Table
 
 # Small enough for a test; users have Unity Catalog's own, half a minute.
 _LEAD = "fs.unitycatalog.renewal.leadTimeMillis"
@@ -52,6 +52,7 @@ def by_table(requests: list[S3Request]) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.long(40)
 def test_two_tables_of_a_bucket_land_with_keys_of_their_own(lab: UnityLab, folder: str) -> None:
     for name in ("orders", "lines"):
         lab.create(name, f"{folder}/{name}")
@@ -79,12 +80,10 @@ def nothing_secret_in(lab: UnityLab, keys: dict[str, set[str]]) -> None:
     assert [path for path in files for secret in planted if secret.encode() in path.read_bytes()] == []
 
 
+@pytest.mark.long(40)
 def test_keys_that_end_in_the_middle_of_a_slice(lab: UnityLab, folder: str) -> None:
-    table = lab.create("orders", f"{folder}/orders", rows=16, files=16)
-    lab.spark.conf.set(_LEAD, "1000")
-    lab.bucket.lifetime = 4.0
-    lab.bucket.slow(r"/part-.*\.parquet$", 0.6)
-    lab.bucket.requests()
+    table = lab.create("orders", f"{folder}/orders", rows=8, files=8)
+    short_lived_keys(lab)
     (processed,) = lab.mirror("orders")
     seen = [asked for asked in lab.bucket.requests() if "/part-" in asked.path]
     lab.bucket.slow("$^", 0)
@@ -92,6 +91,34 @@ def test_keys_that_end_in_the_middle_of_a_slice(lab: UnityLab, folder: str) -> N
     assert len(lab.bucket.keys_of(seen)) >= 2
     assert {request.status for request in seen} <= {200, 206}
     assert len(lab.unity.vended(table)) >= 3
+    assert lab.is_equal("orders")
+
+
+def short_lived_keys(lab: UnityLab) -> None:
+    """Let reading the table's files take longer than keys live."""
+    lab.spark.conf.set(_LEAD, "1000")
+    lab.bucket.lifetime = 4.0
+    lab.bucket.slow(r"/part-.*\.parquet$", 0.6)
+    lab.bucket.requests()
+
+
+def test_a_catalog_that_goes_away_in_the_middle_of_a_slice(lab: UnityLab, folder: str) -> None:
+    lab.create("orders", f"{folder}/orders", rows=8, files=8)
+    short_lived_keys(lab)
+    vended: list[str] = []
+
+    def vend(table: Table) -> dict[str, object]:
+        vended.append(table.full_name)
+        if len(vended) == 3:  # this process, Unity Catalog's builder, and the first file
+            lab.unity.faults = [Answer.refusal(503, "TEMPORARILY_UNAVAILABLE", "later")] * 100
+        return lab.bucket.vend(table)
+
+    lab.unity.vend = vend
+    with raises(RetryError, ErrorCode.CATALOG_UNAVAILABLE, match="sales.orders: the catalog main"):
+        lab.mirror("orders")
+    lab.unity.faults = []
+    lab.bucket.reset()
+    assert lab.mirror("orders")
     assert lab.is_equal("orders")
 
 
