@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from mirror_assets.config import Config, FabricWorkspace, History, LandingZoneConfig, Staging, TableSettings
@@ -30,8 +31,10 @@ from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.credentials import CredentialKind, credential_of
 from mirror_assets.storage.errors import root_unusable
+from mirror_assets.storage.lake.azure import storage_token
 from mirror_assets.storage.lake.catalog_errors import catalog_table_unfit, catalog_table_unknown
-from mirror_assets.storage.lake.errors import stores_collide
+from mirror_assets.storage.lake.errors import spark_cannot_sign_in, stores_collide
+from mirror_assets.storage.lake.token_server import VARIABLE, start_token_server
 from mirror_assets.storage.lake.vended import own_names, reach_settings
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings, onelake_settings
 from mirror_assets.storage.onelake.address import OneLakeAddress
@@ -172,9 +175,9 @@ def history_context(
 ) -> HistoryContext:
     """Return what keeping the table's history needs: its source and a session of its own, and no landing zone."""
     name = table.name
-    folder = config.history.path / "_checkpoints" / name.folder
+    folder, uri = config.history_checkpoints(name), config.history_uri(name)
     stream = StreamOptions(folder, **table.history_stream.model_dump()) if table.history is History.STREAM else None
-    history = HistoryLog(str(name), config.history_folder(name))
+    history = HistoryLog(str(name), uri, config.access(uri))
     spark = able_to_read(source, cache(partial(session, f"history of {name}")))
     return HistoryContext(str(name), source, history, limits_of(table), spark, stream)
 
@@ -233,6 +236,7 @@ class SparkSettings:
     reach: Mapping[str, str]
     written: Mapping[str, str]
     packages: Sequence[str] = ()
+    jars_folder: Path | None = None
     of_catalogs: Callable[[], Sequence[str]] = tuple
 
     @classmethod
@@ -242,7 +246,7 @@ class SparkSettings:
         Raises stores_collide.
         """
         reach, packages = spark_reach(config)
-        return cls(reach, config.spark.settings, packages, packages_of_catalogs(config))
+        return cls(reach, config.spark.settings, packages, config.spark.jars_folder, packages_of_catalogs(config))
 
     @property
     def secret_names(self) -> frozenset[str]:
@@ -250,26 +254,40 @@ class SparkSettings:
         return frozenset(n for n, text in self.written.items() if n.startswith("spark.hadoop.") and has_reference(text))
 
     def filled(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """Return all settings with environment variables resolved. Raises variable_unset and PackageRefused."""
+        """Return all settings with environment variables resolved.
+
+        Raises variable_unset, PackageRefused and jars_missing.
+        """
         from mirror_assets.encode.session import spark_settings
 
         written = fill_settings(self.written, environment)
-        return spark_settings({**self.reach, **written}, (*self.packages, *self.of_catalogs()))
+        packages = (*self.packages, *self.of_catalogs())
+        return spark_settings({**self.reach, **written}, packages, self.jars_folder)
 
     def shown(self) -> dict[str, str]:
         """Return the settings that may appear in the JVM's command line. Raises what `filled` raises."""
         return self._filled_apart()[0]
 
     def open(self, owner: str | None = None, *, is_brief: bool = False) -> SparkSession:
-        """Return the owner's session, or a new one. Raises variable_unset, PackageRefused and SparkNotStarted.
+        """Return the owner's session, or a new one.
 
-        `is_brief`: if this call starts Spark, its JVM is one for small slices.
+        Raises variable_unset, PackageRefused, jars_missing, spark_cannot_sign_in and SparkNotStarted. `is_brief`: if
+        this call starts Spark, its JVM is one for small slices.
         """
         from mirror_assets.encode.quick_start import for_brief_work
         from mirror_assets.encode.session import open_session
 
         shown, secret = self._filled_apart()
+        self._serve_tokens(shown["spark.master"])
         return open_session(for_brief_work(shown) if is_brief else shown, secret, owner)
+
+    def _serve_tokens(self, master: str) -> None:
+        """Start the server of tokens if a store needs it. Raises spark_cannot_sign_in."""
+        if not any(f"{{env.{VARIABLE}}}" in value for value in self.reach.values()):
+            return
+        if not master.startswith("local"):
+            raise spark_cannot_sign_in(master)
+        start_token_server(storage_token)
 
     def _filled_apart(self) -> tuple[dict[str, str], dict[str, str]]:
         """Return the filled settings that may be seen, and the secret ones."""

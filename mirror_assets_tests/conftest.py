@@ -15,6 +15,7 @@ from mirror_assets.storage.lake.s3 import HADOOP_AWS
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
 from mirror_assets_tests import quick_jvm
 from mirror_assets_tests.lab import Lab
+from mirror_assets_tests.lakes.s3_server import S3Server
 from mirror_assets_tests.onelake import LoopbackOneLake
 
 # How long an example takes is a matter of the machine.
@@ -25,6 +26,7 @@ pytest_plugins = [
     "mirror_assets_tests.figures",
     "mirror_assets_tests.onelake.fixtures",
     "mirror_assets_tests.fabric.fixtures",
+    "mirror_assets_tests.lakes.fixtures",
     "mirror_assets_tests.unity.fixtures",
 ]
 
@@ -64,10 +66,12 @@ _FOR_SMALL_DATA = {
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, onelake_server: LoopbackOneLake) -> Iterator[SparkSession]:
-    """The process's only Spark session, with its warehouse in a folder of the run; it reaches OneLake."""
+def spark(
+    tmp_path_factory: pytest.TempPathFactory, onelake_server: LoopbackOneLake, s3_server: S3Server
+) -> Iterator[SparkSession]:
+    """The process's only Spark session, with its warehouse in a folder of the run; it reaches OneLake and S3."""
     warehouse = tmp_path_factory.mktemp("warehouse")
-    reaching = onelake_server.spark_settings()
+    reaching = onelake_server.spark_settings() | s3_server.spark_settings()
     own = {
         "spark.master": "local[2]",
         "spark.sql.warehouse.dir": str(warehouse),

@@ -18,8 +18,10 @@ from pydantic import BaseModel
 
 import mirror_assets
 from mirror_assets.config import Config, ConfigInvalid, TableConfig
+from mirror_assets.config.catalogs import CatalogConfig
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.setting_values import parse_size
+from mirror_assets.config.stores import StoreConfig
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.landing.format import Manifest, Receipt
@@ -210,7 +212,10 @@ def _shown(default: object) -> str:
     return f"`{default.value if isinstance(default, Enum) else default}`" if default else "none"
 
 
-@pytest.mark.parametrize(("heading", "model"), [("The whole file", Config), ("A table", TableConfig)])
+@pytest.mark.parametrize(
+    ("heading", "model"),
+    [("The whole file", Config), ("A store", StoreConfig), ("A catalog", CatalogConfig), ("A table", TableConfig)],
+)
 def test_every_setting_is_told_with_its_default(heading: str, model: type[BaseModel]) -> None:
     known = dict(_defaults(model))
     told = {codes(name)[0]: default for name, default, _ in table(DOCS / "configuration.md", heading)}

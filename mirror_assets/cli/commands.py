@@ -215,16 +215,20 @@ def doctor(config: Path | None, *, as_json: bool) -> Exit:
 
 
 @app.command(epilog=examples("prepare"))
+@click.option("--jars", type=click.Path(path_type=Path, file_okay=False), help="Copy the JARs that Spark needs here.")
 @configured
-def prepare(config: Path | None, *, as_json: bool) -> Exit:
+def prepare(config: Path | None, jars: Path | None, *, as_json: bool) -> Exit:
     """Let later commands start Spark sooner on this machine.
 
     Records the classes that Spark loads, in the cache folder of the user. Run it once, and after an update of Java,
     Spark or this project; a container's image should have its result.
+
+    With --jars, also fills a folder for machines that can't download packages: their mirror.yaml names it as
+    `spark.jars_folder`.
     """
     from mirror_assets.cli import prepare
 
-    return prepare.prepare(config, as_json=as_json)
+    return prepare.prepare(config, jars, as_json=as_json)
 
 
 @app.command(epilog=examples("replicate"))

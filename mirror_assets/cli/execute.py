@@ -201,7 +201,7 @@ def _history_report(
         slices=numbers.get("slices") or 0,
         rows=numbers.get("rows") or 0,
         covered=numbers.get("covered_version"),
-        path=str(config.history_folder(table.name)),
+        path=config.history_uri(table.name),
         error=failed.text if failed else None,
         family=failed.family if failed else None,
     )

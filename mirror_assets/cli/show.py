@@ -161,7 +161,8 @@ def _kept(table: TableContext) -> int | None:
     """Return the version up to which the table's history goes, or None."""
     if not table.table.keeps_history:
         return None
-    newest = HistoryLog(str(table.name), table.config.history_folder(table.name)).newest()
+    uri = table.config.history_uri(table.name)
+    newest = HistoryLog(str(table.name), uri, table.config.access(uri)).newest()
     return newest.last if newest else None
 
 

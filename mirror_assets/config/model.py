@@ -22,7 +22,7 @@ from mirror_assets.config.places import (
     MirrorConfig,
     PartnerConfig,
 )
-from mirror_assets.config.setting_values import Section, SparkName, SparkValue, TableKey, Text
+from mirror_assets.config.setting_values import Folder, Section, SparkName, SparkValue, TableKey, Text, is_uri
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import (
     CatalogTable,
@@ -40,6 +40,9 @@ class SparkConfig(Section):
     """Additions to the Spark session. `${NAME}` stays as it is written and is replaced when a session opens."""
 
     settings: dict[SparkName, SparkValue] = Field(default_factory=dict, description="Spark settings by name.")
+    jars_folder: Folder | None = Field(
+        default=None, description="Folder with the JARs of all packages; null: Spark downloads them once."
+    )
 
 
 class Config(Section):
@@ -126,11 +129,15 @@ class Config(Section):
         return CatalogAddress.parse(source) is not None
 
     def lake_stores(self) -> tuple[LakeStore, ...]:
-        """Return the stores that the sources lie in, those of one bucket and identity once.
+        """Return the stores that the sources and histories lie in, those of one bucket and identity once.
 
         Tables of a catalog that hands out no credentials may lie in any store of the file.
         """
-        found = [store_of(table.source, self._stores) for table in self.all_tables()]
+        tables = self.all_tables()
+        uris = [table.source for table in tables]
+        if any(table.keeps_history for table in tables):
+            uris.append(self.history.path)
+        found = [store_of(uri, self._stores) for uri in uris]
         if any(not self.catalogs[of.catalog].is_vending for of in self._of_catalogs()):
             found += [store.store for store in self.stores.values()]
         return tuple(dict.fromkeys(store for store in found if store is not None))
@@ -161,9 +168,14 @@ class Config(Section):
         """Return the effective settings of every table, in the file's order."""
         return tuple(self.table(name) for name in self.names)
 
-    def history_folder(self, name: TableName) -> Path:
-        """Return the folder of the table's history; its path below `history.path` is that below the landing zone."""
-        return self.history.path / name.folder
+    def history_uri(self, name: TableName) -> str:
+        """Return the address of the table's history; its path below `history.path` is that below the landing zone."""
+        return f"{self.history.path}/{name.folder}"
+
+    def history_checkpoints(self, name: TableName) -> Path:
+        """Return the folder of the stream that keeps the history: beside it, or this file where it is in a store."""
+        near = self.file.absolute().parent / "history" if is_uri(self.history.path) else Path(self.history.path)
+        return near / "_checkpoints" / name.folder
 
     def line_of(self, path: str) -> int | None:
         """Return the line of a setting by its dotted path, or of the nearest setting above it."""

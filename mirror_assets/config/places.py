@@ -9,18 +9,23 @@ from typing import Annotated
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 from typing_extensions import Self
 
-from mirror_assets.config.setting_values import Folder, Section, Text
+from mirror_assets.config.setting_values import Address, Folder, Section, Text
 from mirror_assets.fabric.database import PUBLIC_ENDPOINT, Workspace
 from mirror_assets.storage.credentials import CredentialKind
+from mirror_assets.storage.lake.address import Scheme
 from mirror_assets.storage.onelake.address import ENDPOINT, OneLakeAddress
 
 MIRROR_PATH, HISTORY_PATH, STAGING_PATH = "./mirror", "./history", "./staging"
 
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?")
+_ONE_DRIVER = (
+    "on S3, Spark keeps commits apart only within one driver: two runs could replace each other's; write a folder of "
+    "this machine, or an address abfss://, gs:// or hdfs://"
+)
 _CREDENTIAL_NEEDED = (
     "Spark can't use the credential `default`; name one (client_secret, managed_identity or workload_identity), "
     "or write `staging: upload`"
@@ -154,4 +159,11 @@ class MirrorConfig(Section):
 class HistoryConfig(Section):
     """Where the change data feeds of tables with `history` are kept."""
 
-    path: Folder = Field(default=Path(HISTORY_PATH), description="Folder of the histories' Delta tables.")
+    path: Address = Field(default=HISTORY_PATH, description="Folder of the histories' Delta tables, or its address.")
+
+    @field_validator("path")
+    @classmethod
+    def _one_writer(cls, path: str) -> str:
+        if path.startswith(f"{Scheme.S3.value}://"):
+            raise ValueError(_ONE_DRIVER)
+        return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
@@ -207,18 +208,20 @@ class HistoryStream(Section):
     exclude_regex: Text | None = Field(default=None, description="Leave out files whose path matches; null: none.")
 
 
-class StorePath(Section):
-    """A table by its path below the root of a store."""
+@dataclass(frozen=True)
+class StorePath:
+    """A table by its path below the root of a store; `store` is its name in `stores`."""
 
-    store: str = Field(description="The store's name in `stores`.")
-    path: str = Field(description="The table's path below the store's root.")
+    store: str
+    path: str
 
 
-class CatalogTable(Section):
-    """A table by its name in a catalog."""
+@dataclass(frozen=True)
+class CatalogTable:
+    """A table by its name in a catalog, `<schema>.<table>`; `catalog` is the catalog's name in `catalogs`."""
 
-    catalog: str = Field(description="The catalog's name in `catalogs`.")
-    table: str = Field(description="The table's name there: <schema>.<table>.")
+    catalog: str
+    table: str
 
 
 Source = Annotated[StorePath | CatalogTable | str, PlainValidator(_source)]

@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
@@ -14,6 +15,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from mirror_assets.encode.jar_folder import jars_in
 from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.encode.quick_start import PACKAGES, QuickStart
 from mirror_assets.encode.spark_errors import PackageRefused, SparkNotStarted
@@ -35,11 +37,14 @@ def delta_package() -> str:
     return f"{_DELTA}_{_SPARK_LINE}_{_SCALA}:{version('delta-spark')}"
 
 
-def spark_settings(extra: Mapping[str, str] | None = None, packages: Sequence[str] = ()) -> dict[str, str]:
+def spark_settings(
+    extra: Mapping[str, str] | None = None, packages: Sequence[str] = (), jars_folder: Path | None = None
+) -> dict[str, str]:
     """Return the settings of an embedded session; `extra` overrides them.
 
     `packages` are Maven coordinates that it needs beside Delta's. Packages and extensions of `extra` are appended to
-    the default ones, but an empty `spark.jars.packages` in `extra` removes all packages. Raises PackageRefused.
+    the default ones, but an empty `spark.jars.packages` in `extra` removes all packages. With `jars_folder`, their JARs
+    come from there. Raises PackageRefused and jars_missing.
     """
     wanted = dict(extra or {})
     settings = {
@@ -72,6 +77,9 @@ def spark_settings(extra: Mapping[str, str] | None = None, packages: Sequence[st
         PACKAGES: _merged_packages((delta_package(), *packages), wanted.pop(PACKAGES, None)),
         _EXTENSIONS: _joined(("io.delta.sql.DeltaSparkSessionExtension", *_items(wanted.pop(_EXTENSIONS, "")))),
     }
+    if jars_folder is not None:
+        jars = jars_in(jars_folder, _items(lists[PACKAGES]))
+        lists |= {PACKAGES: "", "spark.jars": _joined((*map(str, jars), *_items(wanted.pop("spark.jars", ""))))}
     return settings | lists | wanted
 
 

@@ -2,7 +2,7 @@
 
 Delta's JARs bring Unity Catalog's own classes for Hadoop. They fetch keys where files are read, on the driver and on
 executors, fetch new ones before those end, and keep file systems of different tables apart, also of one bucket
-(docs/decisions/0013-vended-credentials-in-spark.md).
+(docs/decisions/0014-vended-credentials-in-spark.md).
 """
 
 from __future__ import annotations

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TypedDict
 
-from deltalake import DeltaTable
-
 from mirror_assets.history.errors import HistoryUnknown, no_history
-from mirror_assets.source.access import PlainAccess
+from mirror_assets.source.access import Access, PlainAccess
+from mirror_assets.source.log import load_table
 from mirror_assets.source.source_files import SourceFiles
 from mirror_assets.source.storage_errors import translated
 
@@ -70,14 +68,10 @@ def parse_commit(commit: bytes) -> HistoryCommit | None:
 class HistoryLog:
     """The Delta log of one history; each call reads it again."""
 
-    def __init__(self, table: str, path: Path) -> None:
-        """Take the name of the mirrored table, for messages, and the history's folder."""
-        self.table, self.path = table, path
-
-    @property
-    def uri(self) -> str:
-        """The path of the history's table, for Spark."""
-        return str(self.path)
+    def __init__(self, table: str, uri: str, access: Access | None = None) -> None:
+        """Take the name of the mirrored table, for messages, the history's address, and the way to it."""
+        self.table, self.uri = table, uri
+        self._access = access or PlainAccess(uri)
 
     def newest(self) -> HistoryCommit | None:
         """Return the newest commit of the history, or None while there is no table.
@@ -107,10 +101,10 @@ class HistoryLog:
 
     @cached_property
     def _files(self) -> SourceFiles:
-        return SourceFiles(self.uri, PlainAccess(self.uri))
+        return SourceFiles(self.uri, self._access)
 
     def _versions(self) -> list[int]:
-        return list(self._files.log().written) if self.path.exists() else []
+        return list(self._files.log().written)
 
     def _search(self, versions: list[int], at_most: int | None = None) -> HistoryCommit | None:
         """Search from the newest commit down for the newest generation, or the newest that is not above `at_most`."""
@@ -124,4 +118,4 @@ class HistoryLog:
     def _generation(self) -> int | None:
         """Return the newest generation from the table's state, which keeps it when log cleanup removes the commit."""
         with translated(self.uri):
-            return DeltaTable(self.uri).transaction_version(APPLICATION)
+            return load_table(self._access).transaction_version(APPLICATION)

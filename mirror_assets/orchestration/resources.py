@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import ClassVar, TypeAlias
 
 import dagster as dg
@@ -24,8 +25,6 @@ from mirror_assets.composition import (
     open_local_staging,
     open_mirror,
     open_zone,
-    packages_of_catalogs,
-    spark_reach,
 )
 from mirror_assets.config import Config, LandingZoneConfig, OneLakeConfig
 from mirror_assets.fabric.monitoring import Mirror
@@ -188,6 +187,7 @@ class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no typ
         default_factory=dict, description="How Spark reaches stores; ${env.NAME} is Hadoop's reference."
     )
     packages: list[str] = Field(default_factory=list, description="Maven coordinates of the JARs for them.")
+    jars_folder: str | None = Field(default=None, description="Folder with the JARs of all packages.")
 
     # In the class, not a field: it asks catalogs.
     _of_catalogs: ClassVar[Callable[[], Sequence[str]]] = tuple
@@ -195,18 +195,25 @@ class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no typ
     @classmethod
     def of(cls, config: Config) -> SparkSessions:
         """Return the sessions of this configuration."""
+        settings = SparkSettings.of(config)
 
         class Known(cls):  # type: ignore[misc, valid-type]
-            _of_catalogs: ClassVar[Callable[[], Sequence[str]]] = staticmethod(packages_of_catalogs(config))
+            _of_catalogs: ClassVar[Callable[[], Sequence[str]]] = staticmethod(settings.of_catalogs)
 
         Known.__name__, Known.__doc__ = cls.__name__, cls.__doc__
-        reach, packages = spark_reach(config)
-        found: SparkSessions = Known(spark_config=dict(config.spark.settings), reach=reach, packages=list(packages))
+        found: SparkSessions = Known(
+            spark_config=dict(settings.written),
+            reach=dict(settings.reach),
+            packages=list(settings.packages),
+            jars_folder=None if settings.jars_folder is None else str(settings.jars_folder),
+        )
         return found
 
     def open(self, owner: str | None = None) -> SparkSession:
         """Return the owner's session, or a new one. Raises variable_unset, PackageRefused and SparkNotStarted."""
-        return SparkSettings(self.reach, self.spark_config, self.packages, type(self)._of_catalogs).open(owner)  # noqa: SLF001 its own
+        folder = None if self.jars_folder is None else Path(self.jars_folder)
+        of_catalogs = type(self)._of_catalogs  # noqa: SLF001 its own
+        return SparkSettings(self.reach, self.spark_config, self.packages, folder, of_catalogs).open(owner)
 
     @property
     def spark_session(self) -> SparkSession:

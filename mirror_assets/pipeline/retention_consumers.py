@@ -109,5 +109,6 @@ def _covered_by_mirror(table: TableSettings, log: TableLog, manifest: Manifest |
 def _covered_by_history(config: Config, table: TableSettings) -> int | None:
     if not table.keeps_history:
         return None
-    newest = HistoryLog(str(table.name), config.history_folder(table.name)).newest()
+    uri = config.history_uri(table.name)
+    newest = HistoryLog(str(table.name), uri, config.access(uri)).newest()
     return newest.last if newest else None

@@ -21,6 +21,8 @@ from mirror_assets.source.access import Access
 from mirror_assets.source.actions import LoggedFile
 from mirror_assets.source.log_listing import LogListing, TipMark, written_ms
 from mirror_assets.source.log_paths import is_absolute
+from mirror_assets.source.object_store import SCHEMES as OBJECT_STORES
+from mirror_assets.source.object_store import ObjectStoreFiles
 from mirror_assets.source.storage_errors import translated
 
 
@@ -118,7 +120,7 @@ class SourceFiles:
         """Open Arrow's own file system on a disk: it is ten times as fast as deltalake's, which goes through Python."""
         if self.is_local:
             return SubTreeFileSystem(str(Path(self._uri).absolute()), LocalFileSystem())
-        return PyFileSystem(DeltaStorageHandler(self._access.uri, dict(options)))
+        return _remote(self._access.uri, options)
 
     def listed(self, folder: str = "") -> tuple[StoredFile, ...]:
         """List all files below a folder of the table, in no order; none when it is not there."""
@@ -144,7 +146,7 @@ class SourceFiles:
         if root.startswith("file:"):
             return SubTreeFileSystem("/", LocalFileSystem())
         access = self._access.elsewhere(f"{root}/")
-        return _remote(access.uri, tuple(access.storage_options().items()))
+        return _shared(access.uri, tuple(access.storage_options().items()))
 
     def log(self) -> LogListing:
         """List the log's folder, also what can't be opened in it; nothing when the folder is not there."""
@@ -218,16 +220,29 @@ class SourceFiles:
 
     def _read(self, path: str) -> bytes | None:
         try:
-            with translated(self._uri), self._system.open_input_file(path) as file:
-                data: bytes = file.read()
-                return data
+            with translated(self._uri):
+                return _content(self._system, path)
         except FileNotFoundError:
             return None
 
 
 @lru_cache(maxsize=16)
-def _remote(root: str, options: tuple[tuple[str, str], ...]) -> FileSystem:
-    return PyFileSystem(DeltaStorageHandler(root, dict(options)))
+def _shared(root: str, options: tuple[tuple[str, str], ...]) -> FileSystem:
+    return _remote(root, dict(options))
+
+
+def _remote(root: str, options: Mapping[str, str]) -> FileSystem:
+    is_known = root.startswith(OBJECT_STORES)
+    return PyFileSystem(ObjectStoreFiles(root, options) if is_known else DeltaStorageHandler(root, dict(options)))
+
+
+def _content(system: FileSystem, path: str) -> bytes:
+    """Read a whole file; a store is asked once for it."""
+    if isinstance(system, PyFileSystem) and isinstance(system.handler, ObjectStoreFiles):
+        return system.handler.read(path)
+    with system.open_input_file(path) as file:
+        data: bytes = file.read()
+        return data
 
 
 def commit_path(version: int) -> str:

@@ -77,11 +77,11 @@ def _made(kind: CredentialKind, ca_bundle: Path | None, environment: Mapping[str
     if kind is CredentialKind.MANAGED_IDENTITY:
         return ManagedIdentityCredential(client_id=environment.get(CLIENT))
     verify = {"connection_verify": str(ca_bundle)} if ca_bundle else {}
-    if kind is CredentialKind.DEFAULT:
-        return DefaultAzureCredential(**verify)
     authority = authority_of(environment)
     # Discovery would ask Microsoft's public list about an authority that is not on it.
     known = {"disable_instance_discovery": authority != _PUBLIC_AUTHORITY, "authority": authority}
+    if kind is CredentialKind.DEFAULT:
+        return DefaultAzureCredential(**known, **verify)
     if kind is CredentialKind.WORKLOAD_IDENTITY:
         return WorkloadIdentityCredential(
             tenant_id=environment[TENANT],

@@ -87,8 +87,8 @@ def test_a_history_is_kept_where_a_table_or_the_defaults_say_so() -> None:
     assert [table.history for table in loaded().all_tables()] == [History.OFF, History.OFF]
     text = TEXT.replace("  on_break: hold", "  history: slices").replace("[order, line]", "[order]\n    history: false")
     assert [table.keeps_history for table in loaded(text).all_tables()] == [False, True]
-    assert loaded(text).history.path == Path("/etc/history")
-    assert loaded(text + "history: {path: kept}\n").history.path == Path("/etc/kept")
+    assert loaded(text).history.path == "/etc/history"
+    assert loaded(text + "history: {path: kept}\n").history.path == "/etc/kept"
 
 
 def test_what_reads_a_table_and_what_maintains_it() -> None:

@@ -73,7 +73,7 @@ class Place:
         return HistoryContext(
             table=TABLE,
             source=SourceLog(self.source),
-            history=HistoryLog(TABLE, self.root / name),
+            history=HistoryLog(TABLE, str(self.root / name)),
             limits=Limits(max_commits, 2**62, 2**62),
             spark=spark,
             stream=StreamOptions(self.root / f"{name}-checkpoints") if stream else None,

@@ -54,7 +54,7 @@ def test_commits_of_others_keep_nothing() -> None:
 
 
 def test_before_the_first_slice_nothing_is_kept_and_nothing_made(tmp_path: Path) -> None:
-    assert HistoryLog("t", tmp_path / "history").newest() is None
+    assert HistoryLog("t", str(tmp_path / "history")).newest() is None
     assert list(tmp_path.iterdir()) == []
 
 
@@ -62,7 +62,7 @@ def test_the_newest_slice_is_found_behind_commits_of_others(tmp_path: Path) -> N
     first, second = HistoryCommit(1, "id", 0, 4, "a"), HistoryCommit(2, "id", 5, 5, "b")
     write(tmp_path, first)
     write(tmp_path, second)
-    log = HistoryLog("t", tmp_path)
+    log = HistoryLog("t", str(tmp_path))
     assert log.newest() == second
     assert log.is_newest(second)
     write_deltalake(tmp_path, pa.table({"_commit_version": pa.array([], pa.int64())}), mode="append")
@@ -79,14 +79,14 @@ def test_a_log_that_lost_its_slices_knows_the_generation_and_says_what_to_do(tmp
     for version in range(3):
         commit_file(tmp_path, version).unlink()
     with pytest.raises(HistoryUnknown, match="--skip-to VERSION") as unknown:
-        HistoryLog("t", tmp_path).newest()
+        HistoryLog("t", str(tmp_path)).newest()
     assert unknown.value.generation == 3
 
 
 def test_another_table_in_the_historys_folder_is_left_alone(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"a": [1]}))
     with raises(SettingError, ErrorCode.HISTORY_UNFIT, match=r"history.path"):
-        HistoryLog("t", tmp_path).newest()
+        HistoryLog("t", str(tmp_path)).newest()
     assert DeltaTable(tmp_path).version() == 0
 
 

@@ -19,7 +19,7 @@ def test_a_commit_that_waits_has_as_long_as_the_source_keeps_its_files(tmp_path:
     place.create()
     context = place.context()
     assert not history_deadline(context, time.time()).waits
-    write(context.history.path, HistoryCommit(1, context.source.state().table_id, 0, 0, "a"))
+    write(Path(context.history.uri), HistoryCommit(1, context.source.state().table_id, 0, 0, "a"))
     assert not history_deadline(context, time.time()).waits
     place.append(10)
     deadline = history_deadline(context, time.time() + 5 * _DAY)

@@ -87,7 +87,7 @@ def _keep(paper: Paper, last: int) -> None:
     """Say in a history's log that it has kept everything up to the version."""
     kept = HistoryCommit(1, "table-1", 0, last, "a")
     info: Action = {"commitInfo": {"userMetadata": kept.text}}
-    write_commit(paper.config.history_folder(TABLE), 0, [info, {"txn": {"appId": APPLICATION, "version": 1}}])
+    write_commit(Path(paper.config.history_uri(TABLE)), 0, [info, {"txn": {"appId": APPLICATION, "version": 1}}])
 
 
 def test_frames_that_can_not_be_are_refused(paper: Paper) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from mirror_assets.cli.direct_lake.request import Request
 from mirror_assets.cli.output import note
 from mirror_assets.config import Config, ConfigMissing, DirectLakeMode, TableSettings, TableUnknown, load_config
+from mirror_assets.config.access import access_to
 from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader, cache_folder
 from mirror_assets.direct_lake.guardrails.skus import Mode, Sku, sku_of
 from mirror_assets.direct_lake.maintenance.bins import FileSizes, sizes_for
@@ -20,6 +21,7 @@ from mirror_assets.direct_lake.vacuum.requirements import Mirror, RetentionConsu
 from mirror_assets.landing.format import Manifest
 from mirror_assets.pipeline.retention_consumers import frames_of, source_consumers
 from mirror_assets.source.table_log import TableLog
+from mirror_assets.storage.lake.address import LakeAddress
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,8 @@ class Subject:
 def subject_of(request: Request) -> Subject:
     """Open the table of the request. Unless it is a path, raises TableUnknown and what reading mirror.yaml raises."""
     if request.is_path:
-        return Subject(request, TableLog(_address(request.table)))
+        address = _address(request.table)
+        return Subject(request, TableLog(address, access_to(address, ())))
     try:
         config = load_config(request.config)
         settings = config.table(request.table)
@@ -106,8 +109,13 @@ def subject_of(request: Request) -> Subject:
 
 
 def _address(path: str) -> str:
-    """Make a path of this machine absolute: statements are run elsewhere."""
-    return path if urlsplit(path).scheme else str(Path(path).absolute())
+    """Make a path of this machine absolute, for statements are run elsewhere; put an address in Spark's spelling."""
+    if not urlsplit(path).scheme:
+        return str(Path(path).absolute())
+    try:
+        return LakeAddress.parse(path).uri
+    except ValueError:
+        return path  # opening it tells
 
 
 def _manifest(config: Config, name: str) -> Manifest | None:

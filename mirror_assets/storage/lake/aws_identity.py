@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from mirror_assets.storage.lake.errors import aws_identity_unfit, package_missing
 
@@ -14,7 +14,7 @@ from mirror_assets.storage.lake.errors import aws_identity_unfit, package_missin
 _PROVIDERS = {"web_identity": ("assume-role-with-web-identity",), "instance": ("container-role", "iam-role")}
 
 
-class Keys(NamedTuple):
+class Keys(Protocol):
     """Keys as botocore hands them out."""
 
     access_key: str

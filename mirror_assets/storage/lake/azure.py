@@ -7,17 +7,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirror_assets.storage.credentials import CredentialKind, credential_of
 from mirror_assets.storage.errors import credential_incomplete
 from mirror_assets.storage.lake.address import LakeAddress
-from mirror_assets.storage.lake.errors import identity_refused, spark_cannot_sign_in
+from mirror_assets.storage.lake.errors import identity_refused
 from mirror_assets.storage.lake.lake_store import Prefixed
-from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings, named, onelake_settings, variable
+from mirror_assets.storage.lake.token_server import token_endpoint
+from mirror_assets.storage.onelake.abfs import (
+    HADOOP_AZURE,
+    abfs_settings,
+    msi_settings,
+    named,
+    onelake_settings,
+    variable,
+)
 
 if TYPE_CHECKING:
-    from azure.core.credentials import TokenCredential
+    from azure.core.credentials import AccessToken, TokenCredential
 
 SAS_TOKEN = "AZURE_STORAGE_SAS_TOKEN"  # noqa: S105 a name
 _AUDIENCE = "https://storage.azure.com/.default"
@@ -77,15 +86,16 @@ class AzureStore:
         return {name: value for name, value in options.items() if value}
 
     def hadoop_settings(self) -> dict[str, str]:
-        """Return the settings of this container's identity, and of its account. Raises spark_cannot_sign_in."""
+        """Return the settings of this container's identity, and of its account."""
         host, container = self.root.host, self.root.container
         about = onelake_settings(host) if host.endswith(_ONELAKE) else {}
         if self.credential is AzureCredential.SAS:
             token = named({"sas.fixed.token": variable(self.env_prefix + SAS_TOKEN)}, f"{container}.{host}")
             return about | named({"account.auth.type": "SAS"}, host) | token
-        if self.credential in (AzureCredential.DEFAULT, AzureCredential.CERTIFICATE):
-            raise spark_cannot_sign_in(self.root.uri, self.credential.value)
         kind = CredentialKind(self.credential.value)
+        if kind in (CredentialKind.DEFAULT, CredentialKind.CERTIFICATE):
+            endpoint = token_endpoint(kind, self.env_prefix)
+            return about | msi_settings(host, container, {"msi.endpoint": endpoint, "msi.tenant": "any"})
         return about | abfs_settings(host, kind, container, self.env_prefix)
 
     @property
@@ -103,15 +113,25 @@ class AzureStore:
         return {"azure_storage_sas_key": self.environment[name]}
 
 
+def storage_token(kind: CredentialKind, env_prefix: str) -> AccessToken:
+    """Return a token for storage, which is valid now; one credential of the process fetches and keeps tokens.
+
+    Raises credential_incomplete, credential_unfit and azure-identity's errors.
+    """
+    return _shared(kind, env_prefix).get_token(_AUDIENCE)
+
+
 def _token(kind: CredentialKind, env_prefix: str, root: str) -> str:
     from azure.core.exceptions import ClientAuthenticationError
 
     try:
-        return _shared(kind, env_prefix).get_token(_AUDIENCE).token
+        return storage_token(kind, env_prefix).token
     except ClientAuthenticationError as error:
         raise identity_refused(root, error.message) from error
 
 
 @cache
 def _shared(kind: CredentialKind, env_prefix: str) -> TokenCredential:
-    return credential_of(kind, environment=Prefixed(env_prefix, os.environ))
+    # The authorities that deltalake trusts, too.
+    trusted = os.environ.get("SSL_CERT_FILE")
+    return credential_of(kind, Path(trusted) if trusted else None, Prefixed(env_prefix, os.environ))

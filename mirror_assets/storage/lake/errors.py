@@ -33,10 +33,10 @@ def identity_refused(root: str, why: str) -> SettingError:
     )
 
 
-def spark_cannot_sign_in(root: str, kind: str) -> SettingError:
-    """Hadoop's file system has no such credential."""
+def spark_cannot_sign_in(master: str) -> SettingError:
+    """The executors of a cluster can't ask this process for tokens."""
     return SettingError(
-        f"Spark can't read {root} with the credential `{kind}`.",
+        f"executors of {master} have no way to the credentials `default` and `certificate` of an Azure store.",
         "name another in `stores`: client_secret, managed_identity, workload_identity or sas.",
         code=ErrorCode.CREDENTIAL_UNFIT,
     )

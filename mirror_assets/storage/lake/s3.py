@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from urllib.parse import urlsplit
 
 from mirror_assets.storage.errors import credential_incomplete
 from mirror_assets.storage.lake.address import LakeAddress
@@ -18,8 +19,6 @@ HADOOP_AWS = "org.apache.hadoop:hadoop-aws:3.5.0"
 KEY, SECRET, TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-# deltalake's names of the three parts of botocore's keys.
-_OPTIONS = ("access_key_id", "secret_access_key", "session_token")
 _S3A = "org.apache.hadoop.fs.s3a"
 _SDK = "software.amazon.awssdk.auth.credentials"
 
@@ -120,16 +119,17 @@ class S3Store:
             return {"aws_skip_signature": "true"}
         if self.role or self.credential in (AwsCredential.PROFILE, AwsCredential.WEB_IDENTITY, AwsCredential.INSTANCE):
             identity = AwsIdentity(self.credential.value, self.profile, self.role, self._region, self.env_prefix)
-            return {f"aws_{name}": value for name, value in zip(_OPTIONS, identity.keys(), strict=True) if value}
+            keys = identity.keys()
+            return _options({KEY: keys.access_key, SECRET: keys.secret_key, TOKEN: keys.token})
         if self.credential is AwsCredential.DEFAULT:
             return {}
-        return {name.lower(): value for name, value in self._from_environment().items()}
+        return _options(self._from_environment())
 
-    def _from_environment(self) -> dict[str, str]:
+    def _from_environment(self) -> dict[str, str | None]:
         missing = tuple(self.env_prefix + name for name in (KEY, SECRET) if not self._named.get(name))
         if missing:
             raise credential_incomplete(self.credential.value, missing)
-        return {name: self._named[name] for name in (KEY, SECRET, TOKEN) if self._named.get(name)}
+        return {name: self._named.get(name) for name in (KEY, SECRET, TOKEN)}
 
     def _provider(self) -> dict[str, str]:
         own = self._own_provider()
@@ -141,9 +141,18 @@ class S3Store:
             "aws.credentials.provider": f"{_S3A}.auth.AssumedRoleCredentialProvider",
             "assumed.role.credentials.provider": base,
             "assumed.role.arn": self.role,
-            "assumed.role.sts.endpoint.region": self._region or "",
-            "assumed.role.sts.endpoint": self._named.get("AWS_ENDPOINT_URL_STS", "") if self._region else "",
+            **self._token_service(),
         }
+
+    def _token_service(self) -> dict[str, str]:
+        """Return where Hadoop asks for the role's keys: it takes a host, which it calls by https, and its region.
+
+        It can't be told a port.
+        """
+        place = urlsplit(self.environment.get("AWS_ENDPOINT_URL_STS", ""))
+        if not place.hostname or place.port:
+            return {}
+        return {"assumed.role.sts.endpoint": place.hostname, "assumed.role.sts.endpoint.region": self._region or ""}
 
     def _own_provider(self) -> dict[str, str]:
         if self.credential is AwsCredential.PROFILE:
@@ -158,3 +167,8 @@ class S3Store:
             names["session.token"], kind = TOKEN, "TemporaryAWSCredentialsProvider"
         keys = {name: variable(self.env_prefix + of) for name, of in names.items()}
         return {"aws.credentials.provider": f"{_S3A}.{kind}", **keys}
+
+
+def _options(keys: Mapping[str, str | None]) -> dict[str, str]:
+    """Return keys by deltalake's names, which are those of the environment in small letters."""
+    return {name.lower(): value for name, value in keys.items() if value}

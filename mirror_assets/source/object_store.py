@@ -1,0 +1,183 @@
+"""Files of object stores as an Arrow file system for reading, by obstore.
+
+deltalake's own file system holds Python's lock while it waits for the store in a listing or an opening: tables would
+wait for each other, and a store that never answers would stop the process. obstore is built on the same library as
+deltalake, takes the same options, and waits without the lock.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, NoReturn
+
+import pyarrow as pa
+from pyarrow.fs import FileInfo, FileSelector, FileSystemHandler, FileType
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+    from obstore.store import ClientConfig, ObjectStore, RetryConfig
+    from typing_extensions import Buffer
+
+# Schemes that obstore opens; HDFS is not among them.
+SCHEMES = ("s3://", "abfs://", "abfss://", "gs://")
+_THREADS = 16
+# A footer comes with one request.
+_BUFFER = 1 << 20
+# deltalake's options for its HTTP client and its retries; the rest configures the store.
+_ALLOW_HTTP = ("allow_http", "aws_allow_http", "azure_allow_http")
+_CLIENT = ("timeout", "connect_timeout")
+
+
+class ObjectStoreFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
+    """The files below one address; threads may share it. Paths are relative to the address. It only reads.
+
+    Raises FileNotFoundError for what is not there, and OSError with the store's words for anything else.
+    """
+
+    def __init__(self, uri: str, options: Mapping[str, str]) -> None:
+        """Name the folder and deltalake's options for it; nothing is read yet."""
+        from obstore.store import from_url
+
+        config, client, retry = _apart(options)
+        self._uri = uri
+        with _as_os_error():
+            self._store: ObjectStore = from_url(uri, config=config, client_options=client, retry_config=retry)  # type: ignore[call-overload]
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same one."""
+        return self is other
+
+    def __hash__(self) -> int:
+        """Go by identity, as equality does."""
+        return id(self)
+
+    def get_type_name(self) -> str:
+        """Return a name for messages of Arrow."""
+        return "obstore"
+
+    def normalize_path(self, path: str) -> str:
+        """Return the path as it is."""
+        return path
+
+    def read(self, path: str) -> bytes:
+        """Read a whole file, in one request."""
+        import obstore
+
+        with _as_os_error():
+            return obstore.get(self._store, path).bytes().to_bytes()
+
+    def get_file_info(self, paths: list[str]) -> list[FileInfo]:
+        """Ask for each of the files, side by side."""
+        if len(paths) < 2:
+            return [self._info(path) for path in paths]
+        with ThreadPoolExecutor(_THREADS) as pool:
+            return list(pool.map(self._info, paths))
+
+    def get_file_info_selector(self, selector: FileSelector) -> list[FileInfo]:
+        """List a folder; one that is not there is empty."""
+        import obstore
+
+        folder = selector.base_dir.strip("/")
+        with _as_os_error():
+            if selector.recursive:
+                return [_file(meta) for page in obstore.list(self._store, folder or None) for meta in page]
+            found = obstore.list_with_delimiter(self._store, folder or None)
+        folders = [FileInfo(path, FileType.Directory) for path in found["common_prefixes"]]
+        return [*folders, *map(_file, found["objects"])]
+
+    def open_input_file(self, path: str) -> pa.PythonFile:
+        """Open a file for random reading."""
+        import obstore
+
+        with _as_os_error():
+            size = obstore.head(self._store, path)["size"]
+        return pa.PythonFile(io.BufferedReader(_Ranges(self._store, path, size), _BUFFER), mode="r")
+
+    def open_input_stream(self, path: str) -> pa.PythonFile:
+        """Open a file for reading it through."""
+        return self.open_input_file(path)
+
+    def _info(self, path: str) -> FileInfo:
+        import obstore
+
+        try:
+            with _as_os_error():
+                return _file(obstore.head(self._store, path))
+        except FileNotFoundError:
+            return FileInfo(path, FileType.NotFound)
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise OSError(f"nothing is written below {self._uri} here")
+
+    create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = delete_file = _refuse
+    move = copy_file = open_output_stream = open_append_stream = _refuse
+
+
+class _Ranges(io.RawIOBase):
+    """A file as it is read: each read is a request for a range."""
+
+    def __init__(self, store: ObjectStore, path: str, size: int) -> None:
+        super().__init__()
+        self._store, self._path, self._size, self._at = store, path, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def readinto(self, buffer: Buffer) -> int:
+        import obstore
+
+        room = memoryview(buffer)
+        wanted = max(0, min(len(room), self._size - self._at))
+        if wanted:
+            with _as_os_error():
+                room[:wanted] = obstore.get_range(self._store, self._path, start=self._at, length=wanted)
+        self._at += wanted
+        return wanted
+
+
+def _file(meta: ObjectMeta) -> FileInfo:
+    return FileInfo(meta["path"], FileType.File, size=meta["size"], mtime=meta["last_modified"].timestamp())
+
+
+def _apart(options: Mapping[str, str]) -> tuple[dict[str, str], ClientConfig, RetryConfig]:
+    """Return deltalake's options as obstore takes them: those of the store, of the client, and for retries."""
+    config = dict(options)
+    client: ClientConfig = {}
+    if any(config.pop(name, "").lower() == "true" for name in _ALLOW_HTTP):
+        client["allow_http"] = True
+    for name in _CLIENT:
+        if name in config:
+            client[name] = config.pop(name)  # type: ignore[literal-required]
+    retry: RetryConfig = {}
+    if "max_retries" in config:
+        retry["max_retries"] = int(config.pop("max_retries"))
+    if "retry_timeout" in config:
+        retry["retry_timeout"] = timedelta(seconds=float(config.pop("retry_timeout").rstrip("s")))
+    return config, client, retry
+
+
+@contextmanager
+def _as_os_error() -> Iterator[None]:
+    """Raise what deltalake raises in place of obstore's errors, which are told apart by their words alike."""
+    from obstore.exceptions import BaseError, NotFoundError
+
+    try:
+        yield
+    except NotFoundError as error:
+        raise FileNotFoundError(str(error)) from error
+    except BaseError as error:
+        raise OSError(str(error)) from error

@@ -1,0 +1,96 @@
+"""Tables in a store of this machine, mirrored as users mirror them, and compared with their source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from mirror_assets.composition import Project
+from mirror_assets.config import Config, load_config
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.reconcile_table import reconcile_table
+from mirror_assets.pipeline.run import RunEvents, mirror_table
+from mirror_assets.standin.replicator import LocalReplicator
+from mirror_assets.storage import LocalStore
+from mirror_assets.verify.reconciliation import ReconcileState
+from mirror_assets_tests.lab import TABLE, wait_on
+
+FEED = "delta.enableChangeDataFeed = true"
+
+
+@dataclass(frozen=True)
+class StoreAtHand:
+    """A store that both readers reach: its line in `stores`, and the address of a new table in it."""
+
+    name: str
+    root: str
+    settings: str
+
+    @property
+    def block(self) -> str:
+        """The store in mirror.yaml."""
+        return f'stores:\n  lake: {{root: "{self.root}", {self.settings}}}\n'
+
+
+@dataclass(frozen=True)
+class LakeLab:
+    """One table `orders` (id, name, amount; key id) in a store; landing zone and mirror are folders of this machine."""
+
+    spark: SparkSession
+    store: StoreAtHand
+    path: str
+    root: Path
+
+    @property
+    def uri(self) -> str:
+        """The table's address, as Spark reads it."""
+        return f"{self.store.root}/{self.path}"
+
+    @property
+    def config(self) -> Config:
+        """Its settings, read anew."""
+        return load_config(self.root / "mirror.yaml")
+
+    @property
+    def context(self) -> TableContext:
+        """The table's context."""
+        project = replace(Project.of(self.config), session=lambda _: self.spark)
+        return project.table(self.config.table(TABLE))
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Write mirror.yaml; `settings` are the table's beside its source."""
+        own = "".join(f"    {name}: {value}\n" for name, value in settings.items())
+        source = f"    source: {{store: lake, path: {self.path}}}\n"
+        self.root.mkdir(parents=True, exist_ok=True)
+        (self.root / "mirror.yaml").write_text(
+            "landing_zone: {path: ./landing}\nmirror: {path: ./mirror}\nautomation: {mode: batch}\n"
+            f"{self.store.block}defaults: {{slices: {{max_commits: 2}}}}\ntables:\n  {TABLE}:\n{source}{own}"
+        )
+
+    def create(self, properties: str = FEED, more: str = "") -> None:
+        """Version 0: the empty table; version 1: ten orders."""
+        self.sql(
+            f"CREATE TABLE {{t}} (id INT, name STRING, amount DOUBLE) USING delta {more} TBLPROPERTIES ({properties})",
+            "INSERT INTO {t} SELECT CAST(id AS INT), concat('n', id), id / 2 FROM range(10)",
+        )
+
+    def sql(self, *statements: str) -> None:
+        """Run statements; {t} is the table."""
+        for statement in statements:
+            self.spark.sql(statement.format(t=f"delta.`{self.uri}`"))
+
+    def mirror(self) -> list[ProcessedSlice]:
+        """Mirror until nothing is left, and have the stand-in apply it."""
+        replicator = LocalReplicator(LocalStore(self.root / "landing"), self.root / "mirror")
+        done = list(mirror_table(self.context, wait_on(replicator), RunEvents(lambda _: None)))
+        replicator.poll()
+        return done
+
+    def compare(self) -> ReconcileState:
+        """Return how mirror and source compare."""
+        replicator = LocalReplicator(LocalStore(self.root / "landing"), self.root / "mirror")
+        return reconcile_table(self.context, replicator).state

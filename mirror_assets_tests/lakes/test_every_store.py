@@ -1,0 +1,89 @@
+"""The same tables in every store: loaded, followed, and equal to their source."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mirror_assets.verify.reconciliation import ReconcileState
+from mirror_assets_tests.lakes.lake import FEED, LakeLab, StoreAtHand
+from mirror_assets_tests.lakes.s3_server import BUCKET, PREFIX, REGION, S3Server
+from mirror_assets_tests.onelake.server import LoopbackOneLake
+
+_KEYED = {"keys": "[id]"}
+_TRACKED = "delta.enableRowTracking = true"
+_CHANGES = (
+    "UPDATE {t} SET amount = 100 WHERE id IN (1, 2)",
+    "DELETE FROM {t} WHERE id = 3",
+    "UPDATE {t} SET id = 500 WHERE id = 5",
+)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A kind of table: how it is made, changed and mirrored."""
+
+    properties: str = FEED
+    changes: tuple[str, ...] = _CHANGES
+    settings: Mapping[str, str] = None  # type: ignore[assignment]
+    more: str = ""
+
+    @property
+    def chosen(self) -> Mapping[str, str]:
+        """The table's settings."""
+        return self.settings or _KEYED
+
+
+_SHAPES = {
+    "feed": _Shape(),
+    "deletion_vectors": _Shape(f"{FEED}, delta.enableDeletionVectors = true"),
+    "row_tracking": _Shape(_TRACKED, settings={"changes": "row_tracking"}),
+    "append_only": _Shape(
+        "delta.appendOnly = true",
+        ("INSERT INTO {t} VALUES (11, 'k', 1)", "INSERT INTO {t} VALUES (12, 'l', 2)"),
+        {"changes": "append_only"},
+    ),
+    "clustered": _Shape(more="CLUSTER BY (id)"),
+    "column_mapping": _Shape(
+        f"{FEED}, delta.columnMapping.mode = 'name'",
+        (*_CHANGES, "ALTER TABLE {t} RENAME COLUMN amount TO total", "UPDATE {t} SET total = 1 WHERE id = 7"),
+    ),
+}
+
+
+@pytest.fixture(params=["s3", "onelake"])
+def store(
+    request: pytest.FixtureRequest,
+    s3_server: S3Server,
+    onelake_server: LoopbackOneLake,
+    monkeypatch: pytest.MonkeyPatch,
+) -> StoreAtHand:
+    """A store that the shared Spark session reaches, too."""
+    if request.param == "s3":
+        own = f'region: {REGION}, endpoint: "{s3_server.url}", credential: environment, env_prefix: {PREFIX}'
+        return StoreAtHand("s3", f"s3://{BUCKET}/{uuid.uuid4().hex}", own)
+    monkeypatch.setenv("SSL_CERT_FILE", str(onelake_server.ca))
+    for name, value in onelake_server.environment().items():
+        monkeypatch.setenv(name, value)
+    item, host = onelake_server.new_item(), onelake_server.url.removeprefix("https://")
+    root = f"abfss://{item.workspace}@{host}/{item.guid}/Tables"
+    return StoreAtHand("onelake", root, "credential: client_secret")
+
+
+@pytest.mark.parametrize("name", _SHAPES)
+def test_a_table_is_loaded_and_followed_and_equal(
+    name: str, store: StoreAtHand, spark: SparkSession, tmp_path: Path
+) -> None:
+    shape, lab = _SHAPES[name], LakeLab(spark, store, "sales/orders", tmp_path)
+    lab.configure(shape.chosen)
+    lab.create(shape.properties, shape.more)
+    assert [done.planned.last for done in lab.mirror()] == [1]
+    lab.sql(*shape.changes)
+    assert lab.mirror()
+    assert lab.compare() is ReconcileState.EQUAL
+    assert lab.mirror() == []

@@ -1,0 +1,85 @@
+"""What a user types, with a process of its own: each store of one mirror.yaml is read with its own identity."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TypedDict
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from mirror_assets.storage.lake import azure
+from mirror_assets.storage.lake.address import LakeAddress
+from mirror_assets.storage.lake.azure import AzureCredential, AzureStore
+from mirror_assets_tests.lakes.s3_server import REGION, S3Server
+from mirror_assets_tests.onelake.certificates import TRUSTSTORE_PASSWORD
+from mirror_assets_tests.onelake.server import LoopbackOneLake
+
+_FEED = {"delta.enableChangeDataFeed": "true"}
+_ROWS = pa.table({"id": [1, 2, 3]})
+
+
+class _Landed(TypedDict):
+    table: str
+    covered: int
+    error: str | None
+
+
+def _run(folder: Path, environment: dict[str, str]) -> list[_Landed]:
+    command = [str(Path(sys.executable).with_name("mirror-assets")), "run", "--json"]
+    known = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "AZURE_"))}
+    done = subprocess.run(
+        command, cwd=folder, env=known | environment, capture_output=True, text=True, check=False, timeout=280
+    )
+    landed: list[_Landed] = json.loads(done.stdout or "[]")
+    assert landed, done.stderr
+    assert [found["error"] for found in landed] == [None] * len(landed), done.stderr
+    return landed
+
+
+@pytest.mark.long(60)
+def test_two_accounts_of_s3_and_the_login_of_this_machine(
+    s3: S3Server, onelake: LoopbackOneLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**onelake.environment(), "SSL_CERT_FILE": str(onelake.ca)}.items():
+        monkeypatch.setenv(name, value)
+    azure._shared.cache_clear()
+    s3.bucket("sales"), s3.bucket("stock")
+    sales, stock = s3.user_of("sales"), s3.user_of("stock")
+    item, host = onelake.new_item(), onelake.url.removeprefix("https://")
+    silver = AzureStore(
+        LakeAddress.parse(f"abfss://{item.workspace}@{host}/{item.guid}/Tables"), AzureCredential.CLIENT_SECRET
+    )
+    for uri in ("s3://sales/orders", "s3://stock/items"):
+        write_deltalake(uri, _ROWS, configuration=_FEED, storage_options=s3.options)
+    items = silver.delta_uri(silver.root.below("returns"))
+    write_deltalake(items, _ROWS, configuration=_FEED, storage_options=silver.storage_options())
+    place = f'region: {REGION}, endpoint: "{s3.url}", credential: environment'
+    trust = f"-Djavax.net.ssl.trustStore={onelake.truststore} -Djavax.net.ssl.trustStoreType=PKCS12"
+    (tmp_path / "mirror.yaml").write_text(
+        "landing_zone: {path: ./landing}\n"
+        "stores:\n"
+        f'  sales: {{root: "s3://sales", {place}, env_prefix: SALES_}}\n'
+        f'  stock: {{root: "s3a://stock/", {place}, env_prefix: STOCK_}}\n'
+        f'  silver: {{root: "{silver.root.uri}", credential: default}}\n'
+        "defaults: {keys: [id]}\n"
+        "tables:\n"
+        "  orders: {source: {store: sales, path: orders}}\n"
+        "  items: {source: {store: stock, path: items}}\n"
+        "  returns: {source: {store: silver, path: returns}}\n"
+        "spark:\n  settings:\n    spark.driver.extraJavaOptions: "
+        f'"{trust} -Djavax.net.ssl.trustStorePassword={TRUSTSTORE_PASSWORD}"\n'
+    )
+    environment = {
+        **sales.environment("SALES_"),
+        **stock.environment("STOCK_"),
+        **onelake.environment(),
+        "SSL_CERT_FILE": str(onelake.ca),
+    }
+    landed = _run(tmp_path, environment)
+    assert {found["table"]: found["covered"] for found in landed} == dict.fromkeys(("orders", "items", "returns"), 0)
