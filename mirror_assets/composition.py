@@ -66,15 +66,15 @@ class Project:
     session: Callable[[str | None], SparkSession]
 
     @classmethod
-    def of(cls, config: Config) -> Project:
-        """Compose what mirror.yaml names. Raises what `open_zone` raises."""
-        session = SparkSettings.of(config).open
+    def of(cls, config: Config, session: Session | None = None) -> Project:
+        """Compose what mirror.yaml names; `session` takes the place of Spark's. Raises what `open_zone` raises."""
+        opened = session or SparkSettings.of(config).open
 
         def log(name: TableName) -> SourceLog:
-            return source_log(config, config.table(str(name)), session)
+            return source_log(config, config.table(str(name)), opened)
 
         zone = config.landing_zone
-        return cls(config, open_zone(zone), open_local_staging(zone), log, session)
+        return cls(config, open_zone(zone), open_local_staging(zone), log, opened)
 
     def table(self, table: TableSettings) -> TableContext:
         """Return the context of the table's pipeline; a Spark session starts when a step asks for it."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from mirror_assets.config.access import access_to, store_of
+from mirror_assets.config.access import PATIENCE, access_to, store_of
 from mirror_assets.config.catalogs import CatalogAddress, CatalogConfig, CatalogType
 from mirror_assets.config.setting_values import is_uri, local_source
 from mirror_assets.config.stores import StoreConfig
@@ -54,7 +54,7 @@ class VendedTable:
 
     def storage_options(self) -> dict[str, str]:
         """Return deltalake's options, with credentials that are good now. Raises what the catalog's client raises."""
-        return vended_options(self.store, self.keys.current())
+        return {**PATIENCE, **vended_options(self.store, self.keys.current())}
 
     def elsewhere(self, uri: str) -> Access:
         """Return the way to another address, with the identity of its store."""

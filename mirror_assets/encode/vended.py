@@ -23,7 +23,6 @@ _SECRETS = ("fs.s3a.init.", "fs.azure.init.", "fs.gs.init.")
 _FILE_SYSTEMS = {
     "s3": "org.apache.hadoop.fs.s3a.S3AFileSystem",
     "abfss": "org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem",
-    "gs": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
 }
 
 

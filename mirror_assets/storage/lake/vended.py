@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 
 from mirror_assets.storage.lake.address import Scheme
 from mirror_assets.storage.lake.azure import SAS_TOKEN, AzureCredential, AzureStore
-from mirror_assets.storage.lake.google import GoogleStore
 from mirror_assets.storage.lake.lake_store import LakeStore
 from mirror_assets.storage.lake.s3 import KEY, SECRET, TOKEN, AwsCredential, S3Store
 from mirror_assets.storage.lake.unity_answers import TemporaryCredentials
@@ -88,8 +87,6 @@ def reach_settings(store: LakeStore) -> dict[str, str]:
             for name, value in anonymous.items()
             if name.startswith(bucket) and not name.endswith("aws.credentials.provider")
         }
-    if isinstance(store, GoogleStore) and store.endpoint:
-        return {"fs.gs.storage.root.url": store.endpoint}
     return {}
 
 
