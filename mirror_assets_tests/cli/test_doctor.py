@@ -45,6 +45,17 @@ def test_a_local_disk_and_a_sound_source_pass(tmp_path: Path, capsys: pytest.Cap
     assert {one["verdict"] for one in told} == {"ok", "not asked"}
 
 
+@pytest.mark.usefixtures("known_locations")
+def test_a_catalog_of_spark_is_not_asked_without_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mirror.yaml").write_text(
+        "landing_zone: {path: ./landing}\ncatalogs: {hive: {type: spark}}\n"
+        "tables: {planes: {source: {catalog: hive, table: air.planes}, keys: [id]}}\n"
+    )
+    assert main(["doctor", "--config", str(tmp_path / "mirror.yaml"), *_ZONE]) == Exit.FAILED
+    (wrong,) = (one for one in _told(capsys) if one["verdict"] == "no")
+    assert "only Spark can ask it" in wrong["words"]
+
+
 def test_a_source_that_is_not_there_fails_and_says_what_to_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

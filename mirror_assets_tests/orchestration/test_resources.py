@@ -1,0 +1,43 @@
+"""Dagster's resources of a configuration whose tables are in a catalog, or found by a rule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.config import load_config
+from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.resources import known_sources, spark_resource
+from mirror_assets_tests.pipeline.doctor.lake import write_table
+from mirror_assets_tests.unity.server import LoopbackUnity
+
+_ZONE = "landing_zone: {path: ./landing}\nmirror: {path: ./mirror}\n"
+
+
+def test_tables_of_a_catalog_and_found_ones_are_opened(unity: LoopbackUnity, tmp_path: Path) -> None:
+    write_table(tmp_path / "elsewhere" / "orders")
+    write_table(tmp_path / "lake" / "lines")
+    unity.add("main.sales.orders", (tmp_path / "elsewhere" / "orders").as_uri())
+    (tmp_path / "mirror.yaml").write_text(
+        f"{_ZONE}catalogs:\n  main: {{type: unity, url: '{unity.url}', token_variable: UC_TOKEN}}\n"
+        "stores: {lake: {root: ./lake}}\ndiscover:\n  - {from: {store: lake}, keys: {default: [id]}}\n"
+        "tables: {orders: {source: {catalog: main, table: sales.orders}, keys: [id]}}\n"
+    )
+    config = load_config(tmp_path / "mirror.yaml")
+    assert unity.log == []  # nobody asks a catalog before somebody reads
+    sources = known_sources(config)
+    versions = {str(name): sources.log(name).state().version for name in config.names}
+    assert versions == {"orders": 0, "lines": 0}
+    assert sources.table_log(TableName.parse("orders")).uri == str(tmp_path / "elsewhere" / "orders")
+
+
+def test_the_folder_of_jars_is_kept_beside_what_asks_catalogs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "mirror.yaml").write_text(
+        f"{_ZONE}spark: {{jars_folder: ./jars}}\ncatalogs: {{hive: {{type: spark}}}}\n"
+        "tables: {orders: {source: {catalog: hive, table: sales.orders}, keys: [id]}}\n"
+    )
+    spark = spark_resource(load_config(tmp_path / "mirror.yaml"))
+    assert spark.jars_folder == str(tmp_path / "jars")
+    assert type(spark)._of_catalogs() == ()
