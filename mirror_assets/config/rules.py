@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
+from mirror_assets.config.catalogs import CatalogCredentials, CatalogType, table_problem
 from mirror_assets.config.discover_rule import NewTables
 from mirror_assets.config.document import Document, Steps, Value
 from mirror_assets.config.errors import did_you_mean
@@ -27,6 +28,10 @@ _FABRIC_FRAMES = (
     "it out, or mirror with the stand-in (mirror.path)"
 )
 _FABRIC = ("mirror", "fabric")
+_READ_ONLY = (
+    "the catalog's credentials for this table are for reading only; leave maintenance to the table's owner, or write "
+    "`credentials: stores` in the catalog"
+)
 _SECRET = "this looks like a secret; keep it in an environment variable and write ${NAME}"  # noqa: S105 a message
 
 
@@ -36,6 +41,8 @@ def apply_rules(document: Document) -> None:
         _some_tables,
         _own_folders,
         _stores_known,
+        _catalogs_known,
+        _no_vended_maintenance,
         _keys_needed,
         _finding_rules,
         _source_frames,
@@ -81,6 +88,34 @@ def _stores_known(document: Document) -> Iterator[tuple[Steps, str]]:
 def _no_store(store: str, known: tuple[str, ...]) -> str:
     listed = did_you_mean(store, known) if known else "; write it under `stores`"
     return f"there is no store {store!r}{listed}"
+
+
+def _catalogs_known(document: Document) -> Iterator[tuple[Steps, str]]:
+    """Require that the catalog of each source is there, and that the table has a name as tables have there."""
+    known = document.names("catalogs")
+    for name in document.names("tables"):
+        steps = ("tables", name, "source")
+        catalog, table = document.get(*steps, "catalog"), document.get(*steps, "table")
+        if isinstance(catalog, str) and catalog not in known:
+            listed = did_you_mean(catalog, known) if known else "; write it under `catalogs`"
+            yield (*steps, "catalog"), f"there is no catalog {catalog!r}{listed}"
+        problem = table_problem(document.get("catalogs", str(catalog), "type"), table) if catalog in known else None
+        if problem:
+            yield (*steps, "table"), problem
+
+
+def _no_vended_maintenance(document: Document) -> Iterator[tuple[Steps, str]]:
+    """Refuse maintenance of tables that are read with a catalog's credentials: those are for reading."""
+    for name in document.names("tables"):
+        catalog = document.get("catalogs", str(document.get("tables", name, "source", "catalog")))
+        if not isinstance(catalog, dict) or catalog.get("type") != CatalogType.UNITY.value:
+            continue
+        if catalog.get("credentials") == CatalogCredentials.STORES.value:
+            continue
+        for place in (("defaults",), ("tables", name)):
+            for setting in document.names(*place, "maintenance"):
+                if document.get(*place, "maintenance", setting) is True:
+                    yield (*place, "maintenance", setting), _READ_ONLY
 
 
 def _finding_rules(document: Document) -> Iterator[tuple[Steps, str]]:

@@ -81,9 +81,9 @@ def check_source(config: Config, table: TableSettings, state: SourceState) -> No
     if problems:
         raise config.invalid(problems)
     if table.changes is Changes.FEED and not state.feed_enabled:
-        raise FeedOff(str(table.name), table.source, state.protocol)
+        raise FeedOff(str(table.name), state.uri, state.protocol)
     if table.changes is Changes.ROW_TRACKING and not state.metadata.row_tracking:
-        raise row_tracking_off(str(table.name), table.source)
+        raise row_tracking_off(str(table.name), state.uri)
 
 
 def check_columns(config: Config, table: TableSettings, state: SourceState, landed: Sequence[str]) -> None:

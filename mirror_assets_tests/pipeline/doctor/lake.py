@@ -18,7 +18,7 @@ FEED = {"delta.enableChangeDataFeed": "true"}
 NO_SPARK = Depth(with_spark=False)
 
 
-def write_table(path: Path, columns: Mapping[str, list[Any]] | None = None, **properties: str) -> None:
+def write_table(path: Path, columns: Mapping[str, list[Any]] | None = None, /, **properties: str) -> None:
     """Write the next version of a table, by default of three ids with the feed on."""
     rows = pa.table(columns or {"id": [1, 2, 3]})
     write_deltalake(str(path), rows, mode="append", configuration={**FEED, **properties})
