@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from mirror_assets.config import locate
 from mirror_assets.encode.vended import use_keys
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
 from mirror_assets.landing.format import SliceKind
+from mirror_assets_tests import quick_jvm
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.unity.bucket import NAME, REGION, LoopbackBucket, S3Request
 from mirror_assets_tests.unity.lab import UnityLab
@@ -200,3 +204,29 @@ def test_files_that_the_keys_may_not_read(lab: UnityLab, folder: str) -> None:
     lab.unity.vend = lambda table: lab.bucket.vend(lines if table is orders else table)
     with pytest.raises(SettingError, match=f"s3://{NAME}/{folder}/orders can't be read: .*denies access"):
         lab.mirror("orders")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.long(60)
+def test_the_commands_of_a_user(unity: LoopbackUnity, bucket: LoopbackBucket, tmp_path: Path, folder: str) -> None:
+    """No store is named: a process that knows nothing yet loads the JARs for the place that the catalog names."""
+    lab = UnityLab(None, tmp_path, unity, bucket)  # type: ignore[arg-type]  # its processes have Spark
+    lab.create("orders", f"{folder}/orders")
+    lab.file.write_text(
+        "landing_zone: {path: ./landing}\n"
+        f"catalogs: {{main: {{type: unity, url: '{unity.url}/api/2.1/unity-catalog', token_variable: UC_TOKEN}}}}\n"
+        "tables: {shop.orders: {source: {catalog: main, table: sales.orders}, keys: [id]}}\n"
+    )
+    place = {"AWS_REGION": REGION, "AWS_ENDPOINT_URL_S3": bucket.url, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment = os.environ | quick_jvm.ENVIRONMENT | place
+    shown = ""
+    for command in ("run", "replicate", "reconcile"):
+        asked = [str(Path(sys.executable).with_name("mirror-assets")), command, "--config", str(lab.file)]
+        made = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False, timeout=250)
+        assert made.returncode == 0, made.stderr[-3000:]
+        shown += made.stdout + made.stderr
+    assert "equal" in shown
+    assert TOKEN not in shown
+    assert "ASIA" not in shown
+    (known,) = (tmp_path / "cache" / "mirror_assets" / "catalogs").iterdir()
+    assert TOKEN not in known.read_text()
