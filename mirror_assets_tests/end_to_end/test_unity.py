@@ -210,7 +210,7 @@ def test_files_that_the_keys_may_not_read(lab: UnityLab, folder: str) -> None:
 @pytest.mark.long(60)
 def test_the_commands_of_a_user(unity: LoopbackUnity, bucket: LoopbackBucket, tmp_path: Path, folder: str) -> None:
     """No store is named: a process that knows nothing yet loads the JARs for the place that the catalog names."""
-    lab = UnityLab(None, tmp_path, unity, bucket)  # type: ignore[arg-type]  # its processes have Spark
+    lab = UnityLab(None, tmp_path, unity, bucket)  # its processes have Spark
     lab.create("orders", f"{folder}/orders")
     lab.file.write_text(
         "landing_zone: {path: ./landing}\n"

@@ -31,7 +31,7 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("hdfs")
     (folder / "ivy.xml").write_text(_JARS)
     (ivy,) = Path(pyspark.__file__).parent.glob("jars/ivy-*.jar")
-    retrieve = ["java", "-jar", ivy, "-ivy", "ivy.xml", "-retrieve", "jars/[artifact]-[revision].[ext]"]
+    retrieve = ["java", "-jar", str(ivy), "-ivy", "ivy.xml", "-retrieve", "jars/[artifact]-[revision].[ext]"]
     subprocess.run(retrieve, cwd=folder, check=True, capture_output=True, timeout=280)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import boto3  # type: ignore[import-untyped]
+import boto3
 
 _ADDRESS = re.compile(r"Running on (http://127\.0\.0\.1:\d+)")
 _REQUEST = re.compile(r'"(?:\x1b\[\d+m)?(GET|HEAD) (\S+) HTTP')
