@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from mirror_assets.config import Config, FabricWorkspace, History, LandingZoneConfig, Staging, TableSettings
+from mirror_assets.config.locate import VendedTable, last_address
 from mirror_assets.config.variables import fill_settings, has_reference
+from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.database import Workspace
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.history.history_context import HistoryContext, StreamOptions
@@ -22,14 +24,18 @@ from mirror_assets.history.history_log import HistoryLog
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan_changes import limits_of
+from mirror_assets.redaction import hide
+from mirror_assets.source.access import Locate
 from mirror_assets.source.log import SourceLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.credentials import CredentialKind, credential_of
 from mirror_assets.storage.errors import root_unusable
 from mirror_assets.storage.lake.azure import storage_token
+from mirror_assets.storage.lake.catalog_errors import catalog_table_unfit, catalog_table_unknown
 from mirror_assets.storage.lake.errors import spark_cannot_sign_in, stores_collide
 from mirror_assets.storage.lake.token_server import VARIABLE, start_token_server
+from mirror_assets.storage.lake.vended import own_names, reach_settings
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings, onelake_settings
 from mirror_assets.storage.onelake.address import OneLakeAddress
 
@@ -37,8 +43,13 @@ if TYPE_CHECKING:
     # Loaded when something opens that needs them: commands that read logs do without.
     from pyspark.sql import SparkSession
 
+    from mirror_assets.encode.vended import CatalogKeys
     from mirror_assets.fabric.client import FabricClient
     from mirror_assets.storage.onelake.clients import ResponseRecorder
+
+
+# Opens the Spark session of an owner, or a new one for None.
+Session: TypeAlias = "Callable[[str | None], SparkSession]"
 
 
 @dataclass(frozen=True)
@@ -55,18 +66,20 @@ class Project:
     session: Callable[[str | None], SparkSession]
 
     @classmethod
-    def of(cls, config: Config) -> Project:
-        """Compose what mirror.yaml names. Raises what `open_zone` raises."""
+    def of(cls, config: Config, session: Session | None = None) -> Project:
+        """Compose what mirror.yaml names; `session` takes the place of Spark's. Raises what `open_zone` raises."""
+        opened = session or SparkSettings.of(config).open
 
         def log(name: TableName) -> SourceLog:
-            return source_log(config, config.table(str(name)))
+            return source_log(config, config.table(str(name)), opened)
 
         zone = config.landing_zone
-        return cls(config, open_zone(zone), open_local_staging(zone), log, SparkSettings.of(config).open)
+        return cls(config, open_zone(zone), open_local_staging(zone), log, opened)
 
     def table(self, table: TableSettings) -> TableContext:
         """Return the context of the table's pipeline; a Spark session starts when a step asks for it."""
-        return TableContext(self.config, table, self.log(table.name), self.store, self._of_thread, self.local_staging)
+        log = self.log(table.name)
+        return TableContext(self.config, table, log, self.store, able_to_read(log, self._of_thread), self.local_staging)
 
     @cached_property
     def _of_thread(self) -> Callable[[], SparkSession]:
@@ -94,9 +107,67 @@ class Project:
         return open_mirror(self.config, self.store)
 
 
-def source_log(config: Config, table: TableSettings) -> SourceLog:
-    """Return the log of the table's source; nothing is read yet."""
-    return SourceLog(table.source, config.access(table.source))
+def source_log(config: Config, table: TableSettings, session: Session | None = None) -> SourceLog:
+    """Return the log of the table's source; nothing is read yet.
+
+    Without `session`, where a catalog of Spark keeps its tables is what it said last. Raises LocationUnknown then.
+    """
+    locate = locator(config, table, session)
+    return SourceLog(table.source, locate=locate) if locate else SourceLog(table.source, config.access(table.source))
+
+
+def locator(config: Config, table: TableSettings, session: Session | None) -> Locate | None:
+    """Return what asks the table's catalog where it lies; None for a source with an address."""
+    if not config.is_of_catalog(table.source):
+        return None
+    in_spark = None if session is None or session is no_spark else partial(_in_spark, session, table)
+    return partial(config.locate, table.source, in_spark)
+
+
+def _in_spark(session: Session, table: TableSettings, catalog: str, name: str) -> str:
+    """Return where a catalog of Spark keeps the table. Raises catalog_table_unknown and catalog_table_unfit."""
+    from mirror_assets.encode.spark_catalog import find_table
+
+    found = find_table(session("catalogs"), catalog, name)
+    if found is None:
+        raise catalog_table_unknown(f"{table.name}, {name}", catalog, "Spark does not find it")
+    if found.provider != "delta" or found.location is None:
+        raise catalog_table_unfit(f"{table.name}, {name}", catalog, f"a {found.kind} {found.provider}".strip())
+    return found.location
+
+
+def able_to_read(source: SourceLog, session: Callable[[], SparkSession]) -> Callable[[], SparkSession]:
+    """Return what opens a session that reads this source: with its catalog's keys, or with those of no catalog."""
+
+    def opened() -> SparkSession:
+        from mirror_assets.encode.vended import use_keys
+
+        spark = session()
+        use_keys(spark, catalog_keys(source))
+        return spark
+
+    return opened
+
+
+def catalog_keys(source: SourceLog) -> CatalogKeys | None:
+    """Return what Spark needs to read the source with its catalog's keys; None where no catalog hands out any."""
+    from mirror_assets.encode.vended import CatalogKeys
+
+    access = source.access
+    if not isinstance(access, VendedTable):
+        return None
+    client, token = access.client, access.client.token()
+    if token and client.token_variable:
+        hide(client.token_variable, token)
+    return CatalogKeys(
+        f"{access.name} of the catalog {client.label}",
+        client.server,
+        access.table_id,
+        access.address.scheme.value,
+        token,
+        reach_settings(access.store),
+        own_names(access.store),
+    )
 
 
 def history_context(
@@ -107,7 +178,7 @@ def history_context(
     folder, uri = config.history_checkpoints(name), config.history_uri(name)
     stream = StreamOptions(folder, **table.history_stream.model_dump()) if table.history is History.STREAM else None
     history = HistoryLog(str(name), uri, config.access(uri))
-    spark = cache(partial(session, f"history of {name}"))
+    spark = able_to_read(source, cache(partial(session, f"history of {name}")))
     return HistoryContext(str(name), source, history, limits_of(table), spark, stream)
 
 
@@ -158,13 +229,15 @@ class SparkSettings:
     """The settings of Spark sessions beside this project's own.
 
     `reach` is how stores are reached, `packages` the JARs for them, `written` what mirror.yaml sets, with references to
-    environment variables that are resolved when a session opens.
+    environment variables that are resolved when a session opens. `of_catalogs` asks catalogs where their tables lie,
+    and returns the JARs for those places.
     """
 
     reach: Mapping[str, str]
     written: Mapping[str, str]
     packages: Sequence[str] = ()
     jars_folder: Path | None = None
+    of_catalogs: Callable[[], Sequence[str]] = tuple
 
     @classmethod
     def of(cls, config: Config) -> SparkSettings:
@@ -173,7 +246,7 @@ class SparkSettings:
         Raises stores_collide.
         """
         reach, packages = spark_reach(config)
-        return cls(reach, config.spark.settings, packages, config.spark.jars_folder)
+        return cls(reach, config.spark.settings, packages, config.spark.jars_folder, packages_of_catalogs(config))
 
     @property
     def secret_names(self) -> frozenset[str]:
@@ -188,7 +261,8 @@ class SparkSettings:
         from mirror_assets.encode.session import spark_settings
 
         written = fill_settings(self.written, environment)
-        return spark_settings({**self.reach, **written}, self.packages, self.jars_folder)
+        packages = (*self.packages, *self.of_catalogs())
+        return spark_settings({**self.reach, **written}, packages, self.jars_folder)
 
     def shown(self) -> dict[str, str]:
         """Return the settings that may appear in the JVM's command line. Raises what `filled` raises."""
@@ -220,6 +294,19 @@ class SparkSettings:
         filled, secret = self.filled(), self.secret_names
         shown = {name: value for name, value in filled.items() if name not in secret}
         return shown, {name: filled[name] for name in secret}
+
+
+def packages_of_catalogs(config: Config) -> Callable[[], Sequence[str]]:
+    """Return what finds the packages for the tables of catalogs, once; a catalog that is away is left out then."""
+
+    def find(source: str) -> str | None:
+        known = last_address(source, config.catalogs)
+        try:
+            return known or config.locate(source).uri
+        except MirrorError:
+            return None  # whoever reads the table is told why
+
+    return cache(lambda: config.catalog_packages(find))
 
 
 def open_spark(config: Config, owner: str | None = None) -> SparkSession:

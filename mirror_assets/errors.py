@@ -66,6 +66,13 @@ class ErrorCode(str, Enum):
     SESSION_UNFIT = "session_unfit"
     ROWS_CHANGED = "rows_changed"
     SOURCE_UNAVAILABLE = "source_unavailable"
+    # catalogs
+    CATALOG_UNAVAILABLE = "catalog_unavailable"
+    CATALOG_DENIED = "catalog_denied"
+    CATALOG_TABLE_UNKNOWN = "catalog_table_unknown"
+    CATALOG_REFUSED = "catalog_refused"
+    CREDENTIALS_NOT_VENDED = "credentials_not_vended"
+    LOCATION_UNKNOWN = "location_unknown"
     # landing zone
     NAME_REFUSED = "name_refused"
     MANIFEST_CORRUPT = "manifest_corrupt"

@@ -27,6 +27,7 @@ pytest_plugins = [
     "mirror_assets_tests.onelake.fixtures",
     "mirror_assets_tests.fabric.fixtures",
     "mirror_assets_tests.lakes.fixtures",
+    "mirror_assets_tests.unity.fixtures",
 ]
 
 

@@ -17,7 +17,8 @@ import yaml
 from pydantic import BaseModel
 
 import mirror_assets
-from mirror_assets.config import Config, ConfigInvalid, TableConfig
+from mirror_assets.config import Config, ConfigInvalid, DiscoverRule, TableConfig, TableDefaults
+from mirror_assets.config.catalogs import CatalogConfig
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.setting_values import parse_size
 from mirror_assets.config.stores import StoreConfig
@@ -184,11 +185,11 @@ def _is_model(kind: object) -> TypeGuard[type[BaseModel]]:
 
 def _defaults(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, object]]:
     """Every setting of the model by its dotted path, with its default."""
-    for name, field in model.model_fields.items():
-        kind: object = field.annotation
+    for attribute, field in model.model_fields.items():
+        name, kind = field.alias or attribute, field.annotation
         if get_origin(kind) in (UnionType, Union):
             kind = next(filter(_is_model, get_args(kind)), kind)
-        if name == "defaults":
+        if name in ("defaults", "settings") and kind is TableDefaults:
             yield name, None if field.is_required() else ()
         elif _is_model(kind):
             yield from _defaults(kind, f"{prefix}{name}.")
@@ -212,7 +213,14 @@ def _shown(default: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("heading", "model"), [("The whole file", Config), ("A store", StoreConfig), ("A table", TableConfig)]
+    ("heading", "model"),
+    [
+        ("The whole file", Config),
+        ("A store", StoreConfig),
+        ("A catalog", CatalogConfig),
+        ("A rule that finds tables", DiscoverRule),
+        ("A table", TableConfig),
+    ],
 )
 def test_every_setting_is_told_with_its_default(heading: str, model: type[BaseModel]) -> None:
     known = dict(_defaults(model))

@@ -21,6 +21,7 @@ from mirror_assets.cli.options import (
     duration,
     examples,
     printed,
+    store,
     table,
     tables,
     whole_number,
@@ -65,6 +66,34 @@ def demo(folder: Path, months: int, settings: Path | None, *, as_json: bool) -> 
     from mirror_assets.cli import demo
 
     return demo.demo(folder, months, settings, as_json=as_json)
+
+
+@app.command(
+    epilog=examples(
+        "init ./lake",
+        "init s3://acme-lake/sales --credential environment --region eu-central-1",
+        "init 'abfss://<workspace>@onelake.dfs.fabric.microsoft.com/<lakehouse>/Tables' --credential client_secret",
+    )
+)
+@click.argument("lake")
+@click.option("--out", "file", type=PATH, default="mirror.yaml", help="The file to write.")
+@click.option("--sql", type=PATH, help="The file for missing statements.  [default: beside the other, .sql]")
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option("--depth", type=whole_number("a number from 1 to 9", 1, 9), default="3", help="Folders below LAKE.")
+@click.option("--no-spark", is_flag=True, help="Don't prove keys: only names and statistics tell of them.")
+@store
+@printed
+def init(lake: str, file: Path, sql: Path | None, depth: int, *, as_json: bool, **options: object) -> Exit:
+    """Write a mirror.yaml for the Delta tables of LAKE.
+
+    LAKE is a folder, or a store's address. Proposes keys, and proves them with Spark. What is switched off, such as a
+    change data feed, goes as ALTER TABLE into an SQL file; runs none of it. Exit 1 if no table can be mirrored yet.
+    """
+    from mirror_assets.cli import init as initial
+
+    force, without = bool(options.pop("force")), bool(options.pop("no_spark"))
+    request = initial.InitRequest(lake, options, depth, file, sql, force, not without)
+    return initial.init(request, as_json=as_json)
 
 
 @app.command(epilog=examples("plan", "plan --table sales.orders --from 120 --json"))
@@ -116,6 +145,18 @@ def run(
     from mirror_assets.cli import execute
 
     return execute.run(config, names, commits, as_json=as_json)
+
+
+@app.command(epilog=examples("discover", "discover --json"))
+@configured
+def discover(config: Path | None, *, as_json: bool) -> Exit:
+    """Show the tables that the rules find.
+
+    Looks for them now, and says of each folder whether it is mirrored, and why not. Exit 1 if a rule finds no table.
+    """
+    from mirror_assets.cli import discover
+
+    return discover.discover(config, as_json=as_json)
 
 
 @app.command(epilog=examples("status", "status --table sales.orders --json"))

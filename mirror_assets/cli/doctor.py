@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show
-from mirror_assets.composition import Project, open_watched_zone
+from mirror_assets.composition import Project, no_spark, open_watched_zone
 from mirror_assets.config import LandingZoneConfig, load_config
 from mirror_assets.pipeline.doctor.answers import Answer, Verdict, is_well
 from mirror_assets.pipeline.doctor.examination import Depth, examine_sources, examine_zone
@@ -15,7 +15,7 @@ from mirror_assets.pipeline.doctor.examination import Depth, examine_sources, ex
 
 def doctor(path: Path | None, names: Sequence[str], depth: Depth, *, as_json: bool) -> Exit:
     """Ask the landing zone, in a scratch folder, and these tables' sources, or all; it fails when an answer is no."""
-    project = Project.of(load_config(path))
+    project = Project.of(load_config(path), None if depth.with_spark else no_spark)
     tables = project.tables(names)
     answers = list(_ask_zone(project.config.landing_zone))
     note(f"Asking the sources of {len(tables)} tables")

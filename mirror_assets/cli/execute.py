@@ -13,7 +13,7 @@ from mirror_assets.cli.options import RangeOptions
 from mirror_assets.cli.output import note, note_reported, show, show_json
 from mirror_assets.cli.run_job import StepFailed, execute, failures
 from mirror_assets.composition import open_zone
-from mirror_assets.config import Config, Problem, TableSettings, load_config
+from mirror_assets.config import Config, Problem, TableSettings, When, load_config
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.orchestration.asset_names import Kind, asset_key
@@ -65,7 +65,7 @@ class HistoryReport:
 
 def run(path: Path | None, names: Sequence[str], commits: RangeOptions, *, as_json: bool) -> Exit:
     """Mirror the tables until nothing is left; a table that fails doesn't hold up the others."""
-    config = load_config(path)
+    config = load_config(path, when=When.REFRESH)
     for name in names:
         config.table(name)
     reports = mirror(config, names, commits)

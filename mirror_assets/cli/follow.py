@@ -19,7 +19,7 @@ from rich.table import Table
 from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.output import note, note_reported
 from mirror_assets.cli.run_job import MessageOnly, execute
-from mirror_assets.config import Config, load_config
+from mirror_assets.config import Config, When, load_config
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP, FollowSources, MirrorTables
 from mirror_assets.orchestration.run_reports import TableReport
@@ -50,7 +50,7 @@ class LandedSlice:
 
 def follow(path: Path | None, names: Sequence[str], every: float, *, as_json: bool) -> Exit:
     """Mirror commits as they come, until it is interrupted; a table that fails is tried again later."""
-    config = load_config(path)
+    config = load_config(path, when=When.REFRESH)
     for name in names:
         config.table(name)
     ops = MirrorTables(tables=list(names), follow=FollowSources(every_seconds=every))

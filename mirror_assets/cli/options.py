@@ -45,6 +45,21 @@ def printed(command: Decorated) -> Decorated:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
+def store(command: Decorated) -> Decorated:
+    """Add the settings of a store, by their names in mirror.yaml."""
+    return with_options(
+        command,
+        click.option("--credential", metavar="KIND", help="Who reads the store.  [default: default]"),
+        click.option("--region", help="S3: the bucket's region."),
+        click.option("--endpoint", metavar="URL", help="Another server than the store's own."),
+        click.option("--path-style/--host-style", default=None, help="S3: whether the bucket is in the path."),
+        click.option("--profile", help="S3: the profile, for the credential `profile`."),
+        click.option("--role", metavar="ARN", help="S3: a role to assume with the credential."),
+        click.option("--key-file", type=PATH, help="Google: a service account's key, for the credential `key_file`."),
+        click.option("--env-prefix", metavar="PREFIX_", help="What the names of environment variables begin with."),
+    )
+
+
 def tables(command: Decorated) -> Decorated:
     """Add `--table`, which may be repeated."""
     option = click.option("--table", "names", multiple=True, metavar="TABLE", shell_complete=table_names, help=_ONLY)
@@ -58,10 +73,11 @@ def table(command: Decorated) -> Decorated:
 
 def table_names(context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
     """Return the tables of mirror.yaml that begin with what was typed, for the shell's completion."""
-    from mirror_assets.config import load_config
+    from mirror_assets.config import When, load_config
 
     try:
-        return [name for name in load_config(context.params.get("config")).tables if name.startswith(typed)]
+        known = load_config(context.params.get("config"), when=When.NEVER).tables
+        return [name for name in known if name.startswith(typed)]
     except MirrorError:
         return []
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, note_errors, show, show_records
-from mirror_assets.composition import Project, open_spark, source_log
+from mirror_assets.composition import Project, SparkSettings, able_to_read, source_log
 from mirror_assets.config import load_config
 from mirror_assets.encode.feed_reader import feed_rows
 from mirror_assets.encode.spark_errors import spark_errors
@@ -59,13 +60,15 @@ def feed(path: Path | None, name: str, commits: Range, limit: int, *, as_json: b
     """Show the feed's rows of these commits, by default of the newest, ordered by version."""
     config = load_config(path)
     table = config.table(name)
-    chosen = _feed_commits(source_log(config, table), name, commits)
+    session = SparkSettings.of(config).open
+    log = source_log(config, table, session)
+    chosen = _feed_commits(log, name, commits)
     rows: Sequence[str] = ()
     if any(commit.changes_data for commit in chosen):
         vectors = tuple(commit.version for commit in chosen if commit.deletion_vectors)
-        with spark_errors(table.source):
-            spark, (first, last) = open_spark(config), (chosen[0].version, chosen[-1].version)
-            rows = feed_rows(spark, table.source, first, last, vectors, limit + 1)
+        with spark_errors(log.uri):
+            spark, (first, last) = able_to_read(log, partial(session, None))(), (chosen[0].version, chosen[-1].version)
+            rows = feed_rows(spark, log.uri, first, last, vectors, limit + 1)
     _show_feed(rows[:limit], as_json=as_json)
     if len(rows) > limit:
         note(f"{name}: there are more rows than {limit}; --limit shows more")

@@ -1,8 +1,11 @@
 """mirror.yaml as a typed model; every error names the line to correct."""
 
 from mirror_assets.config.automation import AutomationConfig, Mode
+from mirror_assets.config.discover_rule import DiscoverRule, NewTables
+from mirror_assets.config.discovered import Discovered, DiscoveredTable, FoundState, RuleOutcome
 from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, Problem, TableUnknown
 from mirror_assets.config.load import CONFIG_VARIABLE, DEFAULT_FILE, config_file, load_config, load_workspace
+from mirror_assets.config.look_for_tables import When, with_found_tables
 from mirror_assets.config.model import Config, SparkConfig
 from mirror_assets.config.places import (
     FabricConfig,
@@ -15,7 +18,7 @@ from mirror_assets.config.places import (
     Staging,
 )
 from mirror_assets.config.setting_values import Changes, Compression, History, OnBreak, OnDropColumn
-from mirror_assets.config.source_fit import SourceColumn, missing_columns, source_problems
+from mirror_assets.config.source_fit import SourceColumn, missing_columns, source_problems, why_no_key
 from mirror_assets.config.table_settings import (
     DirectLakeMode,
     DirectLakeSettings,
@@ -42,9 +45,13 @@ __all__ = [
     "ConfigMissing",
     "DirectLakeMode",
     "DirectLakeSettings",
+    "DiscoverRule",
+    "Discovered",
+    "DiscoveredTable",
     "FabricConfig",
     "FabricWorkspace",
     "FileSettings",
+    "FoundState",
     "FramesOf",
     "History",
     "HistoryConfig",
@@ -53,12 +60,14 @@ __all__ = [
     "MaintenanceSettings",
     "MirrorConfig",
     "Mode",
+    "NewTables",
     "OnBreak",
     "OnDropColumn",
     "OneLakeConfig",
     "PartnerConfig",
     "Problem",
     "RetentionLimits",
+    "RuleOutcome",
     "SliceLimits",
     "SourceColumn",
     "SparkConfig",
@@ -68,9 +77,12 @@ __all__ = [
     "TableDefaults",
     "TableSettings",
     "TableUnknown",
+    "When",
     "config_file",
     "load_config",
     "load_workspace",
     "missing_columns",
     "source_problems",
+    "why_no_key",
+    "with_found_tables",
 ]

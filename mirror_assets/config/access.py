@@ -11,7 +11,7 @@ from mirror_assets.storage.lake.address import LakeAddress
 from mirror_assets.storage.lake.lake_store import LakeStore
 
 # deltalake would wait three minutes for a host that is gone; whoever asks tries again, behind a pause.
-_PATIENCE = {"retry_timeout": "30s"}
+PATIENCE = {"retry_timeout": "30s"}
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class LakeTable:
 
     def storage_options(self) -> dict[str, str]:
         """Return deltalake's options, with credentials that are valid now. Raises SettingError without any."""
-        return {**_PATIENCE, **self.store.storage_options()}
+        return {**PATIENCE, **self.store.storage_options()}
 
     def elsewhere(self, uri: str) -> Access:
         """Return the way to another address."""

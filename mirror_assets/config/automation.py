@@ -31,6 +31,8 @@ class AutomationConfig(Section):
         default=None, description="How often commits are looked for; null: 2, and 15 in mode batch."
     )
 
+    discover_every_seconds: Seconds = Field(default=60, description="How often the rules of `discover` look again.")
+
     @property
     def every(self) -> float:
         """Seconds from one look at the sources to the next."""

@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 
 from mirror_assets.config.document import Document, Steps, Value, read_document
 from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, did_you_mean
+from mirror_assets.config.look_for_tables import When, with_found_tables
 from mirror_assets.config.model import Config
 from mirror_assets.config.places import FabricWorkspace
 from mirror_assets.config.rules import apply_rules
@@ -43,10 +44,16 @@ def config_file(environment: Mapping[str, str] = os.environ) -> Path:
     return Path(environment.get(CONFIG_VARIABLE) or DEFAULT_FILE)
 
 
-def load_config(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Config:
-    """Read the configuration in `path`, by default `config_file()`. Raises ConfigMissing and ConfigInvalid."""
+def load_config(
+    path: Path | None = None, environment: Mapping[str, str] = os.environ, when: When = When.UNKNOWN
+) -> Config:
+    """Read the configuration in `path`, by default `config_file()`, with the tables that its rules find.
+
+    `when` says whether they are looked for; by default only at places of which nothing is remembered. Raises
+    ConfigMissing and ConfigInvalid.
+    """
     file = path or config_file(environment)
-    return parse_config(_read(file), file, environment)
+    return with_found_tables(parse_config(_read(file), file, environment), when, environment)
 
 
 def parse_config(text: bytes, file: Path, environment: Mapping[str, str]) -> Config:
@@ -134,9 +141,16 @@ def _settings_at(model: type[BaseModel], steps: Steps) -> tuple[str, ...]:
     kind: object = model
     for step in steps:
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            kind = kind.model_fields[step].annotation
+            kind = _fields(kind)[step]
         else:
-            kind = get_args(kind)[-1]  # a mapping from names: the type of its values
+            arguments = get_args(kind)
+            # A list, or a mapping from names: the type of its values.
+            kind = arguments[0] if arguments[-1] is Ellipsis else arguments[-1]
         if type(None) in get_args(kind):
             kind = get_args(kind)[0]  # `Model | None`: a mapping that may be left out
-    return tuple(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else ()
+    return tuple(_fields(kind)) if isinstance(kind, type) and issubclass(kind, BaseModel) else ()
+
+
+def _fields(model: type[BaseModel]) -> dict[str, object]:
+    """Return the types of the model's settings by the names that the file has for them."""
+    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pydantic import Field, PrivateAttr, model_validator
 
 from mirror_assets.config.access import access_to, store_of
 from mirror_assets.config.automation import AutomationConfig
+from mirror_assets.config.catalogs import CatalogAddress, CatalogConfig
+from mirror_assets.config.discover_rule import DiscoverRule
+from mirror_assets.config.discovered import Discovered
 from mirror_assets.config.document import Origin
 from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
+from mirror_assets.config.locate import InSpark, last_address, locate
 from mirror_assets.config.places import (
     HISTORY_PATH,
     MIRROR_PATH,
@@ -21,9 +26,15 @@ from mirror_assets.config.places import (
 )
 from mirror_assets.config.setting_values import Folder, Section, SparkName, SparkValue, TableKey, Text, is_uri
 from mirror_assets.config.stores import StoreConfig
-from mirror_assets.config.table_settings import StorePath, TableConfig, TableDefaults, TableSettings
+from mirror_assets.config.table_settings import (
+    CatalogTable,
+    StorePath,
+    TableConfig,
+    TableDefaults,
+    TableSettings,
+)
 from mirror_assets.landing.names import TableName
-from mirror_assets.source.access import Access
+from mirror_assets.source.access import Access, Located
 from mirror_assets.storage.lake.lake_store import LakeStore
 
 
@@ -46,11 +57,16 @@ class Config(Section):
     spark: SparkConfig = Field(default_factory=SparkConfig, description="Additions to the Spark session.")
     automation: AutomationConfig = Field(default_factory=AutomationConfig, description="How Dagster mirrors by itself.")
     stores: dict[Text, StoreConfig] = Field(default_factory=dict, description="Where source tables lie, by name.")
+    catalogs: dict[Text, CatalogConfig] = Field(
+        default_factory=dict, description="Catalogs that source tables are in, by name."
+    )
     defaults: TableDefaults = Field(default_factory=TableDefaults, description="Settings of every table.")
-    tables: dict[TableKey, TableConfig] = Field(min_length=1, description="Tables by their name in the mirror.")
+    discover: tuple[DiscoverRule, ...] = Field(default=(), description="Rules that find tables.")
+    tables: dict[TableKey, TableConfig] = Field(default_factory=dict, description="Tables by their name in the mirror.")
     _origin: Origin = PrivateAttr(default_factory=Origin)
     # To merge and validate hundreds of tables at each tick would cost more than the tick.
     _merged: dict[str, TableSettings] = PrivateAttr(default_factory=dict)
+    _discovered: Discovered = PrivateAttr(default_factory=Discovered)
 
     @model_validator(mode="before")
     @classmethod
@@ -76,6 +92,28 @@ class Config(Section):
         return self._origin.file
 
     @property
+    def discovered(self) -> Discovered:
+        """What the rules of `discover` have found; `tables` has those that are mirrored."""
+        return self._discovered
+
+    @property
+    def named_tables(self) -> dict[str, TableConfig]:
+        """The tables that are written in the file."""
+        found = self._rule_of
+        return {name: table for name, table in self.tables.items() if name not in found}
+
+    def with_found(self, discovered: Discovered, tables: Mapping[str, TableConfig]) -> Config:
+        """Return the configuration with these found tables in place of others, behind those of the file."""
+        copied = self.model_copy(update={"tables": {**self.named_tables, **dict(sorted(tables.items()))}})
+        copied._merged, copied._discovered = {}, discovered  # noqa: SLF001 its own
+        return copied
+
+    @property
+    def _rule_of(self) -> dict[str, int]:
+        """The rules of the found tables, by name."""
+        return {found.name: found.rule for found in self._discovered.tables if found.state.is_mirrored}
+
+    @property
     def names(self) -> tuple[TableName, ...]:
         """Names of all tables, in the file's order."""
         return tuple(TableName.parse(name) for name in self.tables)
@@ -97,22 +135,51 @@ class Config(Section):
         source = self._address(own.source)
         return TableSettings.model_validate(merged | {"name": TableName.parse(name), "source": source})
 
-    def _address(self, source: StorePath | str) -> str:
-        """Return the address of a source; `load_config` has refused stores that are not there."""
+    def _address(self, source: StorePath | CatalogTable | str) -> str:
+        """Return the address of a source; `load_config` has refused stores and catalogs that are not there."""
+        if isinstance(source, CatalogTable):
+            return str(CatalogAddress(source.catalog, source.table))
         return source if isinstance(source, str) else self.stores[source.store].table(source.path)
 
     def access(self, uri: str) -> Access:
         """Return the way to the Delta table at an address, with the identity of its store."""
-        return access_to(uri, self._stores)
+        return self.locate(uri).access if self.is_of_catalog(uri) else access_to(uri, self._stores)
+
+    def locate(self, source: str, in_spark: InSpark | None = None) -> Located:
+        """Return where a source lies; for a table of a catalog, ask that. Raises what `config.locate` raises."""
+        return locate(source, self.catalogs, self._stores, in_spark)
+
+    @staticmethod
+    def is_of_catalog(source: str) -> bool:
+        """Whether a source is a table by its name in a catalog, which has to be asked where it lies."""
+        return CatalogAddress.parse(source) is not None
 
     def lake_stores(self) -> tuple[LakeStore, ...]:
-        """Return the stores that the sources and histories lie in, those of one bucket and identity once."""
+        """Return the stores that the sources and histories lie in, those of one bucket and identity once.
+
+        Tables of a catalog that hands out no credentials may lie in any store of the file.
+        """
         tables = self.all_tables()
-        uris = [table.source for table in tables]
+        uris = [*(table.source for table in tables), *(self.stores[rule.place.store].root for rule in self.discover)]
         if any(table.keeps_history for table in tables):
             uris.append(self.history.path)
-        found = (store_of(uri, self._stores) for uri in uris)
+        found = [store_of(uri, self._stores) for uri in uris]
+        if any(not self.catalogs[of.catalog].is_vending for of in self._of_catalogs()):
+            found += [store.store for store in self.stores.values()]
         return tuple(dict.fromkeys(store for store in found if store is not None))
+
+    def catalog_packages(self, find: Callable[[str], str | None] | None = None) -> tuple[str, ...]:
+        """Return the packages that Spark needs for the tables of catalogs; `find` returns where a source lies.
+
+        By default where it was last known to lie.
+        """
+        where = find or (lambda source: last_address(source, self.catalogs))
+        stores = (store_of(uri, self._stores) for of in self._of_catalogs() if (uri := where(str(of))) is not None)
+        return tuple(dict.fromkeys(package for store in stores if store is not None for package in store.packages))
+
+    def _of_catalogs(self) -> tuple[CatalogAddress, ...]:
+        """The tables that are named by a catalog."""
+        return tuple(of for table in self.all_tables() if (of := CatalogAddress.parse(table.source)) is not None)
 
     @property
     def _stores(self) -> tuple[StoreConfig, ...]:
@@ -138,11 +205,16 @@ class Config(Section):
 
     def line_of(self, path: str) -> int | None:
         """Return the line of a setting by its dotted path, or of the nearest setting above it."""
-        return self._origin.line_of(path)
+        return self._origin.line_of(self._written(path))
 
     def place(self, path: str) -> str:
         """Return `mirror.yaml:12` for a setting's dotted path."""
-        return self._origin.place(path)
+        return self._origin.place(self._written(path))
+
+    def _written(self, path: str) -> str:
+        """Return where the setting of a found table is written: in the rule that has found it."""
+        rules = ((name, rule) for name, rule in self._rule_of.items() if f"{path}.".startswith(f"tables.{name}."))
+        return next((f"discover.{rule}" for _, rule in rules), path)
 
     def invalid(self, problems: tuple[Problem, ...]) -> ConfigInvalid:
         """Return the error for mistakes that only the source or Fabric can show; each gets its setting's line."""

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
+from mirror_assets.config.catalogs import CatalogCredentials, CatalogType, table_problem
+from mirror_assets.config.discover_rule import NewTables
 from mirror_assets.config.document import Document, Steps, Value
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.places import HISTORY_PATH, MIRROR_PATH
@@ -25,14 +27,36 @@ _FABRIC_FRAMES = (
     "nothing checks the frames of a mirror in Fabric, whose tables Fabric itself cleans up; write `source`, or leave "
     "it out, or mirror with the stand-in (mirror.path)"
 )
+_FABRIC = ("mirror", "fabric")
+_READ_ONLY = (
+    "the catalog's credentials for this table are for reading only; leave maintenance to the table's owner, or write "
+    "`credentials: stores` in the catalog"
+)
 _SECRET = "this looks like a secret; keep it in an environment variable and write ${NAME}"  # noqa: S105 a message
 
 
 def apply_rules(document: Document) -> None:
     """Apply all rules, and report each violation in the document."""
-    for rule in (_own_folders, _stores_known, _keys_needed, _source_frames, _no_plain_secrets, _folders_apart):
+    for rule in (
+        _some_tables,
+        _own_folders,
+        _stores_known,
+        _catalogs_known,
+        _no_vended_maintenance,
+        _keys_needed,
+        _finding_rules,
+        _source_frames,
+        _no_plain_secrets,
+        _folders_apart,
+    ):
         for steps, message in rule(document):
             document.report(steps, message)
+
+
+def _some_tables(document: Document) -> Iterator[tuple[Steps, str]]:
+    """Require tables, or rules that find some."""
+    if document.get("tables") in (None, {}) and not document.get("discover") and isinstance(document.value, dict):
+        yield ("tables",), "write at least one table here, or a rule that finds some under `discover`"
 
 
 def _own_folders(document: Document) -> Iterator[tuple[Steps, str]]:
@@ -56,10 +80,68 @@ def _stores_known(document: Document) -> Iterator[tuple[Steps, str]]:
         steps = ("tables", name, "source")
         store, path = document.get(*steps, "store"), document.get(*steps, "path")
         if isinstance(store, str) and store not in known:
-            listed = did_you_mean(store, known) if known else "; write it under `stores`"
-            yield (*steps, "store"), f"there is no store {store!r}{listed}"
+            yield (*steps, "store"), _no_store(store, known)
         if isinstance(path, str) and (path.startswith("/") or ".." in path.split("/")):
             yield (*steps, "path"), f"{path!r} leads out of its store; write a path below the store's root"
+
+
+def _no_store(store: str, known: tuple[str, ...]) -> str:
+    listed = did_you_mean(store, known) if known else "; write it under `stores`"
+    return f"there is no store {store!r}{listed}"
+
+
+def _catalogs_known(document: Document) -> Iterator[tuple[Steps, str]]:
+    """Require that the catalog of each source is there, and that the table has a name as tables have there."""
+    known = document.names("catalogs")
+    for name in document.names("tables"):
+        steps = ("tables", name, "source")
+        catalog, table = document.get(*steps, "catalog"), document.get(*steps, "table")
+        if isinstance(catalog, str) and catalog not in known:
+            listed = did_you_mean(catalog, known) if known else "; write it under `catalogs`"
+            yield (*steps, "catalog"), f"there is no catalog {catalog!r}{listed}"
+        problem = table_problem(document.get("catalogs", str(catalog), "type"), table) if catalog in known else None
+        if problem:
+            yield (*steps, "table"), problem
+
+
+def _no_vended_maintenance(document: Document) -> Iterator[tuple[Steps, str]]:
+    """Refuse maintenance of tables that are read with a catalog's credentials: those are for reading."""
+    for name in document.names("tables"):
+        catalog = document.get("catalogs", str(document.get("tables", name, "source", "catalog")))
+        if not isinstance(catalog, dict) or catalog.get("type") != CatalogType.UNITY.value:
+            continue
+        if catalog.get("credentials") == CatalogCredentials.STORES.value:
+            continue
+        for place in (("defaults",), ("tables", name)):
+            for setting in document.names(*place, "maintenance"):
+                if document.get(*place, "maintenance", setting) is True:
+                    yield (*place, "maintenance", setting), _READ_ONLY
+
+
+def _finding_rules(document: Document) -> Iterator[tuple[Steps, str]]:
+    """Require of each rule of `discover` a store that is there, keys where changes need them, and no idle setting."""
+    written, stores = document.get("discover"), document.names("stores")
+    rules = written if isinstance(written, list) else []
+    for number, rule in enumerate(rules):
+        steps, settings = ("discover", str(number)), _mapping(rule, "settings")
+        store = _mapping(rule, "from").get("store")
+        if isinstance(store, str) and store not in stores:
+            yield (*steps, "from", "store"), _no_store(store, stores)
+        if "keys" in settings:
+            yield (*steps, "settings", "keys"), "write them as `keys: {default: […]}` of the rule"
+        changes, own = settings.get("changes", document.get("defaults", "changes")), _mapping(rule, "keys")
+        if changes in (None, Changes.FEED.value) and not own and not document.get("defaults", "keys"):
+            yield (*steps, "keys"), _KEYS_NEEDED
+        if isinstance(rule, dict) and rule.get("approved") and rule.get("new_tables") != NewTables.HOLD.value:
+            yield (*steps, "approved"), "it needs `new_tables: hold`: else nothing waits for approval"
+        if _mapping(settings, "direct_lake").get("frames_of") == FramesOf.MIRROR.value and document.get(*_FABRIC):
+            yield (*steps, "settings", "direct_lake", "frames_of"), _FABRIC_FRAMES
+
+
+def _mapping(value: Value, step: str) -> dict[str, Value]:
+    """Return the mapping at a step of another, or an empty one."""
+    below = value.get(step) if isinstance(value, dict) else None
+    return below if isinstance(below, dict) else {}
 
 
 def _keys_needed(document: Document) -> Iterator[tuple[Steps, str]]:
@@ -72,7 +154,7 @@ def _keys_needed(document: Document) -> Iterator[tuple[Steps, str]]:
 
 def _source_frames(document: Document) -> Iterator[tuple[Steps, str]]:
     """Refuse `frames_of: mirror` for a mirrored database: Fabric vacuums its tables itself."""
-    if document.get("mirror", "fabric") is None:
+    if document.get(*_FABRIC) is None:
         return
     for place in (("defaults",), *(("tables", name) for name in document.names("tables"))):
         steps = (*place, "direct_lake", "frames_of")

@@ -49,14 +49,19 @@ def missing_columns(table: TableSettings, known: Sequence[str]) -> tuple[Problem
     )
 
 
+def why_no_key(column_type: str) -> str | None:
+    """Return why a column of this type can't be a key; None if it can."""
+    kind = _TYPE_NAME.match(column_type)
+    return _UNFIT_KEYS.get(kind[0]) if kind else None
+
+
 def _unfit_keys(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterator[str]:
     types = {column.name: column.type for column in columns}
     for key in table.keys:
         if key not in types:
             yield f"the source has no column {key!r}{did_you_mean(key, types)}"
             continue
-        kind = _TYPE_NAME.match(types[key])
-        why = _UNFIT_KEYS.get(kind[0]) if kind else None
+        why = why_no_key(types[key])
         if why:
             yield f"{key!r} is {types[key]} and can't be a key: {why}"
 

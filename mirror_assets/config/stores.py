@@ -26,7 +26,7 @@ _PREFIX = re.compile(r"[A-Z][A-Z0-9_]*_")
 _OWN = {
     Scheme.S3: {"region", "endpoint", "path_style", "profile", "role", "env_prefix"},
     Scheme.AZURE: {"endpoint", "env_prefix"},
-    Scheme.GOOGLE: {"endpoint", "key_file", "env_prefix"},
+    Scheme.GOOGLE: {"key_file", "env_prefix"},
     Scheme.HDFS: set(),
     None: set(),
 }
@@ -112,7 +112,7 @@ class StoreConfig(Section):
             return S3Store(address, kind, *place, profile=self.profile, role=self.role, env_prefix=prefix)
         if address.scheme is Scheme.AZURE:
             return AzureStore(address, self._credential(AzureCredential), self.endpoint, prefix)
-        return GoogleStore(address, self._credential(GoogleCredential), self.endpoint, self.key_file, prefix)
+        return GoogleStore(address, self._credential(GoogleCredential), self.key_file, prefix)
 
     def table(self, path: str) -> str:
         """Return the address of the table at a path below the root. Raises ValueError for one that leads elsewhere."""

@@ -9,8 +9,8 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, ValidationInfo
 from pydantic_core import PydanticKnownError
 
+from mirror_assets.config.catalogs import CatalogAddress
 from mirror_assets.config.setting_values import (
-    Address,
     Bytes,
     Changes,
     Columns,
@@ -111,9 +111,20 @@ def _source(value: object, info: ValidationInfo) -> object:
         raise PydanticKnownError("string_type")
     if isinstance(value, str):
         return address_of(value, info)
-    if set(value) == {"store", "path"} and all(isinstance(text, str) and text for text in value.values()):
+    is_text = all(isinstance(text, str) and text for text in value.values())
+    if set(value) == {"store", "path"} and is_text:
         return StorePath(**value)
-    raise ValueError("expected a path, an address, or {store: <name in stores>, path: <path below its root>}")
+    if set(value) == {"catalog", "table"} and is_text:
+        return CatalogTable(**value)
+    raise ValueError(
+        "expected a path, an address, {store: <name in stores>, path: <path below its root>}, "
+        "or {catalog: <name in catalogs>, table: <schema>.<table>}"
+    )
+
+
+def _effective(value: object, info: ValidationInfo) -> object:
+    is_of_catalog = isinstance(value, str) and CatalogAddress.parse(value) is not None
+    return value if is_of_catalog else address_of(value, info)
 
 
 HowToStart = Annotated[Start | VersionPoint | TimePoint, BeforeValidator(_start), PlainSerializer(_dump_start)]
@@ -205,7 +216,20 @@ class StorePath:
     path: str
 
 
-Source = Annotated[StorePath | str, PlainValidator(_source)]
+@dataclass(frozen=True)
+class CatalogTable:
+    """A table by its name in a catalog, `<schema>.<table>`; `catalog` is the catalog's name in `catalogs`."""
+
+    catalog: str
+    table: str
+
+
+def _dump_source(source: StorePath | CatalogTable | str) -> object:
+    return source
+
+
+# Without a serializer of its own, pydantic dumps it twice, and warns about what it has made of it.
+Source = Annotated[StorePath | CatalogTable | str, PlainValidator(_source), PlainSerializer(_dump_source)]
 
 
 class TableDefaults(Section):
@@ -248,14 +272,16 @@ class TableDefaults(Section):
 class TableConfig(TableDefaults):
     """One table as mirror.yaml writes it; `Config.table` adds the defaults."""
 
-    source: Source = Field(description="The Delta table: a path, an address, or a path in one of `stores`.")
+    source: Source = Field(description="The Delta table: a path, an address, or its place in a store or catalog.")
 
 
 class TableSettings(TableConfig):
     """One table's effective settings: its own over the defaults."""
 
     name: TableName = Field(description="The table's name in the mirror.")
-    source: Address = Field(description="Path or address of the Delta table, as Spark reads it.")
+    source: Annotated[str, BeforeValidator(_effective)] = Field(
+        description="Path or address of the Delta table as Spark reads it, or its address by a catalog."
+    )
 
     @property
     def is_keyless(self) -> bool:

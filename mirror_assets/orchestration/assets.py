@@ -196,7 +196,7 @@ def history_asset(settings: Config, table: TableSettings) -> dg.AssetsDefinition
     def history(
         context: dg.AssetExecutionContext, config: KeepHistory, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
-        table_history = history_context(settings, table, sources.log(table.name), spark.open)
+        table_history = history_context(settings, table, sources.log(table.name, spark.open), spark.open)
         kept: list[HistoryCommit] = []
         try:
             for slice_ in keep_history(table_history, context.log.info, config.skip_to):

@@ -20,7 +20,8 @@ from mirror_assets.landing.runner import Runner, read_runner
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import BATCH_TAG
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP, FollowSources, Job, MirrorTables
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, project
+from mirror_assets.orchestration.rediscovery import CodeServer, Rediscovery
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, known_sources, project
 from mirror_assets.orchestration.run_records import BatchRuns, busy_rebuild
 from mirror_assets.orchestration.schedules import default_sensor_status
 from mirror_assets.orchestration.table_events import registered_boundaries
@@ -44,6 +45,7 @@ class _Watches:
     """The watch of each batch, kept between ticks to make quiet ticks cheap; losing it costs complete looks."""
 
     config: Config
+    sources: SourceTables | None = None
     _watches: dict[int, TableWatch] = field(default_factory=dict)
     _states: TableStates | None = None
 
@@ -60,7 +62,7 @@ class _Watches:
 
 def mirror_sensor(config: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
     """Return the sensor that keeps a run going for each batch: always in mode resident, else while commits wait."""
-    automation, watches = config.automation, _Watches(config)
+    automation, rediscovery, kept = config.automation, Rediscovery(config), [_Watches(config)]
     is_resident = automation.mode is Mode.RESIDENT
 
     @dg.sensor(
@@ -73,15 +75,20 @@ def mirror_sensor(config: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
     def sensor(
         context: dg.SensorEvaluationContext, landing_zone: LandingZone, sources: SourceTables
     ) -> dg.SensorResult | dg.SkipReason:
-        tick = _Tick(context, config, project(config, landing_zone, sources), watches)
+        rediscovery.tick(CodeServer.of(context), context.log)
+        if kept[0].config is not rediscovery.config:
+            kept[0] = _Watches(rediscovery.config, known_sources(rediscovery.config))
+        watches, known = kept[0], rediscovery.config
+        composed = project(known, landing_zone, watches.sources or sources)
+        tick = _Tick(context, known, composed, watches, rediscovery.code or _CODE)
         try:
-            answers = [tick.batch(number) for number in range(min(automation.batches, len(config.tables)))]
+            answers = [tick.batch(number) for number in range(min(automation.batches, len(known.tables)))]
         except (RetryError, UnknownOutcome) as error:
             return dg.SkipReason(str(error))
         requests = [answer for answer in answers if isinstance(answer, dg.RunRequest)]
         if requests:
             return dg.SensorResult(run_requests=requests)
-        return dg.SkipReason("; ".join(str(answer) for answer in answers))
+        return dg.SkipReason("; ".join(str(answer) for answer in answers) or "no table has been found yet")
 
     return sensor
 
@@ -94,6 +101,7 @@ class _Tick:
     config: Config
     composed: Project
     watches: _Watches
+    code: str
 
     def batch(self, number: int) -> dg.RunRequest | str:
         """Return the run to request for the batch, or why there is none."""
@@ -116,7 +124,7 @@ class _Tick:
     def _is_old(self, runner: Runner, now: float) -> bool:
         """Return whether the next run should replace this one."""
         automation = self.config.automation
-        if runner.code != _CODE:
+        if runner.code != self.code:
             return True
         is_over = now - runner.since_ms / 1000 >= automation.resident_minutes * 60
         return automation.mode is Mode.RESIDENT and is_over
@@ -125,7 +133,7 @@ class _Tick:
         automation = self.config.automation
         minutes = automation.resident_minutes if automation.mode is Mode.RESIDENT else 0
         follow = FollowSources(
-            every_seconds=automation.every, pending=list(pending), minutes=minutes, batch=number, code=_CODE
+            every_seconds=automation.every, pending=list(pending), minutes=minutes, batch=number, code=self.code
         )
         names = [str(table.name) for table in _tables(self.config, number)] if automation.batches > 1 else []
         config = dg.RunConfig(ops={TABLES_OP: MirrorTables(tables=names, follow=follow)})

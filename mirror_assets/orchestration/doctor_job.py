@@ -1,6 +1,7 @@
 """The job `doctor`: asks the landing zone and the sources whether mirroring can work."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import dagster as dg
 from pydantic import Field
@@ -39,7 +40,8 @@ def doctor_job(settings: Config) -> dg.JobDefinition:
         spark: SparkSessions,
     ) -> list[Answer]:
         session = spark.open if config.spark else no_spark
-        composed = Project(settings, landing_zone.open(), landing_zone.local_staging(), sources.log, session)
+        log = partial(sources.log, session=session)
+        composed = Project(settings, landing_zone.open(), landing_zone.local_staging(), log, session)
         depth = Depth(config.spark, config.thorough)
         return _logged(context, list(examine_sources(composed.tables(config.tables), depth)))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
@@ -17,7 +18,9 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.composition import (
     Project,
+    Session,
     SparkSettings,
+    locator,
     no_spark,
     open_local_staging,
     open_mirror,
@@ -28,7 +31,7 @@ from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.metadata import ensure_partner_events
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
-from mirror_assets.source.access import Access, PlainAccess
+from mirror_assets.source.access import Access, Locate, PlainAccess
 from mirror_assets.source.log import SourceLog, load_table
 from mirror_assets.source.table_log import TableLog
 from mirror_assets.storage import LocalStore, Store
@@ -112,19 +115,26 @@ class SourceTables(dg.ConfigurableResource[None]):
 
     _uris: ClassVar[Mapping[str, str]] = {}
     _access: ClassVar[Callable[[str], Access]] = PlainAccess
+    _locate: ClassVar[Callable[[str, Session | None], Locate | None]] = lambda *_: None
 
     @classmethod
-    def of(cls, uris: Mapping[str, str], access: Callable[[str], Access] = PlainAccess) -> SourceTables:
+    def of(
+        cls,
+        uris: Mapping[str, str],
+        access: Callable[[str], Access] = PlainAccess,
+        locate: Callable[[str, Session | None], Locate | None] = lambda *_: None,
+    ) -> SourceTables:
         """Return the resource of these sources: a path or address by each table's name in the mirror.
 
-        `access` finds the way to an address. They are kept in a class of its own: Dagster writes a resource's fields
-        into the snapshot of every job, which with hundreds of tables, each with a job, would be a hundred megabytes of
-        addresses.
+        `access` finds the way to an address, `locate` what asks the catalog of a table that has no address. They are
+        kept in a class of its own: Dagster writes a resource's fields into the snapshot of every job, which with
+        hundreds of tables, each with a job, would be a hundred megabytes of addresses.
         """
 
         class Known(cls):  # type: ignore[misc, valid-type]
             _uris: ClassVar[Mapping[str, str]] = dict(uris)
             _access: ClassVar[Callable[[str], Access]] = staticmethod(access)
+            _locate: ClassVar[Callable[[str, Session | None], Locate | None]] = staticmethod(locate)
 
         Known.__name__, Known.__doc__ = cls.__name__, cls.__doc__
         resource: SourceTables = Known()
@@ -132,20 +142,31 @@ class SourceTables(dg.ConfigurableResource[None]):
 
     def load(self, table: TableName) -> DeltaTable:
         """Return the table at its newest version, opened by dagster-deltalake."""
-        opened: DeltaTable = SourceTable.of(self.access(table)).load()
-        return opened
+        return _opened(self.access(table))
 
-    def log(self, table: TableName) -> SourceLog:
-        """Return the table's log."""
-        return SourceLog(self._uris[str(table)], self.access(table), lambda: self.load(table))
+    def log(self, table: TableName, session: Session | None = None) -> SourceLog:
+        """Return the table's log; `session` is Spark, to ask its catalogs."""
+        locate = type(self)._locate(str(table), session)  # noqa: SLF001 its own
+        if locate is not None:
+            return SourceLog(self._uris[str(table)], load=_opened, locate=locate)
+        return SourceLog(self._uris[str(table)], self.access(table), _opened)
 
     def table_log(self, table: TableName) -> TableLog:
-        """Return the table's log as Direct Lake reads it."""
-        return TableLog(self._uris[str(table)], self.access(table))
+        """Return the table's log as Direct Lake reads it; a catalog is asked where it is."""
+        locate = type(self)._locate(str(table), None)  # noqa: SLF001 its own
+        if locate is None:
+            return TableLog(self._uris[str(table)], self.access(table))
+        place = locate()
+        return TableLog(place.uri, place.access)
 
     def access(self, table: TableName) -> Access:
         """Return the way to the table."""
-        return self._access(self._uris[str(table)])
+        return type(self)._access(self._uris[str(table)])  # noqa: SLF001 its own
+
+
+def _opened(access: Access) -> DeltaTable:
+    opened: DeltaTable = SourceTable.of(access).load()
+    return opened
 
 
 class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no types
@@ -168,10 +189,31 @@ class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no typ
     packages: list[str] = Field(default_factory=list, description="Maven coordinates of the JARs for them.")
     jars_folder: str | None = Field(default=None, description="Folder with the JARs of all packages.")
 
+    # In the class, not a field: it asks catalogs.
+    _of_catalogs: ClassVar[Callable[[], Sequence[str]]] = tuple
+
+    @classmethod
+    def of(cls, config: Config) -> SparkSessions:
+        """Return the sessions of this configuration."""
+        settings = SparkSettings.of(config)
+
+        class Known(cls):  # type: ignore[misc, valid-type]
+            _of_catalogs: ClassVar[Callable[[], Sequence[str]]] = staticmethod(settings.of_catalogs)
+
+        Known.__name__, Known.__doc__ = cls.__name__, cls.__doc__
+        found: SparkSessions = Known(
+            spark_config=dict(settings.written),
+            reach=dict(settings.reach),
+            packages=list(settings.packages),
+            jars_folder=None if settings.jars_folder is None else str(settings.jars_folder),
+        )
+        return found
+
     def open(self, owner: str | None = None) -> SparkSession:
         """Return the owner's session, or a new one. Raises variable_unset, PackageRefused and SparkNotStarted."""
         folder = None if self.jars_folder is None else Path(self.jars_folder)
-        return SparkSettings(self.reach, self.spark_config, self.packages, folder).open(owner)
+        of_catalogs = type(self)._of_catalogs  # noqa: SLF001 its own
+        return SparkSettings(self.reach, self.spark_config, self.packages, folder, of_catalogs).open(owner)
 
     @property
     def spark_session(self) -> SparkSession:
@@ -189,13 +231,7 @@ Resource: TypeAlias = ConfigurableResource[None] | SparkSessions | ResourceDefin
 
 def spark_resource(config: Config) -> SparkSessions:
     """Return the sessions of this configuration."""
-    settings = SparkSettings.of(config)
-    return SparkSessions(
-        spark_config=dict(settings.written),
-        reach=dict(settings.reach),
-        packages=list(settings.packages),
-        jars_folder=None if settings.jars_folder is None else str(settings.jars_folder),
-    )
+    return SparkSessions.of(config)
 
 
 def resources(config: Config) -> dict[str, Resource]:
@@ -211,15 +247,22 @@ def resources(config: Config) -> dict[str, Resource]:
         source_type=config.partner.source_type,
         source_version=config.partner.source_version,
     )
-    sources = SourceTables.of({str(table.name): table.source for table in config.all_tables()}, config.access)
+    sources = known_sources(config)
     return {"io_manager": mem_io_manager, "landing_zone": zone, "sources": sources, "spark": spark_resource(config)}
+
+
+def known_sources(config: Config) -> SourceTables:
+    """Return the sources of this configuration's tables."""
+    uris = {str(table.name): table.source for table in config.all_tables()}
+    return SourceTables.of(uris, config.access, lambda name, session: locator(config, config.table(name), session))
 
 
 def project(config: Config, zone: LandingZone, sources: SourceTables, spark: SparkSessions | None = None) -> Project:
     """Compose the project of a step from its resources; without `spark`, nothing in it can start Spark."""
     if spark is None:
         return Project(config, zone.open(), zone.local_staging(), sources.log, no_spark)
-    return Project(config, zone.store(), zone.local_staging(), sources.log, spark.open)
+    log = partial(sources.log, session=spark.open)
+    return Project(config, zone.store(), zone.local_staging(), log, spark.open)
 
 
 def mirror_of(config: Config, zone: LandingZone) -> Mirror:

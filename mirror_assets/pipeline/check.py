@@ -108,7 +108,7 @@ def _uniqueness(context: TableContext, staged: StagedSlice, inspection: KeyInspe
     record = staged.record
     if record.chunk is None or record.chunk.number > 1 or not context.table.keys:
         return key_uniqueness(staged, inspection)
-    return version_uniqueness(context.spark(), context.table.source, record.key.last, record.keys)
+    return version_uniqueness(context.spark(), context.source, record.key.last, record.keys)
 
 
 def _not_run(because: CheckResult, checks: Iterable[str]) -> tuple[CheckResult, ...]:
@@ -139,5 +139,5 @@ def _order(context: TableContext, staged: StagedSlice, inspection: KeyInspection
     names = {column.name for column in staged.record.columns}
     schema = parse_schema(staged.record.source_schema)
     columns = landed_columns(schema, names.__contains__, keyless=context.table.is_keyless)
-    reread = SparkRowReader(context.spark, staged, context.table.source, columns, lambda: vector_versions(commits.all))
+    reread = SparkRowReader(context.spark, staged, context.source, columns, lambda: vector_versions(commits.all))
     return row_order(staged, inspection, reread)

@@ -43,6 +43,11 @@ class TableContext:
         return self.table.name
 
     @property
+    def source(self) -> str:
+        """Return the source's address as Spark takes it; a catalog is asked the first time."""
+        return self.log.uri
+
+    @property
     def staging(self) -> Store:
         """Return the store where Spark writes and reads parts; paths are those of the landing zone."""
         return self.local_staging or self.store

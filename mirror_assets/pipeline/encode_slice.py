@@ -54,15 +54,15 @@ def encode_slice(
         return Encoded(ChangeCounts())
     if kind is SliceKind.SNAPSHOT:
         snapshot = SnapshotSlice(
-            context.table.source, planned.last, columns, planned.parts, planned.target_rows, planned.chunk
+            context.source, planned.last, columns, planned.parts, planned.target_rows, planned.chunk
         )
         return Encoded(ChangeCounts(insert=encode_snapshot(context.spark(), snapshot, folder, compression, footer)))
     if kind is SliceKind.APPENDS:
-        added = append_slice(context.table, planned, columns)
+        added = append_slice(context, planned, columns)
         return Encoded(ChangeCounts(insert=encode_appends(context.spark(), added, folder, compression, footer)))
     if kind is SliceKind.NET:
         return Encoded(_counts(_encode_net(context, planned, columns, folder, compression, footer)))
-    feed = feed_slice(context.table, planned, columns)
+    feed = feed_slice(context, planned, columns)
     encoded = encode_changes(context.spark(), feed, folder, compression, footer)
     return Encoded(_counts(encoded.read), encoded.groups)
 
@@ -71,14 +71,14 @@ def _counts(read: ReadRows) -> ChangeCounts:
     return ChangeCounts(**asdict(read))
 
 
-def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> FeedSlice:
+def feed_slice(context: TableContext, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> FeedSlice:
     """Return the encoder's view of a planned slice of changes."""
     return FeedSlice(
-        table=str(table.name),
-        uri=table.source,
+        table=str(context.name),
+        uri=context.source,
         first=planned.first,
         last=planned.last,
-        keys=tuple(table.keys),
+        keys=tuple(context.table.keys),
         columns=columns,
         assignments=planned.assignments,
         target_rows=planned.target_rows,
@@ -86,11 +86,11 @@ def feed_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[Lande
     )
 
 
-def append_slice(table: TableSettings, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> AppendSlice:
+def append_slice(context: TableContext, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> AppendSlice:
     """Return the encoder's view of a planned slice of appended rows."""
     return AppendSlice(
-        table=str(table.name),
-        uri=table.source,
+        table=str(context.name),
+        uri=context.source,
         first=planned.first,
         last=planned.last,
         columns=columns,
@@ -108,14 +108,14 @@ def _encode_net(
     footer: dict[str, str],
 ) -> ReadRows:
     table, keys, spark = str(context.table.name), context.table.mirror_keys, context.spark()
-    with spark_errors(f"{context.name}, reading versions {planned.first} to {planned.last} of {context.table.source}"):
+    with spark_errors(f"{context.name}, reading versions {planned.first} to {planned.last} of {context.source}"):
         if context.table.changes is Changes.ROW_TRACKING:
-            range_ = TrackedRange(context.table.source, planned.first - 1, planned.last, planned.restores)
+            range_ = TrackedRange(context.source, planned.first - 1, planned.last, planned.restores)
             names = TrackedNames.beside(columns)
             tracked = read_tracked(spark, range_, columns, keys, names)
             changes, stamp = tracked.frame, (names.row_id, names.commit)
             net = NetSlice(table, keys, columns, planned.parts, stamp, names.bare, tracked.bytes)
         else:
-            changes = read_changes(spark, context.table.source, planned.first, planned.last, planned.vector_versions)
+            changes = read_changes(spark, context.source, planned.first, planned.last, planned.vector_versions)
             net = NetSlice(table, keys, columns, planned.parts)
     return encode_net(changes, net, folder, compression, footer)

@@ -16,6 +16,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableHeld, stop_error
 from mirror_assets.pipeline.plan import Boundaries, TablePlan, may_rebuild, plan_table, recovered
 from mirror_assets.pipeline.table_lease import holder
+from mirror_assets.source.errors import LocationUnknown
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.log_listing import TipMark
 from mirror_assets.storage import PathMissing, Store
@@ -139,6 +140,13 @@ def _rebuild(context: TableContext, why: str) -> Rebuild:
 
 
 def _pending(context: TableContext, known: _Known, boundaries: Boundaries, *, is_complete: bool) -> Action:
+    try:
+        return _found(context, known, boundaries, is_complete=is_complete)
+    except LocationUnknown:
+        return Land()  # a run has Spark, which can ask its catalog
+
+
+def _found(context: TableContext, known: _Known, boundaries: Boundaries, *, is_complete: bool) -> Action:
     # Whoever mirrors the table plans it. Behind a failure, the plan may show that the table is held.
     if known.failure is None and known.manifest is not None:
         if context.log.has_commit(known.manifest.covered + 1):
@@ -186,11 +194,13 @@ def is_quiet(mark: QuietMark, table: TableName, store: Store, log: SourceLog) ->
     Costs two requests to the landing zone and one listing of the log; four requests where the log has more than a page
     of files. Raises what the store and the log raise.
     """
-    return (
-        _is_unchanged(store, table.manifest, mark.manifest_etag)
-        and _is_unchanged(store, table.rebuild_record, mark.rebuild_etag)
-        and log.is_still_tip(mark.tip)
+    is_landed = _is_unchanged(store, table.manifest, mark.manifest_etag) and _is_unchanged(
+        store, table.rebuild_record, mark.rebuild_etag
     )
+    try:
+        return is_landed and log.is_still_tip(mark.tip)
+    except LocationUnknown:
+        return False
 
 
 def _is_unchanged(store: Store, path: str, etag: str | None) -> bool:

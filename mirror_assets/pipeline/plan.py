@@ -78,7 +78,7 @@ def plan_table(
     log, the manifest, and the check of settings against the source raise.
     """
     state, manifest = context.log.state(), context.manifest()
-    bounds = None if requested.is_everything else resolve(context.table.source, context.log.times(state), requested)
+    bounds = None if requested.is_everything else resolve(context.source, context.log.times(state), requested)
     if manifest is None:
         return _first_plan(context, state, boundaries, bounds)
     position = position_after(manifest)
@@ -151,12 +151,12 @@ def _first_plan(
     if begins_with_snapshot(context, epoch):
         state = tip if last == tip.version else context.log.state(last)
         if context.table.changes is Changes.FEED and tip.feed_enabled and not state.feed_enabled:
-            raise RangeRefused(context.table.source, f"the change data feed was off at version {last}", _LATER)
+            raise RangeRefused(context.source, f"the change data feed was off at version {last}", _LATER)
         return _snapshot_plan(context, state, epoch)
     begins = beginning(context, tip)
     first = (start_slice(begins, epoch),) if begins.version else ()
     if bounds is not None and last < begins.version - 1:
-        raise RangeRefused(context.table.source, f"the mirror begins with version {begins.version}", _LATER)
+        raise RangeRefused(context.source, f"the mirror begins with version {begins.version}", _LATER)
     if bounds is not None and _is_over(context, bounds, begins.version - 1, tip):
         return TablePlan(tip, None, position, first, None)
     plan = plan_changes(context, _base(context, begins), epoch, tip, limits_of(context.table), boundaries, last)
@@ -168,7 +168,7 @@ def _is_over(context: TableContext, bounds: Bounds, covered: int, tip: SourceSta
     first = 0 if bounds.first is None else bounds.first
     if covered + 1 < first <= bounds.last:
         gap = f"--from {first} would leave out what has not landed, from version {covered + 1} on"
-        raise RangeRefused(context.table.source, gap, f"give --from {covered + 1}, an earlier one, or none.")
+        raise RangeRefused(context.source, gap, f"give --from {covered + 1}, an earlier one, or none.")
     return bounds.is_empty or bounds.last <= covered <= tip.version
 
 

@@ -133,7 +133,7 @@ def plan_changes(
         return Plan((), chosen.stop)
     if tip.version < base.covered and tip.table_id == base.table_id and context.log.has_commit(base.covered):
         why = f"it says that version {tip.version} is the newest, and commit {base.covered} is in the log"
-        raise SourceUnavailable(context.table.source, why)
+        raise SourceUnavailable(context.source, why)
     end = tip.version if last is None else min(last, tip.version)
     tracked = context.table.changes is Changes.ROW_TRACKING
     if tracked and (stop := _untracked(context.log, base)):

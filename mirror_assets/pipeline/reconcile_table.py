@@ -42,7 +42,7 @@ def reconcile_table(context: TableContext, mirror: Mirror) -> Reconciliation:
     _require_credential(context)
     request = ReconcileRequest(
         table=str(context.name),
-        source=context.table.source,
+        source=context.source,
         version=manifest.covered,
         keys=manifest.keys,
         columns=tuple((column.name, column.type) for column in manifest.live_columns),

@@ -12,7 +12,7 @@ from mirror_assets.source.actions import Protocol
 from mirror_assets.source.errors import ColumnUnfit
 from mirror_assets.source.schema import LandedColumn, Schema, landing_type
 from mirror_assets.source.source_state import SourceState, source_columns
-from mirror_assets.source.table_properties import how_to_enable
+from mirror_assets.source.table_properties import enable_row_tracking, how_to_enable
 
 _ROW_ID = LandedColumn(ROW_ID, "bigint", nullable=False, is_row_id=True)
 
@@ -68,7 +68,7 @@ def row_tracking_off(table: str, uri: str) -> SettingError:
     """The source's row tracking is off."""
     return SettingError(
         f"{table}: row tracking of {uri} is off, so its changes can't be told from its files.",
-        f"run `ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableRowTracking = true)` (a writer feature: "
+        f"run `{enable_row_tracking(uri)}` (a writer feature: "
         "older writers can't write the table afterwards, every reader can read it), then run again.",
         code=ErrorCode.ROW_TRACKING_DISABLED,
     )
@@ -81,9 +81,9 @@ def check_source(config: Config, table: TableSettings, state: SourceState) -> No
     if problems:
         raise config.invalid(problems)
     if table.changes is Changes.FEED and not state.feed_enabled:
-        raise FeedOff(str(table.name), table.source, state.protocol)
+        raise FeedOff(str(table.name), state.uri, state.protocol)
     if table.changes is Changes.ROW_TRACKING and not state.metadata.row_tracking:
-        raise row_tracking_off(str(table.name), table.source)
+        raise row_tracking_off(str(table.name), state.uri)
 
 
 def check_columns(config: Config, table: TableSettings, state: SourceState, landed: Sequence[str]) -> None:

@@ -109,4 +109,4 @@ def _may_miss(start: Point, times: CommitTimes) -> bool:
 
 def _refused(context: TableContext, why: str) -> StartRefused:
     start = context.table.start
-    return StartRefused(context.table.source, start.value if isinstance(start, Start) else str(start), why)
+    return StartRefused(context.source, start.value if isinstance(start, Start) else str(start), why)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -38,3 +38,19 @@ class PlainAccess:
     def elsewhere(self, uri: str) -> Access:
         """Return the way there with the same options."""
         return PlainAccess(uri, self.options)
+
+
+@dataclass(frozen=True)
+class Located:
+    """Where a table lies: its address as Spark takes it, and deltalake's way to it.
+
+    `table_id` is the id that a catalog knows it by, which is not that of the Delta log.
+    """
+
+    uri: str
+    access: Access = field(compare=False)
+    table_id: str | None = None
+
+
+# Asks a catalog where a table lies now.
+Locate = Callable[[], Located]

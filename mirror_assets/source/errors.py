@@ -47,6 +47,19 @@ class SourceUnavailable(RetryError):
         super().__init__(f"{uri} can't be read now: {why}.", next_step)
 
 
+class LocationUnknown(RetryError):
+    """Only a run can ask where the table lies: it has Spark, and here is none."""
+
+    code = ErrorCode.LOCATION_UNKNOWN
+
+    def __init__(self, table: str, catalog: str) -> None:
+        self.table, self.catalog = table, catalog
+        super().__init__(
+            f"{table}: where the catalog {catalog} keeps it is not known here, and only Spark can ask it.",
+            "mirror the table once (`mirror-assets run`, or its sensor's run): then it is known for an hour.",
+        )
+
+
 class SourceUnsupported(SettingError):
     """The table needs more of a reader than the log reader knows."""
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from mirror_assets.source.access import Access
+from mirror_assets.source.access import Access, Locate, Located, PlainAccess
 from mirror_assets.source.actions import Actions, LoggedFile, Metadata, Protocol
 from mirror_assets.source.batching import DataFile
+from mirror_assets.source.column_statistics import ColumnStatistics, FileStatistics, column_statistics
 from mirror_assets.source.commits import Commit, describe
 from mirror_assets.source.errors import LogGap, SourceNotDelta
 from mirror_assets.source.log_listing import TipMark
@@ -38,11 +40,26 @@ class SourceLog:
     (SettingError), SourceUnavailable (RetryError) and LogGap (RebuildError).
     """
 
-    def __init__(self, uri: str, access: Access | None = None, load: Callable[[], DeltaTable] | None = None) -> None:
-        """Name the source, and the way to it; `load` opens the newest version. Nothing is read yet."""
-        self.uri = uri
-        self._reader = LogReader(uri, access)
-        self._load = load or partial(load_table, self.access)
+    def __init__(
+        self,
+        uri: str,
+        access: Access | None = None,
+        load: Callable[[Access], DeltaTable] | None = None,
+        locate: Locate | None = None,
+    ) -> None:
+        """Name the source, and the way to it; `load` opens the newest version. Nothing is read yet.
+
+        `locate` asks a catalog where the table lies. It is asked before the newest version is read; whatever is read
+        then, and Spark reads, is at that place, so that a plan and its slices are of one table.
+        """
+        self._locate, self._load = locate, load or load_table
+        self._place = Located(uri, access or PlainAccess(uri)) if locate is None else None
+        self._opened: tuple[Located, LogReader] | None = None
+
+    @property
+    def uri(self) -> str:
+        """The address that the source was found at; asks its catalog the first time."""
+        return self._where.uri
 
     @property
     def access(self) -> Access:
@@ -54,6 +71,8 @@ class SourceLog:
 
         Raises LogGap when a commit that is needed for it is missing.
         """
+        if version is None:
+            self._look_up()
         table = self._open(version)
         found, raw = table.version(), table.metadata()
         schema, partitions = canonical(table.schema().to_json()), tuple(raw.partition_columns)
@@ -75,6 +94,13 @@ class SourceLog:
         """Return the live files of the version, in order of their paths as the log has them. Raises LogGap."""
         actions = _add_actions(self._open(version), "path", "size_bytes", "num_records")
         return tuple(DataFile(*row.values()) for row in actions.sort_by("path").to_pylist())
+
+    def column_statistics(self, state: SourceState) -> tuple[ColumnStatistics, ...]:
+        """Return what the statistics of a state's files prove of its columns. Raises LogGap."""
+        rows = _all_add_actions(self._open(state.version)).to_pylist()
+        files = [_statistics(row) for row in rows]
+        fields = state.schema.fields
+        return tuple(column_statistics(field.name, field.physical_name or field.name, files) for field in fields)
 
     def has_commit(self, version: int) -> bool:
         """Whether the commit is in the log."""
@@ -112,6 +138,8 @@ class SourceLog:
         A log of few files is listed. Of a longer one two files are asked for, so that the cost does not grow with the
         log; a newer commit behind a missing one is overlooked then.
         """
+        if self._look_up():
+            return False
         if mark.log_files > _SHORT_LOG:
             return self._reader.files.is_tip(mark)
         found = self.tip_mark(mark.version)
@@ -121,10 +149,34 @@ class SourceLog:
         """Whether the commit behind the mark is there: one request, which sees neither a gap nor another table."""
         return self._reader.files.commit(mark.version + 1) is not None
 
+    @property
+    def _where(self) -> Located:
+        if self._place is None:
+            self._look_up()
+        place = self._place
+        assert place is not None  # noqa: S101 it has just been looked up
+        return place
+
+    @property
+    def _reader(self) -> LogReader:
+        place = self._where
+        if self._opened is None or self._opened[0] is not place:
+            self._opened = (place, LogReader(place.uri, place.access))
+        return self._opened[1]
+
+    def _look_up(self) -> bool:
+        """Ask the catalog where the table lies; return whether it is another place than before."""
+        if self._locate is None:
+            return False
+        before, found = self._place, self._locate()
+        if found != before:
+            self._place = found
+        return before is not None and found != before
+
     def _open(self, version: int | None) -> DeltaTable:
         try:
             with translated(self.uri):
-                table = self._load()
+                table = self._load(self.access)
                 if version is not None and version != table.version():
                     self._go_to(table, version)
                 return table
@@ -188,4 +240,14 @@ def _sizes(table: DeltaTable) -> tuple[int, int, int | None]:
 
 def _add_actions(table: DeltaTable, *columns: str) -> pa.Table:
     """Return these columns of the live files' actions; `pa.table` would import pandas, for a third of a second."""
-    return pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all().select(columns)
+    return _all_add_actions(table).select(columns)
+
+
+def _all_add_actions(table: DeltaTable) -> pa.Table:
+    return pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all()
+
+
+def _statistics(row: Mapping[str, Any]) -> FileStatistics:
+    """Return a file's statistics; their parts are missing where no file has any."""
+    nulls, least, most, partition = (row.get(name) or {} for name in ("null_count", "min", "max", "partition"))
+    return FileStatistics(row["num_records"], nulls, least, most, partition)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
@@ -88,6 +89,13 @@ class ObjectStoreFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow has 
             found = obstore.list_with_delimiter(self._store, folder or None)
         folders = [FileInfo(path, FileType.Directory) for path in found["common_prefixes"]]
         return [*folders, *map(_file, found["objects"])]
+
+    def has_folder(self, path: str) -> bool:
+        """Whether anything lies below the path, in one request."""
+        import obstore
+
+        with _as_os_error():
+            return any(len(page) for page in islice(obstore.list(self._store, f"{path}/"), 1))
 
     def open_input_file(self, path: str) -> pa.PythonFile:
         """Open a file for random reading."""

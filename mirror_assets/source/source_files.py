@@ -120,7 +120,7 @@ class SourceFiles:
         """Open Arrow's own file system on a disk: it is ten times as fast as deltalake's, which goes through Python."""
         if self.is_local:
             return SubTreeFileSystem(str(Path(self._uri).absolute()), LocalFileSystem())
-        return _remote(self._access.uri, options)
+        return remote_files(self._access.uri, options)
 
     def listed(self, folder: str = "") -> tuple[StoredFile, ...]:
         """List all files below a folder of the table, in no order; none when it is not there."""
@@ -232,12 +232,21 @@ class SourceFiles:
 
 @lru_cache(maxsize=16)
 def _shared(root: str, options: tuple[tuple[str, str], ...]) -> FileSystem:
-    return _remote(root, dict(options))
+    return remote_files(root, dict(options))
 
 
-def _remote(root: str, options: Mapping[str, str]) -> FileSystem:
+def remote_files(root: str, options: Mapping[str, str]) -> FileSystem:
+    """Open the folder of a store at an address as deltalake takes it, with deltalake's options; nothing is read yet."""
     is_known = root.startswith(OBJECT_STORES)
     return PyFileSystem(ObjectStoreFiles(root, options) if is_known else DeltaStorageHandler(root, dict(options)))
+
+
+def has_folder(system: FileSystem, path: str) -> bool:
+    """Whether there is such a folder; a store is asked once, and has only folders that hold something."""
+    if isinstance(system, PyFileSystem) and isinstance(system.handler, ObjectStoreFiles):
+        return system.handler.has_folder(path)
+    found: FileType = system.get_file_info(path).type
+    return found is FileType.Directory
 
 
 def _content(system: FileSystem, path: str) -> bytes:

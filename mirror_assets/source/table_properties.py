@@ -119,13 +119,21 @@ _KNOWS_FEED, _LISTS_FEATURES = 4, 7
 
 def how_to_enable(uri: str, protocol: Protocol) -> str:
     """Return the SQL that enables the change data feed, which nothing here runs, and its effect on the protocol."""
-    return (
-        f"run `ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)`, then run again. "
-        f"{_consequence(protocol)}"
-    )
+    return f"run `{enable_feed(uri)}`, then run again. {feed_consequence(protocol)}"
 
 
-def _consequence(protocol: Protocol) -> str:
+def enable_feed(uri: str) -> str:
+    """Return the SQL that enables the change data feed."""
+    return f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+
+
+def enable_row_tracking(uri: str) -> str:
+    """Return the SQL that enables row tracking."""
+    return f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableRowTracking = true)"
+
+
+def feed_consequence(protocol: Protocol) -> str:
+    """Say what enabling the change data feed does to the protocol."""
     if _FEATURE in protocol.features or _KNOWS_FEED <= protocol.writer < _LISTS_FEATURES:
         return f"The table's writer version {protocol.writer} stays as it is: its writers know the feed."
     raised = (

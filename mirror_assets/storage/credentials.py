@@ -53,7 +53,7 @@ def credential_of(
         _require_certificates(ca_bundle)
     try:
         return _made(kind, ca_bundle, environment)
-    except ValueError as error:
+    except (ValueError, OSError) as error:  # a certificate may not be there, or be none
         raise credential_unfit(kind.value, str(error)) from error
 
 

@@ -116,8 +116,8 @@ def test_a_plain_address_finds_its_store_by_the_longest_root() -> None:
             "{store: disk, path: planes}",
             "{store: disk}",
             (
-                "12: tables.planes.source: expected a path, an address, or {store: <name in stores>, "
-                "path: <path below its root>}"
+                "12: tables.planes.source: expected a path, an address, {store: <name in stores>, "
+                "path: <path below its root>}, or {catalog: <name in catalogs>, table: <schema>.<table>}"
             ),
         ),
     ],

@@ -11,8 +11,8 @@ from typing import Any
 
 import boto3
 from moto import settings
-from moto.core.responses import ActionAuthenticatorMixin
-from moto.server import DomainDispatcherApplication, create_backend_app
+from moto.core.authorization import ActionAuthenticatorMixin
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from typing_extensions import Self
 from werkzeug.serving import BaseWSGIServer, make_server
 from werkzeug.wrappers import Request, Response
@@ -137,7 +137,7 @@ class S3Server:
         return arn
 
     def _recorded(self, app: _App) -> _App:
-        def answer(environ: dict[str, Any], start: Callable[..., object]) -> Iterable[bytes]:
+        def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
             request = Request(environ)
             query = f"?{request.query_string.decode()}" if request.query_string else ""
             self.requests.append(f"{request.method} {request.path}{query}")

@@ -87,3 +87,20 @@ def test_a_table_is_loaded_and_followed_and_equal(
     assert lab.mirror()
     assert lab.compare() is ReconcileState.EQUAL
     assert lab.mirror() == []
+
+
+def test_a_vacuum_between_slices_disturbs_nothing(store: StoreAtHand, spark: SparkSession, tmp_path: Path) -> None:
+    """VACUUM deletes the store's old files, by Hadoop's file system; the next slice needs none of them."""
+    lab = LakeLab(spark, store, "sales/vacuumed", tmp_path)
+    lab.configure(_KEYED)
+    lab.create()
+    lab.sql(_CHANGES[0])
+    lab.mirror()
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    try:
+        lab.sql("VACUUM {t} RETAIN 0 HOURS")
+    finally:
+        spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    lab.sql(*_CHANGES[1:])
+    assert lab.mirror()
+    assert lab.compare() is ReconcileState.EQUAL

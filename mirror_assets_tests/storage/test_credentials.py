@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+import trustme
 from azure.identity import (
+    CertificateCredential,
     ClientSecretCredential,
     DefaultAzureCredential,
     ManagedIdentityCredential,
@@ -23,12 +25,14 @@ WHOLE = {
     "AZURE_CLIENT_ID": "22222222-2222-2222-2222-222222222222",
     "AZURE_CLIENT_SECRET": "planted-secret",
     "AZURE_FEDERATED_TOKEN_FILE": "/run/token",
+    "AZURE_CLIENT_CERTIFICATE_PATH": "/run/certificate.pem",
 }
 CLASSES = {
     CredentialKind.DEFAULT: DefaultAzureCredential,
     CredentialKind.MANAGED_IDENTITY: ManagedIdentityCredential,
     CredentialKind.CLIENT_SECRET: ClientSecretCredential,
     CredentialKind.WORKLOAD_IDENTITY: WorkloadIdentityCredential,
+    CredentialKind.CERTIFICATE: CertificateCredential,
 }
 
 
@@ -37,8 +41,16 @@ def without(*names: str) -> Mapping[str, str]:
 
 
 @pytest.mark.parametrize("kind", CredentialKind)
-def test_each_kind_is_azures_class(kind: CredentialKind) -> None:
-    assert isinstance(credential_of(kind, environment=WHOLE), CLASSES[kind])
+def test_each_kind_is_azures_class(kind: CredentialKind, tmp_path: Path) -> None:
+    pem = tmp_path / "certificate.pem"
+    trustme.CA().issue_cert("reader", key_type=trustme.KeyType.RSA).private_key_and_cert_chain_pem.write_to_path(pem)
+    environment = {**WHOLE, "AZURE_CLIENT_CERTIFICATE_PATH": str(pem)}
+    assert isinstance(credential_of(kind, environment=environment), CLASSES[kind])
+
+
+def test_a_certificate_that_is_not_there_is_told() -> None:
+    with raises(SettingError, ErrorCode.CREDENTIAL_UNFIT, match=r"/run/certificate\.pem"):
+        credential_of(CredentialKind.CERTIFICATE, environment=WHOLE)
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,8 @@ def subject_of(request: Request) -> Subject:
         if Path(request.table).is_dir():
             note(f"{request.table} is taken for a name of mirror.yaml; for the folder, write ./{request.table}")
         raise
-    return Subject(request, TableLog(settings.source, config.access(settings.source)), config, settings)
+    place = config.locate(settings.source)
+    return Subject(request, TableLog(place.uri, place.access), config, settings)
 
 
 def _address(path: str) -> str:

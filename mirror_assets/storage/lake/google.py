@@ -12,10 +12,8 @@ from mirror_assets.storage.errors import credential_incomplete
 from mirror_assets.storage.lake.address import LakeAddress
 from mirror_assets.storage.onelake.abfs import variable
 
-# With all that it needs inside, under names of its own.
-GCS_CONNECTOR = "com.google.cloud.bigdataoss:gcs-connector:hadoop3-2.2.28"
+HADOOP_GCP = "org.apache.hadoop:hadoop-gcp:3.5.0"
 KEY_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
-_HADOOP = "com.google.cloud.hadoop.fs.gcs"
 
 
 class GoogleCredential(str, Enum):
@@ -32,15 +30,14 @@ class GoogleStore:
 
     root: LakeAddress
     credential: GoogleCredential = GoogleCredential.DEFAULT
-    endpoint: str | None = None
     key_file: Path | None = None
     env_prefix: str = ""
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False, compare=False)
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Google's file system for Hadoop."""
-        return (GCS_CONNECTOR,)
+        """Hadoop's file system for Google."""
+        return (HADOOP_GCP,)
 
     def delta_uri(self, address: LakeAddress) -> str:
         """Return the address."""
@@ -48,18 +45,15 @@ class GoogleStore:
 
     def storage_options(self) -> dict[str, str]:
         """Return deltalake's options. Raises credential_incomplete."""
-        endpoint = {"google_base_url": self.endpoint, "allow_http": "true"} if self.endpoint else {}
         if self.credential is GoogleCredential.ANONYMOUS:
-            return endpoint | {"google_skip_signature": "true"}
+            return {"google_skip_signature": "true"}
         if self.credential is GoogleCredential.KEY_FILE:
-            return endpoint | {"google_service_account": self._key_file()}
-        return endpoint
+            return {"google_service_account": self._key_file()}
+        return {}
 
     def hadoop_settings(self) -> dict[str, str]:
         """Return Hadoop's settings; its file system has one identity for all buckets."""
-        system = {"fs.gs.impl": f"{_HADOOP}.GoogleHadoopFileSystem"}
-        if self.endpoint:
-            system["fs.gs.storage.root.url"] = self.endpoint
+        system = {"fs.gs.impl": "org.apache.hadoop.fs.gs.GoogleHadoopFileSystem"}
         if self.credential is GoogleCredential.ANONYMOUS:
             return system | {"fs.gs.auth.type": "UNAUTHENTICATED"}
         if self.credential is GoogleCredential.DEFAULT:

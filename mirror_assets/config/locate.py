@@ -1,0 +1,177 @@
+"""Finds where source tables lie: at an address, or wherever their catalog says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from mirror_assets.config.access import PATIENCE, access_to, store_of
+from mirror_assets.config.catalogs import CatalogAddress, CatalogConfig, CatalogType
+from mirror_assets.config.setting_values import is_uri, local_source
+from mirror_assets.config.stores import StoreConfig
+from mirror_assets.source.access import Access, Located, PlainAccess
+from mirror_assets.source.errors import CatalogManaged, LocationUnknown
+from mirror_assets.storage.lake.address import LakeAddress, Scheme
+from mirror_assets.storage.lake.catalog_errors import (
+    catalog_location_unfit,
+    catalog_table_unfit,
+    credentials_not_vended,
+    credentials_unusable,
+)
+from mirror_assets.storage.lake.lake_store import LakeStore
+from mirror_assets.storage.lake.locations import KnownLocations, TableLocation
+from mirror_assets.storage.lake.unity_client import UnityClient
+from mirror_assets.storage.lake.vended import RenewedKeys, VendedKeys, vended_options
+
+# A catalog is asked again after so long.
+_TRUSTED_SECONDS = 120.0
+# Where there is no Spark, what its catalog said is taken for true so long.
+_TRUSTED_WITHOUT_SPARK_SECONDS = 3600.0
+_GOOGLE_UNUSABLE = "a Google token, which deltalake can't take"
+
+# Returns the address of a table of a Spark session: the catalog's name in Spark, and the table's there.
+InSpark = Callable[[str, str], str]
+
+
+@dataclass(frozen=True)
+class VendedTable:
+    """The way to a table with credentials that its catalog hands out, to deltalake and to Spark."""
+
+    client: UnityClient = field(compare=False)
+    name: str
+    table_id: str
+    store: LakeStore
+    address: LakeAddress
+    keys: RenewedKeys = field(repr=False, compare=False)
+    resolve: Callable[[str], Access] = field(repr=False, compare=False)
+
+    @property
+    def uri(self) -> str:
+        """The address as deltalake takes it."""
+        return self.store.delta_uri(self.address)
+
+    def storage_options(self) -> dict[str, str]:
+        """Return deltalake's options, with credentials that are good now. Raises what the catalog's client raises."""
+        return {**PATIENCE, **vended_options(self.store, self.keys.current())}
+
+    def elsewhere(self, uri: str) -> Access:
+        """Return the way to another address, with the identity of its store."""
+        return self.resolve(uri)
+
+
+def locate(
+    source: str,
+    catalogs: Mapping[str, CatalogConfig],
+    stores: Iterable[StoreConfig],
+    in_spark: InSpark | None = None,
+) -> Located:
+    """Return where the table at an address, or of a catalog, lies now.
+
+    Raises LocationUnknown, CatalogManaged, and what the catalog's client raises; for an address nothing.
+    """
+    named, known = CatalogAddress.parse(source), tuple(stores)
+    if named is None:
+        return Located(source, access_to(source, known))
+    catalog = catalogs[named.catalog]
+    found = _location(named, catalog, in_spark)
+    if not is_uri(found.uri):
+        return Located(found.uri, PlainAccess(found.uri), found.table_id)
+    if catalog.is_vending:
+        return Located(found.uri, _vended(named, catalog, found, known), found.table_id)
+    return Located(found.uri, access_to(found.uri, known), found.table_id)
+
+
+def last_address(source: str, catalogs: Mapping[str, CatalogConfig]) -> str | None:
+    """Return the address of a source, for a catalog's table the last known one, without asking; None if there is none.
+
+    It may be years old: what is read from there is for the next call of `locate` to say.
+    """
+    named = CatalogAddress.parse(source)
+    if named is None:
+        return source
+    found = _KNOWN.last(_identity(named, catalogs[named.catalog]), named.table)
+    return found.uri if found else None
+
+
+_KNOWN = KnownLocations()
+
+
+@cache
+def unity_client(label: str, catalog: CatalogConfig) -> UnityClient:
+    """Return the client of a catalog of `type: unity`, one for the process."""
+    assert catalog.url is not None  # noqa: S101 `type: unity` has one
+    return UnityClient(label, catalog.url, catalog.known_as(label), catalog.token_variable)
+
+
+def _location(named: CatalogAddress, catalog: CatalogConfig, in_spark: InSpark | None) -> TableLocation:
+    identity = _identity(named, catalog)
+    last = _KNOWN.last(identity, named.table)
+    if last is not None and not last.is_older_than(_TRUSTED_SECONDS):
+        return last
+    if catalog.type is CatalogType.UNITY:
+        found = _in_unity(named, catalog)
+    elif in_spark is not None:
+        uri = in_spark(catalog.known_as(named.catalog), named.table)
+        found = TableLocation(uri=_address(named, uri), said=time.time())
+    elif last is not None and not last.is_older_than(_TRUSTED_WITHOUT_SPARK_SECONDS):
+        return last
+    else:
+        raise LocationUnknown(named.table, named.catalog)
+    _KNOWN.remember(identity, named.table, found)
+    return found
+
+
+def _in_unity(named: CatalogAddress, catalog: CatalogConfig) -> TableLocation:
+    table = unity_client(named.catalog, catalog).table(named.table)
+    if table.is_catalog_managed:
+        raise CatalogManaged(f"{named.table} in the catalog {named.catalog}")
+    if not table.is_delta:
+        kind = " ".join(filter(None, (table.table_type.lower(), (table.data_source_format or "").lower())))
+        raise catalog_table_unfit(named.table, named.catalog, f"a {kind or 'thing of no kind'}")
+    uri = _address(named, table.storage_location or "")
+    return TableLocation(uri=uri, table_id=table.table_id, said=time.time())
+
+
+def _address(named: CatalogAddress, location: str) -> str:
+    """Return a location in the spelling that both readers take. Raises catalog_location_unfit."""
+    try:
+        local = str(local_source(location))
+        return LakeAddress.parse(local).uri if is_uri(local) else local.rstrip("/")
+    except ValueError as error:
+        raise catalog_location_unfit(named.table, named.catalog, str(error)) from error
+
+
+def _identity(named: CatalogAddress, catalog: CatalogConfig) -> str:
+    return f"{catalog.type.value} {catalog.url} {catalog.known_as(named.catalog)}"
+
+
+def _vended(
+    named: CatalogAddress, catalog: CatalogConfig, found: TableLocation, stores: tuple[StoreConfig, ...]
+) -> VendedTable:
+    store, address = store_of(found.uri, stores), LakeAddress.parse(found.uri)
+    if found.table_id is None or store is None:
+        raise credentials_not_vended(named.table, named.catalog, "the catalog has no id for it")
+    client = unity_client(named.catalog, catalog)
+    keys = _renewed(client, named, found.table_id, address.scheme)
+    return VendedTable(
+        client, named.table, found.table_id, store, address, keys, lambda other: access_to(other, stores)
+    )
+
+
+@cache
+def _renewed(client: UnityClient, named: CatalogAddress, table_id: str, scheme: Scheme) -> RenewedKeys:
+    """Return the keys of a table, one set for the process."""
+
+    def fetch() -> VendedKeys:
+        vended = client.credentials(named.table, table_id)
+        keys = VendedKeys.of(vended)
+        if keys is not None and keys.scheme is scheme:
+            return keys
+        if not vended.kinds:
+            raise credentials_not_vended(named.table, named.catalog, "its answer has none")
+        kinds = _GOOGLE_UNUSABLE if vended.gcp_oauth_token else ", ".join(vended.kinds)
+        raise credentials_unusable(named.table, named.catalog, f"{kinds}, for a table at {scheme.value}://")
+
+    return RenewedKeys(fetch)

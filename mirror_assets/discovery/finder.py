@@ -1,0 +1,53 @@
+"""Finds the tables of a place. What lists folders is in `folders`; a catalog's finder would list names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from mirror_assets.discovery.finding import Finding, FolderFacts, behind_listing
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The paths of what may be tables, and why a path on the way to others can't be listed, if one can't."""
+
+    paths: tuple[str, ...]
+    unlisted: Mapping[str, str] = field(default_factory=dict)
+
+
+class TableFinder(Protocol):
+    """Lists what may be tables at a place, and reads what each is. It keeps nothing."""
+
+    @property
+    def place(self) -> str:
+        """The place, in words that stay the same: what is remembered of it is kept under them."""
+        ...
+
+    def listing(self) -> Listing:
+        """Return all candidates by their paths below the place's root: `sales/orders`.
+
+        Raises SettingError for a place that can't be read, and RetryError for one that does not answer.
+        """
+        ...
+
+    def read(self, paths: Sequence[str]) -> dict[str, FolderFacts]:
+        """Return what these are, side by side where that is faster. What can't be told is left out."""
+        ...
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a place is looked at: which paths are wanted, and whether what is no table is read however lately it was."""
+
+    wanted: Callable[[str], bool]
+    all_others: bool = False
+
+    def at(self, finder: TableFinder, before: Finding | None, now: float) -> Finding:
+        """Return what is there now. Raises what `TableFinder.listing` raises."""
+        listing = finder.listing()
+        finding = behind_listing(finder.place, listing.paths, listing.unlisted, before, now)
+        wanted = {folder.path for folder in finding.folders if self.wanted(folder.path)}
+        due = finding.to_read(wanted, now, all_others=self.all_others)
+        return finding.with_facts(finder.read(due), now)

@@ -1,0 +1,121 @@
+"""Lets a Spark session read a table with keys that a Unity Catalog hands out, renewed by the JVMs that use them.
+
+Delta's JARs bring Unity Catalog's own classes for Hadoop. They fetch keys where files are read, on the driver and on
+executors, fetch new ones before those end, and keep file systems of different tables apart, also of one bucket
+(docs/decisions/0015-vended-credentials-in-spark.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+from py4j.java_gateway import JavaClass
+from pyspark.sql import SparkSession
+
+from mirror_assets.encode.private.jvm import Jvm
+from mirror_assets.encode.spark_errors import spark_errors
+from mirror_assets.errors import ErrorCode, RetryError, SettingError
+
+# Keys themselves, which the classes would only begin with: they fetch their own.
+_SECRETS = ("fs.s3a.init.", "fs.azure.init.", "fs.gs.init.")
+_FILE_SYSTEMS = {
+    "s3": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+    "abfss": "org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem",
+}
+
+
+@dataclass(frozen=True)
+class CatalogKeys:
+    """What a session needs to fetch keys for one table: the catalog's server and token, and its id for the table.
+
+    `reach` has Hadoop's settings for the table's store; `own_names` the names that settings of an identity have for
+    this bucket or account alone, which beat those of other tables.
+    """
+
+    table: str
+    server: str
+    table_id: str
+    scheme: str
+    token: str | None = field(default=None, repr=False)
+    reach: Mapping[str, str] = field(default_factory=dict)
+    own_names: Mapping[str, str] = field(default_factory=dict)
+
+
+_SETTINGS: WeakKeyDictionary[SparkSession, tuple[CatalogKeys, tuple[str, ...]]] = WeakKeyDictionary()
+
+
+def use_keys(spark: SparkSession, keys: CatalogKeys | None) -> None:
+    """Let the session read the table of these keys from now on, and no other by a catalog's keys.
+
+    Raises session_without_keys for a session of Spark Connect, file_system_missing, and what `spark_errors` makes of
+    Spark's errors where the catalog hands out no keys.
+    """
+    known = _SETTINGS.get(spark)
+    if known is not None and known[0] == keys:
+        return
+    for name in known[1] if known else ():
+        spark.conf.unset(name)
+    _SETTINGS.pop(spark, None)
+    if keys is None:
+        return
+    settings = _settings(spark, keys)
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    _SETTINGS[spark] = (keys, tuple(settings))
+
+
+def _settings(spark: SparkSession, keys: CatalogKeys) -> dict[str, str]:
+    if not hasattr(spark, "_jsparkSession"):
+        raise session_without_keys(keys.table)
+    jvm = Jvm(spark)
+    _require_file_system(jvm, keys)
+    with spark_errors(f"{keys.table}: Spark asks the catalog for keys"):
+        made = _of_catalog(jvm, keys)
+    kept = {name: value for name, value in made.items() if not name.startswith(_SECRETS)}
+    own = {keys.own_names[name]: value for name, value in kept.items() if name in keys.own_names}
+    return {**kept, **keys.reach, **own}
+
+
+def _of_catalog(jvm: Jvm, keys: CatalogKeys) -> dict[str, str]:
+    """Return Hadoop's settings as Unity Catalog's own library makes them."""
+    unity, auth = jvm.root.io.unitycatalog.hadoop, jvm.root.java.util.HashMap()
+    auth.put("type", "static")
+    auth.put("token", keys.token or "")
+    provider = jvm.root.io.unitycatalog.client.auth.TokenProvider.create(auth)
+    builder = unity.UCCredentialHadoopConfs.builder(keys.server, keys.scheme).tokenProvider(provider)
+    read = getattr(unity, "UCCredentialHadoopConfs$TableOperation").READ
+    made = builder.hadoopConf(jvm.session.sessionState().newHadoopConf()).buildForTable(keys.table_id, read)
+    entries = jvm.java_list(made.entrySet())
+    pairs = (entries.get(index) for index in range(entries.size()))
+    return {str(pair.getKey()): str(pair.getValue()) for pair in pairs}
+
+
+def _require_file_system(jvm: Jvm, keys: CatalogKeys) -> None:
+    name = _FILE_SYSTEMS.get(keys.scheme)
+    if name is None:
+        return
+    found: object = jvm.root
+    for part in name.split("."):
+        found = getattr(found, part)
+    if not isinstance(found, JavaClass):
+        raise file_system_missing(keys.table, keys.scheme)
+
+
+def session_without_keys(table: str) -> SettingError:
+    """A session of Spark Connect reaches no classes of Hadoop."""
+    return SettingError(
+        f"{table}: credentials of a catalog need a classic Spark session, not Spark Connect.",
+        "unset SPARK_REMOTE, or write `credentials: stores` in the catalog and give the server the store's identity.",
+        code=ErrorCode.SESSION_UNFIT,
+    )
+
+
+def file_system_missing(table: str, scheme: str) -> RetryError:
+    """Spark was started when nobody knew that a table lies in such a store."""
+    return RetryError(
+        f"{table}: it lies at {scheme}://, and Spark was started without the JARs for it.",
+        "start the process again, which will load them; to have them from the start, name the store in `stores`.",
+        code=ErrorCode.SPARK_INTERRUPTED,
+    )

@@ -1,0 +1,36 @@
+"""Why `init` can't write a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.storage.lake.address import shown
+
+
+def lake_unfit(place: str, why: str, next_step: str) -> SettingError:
+    """The lake can't be looked at as it was named."""
+    safe = shown(urlsplit(place)) if "://" in place else place
+    return SettingError(f"{safe} can't be taken as a lake: {why}.", next_step, code=ErrorCode.SOURCE_UNREADABLE)
+
+
+def no_tables(place: str, depth: int) -> SettingError:
+    """There is no table."""
+    return SettingError(
+        f"{place} has no Delta tables, down to {depth} folders below it.",
+        "correct the address, or look deeper with --depth.",
+        code=ErrorCode.SOURCE_NOT_DELTA,
+    )
+
+
+def file_exists(file: Path) -> SettingError:
+    """A file is there that would be overwritten."""
+    return SettingError(
+        f"{file} exists.", "choose another with --out, or overwrite it with --force.", code=ErrorCode.PATH_EXISTS
+    )
+
+
+def file_unwritable(file: Path, why: str) -> SettingError:
+    """A file can't be written."""
+    return SettingError(f"{file} can't be written: {why}.", "choose another with --out.", code=ErrorCode.PATH_REFUSED)

@@ -1,0 +1,93 @@
+"""What the statistics of a log prove of columns: at most so many NULLs, at most so many different values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+# Writers shorten longer texts in statistics.
+_WHOLE_TEXT = 32
+
+
+@dataclass(frozen=True)
+class ColumnStatistics:
+    """A top-level column of one version; a figure is None where the log does not tell.
+
+    Rows that deletion vectors hide are counted, too: hence both figures are bounds.
+    """
+
+    name: str
+    nulls_at_most: int | None
+    distinct_at_most: int | None
+
+
+@dataclass(frozen=True)
+class FileStatistics:
+    """The statistics of one live file, by the columns' physical names; `partition` is by their logical ones."""
+
+    rows: int | None
+    nulls: Mapping[str, Any]
+    least: Mapping[str, object]
+    most: Mapping[str, object]
+    partition: Mapping[str, object]
+
+
+def column_statistics(name: str, physical: str, files: Sequence[FileStatistics]) -> ColumnStatistics:
+    """Return what the files' statistics prove of the column."""
+    if any(name in file.partition for file in files):
+        return _of_partitions(name, files)
+    nulls = [file.nulls.get(physical) for file in files]
+    if any(isinstance(count, Mapping) for count in nulls):  # a struct: only its members have statistics
+        return ColumnStatistics(name, None, None)
+    return ColumnStatistics(name, _sum(nulls), _distinct(physical, files))
+
+
+def _of_partitions(name: str, files: Sequence[FileStatistics]) -> ColumnStatistics:
+    values = [file.partition.get(name) for file in files]
+    nulls = [file.rows if value is None else 0 for file, value in zip(files, values, strict=True)]
+    return ColumnStatistics(name, _sum(nulls), len({value for value in values if value is not None}))
+
+
+def _distinct(column: str, files: Sequence[FileStatistics]) -> int | None:
+    """Return the smaller of two bounds: the values between the ends of all files, and the sum over the files."""
+    known = [file for file in files if _has_values(file, column)]
+    ends: list[Any] = [end for file in known for end in (file.least.get(column), file.most.get(column))]
+    by_file = _sum([_within(file, column) for file in known])
+    whole = None if None in ends else _between(min(ends), max(ends)) if ends else 0
+    return min((bound for bound in (whole, by_file) if bound is not None), default=None)
+
+
+def _has_values(file: FileStatistics, column: str) -> bool:
+    return file.rows is None or file.nulls.get(column) != file.rows
+
+
+def _within(file: FileStatistics, column: str) -> int | None:
+    """Return the most values that one file's rows can have."""
+    between = _between(file.least.get(column), file.most.get(column))
+    return min((bound for bound in (file.rows, between) if bound is not None), default=None)
+
+
+def _between(least: object, most: object) -> int | None:
+    """Return how many values there are from the least to the most, both included; None where values are not counted."""
+    if isinstance(least, int) and isinstance(most, int):
+        return int(most) - int(least) + 1
+    if type(least) is date and type(most) is date:
+        return (most - least).days + 1
+    if isinstance(least, Decimal) and isinstance(most, Decimal):
+        return int((most - least).scaleb(-_exponent(least, most))) + 1
+    if isinstance(least, str) and least == most and len(least) < _WHOLE_TEXT:
+        return 1
+    return None
+
+
+def _exponent(*numbers: Decimal) -> int:
+    return min(int(number.as_tuple().exponent) for number in numbers)
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    """Return the sum, or None when a part of it isn't known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None

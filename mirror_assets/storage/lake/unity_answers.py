@@ -1,0 +1,115 @@
+"""What a Unity Catalog answers, as its OpenAPI says; fields that nothing here uses are left out."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+# A table whose commits the catalog keeps has one of these among its properties.
+_CATALOG_MANAGED = tuple(
+    f"delta.feature.{name}" for name in ("catalogManaged", "catalogOwned", "catalogOwned-preview", "coordinatedCommits")
+)
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class UnityColumn(_Answer):
+    """A column; `type_text` is in Spark's spelling."""
+
+    name: str = ""
+    type_text: str = ""
+    nullable: bool = True
+
+
+class UnityTable(_Answer):
+    """A table, or what is listed among tables: a view has neither format nor location."""
+
+    name: str
+    schema_name: str = ""
+    table_type: str = ""
+    data_source_format: str | None = None
+    storage_location: str | None = None
+    table_id: str | None = None
+    columns: tuple[UnityColumn, ...] | None = None
+    properties: dict[str, str] | None = None
+
+    @property
+    def is_delta(self) -> bool:
+        """Whether it is a Delta table that lies in a store."""
+        return (self.data_source_format or "").upper() == "DELTA" and bool(self.storage_location)
+
+    @property
+    def is_catalog_managed(self) -> bool:
+        """Whether the catalog, not the log, says which commits count."""
+        properties = self.properties or {}
+        return any(properties.get(name) == "supported" for name in _CATALOG_MANAGED)
+
+
+class AwsKeys(_Answer):
+    """Keys for S3."""
+
+    access_key_id: str
+    secret_access_key: str = Field(repr=False)
+    session_token: str | None = Field(default=None, repr=False)
+
+
+class AzureSas(_Answer):
+    """A shared access signature for a folder of a container."""
+
+    sas_token: str = Field(repr=False)
+
+
+class GoogleToken(_Answer):
+    """A token for a bucket."""
+
+    oauth_token: str = Field(repr=False)
+
+
+class TemporaryCredentials(_Answer):
+    """One kind of credential, and when it ends, in ms since 1970; kinds that are not known here are in `kinds`."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    aws_temp_credentials: AwsKeys | None = None
+    azure_user_delegation_sas: AzureSas | None = None
+    gcp_oauth_token: GoogleToken | None = None
+    expiration_time: int | None = None
+    url: str | None = None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The names of what was vended, by its field in the answer; never a value."""
+        named = ("aws_temp_credentials", "azure_user_delegation_sas", "gcp_oauth_token")
+        known = tuple(name for name in named if getattr(self, name) is not None)
+        return known + tuple(name for name, value in (self.model_extra or {}).items() if isinstance(value, dict))
+
+    def __repr__(self) -> str:
+        return f"TemporaryCredentials({', '.join(self.kinds)})"
+
+
+class TablePage(_Answer):
+    """A page of tables."""
+
+    tables: tuple[UnityTable, ...] = ()
+    next_page_token: str | None = None
+
+
+class UnitySchema(_Answer):
+    """A schema of the catalog."""
+
+    name: str
+
+
+class SchemaPage(_Answer):
+    """A page of schemas."""
+
+    schemas: tuple[UnitySchema, ...] = ()
+    next_page_token: str | None = None
+
+
+class ErrorBody(_Answer):
+    """The body of an error response."""
+
+    error_code: str = ""
+    message: str = ""

@@ -1,0 +1,103 @@
+"""Credentials that a catalog hands out for one table: kept until shortly before they end, and written nowhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import ChainMap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from mirror_assets.storage.lake.address import Scheme
+from mirror_assets.storage.lake.azure import SAS_TOKEN, AzureCredential, AzureStore
+from mirror_assets.storage.lake.lake_store import LakeStore
+from mirror_assets.storage.lake.s3 import KEY, SECRET, TOKEN, AwsCredential, S3Store
+from mirror_assets.storage.lake.unity_answers import TemporaryCredentials
+
+# They are renewed so long before they end, or when half of their time is over, if that is later.
+_RENEWED_BEFORE_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class VendedKeys:
+    """Keys for one kind of store, by the names of the environment variables that its SDKs read them from.
+
+    `ends`: until when they are good, in seconds since 1970; None where the catalog does not say.
+    """
+
+    scheme: Scheme
+    variables: Mapping[str, str] = field(repr=False)
+    ends: float | None = None
+
+    @classmethod
+    def of(cls, vended: TemporaryCredentials) -> VendedKeys | None:
+        """Return the keys in an answer; None where it has none that both readers can use."""
+        ends = None if vended.expiration_time is None else vended.expiration_time / 1000
+        if (aws := vended.aws_temp_credentials) is not None:
+            named = {KEY: aws.access_key_id, SECRET: aws.secret_access_key, TOKEN: aws.session_token or ""}
+            return cls(Scheme.S3, named, ends)
+        if (azure := vended.azure_user_delegation_sas) is not None:
+            return cls(Scheme.AZURE, {SAS_TOKEN: azure.sas_token}, ends)
+        return None
+
+
+class RenewedKeys:
+    """The keys of one table, fetched when they are used; threads may share them, and one of them fetches."""
+
+    def __init__(self, fetch: Callable[[], VendedKeys], now: Callable[[], float] = time.time) -> None:
+        """Nothing is fetched yet."""
+        self._fetch, self._now, self._lock = fetch, now, threading.Lock()
+        self._keys: VendedKeys | None = None
+        self._renew_at = 0.0
+
+    def current(self) -> VendedKeys:
+        """Return keys that are good now and for a while. Raises what fetching raises."""
+        with self._lock:
+            if self._keys is None or self._now() >= self._renew_at:
+                began, self._keys = self._now(), self._fetch()
+                left = float("inf") if self._keys.ends is None else self._keys.ends - began
+                self._renew_at = began + max(left - _RENEWED_BEFORE_SECONDS, left / 2)
+            return self._keys
+
+
+def vended_options(store: LakeStore, keys: VendedKeys) -> dict[str, str]:
+    """Return deltalake's options for a store with these keys in the place of the store's own identity."""
+    return with_keys(store, keys).storage_options()
+
+
+def with_keys(store: LakeStore, keys: VendedKeys) -> LakeStore:
+    """Return the store with these keys as its identity: its region and its server stay."""
+    if isinstance(store, S3Store):
+        own = ChainMap({store.env_prefix + name: value for name, value in keys.variables.items()}, {})
+        known = ChainMap(own, dict(store.environment))
+        return replace(store, credential=AwsCredential.ENVIRONMENT, profile=None, role=None, environment=known)
+    if isinstance(store, AzureStore):
+        own_sas = {store.env_prefix + name: value for name, value in keys.variables.items()}
+        return replace(store, credential=AzureCredential.SAS, environment=own_sas)
+    raise TypeError(f"no vended keys are known for {store.root.uri}")
+
+
+def reach_settings(store: LakeStore) -> dict[str, str]:
+    """Return Hadoop's settings for how a store is reached: its region and server, and no identity."""
+    if isinstance(store, S3Store):
+        anonymous = replace(store, credential=AwsCredential.ANONYMOUS, profile=None, role=None).hadoop_settings()
+        bucket = f"fs.s3a.bucket.{store.root.container}."
+        return {
+            name: value
+            for name, value in anonymous.items()
+            if name.startswith(bucket) and not name.endswith("aws.credentials.provider")
+        }
+    return {}
+
+
+def own_names(store: LakeStore) -> dict[str, str]:
+    """Return Hadoop's settings of an identity, and the names that they have for this bucket or account alone.
+
+    A setting for one bucket or account beats one for all: the identity that another table of the store has.
+    """
+    if isinstance(store, S3Store):
+        return {"fs.s3a.aws.credentials.provider": f"fs.s3a.bucket.{store.root.container}.aws.credentials.provider"}
+    if isinstance(store, AzureStore):
+        names = ("fs.azure.account.auth.type", "fs.azure.sas.token.provider.type", "fs.azure.account.hns.enabled")
+        return {name: f"{name}.{store.root.host}" for name in names}
+    return {}

@@ -1,0 +1,93 @@
+"""What a listing changes in what is known, and which folders are read again."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+from pydantic import ValidationError
+
+from mirror_assets.discovery.finding import Finding, FolderFacts, FolderKind, FoundFolder, behind_listing
+
+TABLE, NONE = FolderFacts(kind=FolderKind.TABLE, table_id="t"), FolderFacts(kind=FolderKind.NOT_A_TABLE)
+_PLACE = "/lake *"
+
+
+def _behind(paths: str, before: Finding | None, now: float, unlisted: str = "") -> Finding:
+    return behind_listing(_PLACE, paths.split(), dict.fromkeys(unlisted.split(), "denied"), before, now)
+
+
+def _paths(finding: Finding) -> list[str]:
+    return [folder.path for folder in finding.folders]
+
+
+def test_what_is_known_stays_known() -> None:
+    first = _behind("a b", None, 10).with_facts({"a": TABLE, "b": NONE}, 11)
+    second = _behind("b c a", first, 70)
+    assert _paths(second) == ["a", "b", "c"]
+    a, b, c = second.folders
+    assert (a.facts, a.first_seen, a.read_at) == (TABLE, 10, 11)
+    assert (b.facts, c.facts.kind, c.first_seen) == (NONE, FolderKind.UNREAD, 70)
+
+
+def test_a_table_is_gone_when_two_listings_do_not_have_it() -> None:
+    first = _behind("a b", None, 0).with_facts({"a": TABLE, "b": NONE}, 0)
+    second = _behind("", first, 60)
+    assert _paths(second) == ["a"], "another folder is gone at once"
+    assert _paths(_behind("", second, 120)) == []
+    back = _behind("a", second, 120)
+    assert back.folders[0].missing == 0
+    assert _paths(_behind("", back, 180)) == ["a"]
+
+
+def test_below_a_folder_that_can_not_be_listed_all_stays_as_it_was() -> None:
+    first = _behind("a/x b/y", None, 0).with_facts({"a/x": TABLE, "b/y": TABLE}, 0)
+    for now in range(60, 300, 60):
+        first = _behind("b/y", first, now, unlisted="a")
+    assert _paths(first) == ["a", "a/x", "b/y"]
+    assert first.folders[0].facts == FolderFacts(kind=FolderKind.UNLISTED, why="denied")
+    assert first.to_read({"a", "a/x"}, 300) == ()
+    assert _paths(_behind("a/x", first, 360)) == ["a/x", "b/y"]
+
+
+def test_tables_are_read_once_and_other_folders_less_and_less_often() -> None:
+    finding = _behind("a b c", None, 0)
+    assert finding.to_read({"a", "b"}, 0) == ("a", "b"), "c is not wanted"
+    finding = finding.with_facts({"a": TABLE, "b": NONE}, 0)
+    read = []
+    for now in range(60, 20_000, 60):
+        due = finding.to_read({"a", "b"}, now)
+        read += [now] if due else []
+        finding = finding.with_facts(dict.fromkeys(due, NONE), now)
+    assert read[:6] == [60, 120, 240, 480, 960, 1920]
+    assert read[7] - read[6] == read[8] - read[7] == 3600
+    assert finding.to_read({"a", "b"}, read[-1] + 1, all_others=True) == ("b",)
+
+
+@pytest.mark.parametrize("path", ["", "/a", "../a", "a//b", "a/./b", "a/"])
+def test_a_path_never_leads_out_of_the_root(path: str) -> None:
+    with pytest.raises(ValidationError):
+        FoundFolder(path=path, first_seen=0)
+
+
+_NAMES = st.sampled_from("abcd")
+
+
+@given(st.lists(st.tuples(st.frozensets(_NAMES), st.frozensets(_NAMES)), max_size=12))
+def test_a_listed_folder_is_known_and_an_unlisted_table_for_one_listing_more(
+    looks: list[tuple[frozenset[str], frozenset[str]]],
+) -> None:
+    """Each look is what the listing has, and which of it are tables."""
+    finding: Finding | None = None
+    last_seen: dict[str, int] = {}
+    tables: set[str] = set()
+    for number, (listing, are_tables) in enumerate(looks):
+        finding = behind_listing(_PLACE, listing, {}, finding, number)
+        tables &= set(_paths(finding))
+        due = finding.to_read(listing, number, all_others=True)
+        tables |= {path for path in due if path in are_tables}
+        finding = finding.with_facts({path: TABLE if path in are_tables else NONE for path in due}, number)
+        last_seen |= dict.fromkeys(listing, number)
+        kept = {path for path in tables if number - last_seen[path] <= 1}
+        assert set(_paths(finding)) == listing | kept
+        assert {folder.path for folder in finding.folders if folder.facts.is_table} == tables

@@ -1,0 +1,232 @@
+"""Tables by their names in a Unity Catalog, read with the keys that it hands out, by both readers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import boto3
+import pytest
+from pyspark.sql import SparkSession
+
+from mirror_assets.config import locate
+from mirror_assets.encode.vended import use_keys
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
+from mirror_assets.landing.format import SliceKind
+from mirror_assets_tests import quick_jvm
+from mirror_assets_tests.errors import raises
+from mirror_assets_tests.unity.bucket import NAME, REGION, LoopbackBucket, S3Request
+from mirror_assets_tests.unity.lab import UnityLab
+from mirror_assets_tests.unity.server import TOKEN, Answer, LoopbackUnity, Table
+
+# Small enough for a test; users have Unity Catalog's own, half a minute.
+_LEAD = "fs.unitycatalog.renewal.leadTimeMillis"
+
+
+@pytest.fixture
+def lab(spark: SparkSession, tmp_path: Path, unity: LoopbackUnity, bucket: LoopbackBucket) -> UnityLab:
+    """No tables yet; a session of the test's own."""
+    made = UnityLab(spark.newSession(), tmp_path, unity, bucket)
+    made.configure()
+    return made
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the catalog be asked again for each plan."""
+    monkeypatch.setattr(locate, "_TRUSTED_SECONDS", 0.0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    """A folder of the bucket that no other test has."""
+    return tmp_path.name
+
+
+def by_table(requests: list[S3Request]) -> dict[str, set[str]]:
+    """The keys that signed requests for files of each table, by its folder."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for request in requests:
+        path = request.path.removeprefix(f"/{NAME}").strip("/")
+        if path:
+            found["/".join(path.split("/")[:2])].add(request.access_key)
+    return found
+
+
+@pytest.mark.long(40)
+def test_two_tables_of_a_bucket_land_with_keys_of_their_own(lab: UnityLab, folder: str) -> None:
+    for name in ("orders", "lines"):
+        lab.create(name, f"{folder}/{name}")
+    lab.bucket.requests()
+    for _ in range(2):
+        for name in ("orders", "lines"):
+            assert lab.mirror(name)
+            assert lab.is_equal(name)
+        seen = lab.bucket.requests()
+        keys = by_table(seen)
+        assert {request.status for request in seen} <= {200, 206, 404}
+        assert keys[f"{folder}/orders"].isdisjoint(keys[f"{folder}/lines"])
+        assert all(keys[f"{folder}/{name}"] for name in ("orders", "lines"))
+        for name in ("orders", "lines"):
+            lab.change(f"{folder}/{name}")
+        lab.bucket.requests()
+    nothing_secret_in(lab, keys)
+
+
+def nothing_secret_in(lab: UnityLab, keys: dict[str, set[str]]) -> None:
+    """Fail if a file on this machine has the catalog's token or a key's id."""
+    planted = [TOKEN, *(key for of_table in keys.values() for key in of_table)]
+    files = [path for path in lab.root.rglob("*") if path.is_file()]
+    assert len(files) > 10
+    assert [path for path in files for secret in planted if secret.encode() in path.read_bytes()] == []
+
+
+@pytest.mark.long(40)
+def test_keys_that_end_in_the_middle_of_a_slice(lab: UnityLab, folder: str) -> None:
+    table = lab.create("orders", f"{folder}/orders", rows=8, files=8)
+    short_lived_keys(lab)
+    (processed,) = lab.mirror("orders")
+    seen = [asked for asked in lab.bucket.requests() if "/part-" in asked.path]
+    lab.bucket.slow("$^", 0)
+    assert processed.record.kind is SliceKind.SNAPSHOT
+    assert len(lab.bucket.keys_of(seen)) >= 2
+    assert {request.status for request in seen} <= {200, 206}
+    assert len(lab.unity.vended(table)) >= 3
+    assert lab.is_equal("orders")
+
+
+def short_lived_keys(lab: UnityLab) -> None:
+    """Let reading the table's files take longer than keys live."""
+    lab.spark.conf.set(_LEAD, "1000")
+    lab.bucket.lifetime = 4.0
+    lab.bucket.slow(r"/part-.*\.parquet$", 0.6)
+    lab.bucket.requests()
+
+
+def test_a_catalog_that_goes_away_in_the_middle_of_a_slice(lab: UnityLab, folder: str) -> None:
+    lab.create("orders", f"{folder}/orders", rows=8, files=8)
+    short_lived_keys(lab)
+    vended: list[str] = []
+
+    def vend(table: Table) -> dict[str, object]:
+        vended.append(table.full_name)
+        if len(vended) == 3:  # this process, Unity Catalog's builder, and the first file
+            lab.unity.faults = [Answer.refusal(503, "TEMPORARILY_UNAVAILABLE", "later")] * 100
+        return lab.bucket.vend(table)
+
+    lab.unity.vend = vend
+    with raises(RetryError, ErrorCode.CATALOG_UNAVAILABLE, match="sales.orders: the catalog main"):
+        lab.mirror("orders")
+    lab.unity.faults = []
+    lab.bucket.reset()
+    assert lab.mirror("orders")
+    assert lab.is_equal("orders")
+
+
+def test_a_session_keeps_no_keys_for_the_next_table(lab: UnityLab, folder: str) -> None:
+    lab.create("orders", f"{folder}/orders")
+    lab.mirror("orders")
+    provider = f"fs.s3a.bucket.{NAME}.aws.credentials.provider"
+    assert "AwsVendedTokenProvider" in lab.spark.conf.get(provider)
+    settings = lab.spark.sql("SET").collect()
+    assert not [row for row in settings if "init." in row[0] or str(row[1]).startswith("ASIA")]
+    use_keys(lab.spark, None)
+    assert not [row[0] for row in lab.spark.sql("SET").collect() if row[0].startswith(("fs.unitycatalog", "fs.s3"))]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_table_that_was_made_again_is_rebuilt(lab: UnityLab, folder: str) -> None:
+    lab.create("orders", f"{folder}/orders")
+    lab.mirror("orders")
+    lab.create("orders", f"{folder}/orders-2", rows=4)
+    lab.mirror("orders")
+    manifest = lab.context("orders").manifest()
+    assert manifest is not None
+    assert manifest.epoch == 2
+    assert lab.is_equal("orders")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_table_that_moved_with_its_log_goes_on(lab: UnityLab, folder: str) -> None:
+    lab.create("orders", f"{folder}/orders")
+    lab.mirror("orders")
+    _copy(lab, f"{folder}/orders/", f"{folder}/moved/")
+    lab.register("orders", f"{folder}/moved")
+    lab.change(f"{folder}/moved")
+    assert [made.record.kind for made in lab.mirror("orders")] == [SliceKind.CHANGES]
+    assert lab.is_equal("orders")
+
+
+def _copy(lab: UnityLab, source: str, target: str) -> None:
+    writer = lab.bucket.writer
+    s3 = boto3.client(
+        "s3",
+        region_name=REGION,
+        endpoint_url=lab.bucket.url,
+        aws_access_key_id=writer["aws_access_key_id"],
+        aws_secret_access_key=writer["aws_secret_access_key"],
+    )
+    for found in s3.list_objects_v2(Bucket=NAME, Prefix=source)["Contents"]:
+        to = target + found["Key"].removeprefix(source)
+        s3.copy_object(Bucket=NAME, Key=to, CopySource={"Bucket": NAME, "Key": found["Key"]})
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    ("fault", "family", "code"),
+    [
+        (Answer.refusal(403, "PERMISSION_DENIED", "no SELECT"), SettingError, ErrorCode.CATALOG_DENIED),
+        (Answer.refusal(404, "TABLE_NOT_FOUND", "gone"), SettingError, ErrorCode.CATALOG_TABLE_UNKNOWN),
+        (Answer.refusal(429, "RESOURCE_EXHAUSTED", "later"), RetryError, ErrorCode.CATALOG_UNAVAILABLE),
+    ],
+)
+def test_one_table_stands_still_and_the_other_goes_on(
+    lab: UnityLab, folder: str, fault: Answer, family: type[MirrorError], code: ErrorCode
+) -> None:
+    for name in ("orders", "lines"):
+        lab.create(name, f"{folder}/{name}")
+    lab.unity.faults = [fault] * 8
+    with raises(family, code, match="sales.orders: the catalog main"):
+        lab.mirror("orders")
+    lab.unity.faults = []
+    assert lab.context("orders").manifest() is None
+    assert lab.mirror("lines")
+    assert lab.mirror("orders")
+
+
+def test_files_that_the_keys_may_not_read(lab: UnityLab, folder: str) -> None:
+    lab.create("lines", f"{folder}/lines")
+    orders = lab.create("orders", f"{folder}/orders")
+    lines = lab.unity.tables["main.sales.lines"]
+    lab.unity.vend = lambda table: lab.bucket.vend(lines if table is orders else table)
+    with pytest.raises(SettingError, match=f"s3://{NAME}/{folder}/orders can't be read: .*denies access"):
+        lab.mirror("orders")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.long(60)
+def test_the_commands_of_a_user(unity: LoopbackUnity, bucket: LoopbackBucket, tmp_path: Path, folder: str) -> None:
+    """No store is named: a process that knows nothing yet loads the JARs for the place that the catalog names."""
+    lab = UnityLab(None, tmp_path, unity, bucket)  # type: ignore[arg-type]  # its processes have Spark
+    lab.create("orders", f"{folder}/orders")
+    lab.file.write_text(
+        "landing_zone: {path: ./landing}\n"
+        f"catalogs: {{main: {{type: unity, url: '{unity.url}/api/2.1/unity-catalog', token_variable: UC_TOKEN}}}}\n"
+        "tables: {shop.orders: {source: {catalog: main, table: sales.orders}, keys: [id]}}\n"
+    )
+    place = {"AWS_REGION": REGION, "AWS_ENDPOINT_URL_S3": bucket.url, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment = os.environ | quick_jvm.ENVIRONMENT | place
+    shown = ""
+    for command in ("run", "replicate", "reconcile"):
+        asked = [str(Path(sys.executable).with_name("mirror-assets")), command, "--config", str(lab.file)]
+        made = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False, timeout=250)
+        assert made.returncode == 0, made.stderr[-3000:]
+        shown += made.stdout + made.stderr
+    assert "equal" in shown
+    assert TOKEN not in shown
+    assert "ASIA" not in shown
+    (known,) = (tmp_path / "cache" / "mirror_assets" / "catalogs").iterdir()
+    assert TOKEN not in known.read_text()

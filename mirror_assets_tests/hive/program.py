@@ -1,0 +1,88 @@
+"""Mirrors tables of a Hive metastore, Spark's embedded Derby, in a process that has such a session.
+
+A process has one kind of catalog, chosen when Spark starts: so the test's own can't have it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from mirror_assets.composition import Project, open_spark
+from mirror_assets.config import load_config, locate
+from mirror_assets.errors import MirrorError
+from mirror_assets.landing.names import TableName
+from mirror_assets.pipeline.reconcile_table import reconcile_table
+from mirror_assets.pipeline.run import RunEvents, mirror_table
+from mirror_assets.standin.replicator import LocalReplicator
+from mirror_assets.storage import LocalStore
+from mirror_assets_tests.lab import wait_on
+
+ORDERS, PLAIN, ABSENT, VIEW = (TableName("shop", name) for name in ("orders", "plain", "absent", "seen"))
+_TABLE = "shop.orders (id INT, name STRING) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+_KEPT = "INSERT INTO shop.orders SELECT CAST(id AS INT), concat('n', id) FROM range(10)"
+
+
+def write_settings(root: Path, java_options: str) -> None:
+    """Write mirror.yaml."""
+    names = ("orders", "plain", "absent", "seen")
+    tables = "".join(
+        f"  shop.{name}: {{source: {{catalog: hive, table: shop.{name}}}, keys: [id]}}\n" for name in names
+    )
+    (root / "mirror.yaml").write_text(
+        "landing_zone: {path: ./landing}\nmirror: {path: ./mirror}\nautomation: {mode: batch}\n"
+        "catalogs: {hive: {type: spark}}\nspark:\n  settings:\n"
+        "    spark.sql.catalogImplementation: hive\n"
+        f"    spark.sql.warehouse.dir: {root}/warehouse\n"
+        f"    spark.driver.extraJavaOptions: -Dderby.system.home={root}/derby {java_options}\n"
+        f"tables:\n{tables}"
+    )
+
+
+def main(root: Path) -> dict[str, object]:
+    """Mirror the table, change it, make it anew elsewhere; return what was seen at each step."""
+    locate._TRUSTED_SECONDS = 0.0  # the catalog is asked for each plan
+    config = load_config(root / "mirror.yaml")
+    project, spark = Project.of(config), open_spark(config)
+    told: dict[str, object] = {"metastore": spark.conf.get("spark.sql.catalogImplementation")}
+    for statement in ("CREATE SCHEMA shop", f"CREATE TABLE {_TABLE}", _KEPT):
+        spark.sql(statement)
+    told["first"] = _mirrored(project, root)
+    spark.sql("UPDATE shop.orders SET name = 'changed' WHERE id = 1")
+    spark.sql("DELETE FROM shop.orders WHERE id = 2")
+    told["changes"] = _mirrored(project, root)
+    spark.sql("DROP TABLE shop.orders")
+    elsewhere = f"USING delta LOCATION '{root / 'elsewhere'}'"
+    spark.sql(f"CREATE TABLE {_TABLE.replace('USING delta', elsewhere)}")
+    spark.sql(_KEPT)
+    told["replaced"] = _mirrored(project, root)
+    spark.sql("CREATE TABLE shop.plain (id INT) USING parquet")
+    spark.sql("CREATE VIEW shop.seen AS SELECT * FROM shop.orders")
+    told["refused"] = {name.table: _refusal(project, name) for name in (PLAIN, ABSENT, VIEW)}
+    return told
+
+
+def _mirrored(project: Project, root: Path) -> dict[str, object]:
+    context, replicator = (
+        project.table(project.config.table(ORDERS)),
+        LocalReplicator(LocalStore(root / "landing"), root / "mirror"),
+    )
+    landed = list(mirror_table(context, wait_on(replicator), RunEvents(lambda _: None)))
+    replicator.poll()
+    manifest = context.manifest()
+    assert manifest is not None
+    state = reconcile_table(context, replicator).state
+    return {"source": context.source, "slices": len(landed), "epoch": manifest.epoch, "state": state.value}
+
+
+def _refusal(project: Project, name: TableName) -> str:
+    try:
+        project.table(project.config.table(name)).log.state()
+    except MirrorError as error:
+        return f"{error.code.value}: {error}"
+    return "none"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(main(Path(sys.argv[1]))))

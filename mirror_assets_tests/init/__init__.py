@@ -1,0 +1,1 @@
+"""`init`: what it finds, proposes and writes."""

@@ -1,0 +1,173 @@
+"""Tables that appear and go while Dagster runs: what the sensor does about them, without a person."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from mirror_assets.config import load_config
+from mirror_assets.orchestration import rediscovery
+from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.jobs import TABLES_OP
+from mirror_assets.orchestration.rediscovery import CodeServer
+from mirror_assets_tests.discovery.lakes import DiskLake
+from mirror_assets_tests.orchestration.test_batch_sensor import Deployment
+
+_RULE = '{from: {store: lake, path: "*"}, schema: shop, keys: {default: [id]}}'
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as opened:
+        yield opened
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskLake:
+    made = DiskLake(tmp_path)
+    made.lake.mkdir()
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    for name, value in made.environment.items():
+        monkeypatch.setenv(name, value)
+    return made
+
+
+def _deployed(lake: DiskLake, instance: dg.DagsterInstance, mode: str) -> Deployment:
+    """Definitions as a code server loads them, which looks again at each tick."""
+    lake.configure(_RULE, f"automation: {{mode: {mode}, discover_every_seconds: 0.001}}\n")
+    config_file = lake.root / "mirror.yaml"
+    config_file.write_text(config_file.read_text().replace("./landing", "./zone"))
+    return Deployment(lake.root, instance, load_config(config_file))
+
+
+@dataclass
+class Reloads:
+    """What the server was asked; `error` is its answer, after so many `seconds`."""
+
+    asked: int = 0
+    error: Exception | None = None
+    seconds: float = 0.0
+
+    def reload(self) -> None:
+        """Answer as said."""
+        self.asked += 1
+        time.sleep(self.seconds)
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.fixture
+def reloads(monkeypatch: pytest.MonkeyPatch) -> Reloads:
+    found = Reloads()
+    monkeypatch.setattr(CodeServer, "reload", lambda _: found.reload())
+    return found
+
+
+def _pending(requests: list[dg.RunRequest] | str) -> list[str]:
+    assert isinstance(requests, list), requests
+    return [name for one in requests for name in one.run_config["ops"][TABLES_OP]["config"]["follow"]["pending"]]
+
+
+@pytest.mark.parametrize("mode", ["batch", "resident"])
+def test_definitions_load_before_there_is_any_table(
+    lake: DiskLake, instance: dg.DagsterInstance, mode: str, reloads: Reloads
+) -> None:
+    deployed = _deployed(lake, instance, mode)
+    assert deployed.tick() == "no table has been found yet"
+    dg.Definitions.validate_loadable(deployed.definitions)
+    assert reloads.asked == 0
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError("it does not answer")])
+def test_where_definitions_stay_the_sensor_goes_on_with_what_it_has_found(
+    lake: DiskLake, instance: dg.DagsterInstance, reloads: Reloads, error: Exception | None
+) -> None:
+    reloads.error = error
+    lake.add("orders")
+    deployed = _deployed(lake, instance, "batch")
+    assert _pending(deployed.tick()) == ["shop.orders"]
+    lake.add("lines")
+    assert _pending(deployed.tick()) == ["shop.orders"], "this tick has found it, and asked for a reload"
+    assert _pending(deployed.tick()) == ["shop.lines", "shop.orders"]
+    assert deployed.tick() != []
+    assert reloads.asked == 1
+
+
+def test_the_run_that_stays_is_replaced_when_other_tables_are_found(
+    lake: DiskLake, instance: dg.DagsterInstance, reloads: Reloads
+) -> None:
+    lake.add("orders")
+    deployed = _deployed(lake, instance, "resident")
+    first = deployed.requested()
+    deployed.runs(first)
+    assert "run 0815 mirrors 1 tables" in deployed.tick()
+    lake.add("lines")
+    deployed.tick()
+    assert reloads.asked == 1
+    second = deployed.requested()
+    deployed.runs(second)
+    assert deployed.tick() == "run 0815 mirrors 2 tables"
+    codes = {one.run_config["ops"][TABLES_OP]["config"]["follow"]["code"] for one in (first, second)}
+    assert len(codes) == 2
+
+
+def test_while_definitions_load_the_sensor_goes_on_as_before(
+    lake: DiskLake, instance: dg.DagsterInstance, reloads: Reloads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rediscovery, "_TICK_WAITS_SECONDS", 0.1)
+    reloads.seconds = 2.0
+    lake.add("orders")
+    deployed = _deployed(lake, instance, "batch")
+    lake.add("lines")
+    began = time.monotonic()
+    assert _pending(deployed.tick()) == ["shop.orders"]
+    assert _pending(deployed.tick()) == ["shop.orders"]
+    assert time.monotonic() - began < 2.0
+    time.sleep(2.5)
+    assert _pending(deployed.tick()) == ["shop.lines", "shop.orders"]
+
+
+def test_a_file_with_mistakes_is_not_loaded_anew(
+    lake: DiskLake, instance: dg.DagsterInstance, reloads: Reloads, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake.add("orders")
+    deployed = _deployed(lake, instance, "batch")
+    (lake.root / "mirror.yaml").write_text("nonsense")
+    lake.add("lines")
+    deployed.tick()
+    assert _pending(deployed.tick()) == ["shop.lines", "shop.orders"]
+    assert reloads.asked == 0
+    assert "the definitions don't load anew; found tables are mirrored all the same" in caplog.text
+
+
+def test_the_next_load_has_the_tables_and_not_those_that_are_gone(
+    lake: DiskLake, instance: dg.DagsterInstance, reloads: Reloads
+) -> None:
+    lake.add("orders")
+    deployed = _deployed(lake, instance, "batch")
+    lake.add("lines")
+    (lake.lake / "orders").rename(lake.root / "away")
+    for _ in range(4):
+        deployed.tick()
+    assert reloads.asked == 2, "one for the new table, then one for the other that is gone"
+    again = Deployment(lake.root, instance, load_config(lake.root / "mirror.yaml"))
+    keys = again.definitions.resolve_asset_graph().get_all_asset_keys()
+    zones = {key for key in keys if key.path[0] == Kind.LANDING_ZONE.value}
+    assert zones == {asset_key(Kind.LANDING_ZONE, name) for name in again.config.names}
+    assert [str(name) for name in again.config.names] == ["shop.lines"]
+
+
+def test_without_rules_nobody_looks(
+    lake: DiskLake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.add("orders")
+    tables = "tables: {orders: {source: ./lake/orders, keys: [id]}}"
+    (lake.root / "mirror.yaml").write_text(f"landing_zone: {{path: ./zone}}\nautomation: {{mode: batch}}\n{tables}\n")
+    deployed = Deployment(lake.root, instance, load_config(lake.root / "mirror.yaml"))
+    monkeypatch.setattr(rediscovery, "with_found_tables", None)
+    assert _pending(deployed.tick()) == ["orders"]

@@ -1,0 +1,126 @@
+"""What statistics prove of columns: bounds that no table ever exceeds, and that rule out what can't be a key."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from hypothesis import given, settings
+
+from mirror_assets.source.column_statistics import ColumnStatistics
+from mirror_assets.source.log import SourceLog
+
+
+def _statistics(folder: Path) -> dict[str, ColumnStatistics]:
+    log = SourceLog(str(folder))
+    return {column.name: column for column in log.column_statistics(log.state())}
+
+
+def test_ranges_nulls_and_partitions_bound_distinct_values(tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "id": pa.array([1, 2, 30], pa.int64()),
+            "a.b": pa.array([5, None, 7], pa.int32()),
+            "day": [date(2026, 1, 1), date(2026, 1, 2), date(2026, 1, 2)],
+            "price": pa.array([Decimal("1.10"), Decimal("1.20"), Decimal("1.15")], pa.decimal128(9, 2)),
+            "at": [datetime(2026, 1, 1, tzinfo=timezone.utc)] * 3,
+            "name": ["x", "y", "z"],
+            "same": ["x", "x", "x"],
+            "flag": [True, False, True],
+            "nested": [{"x": 1}] * 3,
+        }
+    )
+    write_deltalake(tmp_path, rows)
+    found = _statistics(tmp_path)
+    bounds = {name: (column.nulls_at_most, column.distinct_at_most) for name, column in found.items()}
+    assert bounds == {
+        "id": (0, 3),
+        "a.b": (1, 3),
+        "day": (0, 2),
+        "price": (0, 3),
+        "at": (0, 3),
+        "name": (0, 3),
+        "same": (0, 1),
+        "flag": (0, 2),
+        "nested": (None, None),
+    }
+
+
+def test_files_add_up_and_partitions_have_one_value_a_file(tmp_path: Path) -> None:
+    for part in ("a", "b", None):
+        rows = pa.table({"n": [1, 1, 1, 2], "part": pa.array([part] * 4, pa.string())})
+        write_deltalake(tmp_path, rows, partition_by=["part"], mode="append")
+    found = _statistics(tmp_path)
+    assert found["part"] == ColumnStatistics("part", 4, 2)
+    assert found["n"] == ColumnStatistics("n", 0, 2)
+
+
+def test_an_empty_table_has_nothing(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": pa.array([], pa.int64())}))
+    assert _statistics(tmp_path)["id"] == ColumnStatistics("id", 0, 0)
+
+
+@pytest.mark.parametrize("stats", [None, json.dumps({"numRecords": 5})])
+def test_without_statistics_nothing_is_proven(tmp_path: Path, stats: str | None) -> None:
+    _handmade(tmp_path, {"stats": stats})
+    assert _statistics(tmp_path)["id"] == ColumnStatistics("id", None, 5 if stats else None)
+
+
+def test_statistics_are_found_by_the_physical_name(tmp_path: Path) -> None:
+    stats = {"numRecords": 5, "minValues": {"col-1": 1}, "maxValues": {"col-1": 3}, "nullCount": {"col-1": 2}}
+    _handmade(tmp_path, {"stats": json.dumps(stats)})
+    assert _statistics(tmp_path)["id"] == ColumnStatistics("id", 2, 3)
+
+
+def _handmade(folder: Path, add: dict[str, object]) -> None:
+    """Write a log of one commit: a table with column mapping and one file."""
+    metadata = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
+    schema = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": metadata}]}
+    actions: list[dict[str, object]] = [
+        {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}},
+        {
+            "metaData": {
+                "id": "7",
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": json.dumps(schema),
+                "partitionColumns": [],
+                "configuration": {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"},
+                "createdTime": 1,
+            }
+        },
+        {
+            "add": {"path": "a.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+            | add
+        },
+    ]
+    (folder / "_delta_log").mkdir()
+    (folder / "_delta_log" / f"{0:020d}.json").write_text("\n".join(map(json.dumps, actions)))
+
+
+_ROWS = st.lists(st.tuples(st.none() | st.integers(-5, 5), st.sampled_from(["p", "q"])), min_size=1, max_size=12)
+
+
+@settings(max_examples=25)
+@given(st.lists(_ROWS, min_size=1, max_size=3))
+def test_no_table_exceeds_its_bounds(
+    tmp_path_factory: pytest.TempPathFactory, files: list[list[tuple[int | None, str]]]
+) -> None:
+    folder = tmp_path_factory.mktemp("table")
+    for rows in files:
+        number, part = zip(*rows, strict=True)
+        table = pa.table({"n": pa.array(number, pa.int32()), "part": pa.array(part)})
+        write_deltalake(folder, table, mode="append", partition_by=["part"])
+    everything = [row for rows in files for row in rows]
+    found = _statistics(folder)
+    for index, name in enumerate(("n", "part")):
+        values = [row[index] for row in everything]
+        assert found[name].nulls_at_most == values.count(None)
+        bound = found[name].distinct_at_most
+        assert bound is not None
+        assert len({value for value in values if value is not None}) <= bound
