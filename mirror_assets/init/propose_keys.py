@@ -49,14 +49,15 @@ class KeyProposal:
 class KeyCandidate:
     """A column that may be in a key; `index` is its place in the table.
 
-    The less `cost`, the likelier. `alone`: it may be the whole key. `has_no_nulls`: the log proves it.
+    The less `cost`, the likelier. `alone`: it may be the whole key. `distinct_at_most` is what statistics prove, None
+    where they prove nothing.
     """
 
     column: str
     index: int
     cost: float
     alone: bool
-    has_no_nulls: bool = False
+    distinct_at_most: int | None = None
 
     @property
     def is_named(self) -> bool:
@@ -113,8 +114,8 @@ def _cost_of_set(chosen: Sequence[KeyCandidate]) -> float:
 
 def _candidate(survey: Survey, index: int, table: str, known: ColumnStatistics | None) -> KeyCandidate:
     field = survey.fields[index]
-    has_no_nulls = known is not None and known.nulls_at_most == 0
-    return KeyCandidate(field.name, index, _cost(field, index, table), not _repeats(survey, known), has_no_nulls)
+    most = known.distinct_at_most if known else None
+    return KeyCandidate(field.name, index, _cost(field, index, table), not _repeats(survey, known), most)
 
 
 def _may_be_key(survey: Survey, field: Field, known: ColumnStatistics | None) -> bool:
