@@ -18,6 +18,8 @@ from mirror_assets.source.source_state import SourceState
 _MOST_COLUMNS = 40
 # Rows that are looked at first, and sets of columns that are counted in the whole table.
 _SAMPLE, _EXACT = 10_000, 8
+# Most sets repeat within so few rows.
+_FIRST_LOOK = 500
 
 _Columns: TypeAlias = tuple[str, ...]
 
@@ -102,5 +104,9 @@ class _Sample:
         chosen = [self.numbers[column] for column in columns]
         if any(None in numbers for numbers in chosen):
             return False
-        rows = list(zip(*chosen, strict=True))
-        return len(set(rows)) == len(rows)
+        return all(_differ([numbers[:count] for numbers in chosen]) for count in (_FIRST_LOOK, _SAMPLE))
+
+
+def _differ(columns: Sequence[Sequence[int | None]]) -> bool:
+    rows = list(zip(*columns, strict=True))
+    return len(set(rows)) == len(rows)
