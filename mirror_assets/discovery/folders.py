@@ -16,7 +16,8 @@ from mirror_assets.source.table_facts import table_facts
 
 # Logs are read remotely in threads: it is waiting for them.
 _AT_ONCE = 16
-# deltalake lists with Python's lock held, and Dagster ends a code server that doesn't answer for half a minute.
+# A look is repeated soon. Where deltalake lists (HDFS), Python's lock is held, and Dagster ends a code server that does
+# not answer for half a minute.
 _SHORT = {"timeout": "10s", "max_retries": "1", "retry_timeout": "10s"}
 
 

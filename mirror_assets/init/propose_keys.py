@@ -16,14 +16,14 @@ from mirror_assets.source.schema import Field
 # Microsoft advises fewer than five key columns.
 _MOST_COLUMNS = 4
 # Columns that are put together, and sets of them that are looked at.
-_POOL, MOST_SETS = 8, 120
+_POOL, MOST_SETS = 12, 1_000
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _ALONE = frozenset({"id", "key", "pk", "sk", "uuid", "guid"})
 _STRONG = frozenset({"id", "key", "pk", "sk", "bk", "uuid", "guid"})
 _WEAK = frozenset({"no", "nr", "num", "nbr", "number", "code"})
 _PREFIXES = ("dim", "fact", "fct", "stg", "tbl", "raw")
-_EXACT = ("tinyint", "smallint", "int", "bigint", "string", "char", "varchar")
+_TEXTS = ("string", "char", "varchar")
 # A name below this says that the column identifies something.
 _NAMED = 3.0
 
@@ -49,14 +49,15 @@ class KeyProposal:
 class KeyCandidate:
     """A column that may be in a key; `index` is its place in the table.
 
-    The less `cost`, the likelier. `alone`: it may be the whole key. `has_no_nulls`: the log proves it.
+    The less `cost`, the likelier. `alone`: it may be the whole key. `distinct_at_most` is what statistics prove, None
+    where they prove nothing.
     """
 
     column: str
     index: int
     cost: float
     alone: bool
-    has_no_nulls: bool = False
+    distinct_at_most: int | None = None
 
     @property
     def is_named(self) -> bool:
@@ -113,8 +114,8 @@ def _cost_of_set(chosen: Sequence[KeyCandidate]) -> float:
 
 def _candidate(survey: Survey, index: int, table: str, known: ColumnStatistics | None) -> KeyCandidate:
     field = survey.fields[index]
-    has_no_nulls = known is not None and known.nulls_at_most == 0
-    return KeyCandidate(field.name, index, _cost(field, index, table), not _repeats(survey, known), has_no_nulls)
+    most = known.distinct_at_most if known else None
+    return KeyCandidate(field.name, index, _cost(field, index, table), not _repeats(survey, known), most)
 
 
 def _may_be_key(survey: Survey, field: Field, known: ColumnStatistics | None) -> bool:
@@ -123,7 +124,8 @@ def _may_be_key(survey: Survey, field: Field, known: ColumnStatistics | None) ->
     if field.type == "boolean":
         return False
     has_nulls = known is not None and bool(known.nulls_at_most) and not _has_hidden_rows(survey)
-    return not has_nulls
+    is_constant = known is not None and known.distinct_at_most == 1 and survey.state.rows != 1
+    return not has_nulls and not is_constant
 
 
 def _has_hidden_rows(survey: Survey) -> bool:
@@ -168,8 +170,9 @@ def _nouns(table: str) -> Iterator[str]:
 
 
 def _type_cost(column_type: str) -> float:
-    if column_type.startswith(_EXACT) or (column_type.startswith("decimal(") and column_type.endswith(",0)")):
+    """Numbers are often measures, and decimals nearly always; texts and dates rarely are."""
+    if column_type.startswith(_TEXTS):
         return 0.0
-    if column_type == "date":
-        return 1.0
-    return 4.0 if column_type.startswith("decimal(") else 2.0
+    if column_type.startswith("decimal(") and not column_type.endswith(",0)"):
+        return 4.0
+    return 2.0 if column_type in ("timestamp", "timestamp_ntz", "binary") else 0.5

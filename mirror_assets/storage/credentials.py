@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import ssl
 from collections.abc import Mapping
@@ -65,6 +66,8 @@ def _require_certificates(bundle: Path) -> None:
 
 
 def _made(kind: CredentialKind, ca_bundle: Path | None, environment: Mapping[str, str]) -> TokenCredential:
+    # What it would log as a warning, the error says.
+    logging.getLogger("azure.identity").setLevel(logging.ERROR)
     # Its import takes longer than a command that needs no credential.
     from azure.identity import (
         CertificateCredential,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
+import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,7 @@ from mirror_assets.discovery import folders
 from mirror_assets.discovery.finder import Look
 from mirror_assets.discovery.finding import Finding, FolderKind
 from mirror_assets.discovery.folders import FolderFinder
-from mirror_assets.errors import SettingError
+from mirror_assets.errors import RetryError, SettingError
 from mirror_assets.source.access import Access, PlainAccess
 from mirror_assets.source.find_tables import match_folders
 from mirror_assets.source.table_facts import TableFacts, table_facts
@@ -193,3 +196,18 @@ def test_five_hundred_folders_of_a_disk(tmp_path: Path, monkeypatch: pytest.Monk
     assert sum(folder.facts.is_table for folder in first.folders) == 500
     _EVERYTHING.at(finder, first, 60)
     assert (len(scanned), len(opened)) == (22, 500)
+
+
+def test_a_store_that_never_answers_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "_SHORT", folders._SHORT | {"timeout": "1s", "retry_timeout": "1s"})
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        options = {"aws_endpoint_url": endpoint, "aws_allow_http": "true", "aws_region": "us-east-1"}
+        keys = {"aws_access_key_id": "someone", "aws_secret_access_key": "secret"}
+        access = partial(PlainAccess, options=options | keys)
+        finder = FolderFinder("s3://silent", "*", access, lambda path: f"s3://silent/{path}")
+        began = time.monotonic()
+        with pytest.raises(RetryError):
+            finder.listing()
+        assert finder.read(["orders"]) == {}, "nothing is known of it, and the next look reads it"
+        assert time.monotonic() - began < 30

@@ -96,8 +96,8 @@ def test_a_table_of_a_store_costs_one_request(server: S3Server) -> None:
     found = find_tables(PlainAccess("s3://wide", server.options), 1)
     assert len(found) == 30
     asked = [path for _, path in server.reads() if path.startswith("/wide")]
-    # The root is asked for its log twice (as a folder, as a file), and listed.
-    assert len(asked) == 3 + 30
+    # The root is asked for its log, and listed.
+    assert len(asked) == 2 + 30
 
 
 def test_a_bucket_that_is_not_there_is_an_error(server: S3Server) -> None:

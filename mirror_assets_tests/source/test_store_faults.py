@@ -99,17 +99,18 @@ def test_a_host_without_an_address() -> None:
     assert isinstance(error, SourceUnavailable)
 
 
+@pytest.mark.parametrize("read", _READS)
 def test_a_certificate_that_nobody_signed_is_refused_until_its_authority_is_trusted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    read: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     authority = Authority(tmp_path)
     with refusing(S3_ERRORS["AccessDenied"], authority.server_pem()) as endpoint:
-        error = _told(endpoint)
+        error = _told(endpoint, read)
         assert "shows a certificate that no known authority has signed" in error.what
         assert "SSL_CERT_FILE" in error.next_step
         assert isinstance(error, SourceUnreadable)
         monkeypatch.setenv("SSL_CERT_FILE", str(authority.ca))
-        assert "denies access" in _told(endpoint).what
+        assert "denies access" in _told(endpoint, read).what
 
 
 def test_the_page_has_every_cause_with_its_family_and_next_step() -> None:

@@ -14,11 +14,13 @@ from mirror_assets.encode.private.table_version import read_version
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.pipeline.context import TableContext, reading
 from mirror_assets.pipeline.doctor.answers import Finding, Verdict, ok, warn
-from mirror_assets.source.losses import SourceRead
+from mirror_assets.source.errors import SourceNotDelta
+from mirror_assets.source.losses import FileUnfound, SourceRead
 from mirror_assets.source.source_state import SourceState
 
 # Keys of so many rows are looked at unless all are wanted: some seconds of Spark's.
 SAMPLE_ROWS = 1_000_000
+_NO_PATH = "PATH_NOT_FOUND"
 
 
 def spark_reads(context: TableContext, state: SourceState | None) -> Finding:
@@ -98,10 +100,21 @@ def _spark_reading(context: TableContext, state: SourceState | None) -> Iterator
     """Yield the version's rows; translate Spark's errors in the block."""
     spark, uri = context.spark(), context.log.uri
     if state is None:
-        with spark_errors(f"{context.name}, reading the newest version of {uri}"):
+        with _not_there(uri), spark_errors(f"{context.name}, reading the newest version of {uri}"):
             yield spark.read.format("delta").load(uri)
         return
     version = state.version
     place = f"{context.name}, reading version {version} of {uri}"
     with reading(context, SourceRead(version, version, versions=(version,))), spark_errors(place):
         yield read_version(spark, uri, version)
+
+
+@contextmanager
+def _not_there(uri: str) -> Iterator[None]:
+    """Translate Spark's error for a folder that does not exist into SourceNotDelta."""
+    try:
+        yield
+    except FileUnfound as error:
+        if _NO_PATH not in error.told:
+            raise
+        raise SourceNotDelta(uri) from error

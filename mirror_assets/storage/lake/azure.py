@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -28,7 +29,8 @@ from mirror_assets.storage.onelake.abfs import (
 if TYPE_CHECKING:
     from azure.core.credentials import AccessToken, TokenCredential
 
-SAS_TOKEN = "AZURE_STORAGE_SAS_TOKEN"  # noqa: S105 a name
+SAS_TOKEN, STORAGE_TOKEN = "AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_TOKEN"
+_SOON_SECONDS = 600
 _AUDIENCE = "https://storage.azure.com/.default"
 # Hosts that deltalake knows how to reach by their name.
 _KNOWN_HOSTS = (".core.windows.net", ".fabric.microsoft.com")
@@ -120,8 +122,15 @@ class AzureStore:
 def storage_token(kind: CredentialKind, env_prefix: str) -> AccessToken:
     """Return a token for storage, which is valid now; one credential of the process fetches and keeps tokens.
 
-    Raises credential_incomplete, credential_unfit and azure-identity's errors.
+    For `default`, one that the environment holds comes first, such as a notebook's of Fabric. Raises
+    credential_incomplete, credential_unfit and azure-identity's errors.
     """
+    given = os.environ.get(STORAGE_TOKEN) if kind is CredentialKind.DEFAULT else None
+    if given:
+        from azure.core.credentials import AccessToken
+
+        # Nobody knows when it ends: whoever keeps it shall ask again soon.
+        return AccessToken(given, int(time.time()) + _SOON_SECONDS)
     return _shared(kind, env_prefix).get_token(_AUDIENCE)
 
 

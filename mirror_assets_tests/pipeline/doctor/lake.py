@@ -18,10 +18,12 @@ FEED = {"delta.enableChangeDataFeed": "true"}
 NO_SPARK = Depth(with_spark=False)
 
 
-def write_table(path: Path, columns: Mapping[str, list[Any]] | None = None, /, **properties: str) -> None:
+def write_table(
+    path: Path, columns: Mapping[str, list[Any]] | None = None, properties: Mapping[str, str] | None = None
+) -> None:
     """Write the next version of a table, by default of three ids with the feed on."""
     rows = pa.table(columns or {"id": [1, 2, 3]})
-    write_deltalake(str(path), rows, mode="append", configuration={**FEED, **properties})
+    write_deltalake(str(path), rows, mode="append", configuration={**FEED, **(properties or {})})
 
 
 def project(folder: Path, tables: str, more: str = "") -> Project:

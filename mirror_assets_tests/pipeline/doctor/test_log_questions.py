@@ -86,14 +86,14 @@ def test_an_error_that_is_not_ours_is_an_answer(tmp_path: Path, monkeypatch: pyt
 )
 def test_what_the_settings_need_is_missing(settings: str, named: str, tmp_path: Path) -> None:
     on = "true" if "nr" in settings else "false"
-    write_table(tmp_path / "orders", **{"delta.enableChangeDataFeed": on})
+    write_table(tmp_path / "orders", properties={"delta.enableChangeDataFeed": on})
     found = _answer(tmp_path, RECORDS, f"orders: {{source: ./orders, {settings}}}")
     assert found.verdict is Verdict.NO
     assert named in found.text
 
 
 def test_a_retention_that_mirroring_can_miss_is_a_warning_with_the_statement(tmp_path: Path) -> None:
-    write_table(tmp_path / "orders", **{"delta.deletedFileRetentionDuration": "interval 2 hours"})
+    write_table(tmp_path / "orders", properties={"delta.deletedFileRetentionDuration": "interval 2 hours"})
     found = _answer(tmp_path, RETAINED)
     assert found.verdict is Verdict.WARN
     assert "keeps a commit for 2.0 hours" in found.words
@@ -101,7 +101,7 @@ def test_a_retention_that_mirroring_can_miss_is_a_warning_with_the_statement(tmp
 
 
 def test_a_history_that_is_kept_each_night_needs_two_days(tmp_path: Path) -> None:
-    write_table(tmp_path / "orders", **{"delta.deletedFileRetentionDuration": "interval 40 hours"})
+    write_table(tmp_path / "orders", properties={"delta.deletedFileRetentionDuration": "interval 40 hours"})
     assert _answer(tmp_path, RETAINED).verdict is Verdict.OK
     kept = _answer(tmp_path, RETAINED, "orders: {source: ./orders, keys: [id], history: slices}")
     assert kept.verdict is Verdict.WARN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from mirror_assets.pipeline.doctor.answers import Verdict
 from mirror_assets.pipeline.doctor.examination import KEYS_UNIQUE, SPARK_READS, Depth
 from mirror_assets.pipeline.doctor.log_questions import FIRST
 from mirror_assets.pipeline.doctor.spark_questions import keys_are_unique
+from mirror_assets.source.errors import SourceUnreadable
+from mirror_assets.source.table_log import TableLog
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.pipeline.doctor.lake import answers
 
@@ -44,6 +47,25 @@ def test_a_part_of_the_rows_is_told_as_a_part(lab: Lab) -> None:
     assert found.words == "id: no NULL, and none twice, in 4 rows, a part; --thorough looks at all"
     found = keys_are_unique(context, context.log.state(), thorough=True, sample=4)
     assert found.words == "id: no NULL, and none twice, in all 10 rows"
+
+
+def test_a_table_that_is_not_there_is_told_alike_by_both(lab: Lab) -> None:
+    shutil.rmtree(lab.uri)
+    found = answers(_project(lab), Depth())
+    told = {found[_TABLE, question].words for question in (FIRST[0].text, SPARK_READS)}
+    assert told == {f"{lab.uri} is no Delta table: it has no commits in `_delta_log`."}
+
+
+def test_spark_is_asked_where_the_log_can_not_be_read(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise SourceUnreadable(lab.uri, "a feature that is not known here")
+
+    monkeypatch.setattr(TableLog, "newest", refuse)
+    found = answers(_project(lab), Depth())
+    assert found[_TABLE, FIRST[0].text].verdict is Verdict.NO
+    assert found[_TABLE, SPARK_READS].verdict is Verdict.WARN
+    assert "of the newest version, though the log can't be read" in found[_TABLE, SPARK_READS].words
+    assert found[_TABLE, KEYS_UNIQUE].verdict is Verdict.OK
 
 
 def test_a_damaged_file_is_an_answer_with_its_name(lab: Lab) -> None:
