@@ -31,11 +31,15 @@ class _Landed(TypedDict):
 
 
 def _run(folder: Path, environment: dict[str, str]) -> list[_Landed]:
+    """Run `mirror-assets run` as a user does; what it prints and logs stays in the folder."""
     command = [str(Path(sys.executable).with_name("mirror-assets")), "run", "--json"]
+    (folder / "logs").mkdir()
+    environment = {**environment, "TMPDIR": str(folder / "logs")}
     known = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "AZURE_"))}
     done = subprocess.run(
         command, cwd=folder, env=known | environment, capture_output=True, text=True, check=False, timeout=280
     )
+    (folder / "logs" / "printed").write_text(done.stdout + done.stderr)
     landed: list[_Landed] = json.loads(done.stdout or "[]")
     assert landed, done.stderr
     assert [found["error"] for found in landed] == [None] * len(landed), done.stderr
@@ -83,3 +87,7 @@ def test_two_accounts_of_s3_and_the_login_of_this_machine(
     }
     landed = _run(tmp_path, environment)
     assert {found["table"]: found["covered"] for found in landed} == dict.fromkeys(("orders", "items", "returns"), 0)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(path.suffix == ".log" for path in files)
+    for secret in (sales.secret, stock.secret, onelake.principal.secret):
+        assert [path for path in files if secret.encode() in path.read_bytes()] == []
