@@ -88,6 +88,6 @@ def test_two_accounts_of_s3_and_the_login_of_this_machine(
     landed = _run(tmp_path, environment)
     assert {found["table"]: found["covered"] for found in landed} == dict.fromkeys(("orders", "items", "returns"), 0)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert any(path.suffix == ".log" for path in files)
+    assert {"printed", "_metadata.json"} <= {path.name for path in files}
     for secret in (sales.secret, stock.secret, onelake.principal.secret):
         assert [path for path in files if secret.encode() in path.read_bytes()] == []
