@@ -319,14 +319,14 @@ def spark_reach(config: Config) -> tuple[dict[str, str], tuple[str, ...]]:
 
     It does for `staging: direct`, and to read mirrored tables in Fabric. Raises stores_collide.
     """
-    stores = config.lake_stores()
-    reach, packages = _onelake_reach(config), {package: None for store in stores for package in store.packages}
+    reach, stores = _onelake_reach(config), config.lake_stores()
+    packages = {package: None for store in stores for package in store.packages}
+    if reach:
+        packages[HADOOP_AZURE] = None
     for store in stores:
         for name, value in store.hadoop_settings().items():
             if reach.setdefault(name, value) != value:
                 raise stores_collide(store.root.uri, name)
-    if _onelake_reach(config):
-        packages[HADOOP_AZURE] = None
     return {f"spark.hadoop.{name}": value for name, value in reach.items()}, tuple(packages)
 
 

@@ -126,8 +126,7 @@ class _LocalFolders:
 
     def names(self, path: str) -> list[str]:
         try:
-            with os.scandir(self._root / path) as entries:
-                names = [entry.name for entry in entries if entry.is_dir()]
+            names = self._scan(path)
         except OSError as error:
             raise SourceUnreadable(str(self._root / path), error.strerror or str(error)) from error
         # Others are not UTF-8: no reader of Delta tables can name them.
@@ -135,8 +134,7 @@ class _LocalFolders:
 
     def _look(self, path: str, *, below: bool) -> _Look:
         try:
-            with os.scandir(self._root / path) as entries:
-                names = [entry.name for entry in entries if entry.is_dir()]
+            names = self._scan(path)
         except OSError as error:
             if not path:
                 raise SourceUnreadable(self._uri, error.strerror or str(error)) from error
@@ -144,6 +142,10 @@ class _LocalFolders:
         if _LOG in names:
             return _Look(FoundTable(path))
         return _Look(children=tuple(_shown(path, names)) if below else ())
+
+    def _scan(self, path: str) -> list[str]:
+        with os.scandir(self._root / path) as entries:
+            return [entry.name for entry in entries if entry.is_dir()]
 
 
 class _StoreFolders:

@@ -1,4 +1,4 @@
-"""A server of S3's protocol, in a process of its own: deltalake lists with Python's lock held, so no thread answers."""
+"""A server of S3's protocol, in a process of its own, which takes any key and logs its requests."""
 
 from __future__ import annotations
 
