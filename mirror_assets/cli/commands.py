@@ -16,6 +16,7 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.options import (
     PATH,
     RangeOptions,
+    check_name,
     commit_range,
     configured,
     duration,
@@ -231,16 +232,20 @@ def history(config: Path | None, names: tuple[str, ...], skip_to: int | None, *,
     return execute.history(config, names, skip_to, as_json=as_json)
 
 
-@app.command(epilog=examples("check", "check --json"))
+@app.command(epilog=examples("check", "check --table sales.orders --only lag --only retention", "check --json"))
+@tables
+@click.option(
+    "--only", "only", multiple=True, type=check_name, metavar="CHECK", help="Only this check; may be repeated."
+)
 @configured
-def check(config: Path | None, *, as_json: bool) -> Exit:
-    """Run all asset checks.
+def check(config: Path | None, names: tuple[str, ...], only: tuple[str, ...], *, as_json: bool) -> Exit:
+    """Run asset checks on what is there now.
 
-    Exit 1 if one fails with severity ERROR.
+    Starts Spark for the checks that read rows. Exit 1 if one fails with severity ERROR.
     """
     from mirror_assets.cli import execute
 
-    return execute.check(config, as_json=as_json)
+    return execute.check(config, names, only, as_json=as_json)
 
 
 @app.command(epilog=examples("doctor", "doctor --no-spark --json", "doctor --table sales.orders --thorough"))

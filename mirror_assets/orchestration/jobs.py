@@ -15,6 +15,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.asset_names import Kind, asset_key, flat_name, group_name
 from mirror_assets.orchestration.assets import mirror_observation
+from mirror_assets.orchestration.check_tables import check_jobs
 from mirror_assets.orchestration.doctor_job import doctor_job
 from mirror_assets.orchestration.maintenance import maintenance_jobs
 from mirror_assets.orchestration.materialize import WAIT_SECONDS, failing, failure
@@ -39,7 +40,6 @@ from mirror_assets.source.ranges import parse_range
 MIRROR_ALL = "mirror_all"
 REPLICATE = "replicate"
 REBUILD = "rebuild"
-ALL_CHECKS = "all_checks"
 TABLES_OP = "mirror_tables"
 REPLICATE_OP = "replicate_tables"
 REBUILD_OP = "rebuild_table"
@@ -91,11 +91,7 @@ def build_jobs(settings: Config) -> list[Job]:
         *history_jobs(settings),
         *maintenance_jobs(settings),
         doctor_job(settings),
-        dg.define_asset_job(
-            ALL_CHECKS,
-            dg.AssetSelection.all_asset_checks(),
-            description="Every check on what is there now; the run fails when a blocking check does.",
-        ),
+        *check_jobs(settings),
     ]
 
 

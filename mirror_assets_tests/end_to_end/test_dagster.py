@@ -16,7 +16,8 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import Kind, asset_key, slices_of
-from mirror_assets.orchestration.jobs import ALL_CHECKS, MIRROR_ALL, REBUILD, REBUILD_OP, REPLICATE, table_job_name
+from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP
+from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD, REBUILD_OP, REPLICATE, table_job_name
 from mirror_assets.pipeline import stage
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SourceBroke
@@ -136,8 +137,15 @@ def test_a_bad_row_is_stopped_by_the_blocking_checks(lab: Lab, instance: dg.Dags
     lab.sql("INSERT INTO {t} VALUES (NULL, 'x', 1)")
     result = _launch(lab, instance, key(2, 2))
     assert not result.success
-    failed = {evaluation.check_name for evaluation in result.get_asset_check_evaluations() if not evaluation.passed}
-    assert failed == {"key_presence", "key_uniqueness", "marker_values", "row_counts", "row_order"}
+    feed = {found.check_name: found for found in result.get_asset_check_evaluations() if found.asset_key == _FEED}
+    assert {name for name, found in feed.items() if not found.passed} == {"key_presence"}
+    assert feed["row_order"].description == f"slice {key(2, 2)}: not looked at: key_presence comes first"
+    assert feed["key_presence"].metadata["first_slice"].value == str(key(2, 2))
+    (step,) = [event for event in result.all_events if event.is_step_failure]
+    said = _description(step)
+    assert f"{TABLE}: slice {key(2, 2)} was not published: key_presence: " in said
+    assert "'id' is NULL in 1 rows, such as row 0 (name 'x', amount 1.0)" in said
+    assert f"Next: fix the source or the settings, then run `mirror-assets rebuild {TABLE}`" in said
     assert _materialized(instance, _ZONE) == set()
     assert len(lab.files) == 1
     failure = drive(read_failure(TABLE), lab.store)
@@ -192,20 +200,25 @@ def test_mirror_all_logs_slices_and_checks_only_job_fails_on_damage(lab: Lab, in
     checks = definitions.resolve_job_def(ALL_CHECKS)
     passed = checks.execute_in_process(instance=instance, raise_on_error=False)
     assert passed.success
+    assert [event.step_key for event in passed.all_events if event.is_step_success] == [CHECK_OP]
     names = {evaluation.check_name for evaluation in passed.get_asset_check_evaluations()}
+    assert "row_order" not in names, "nothing is staged, and the last slice's figures stay"
     assert {
-        "row_order",
         "file_continuity",
         "metadata_unchanged",
         "lag",
         "not_held",
         "not_failing",
         "retention",
+        "replicating",
         "reconciled",
     } <= names
     landing: Path = lab.folder / f"{1:020d}.parquet"
     landing.write_bytes(landing.read_bytes()[:-1])
-    assert not checks.execute_in_process(instance=instance, raise_on_error=False).success
+    damaged = checks.execute_in_process(instance=instance, raise_on_error=False)
+    (failed,) = [event for event in damaged.all_events if event.is_step_failure]
+    assert "1 blocking check failed: file_continuity of landing_zone/shop/orders: " in _description(failed)
+    assert "Next: restore the file that the message names" in _description(failed)
 
 
 def test_a_tables_own_job_mirrors_that_table(waiting: Lab, instance: dg.DagsterInstance) -> None:
