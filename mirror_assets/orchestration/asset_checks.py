@@ -180,9 +180,9 @@ def landed_runs(composed: Project, table: TableSettings, *, is_incremental: bool
     return {
         "file_continuity": lambda: check_result(zone, continuous(store, table.name, _applied(composed, table.name))),
         "metadata_unchanged": lambda: check_result(zone, metadata_unchanged(store, table.name, table.mirror_keys)),
-        "lag": lambda: _lag_result(zone, table_context),
-        NOT_HELD: lambda: check_result(zone, check_not_held(table_context)),
         NOT_FAILING: lambda: check_result(zone, check_not_failing(table_context)),
+        NOT_HELD: lambda: check_result(zone, check_not_held(table_context)),
+        "lag": lambda: _lag_result(zone, table_context),
     }
 
 

@@ -73,7 +73,7 @@ class TableChecks:
         """Run the table's checks one after another, and yield what they find.
 
         A check that can't run has failed. Of several that one error stops, the first says so, and the others stay as
-        they were.
+        they were; likewise where a check has failed with that error.
         """
         told = set[str]()
         for key, run in self._runs(table).items():
@@ -86,15 +86,17 @@ class TableChecks:
                 told.add(str(error))
                 result = self._unable(key, error)
             if result is not None:
+                told.add("" if result.passed else result.description or "")
                 yield evaluation_of(result)
 
     def _runs(self, table: TableSettings) -> dict[dg.AssetCheckKey, _Run]:
         config, name = self.composed.config, table.name
+        # landing_zone comes first: its check not_failing tells the errors that keep others from running.
         by_asset: list[tuple[Kind, CheckRuns | Mapping[str, _Run]]] = [
-            (Kind.SOURCE, source_runs(self.instance, self.composed, table, self.sources)),
-            (Kind.CHANGE_FEED, self._staged(table)),
             # The files that have passed once are read again by a person's run only.
             (Kind.LANDING_ZONE, landed_runs(self.composed, table, is_incremental=self.recorded is not None)),
+            (Kind.SOURCE, source_runs(self.instance, self.composed, table, self.sources)),
+            (Kind.CHANGE_FEED, self._staged(table)),
             (Kind.MIRROR, mirror_runs(self.instance, self.composed, table, self.sources, self.mirror)),
         ]
         if self.with_spark:

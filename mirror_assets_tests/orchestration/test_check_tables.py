@@ -14,14 +14,15 @@ import pytest
 from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.errors import ErrorCode
+from mirror_assets.errors import ErrorCode, RetryError
 from mirror_assets.landing.failures import Failure, record_failure
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration import recorded_checks
+from mirror_assets.orchestration import recorded_checks, table_checks
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CHECKS, RECONCILE, CheckTables
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import resources
+from mirror_assets.source.log import SourceLog
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
 _LAG = dg.AssetCheckKey(asset_key(Kind.LANDING_ZONE, TABLE), "lag")
@@ -100,25 +101,36 @@ def test_what_is_no_news_is_recorded_when_its_turn_comes(
     assert set(late) < first
 
 
-def test_a_source_that_is_away_is_one_warning_and_the_others_stay(paper: Paper, instance: dg.DagsterInstance) -> None:
-    _land(paper)
-    assert _run(paper.config, instance).success
+def test_a_source_that_is_gone_is_one_failed_check_and_the_others_stay(
+    paper: Paper, instance: dg.DagsterInstance
+) -> None:
     shutil.rmtree(paper.lake / "_delta_log")
-    result = _run(paper.config, instance)
-    assert result.success
-    unable = _unable(result)
-    assert len({found.description for found in unable}) == len(unable) > 0
-    assert all(found.metadata["next_step"].value for found in unable)
-    later = _unable(_run(paper.config, instance))
-    assert [found.check_name for found in later] == [found.check_name for found in unable]
-    assert [found.metadata["unreachable_since"] for found in later] == [
-        found.metadata["unreachable_since"] for found in unable
-    ]
+    found = _run(paper.config, instance).get_asset_check_evaluations()
+    told = [one.check_name for one in found if "is no Delta table" in (one.description or "")]
+    assert told == ["not_failing"], "one cause is told once"
+    assert not {"lag", "retention", "not_held"} & {one.check_name for one in found}
 
 
-def _unable(result: dg.ExecuteInProcessResult) -> list[dg.AssetCheckEvaluation]:
+def test_a_source_that_does_not_answer_is_a_warning_for_an_hour(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(*_: object) -> None:
+        raise RetryError("the store does not answer.", "wait.", code=ErrorCode.SOURCE_UNAVAILABLE)
+
+    monkeypatch.setattr(SourceLog, "state", silent)
+    first, second = (_silent(_run(paper.config, instance)) for _ in range(2))
+    assert first.check_name == second.check_name == "not_failing"
+    assert first.severity is second.severity is dg.AssetCheckSeverity.WARN
+    assert first.metadata["unreachable_since"] == second.metadata["unreachable_since"]
+    assert first.metadata["next_step"].value == "wait."
+    monkeypatch.setattr(table_checks, "_PASSING_SECONDS", 0.0)
+    assert _silent(_run(paper.config, instance)).severity is dg.AssetCheckSeverity.ERROR
+
+
+def _silent(result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:
     found = result.get_asset_check_evaluations()
-    return [one for one in found if "could not be checked" in (one.description or "")]
+    (silent,) = [one for one in found if "could not be checked: the store does not" in (one.description or "")]
+    return silent
 
 
 def test_a_persons_run_fails_with_what_the_checks_found(paper: Paper, instance: dg.DagsterInstance) -> None:
@@ -155,8 +167,7 @@ def test_a_table_with_a_defect_does_not_keep_the_others_from_being_checked(
     assert result.success
     found = {(x.asset_key.path[-1], x.check_name): x for x in result.get_asset_check_evaluations()}
     assert found["orders", "lag"].passed is False
-    unable = [x for (table, _), x in found.items() if table == "nowhere" and "could not be" in str(x.description)]
-    assert len(unable) == len({x.description for x in unable}) > 0
+    assert found["nowhere", "not_failing"].passed is False
 
 
 @pytest.mark.parametrize(
