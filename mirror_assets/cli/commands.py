@@ -160,17 +160,23 @@ def discover(config: Path | None, *, as_json: bool) -> Exit:
     return discover.discover(config, as_json=as_json)
 
 
-@app.command(epilog=examples("status", "status --table sales.orders --json"))
+@app.command(epilog=examples("status", "status --watch", "status --table sales.orders --json"))
 @tables
+@click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
+@click.option("--every", type=duration, default="5s", metavar="TIME", help="With --watch: how often.")
 @configured
-def status(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Exit:
-    """Show what has landed and what the mirror has applied.
+def status(config: Path | None, names: tuple[str, ...], every: float, *, watch: bool, as_json: bool) -> Exit:
+    """Show how the tables are: what has landed, and which version the mirror has.
 
-    Exit 1 if a source can't be read.
+    The table that matters first is at the top, and the last column says why. Exit 1 if a source can't be read.
     """
-    from mirror_assets.cli import show
+    from mirror_assets.cli import status
 
-    return show.status(config, names, as_json=as_json)
+    if watch:
+        if as_json:
+            raise click.UsageError("--watch is for people: leave out --json.")
+        return status.watch(config, names, every)
+    return status.status(config, names, as_json=as_json)
 
 
 @app.command(epilog=examples("reconcile", "reconcile --table sales.orders"))
