@@ -33,6 +33,7 @@ from mirror_assets.orchestration.run_reports import RebuildReport, TableReport, 
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.look_at_mirror import mirrored_version
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait, rebuild_table
 from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.source.ranges import parse_range
@@ -175,8 +176,9 @@ def _replicate_job(settings: Config) -> Job:
     def replicate_tables(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[MonitoredTable]:
         with failing():
             statuses = mirror_of(settings, landing_zone).poll()
-        for status in statuses:
-            context.log_event(mirror_observation(status))
+            store = landing_zone.open()
+            for status in statuses:
+                context.log_event(mirror_observation(status, mirrored_version(store, status)))
         return list(statuses)
 
     @dg.job(name=REPLICATE, description="Observe the mirror; the local stand-in first applies what has landed.")

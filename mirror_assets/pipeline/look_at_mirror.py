@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable, WatchedMirror
 from mirror_assets.landing.format import Manifest, load
-from mirror_assets.landing.names import landing_number
+from mirror_assets.landing.names import TableName, landing_number
 from mirror_assets.landing.rebuild import read_record
+from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.backoff import unresolved_failure
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.storage import FileInfo
+from mirror_assets.storage import FileInfo, Store
 from mirror_assets.verify.replicating import Replication
 
 # So many generations are read back to find the version of an applied file: a mirror that is further behind is shown
@@ -39,18 +40,23 @@ def look_at_mirror(context: TableContext, mirror: WatchedMirror, now: float) -> 
         table,
         database,
         stuck_seconds=_stuck_seconds(context, manifest, table, now),
-        version=mirrored_version(context, manifest, table),
+        version=_version(context.store, context.name, manifest, table),
         retention_days=days,
         stopped_before=_stopped_before(context, manifest),
     )
 
 
-def mirrored_version(context: TableContext, manifest: Manifest, table: MonitoredTable | None) -> int | None:
-    """Return the source's version that the mirror has; None where that can't be told.
+def mirrored_version(store: Store, table: MonitoredTable) -> int | None:
+    """Return the source's version that the mirror has; None where that can't be told. Raises ManifestCorrupt.
 
     Reads the generations behind the manifest's while files wait, a few at most. Fabric reports no file numbers: there
     the version is known once everything is applied.
     """
+    current = drive(read_manifest(table.name), store)
+    return None if current is None else _version(store, table.name, current.manifest, table)
+
+
+def _version(store: Store, name: TableName, manifest: Manifest, table: MonitoredTable | None) -> int | None:
     if table is None:
         return None
     if table.has_applied(manifest):
@@ -58,7 +64,7 @@ def mirrored_version(context: TableContext, manifest: Manifest, table: Monitored
     if table.applied_number is None:
         return None
     for generation in range(manifest.generation - 1, max(0, manifest.generation - 1 - _READ_BACK), -1):
-        kept = load(context.store, Manifest, context.name.history(manifest.epoch, generation))
+        kept = load(store, Manifest, name.history(manifest.epoch, generation))
         if kept is None:
             return None
         if kept[0].next_number - 1 <= table.applied_number:
