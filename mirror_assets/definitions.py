@@ -8,11 +8,7 @@ import warnings
 import dagster as dg
 
 from mirror_assets.config import Config, load_config
-from mirror_assets.orchestration.asset_checks import (
-    history_checks,
-    landed_checks,
-    staged_checks,
-)
+from mirror_assets.orchestration.asset_checks import history_checks, landed_checks
 from mirror_assets.orchestration.assets import (
     change_feed_asset,
     history_asset,
@@ -26,6 +22,7 @@ from mirror_assets.orchestration.jobs import build_jobs
 from mirror_assets.orchestration.replicator_sensor import replicator_sensor
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.schedules import job_schedules
+from mirror_assets.orchestration.staged_checks import staged_checks
 
 # Single-run backfills have been beta for years, and Dagster would say so once for each table.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
@@ -63,7 +60,7 @@ def build_definitions(config: Config) -> dg.Definitions:
             )
         ],
         sensors=[mirror_sensor(config, by_name), replicator_sensor(config, by_name)],
-        schedules=job_schedules(by_name),
+        schedules=job_schedules(config, by_name),
         jobs=jobs,
         resources=resources(config),
         # Steps of one run share the Spark session of its process (docs/decisions/0004).

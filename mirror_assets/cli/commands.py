@@ -18,6 +18,7 @@ from mirror_assets.cli.options import (
     CatalogOptions,
     RangeOptions,
     catalog,
+    check_name,
     commit_range,
     configured,
     duration,
@@ -166,17 +167,23 @@ def discover(config: Path | None, *, as_json: bool) -> Exit:
     return discover.discover(config, as_json=as_json)
 
 
-@app.command(epilog=examples("status", "status --table sales.orders --json"))
+@app.command(epilog=examples("status", "status --watch", "status --table sales.orders --json"))
 @tables
+@click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
+@click.option("--every", type=duration, default="5s", metavar="TIME", help="With --watch: how often.")
 @configured
-def status(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Exit:
-    """Show what has landed and what the mirror has applied.
+def status(config: Path | None, names: tuple[str, ...], every: float, *, watch: bool, as_json: bool) -> Exit:
+    """Show how the tables are: what has landed, and which version the mirror has.
 
-    Exit 1 if a source can't be read.
+    The table that matters first is at the top, and the last column says why. Exit 1 if a source can't be read.
     """
-    from mirror_assets.cli import show
+    from mirror_assets.cli import status
 
-    return show.status(config, names, as_json=as_json)
+    if watch:
+        if as_json:
+            raise click.UsageError("--watch is for people: leave out --json.")
+        return status.watch(config, names, every)
+    return status.status(config, names, as_json=as_json)
 
 
 @app.command(epilog=examples("reconcile", "reconcile --table sales.orders"))
@@ -238,16 +245,20 @@ def history(config: Path | None, names: tuple[str, ...], skip_to: int | None, *,
     return execute.history(config, names, skip_to, as_json=as_json)
 
 
-@app.command(epilog=examples("check", "check --json"))
+@app.command(epilog=examples("check", "check --table sales.orders --only lag --only retention", "check --json"))
+@tables
+@click.option(
+    "--only", "only", multiple=True, type=check_name, metavar="CHECK", help="Only this check; may be repeated."
+)
 @configured
-def check(config: Path | None, *, as_json: bool) -> Exit:
-    """Run all asset checks.
+def check(config: Path | None, names: tuple[str, ...], only: tuple[str, ...], *, as_json: bool) -> Exit:
+    """Run asset checks on what is there now.
 
-    Exit 1 if one fails with severity ERROR.
+    Starts Spark for the checks that read rows. Exit 1 if one fails with severity ERROR.
     """
     from mirror_assets.cli import execute
 
-    return execute.check(config, as_json=as_json)
+    return execute.check(config, names, only, as_json=as_json)
 
 
 @app.command(epilog=examples("doctor", "doctor --no-spark --json", "doctor --table sales.orders --thorough"))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_assets.cli.execute import CheckLine, check_lines, mirror
+from mirror_assets.cli.execute import CheckLine, broken_checks, check_lines, mirror
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show
 from mirror_assets.cli.run_job import execute, failures
@@ -17,7 +17,8 @@ from mirror_assets.demo.claim import claim_folder, claim_tables, clear_folder, c
 from mirror_assets.demo.lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import Kind, asset_key
-from mirror_assets.orchestration.jobs import ALL_CHECKS, REPLICATE
+from mirror_assets.orchestration.check_tables import ALL_CHECKS
+from mirror_assets.orchestration.jobs import REPLICATE
 from mirror_assets.orchestration.run_reports import TableReport
 
 _EQUAL = "equal to source"
@@ -53,7 +54,7 @@ def demo(folder: Path, months: int, others: Path | None, *, as_json: bool) -> Ex
     _show(lines, open_zone(config.landing_zone).root, time.monotonic() - began, as_json=as_json)
     problems = [report.error for reports in rounds for report in reports if report.error]
     problems += [_said(line) for line in checks if line.is_error]
-    problems += [failed.text for failed in (*failures(replicated), *failures(checked))]
+    problems += [failed.text for failed in (*failures(replicated), *broken_checks(checked))]
     for line in checks:
         if not (line.passed or line.is_error):
             note(f"warning: {_said(line)}")

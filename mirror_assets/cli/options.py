@@ -170,6 +170,15 @@ def point(text: str) -> str:
     return text
 
 
+def check_name(text: str) -> str:
+    """Return the text if a check has this name. Raises click.BadParameter."""
+    from mirror_assets.orchestration.table_checks import CHECK_NAMES
+
+    if text not in CHECK_NAMES:
+        raise click.BadParameter(f"expected one of {', '.join(CHECK_NAMES)}, got {text!r}")
+    return text
+
+
 def duration(text: str) -> float:
     """Return the seconds of a time such as `5s`, `500ms` or `2min`. Raises click.BadParameter."""
     match = _DURATION.fullmatch(text.strip())

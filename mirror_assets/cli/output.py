@@ -60,14 +60,29 @@ def show(
 
 
 def show_records(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table. None is an empty cell, a float has one digit after the point, numbers are aligned to the right."""
+    """Print a table."""
+    show_table(as_table(title, columns, rows))
+
+
+def show_table(table: Table) -> None:
+    """Print a table; colours are shown on a terminal only."""
+    Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else _WIDE).print(table)
+
+
+def as_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], styles: Sequence[str] | None = None
+) -> Table:
+    """Return a table; `styles` are those of the rows.
+
+    None is an empty cell, a float has one digit after the point, numbers are aligned to the right.
+    """
     cells = [[_cell(value) for value in row] for row in rows]
     table = Table(title=escape(title), title_justify="left", title_style="bold")
     for index, name in enumerate(columns):
         table.add_column(name, justify="right" if cells and all(map(_is_number, (c[index] for c in cells))) else "left")
-    for row in cells:
-        table.add_row(*map(escape, row))
-    Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else _WIDE).print(table)
+    for index, row in enumerate(cells):
+        table.add_row(*map(escape, row), style=styles[index] if styles else None)
+    return table
 
 
 def _cell(value: object) -> str:

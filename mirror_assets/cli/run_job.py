@@ -42,17 +42,23 @@ def execute(
 
 @dataclass(frozen=True)
 class StepFailed:
-    """A failed step: its message, and the error's family where it is one of this project's errors."""
+    """A failed step: its message, and the error's family and code where it is one of this project's errors."""
 
     step: str
     text: str
     family: str
+    code: str | None = None
 
 
 def failures(result: dg.ExecuteInProcessResult) -> list[StepFailed]:
     """Return why steps failed, without blocking checks, whose own results say it better."""
     failed = [event for event in result.all_events if event.is_step_failure and not _is_check_failure(event)]
-    return [StepFailed(event.step_key or "", _text(event), _family(event)) for event in failed]
+    return [
+        StepFailed(
+            event.step_key or "", _text(event), _told(event, "family") or MirrorError.family, _told(event, "code")
+        )
+        for event in failed
+    ]
 
 
 @contextmanager
@@ -92,10 +98,11 @@ def _is_check_failure(event: dg.DagsterEvent) -> bool:
     return bool(error and "DagsterAssetCheckFailedError" in (error.cls_name or ""))
 
 
-def _family(event: dg.DagsterEvent) -> str:
+def _told(event: dg.DagsterEvent, name: str) -> str | None:
+    """Return what the failure's metadata has under this name."""
     told = event.step_failure_data.user_failure_data
-    family = told.metadata.get("family") if told else None
-    return str(family.value) if family else MirrorError.family
+    value = told.metadata.get(name) if told else None
+    return str(value.value) if value else None
 
 
 def _text(event: dg.DagsterEvent) -> str:

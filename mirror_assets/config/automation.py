@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from mirror_assets.config.setting_values import Count, Seconds, Section
 
 # A look costs a request per table. A run that waits may look often; a sensor that has to start one need not.
 _RESIDENT_SECONDS, _BATCH_SECONDS = 2.0, 15.0
+
+
+def _divisor(whole: int) -> AfterValidator:
+    """Return the check that a period fits into a whole: else its schedule would have gaps of two lengths."""
+    fitting = [number for number in range(1, whole + 1) if whole % number == 0]
+
+    def fits(number: int) -> int:
+        if number not in fitting:
+            raise ValueError(f"expected one of {', '.join(map(str, fitting))}")
+        return number
+
+    return AfterValidator(fits)
+
+
+DivisorOfHour = Annotated[Count, _divisor(60)]
+DivisorOfDay = Annotated[Count, _divisor(24)]
 
 
 class Mode(str, Enum):
@@ -31,6 +48,12 @@ class AutomationConfig(Section):
         default=None, description="How often commits are looked for; null: 2, and 15 in mode batch."
     )
 
+    checks_every_minutes: DivisorOfHour | None = Field(
+        default=5, description="How often the checks without Spark run, for all tables; null: never by themselves."
+    )
+    reconcile_every_hours: DivisorOfDay | None = Field(
+        default=24, description="How often mirrors are compared with their sources; null: never by themselves."
+    )
     discover_every_seconds: Seconds = Field(default=60, description="How often the rules of `discover` look again.")
 
     @property

@@ -169,6 +169,13 @@ class RetentionLimits(Section):
     error_seconds: Seconds | None = Field(default=21_600, description="Time left to read it that fails.")
 
 
+class ReplicationLimits(Section):
+    """How long landing files may wait while the mirror applies nothing; null switches a limit off."""
+
+    warn_seconds: Seconds | None = Field(default=3_600, description="Time without progress that warns.")
+    error_seconds: Seconds | None = Field(default=14_400, description="Time without progress that fails.")
+
+
 class DirectLakeSettings(Section):
     """The semantic model that reads the table, or its mirror, through Direct Lake."""
 
@@ -260,6 +267,9 @@ class TableDefaults(Section):
     lag: LagLimits = Field(default_factory=LagLimits, description="When the lag check warns and fails.")
     retention: RetentionLimits = Field(
         default_factory=RetentionLimits, description="When the retention check warns and fails."
+    )
+    replication: ReplicationLimits = Field(
+        default_factory=ReplicationLimits, description="When the replicating check warns and fails."
     )
     direct_lake: DirectLakeSettings = Field(
         default_factory=DirectLakeSettings, description="What reads the table through Direct Lake."

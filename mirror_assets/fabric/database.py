@@ -111,6 +111,7 @@ class _Source(_Loose):
 
 class _TargetProperties(_Loose):
     defaultSchema: str = DEFAULT_SCHEMA  # noqa: N815 Fabric's spelling
+    retentionInDays: int | None = None  # noqa: N815 Fabric's spelling
 
 
 class _Target(_Loose):
@@ -138,6 +139,12 @@ def misfit(definition: Definition) -> str | None:
     if schema != DEFAULT_SCHEMA:
         return f"has the default schema {schema!r}, not {DEFAULT_SCHEMA!r}"
     return None
+
+
+def retention_days(definition: Definition) -> int | None:
+    """Return for how many days the mirrored Delta tables keep old files; None where the definition does not say."""
+    payload = _payload(definition.definition.parts)
+    return None if payload is None else payload.properties.target.typeProperties.retentionInDays
 
 
 def _payload(parts: Sequence[_Part]) -> _Mirroring | None:

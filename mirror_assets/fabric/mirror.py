@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from mirror_assets.fabric.client import FabricClient
-from mirror_assets.fabric.database import ReportedTable
+from mirror_assets.errors import MirrorError
+from mirror_assets.fabric.database import DatabaseStatus, ReportedTable, retention_days
 from mirror_assets.fabric.monitoring import DEFAULT_SCHEMA, MonitoredTable, Pace, TableState
+from mirror_assets.fabric.status_client import AskedOnce, StatusClient
 from mirror_assets.landing.folders import table_names
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName, landing_number
@@ -47,10 +48,28 @@ _PACE = Pace(pause_seconds=15.0, limit_seconds=3600.0)
 class FabricMirror:
     """The tables of one mirrored database; `tables` is the URI of the folder in which Spark finds them."""
 
-    def __init__(self, client: FabricClient, database: UUID, store: Store, tables: str) -> None:
+    def __init__(self, client: StatusClient, database: UUID, store: Store, tables: str) -> None:
         """Take the landing zone in `store`; no request is sent yet."""
         self._client, self._database, self._store = client, database, store
         self._tables = tables.rstrip("/")
+
+    def database(self) -> DatabaseStatus:
+        """Return the state of the mirrored database."""
+        return self._client.status(self._database)
+
+    def retention_days(self) -> int | None:
+        """Return for how many days Fabric keeps old files of the mirrored tables; None where it does not say.
+
+        An identity that may not read the definition can mirror all the same.
+        """
+        try:
+            return retention_days(self._client.definition(self._database))
+        except MirrorError:
+            return None
+
+    def at_once(self) -> FabricMirror:
+        """Return the mirror as it is when it is first asked, by one request for all tables."""
+        return FabricMirror(AskedOnce(self._client), self._database, self._store, self._tables)
 
     @property
     def pace(self) -> Pace:

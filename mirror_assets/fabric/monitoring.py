@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
+
+if TYPE_CHECKING:
+    from mirror_assets.fabric.database import DatabaseStatus
 
 DEFAULT_SCHEMA = "dbo"
 
@@ -90,4 +93,20 @@ class Mirror(Protocol):
 
     def poll_table(self, name: TableName) -> MonitoredTable | None:
         """Return one table after a poll, ours or one that is under way."""
+        ...
+
+
+class WatchedMirror(Mirror, Protocol):
+    """A mirror that also tells of what mirrors: the database in Fabric, and how long that keeps old files."""
+
+    def database(self) -> DatabaseStatus | None:
+        """Return the state of the mirrored database; None for the stand-in, which has none."""
+        ...
+
+    def retention_days(self) -> int | None:
+        """Return for how many days the mirrored Delta tables keep their old files; None where that is not told."""
+        ...
+
+    def at_once(self) -> WatchedMirror:
+        """Return the mirror as it is when it is first asked, by one request for all tables."""
         ...

@@ -12,29 +12,25 @@ import dagster as dg
 
 from mirror_assets.composition import Project, history_context, no_spark
 from mirror_assets.config import Config, RetentionLimits, TableSettings
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import ErrorCode, MirrorError, StopError
+from mirror_assets.fabric.monitoring import WatchedMirror
 from mirror_assets.history.history_context import HistoryContext
-from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import RANGE_START, Kind, MetadataItem, asset_key
-from mirror_assets.orchestration.materialize import failing, failure, parse_slices
-from mirror_assets.orchestration.resources import (
-    LandingZone,
-    SourceTables,
-    SparkSessions,
-    mirror_of,
-    project,
-)
-from mirror_assets.pipeline.backoff import note_failure
-from mirror_assets.pipeline.check import BLOCKING_CHECKS, refusal, run_checks
+from mirror_assets.orchestration.materialize import failing, failure
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, project
+from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.look_at_mirror import look_at_mirror
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, check_not_failing, check_not_held
 from mirror_assets.pipeline.pending import deadline_at, feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.pipeline.stage_range import staged_ahead
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.landed import full_continuity, incremental_continuity, metadata_unchanged
+from mirror_assets.verify.next_steps import next_step
 from mirror_assets.verify.reconciliation import ReconcileState, check_reconciled
+from mirror_assets.verify.replicating import REPLICATING, check_replicating
 from mirror_assets.verify.timeliness import Consequence, ReadDeadline, check_lag, check_retention
 
 
@@ -46,10 +42,13 @@ def check_result(
 ) -> dg.AssetCheckResult:
     """Convert a CheckResult to an AssetCheckResult, with its figures and the `pictures` as metadata."""
     metadata: dict[str, MetadataItem] = {**result.figures, **(pictures or {})}
+    if result.problems and (step := next_step(result.check)):
+        metadata = {"next_step": step, **metadata}
     return dg.AssetCheckResult(
         asset_key=asset,
         check_name=result.check,
-        passed=result.passed,
+        # One cause fails one check: what has not looked behind it has found nothing, though no slice lands by it.
+        passed=not result.problems,
         severity=dg.AssetCheckSeverity.WARN if result.is_warning else severity,
         description=result.message or result.note or None,
         metadata=metadata,
@@ -66,18 +65,8 @@ def retention_result(
     return check_result(asset, check_retention(deadline, limits.warn_seconds, check), dg.AssetCheckSeverity.WARN)
 
 
-def merged(name: str, results: list[tuple[str, CheckResult]]) -> CheckResult:
-    """Return one result for several slices; problems name their slice, figures add up."""
-    problems = tuple(f"slice {key}: {problem}" for key, result in results for problem in result.problems)
-    figures: dict[str, int | float | str] = {"slices": len(results)}
-    for _, result in results:
-        for figure, value in result.figures.items():
-            known = figures.get(figure, 0)
-            if isinstance(value, int | float) and isinstance(known, int | float):
-                figures[figure] = known + value
-    return CheckResult(name, problems, figures)
-
-
+# So many failed checks are told in an error's text.
+_NAMED = 5
 CheckRuns: TypeAlias = Mapping[str, Callable[[], dg.AssetCheckResult]]
 
 
@@ -89,9 +78,13 @@ def checks_step(
 
 
 def run_selected(context: dg.AssetCheckExecutionContext, checks: CheckRuns) -> Iterator[dg.AssetCheckResult]:
-    """Run the selected checks, and go on when one can't run; the step then fails in the end. Raises dagster.Failure."""
+    """Run the selected checks, and go on when one can't run, or a blocking one fails; the step then fails in the end.
+
+    Raises dagster.Failure.
+    """
     selected = {key.name for key in context.selected_asset_check_keys}
     errors = list[MirrorError]()
+    failed = list[dg.AssetCheckResult]()
     for name, run in checks.items():
         if name not in selected:
             continue
@@ -101,9 +94,34 @@ def run_selected(context: dg.AssetCheckExecutionContext, checks: CheckRuns) -> I
             context.log.error(f"{name} could not run: {error}")  # noqa: TRY400 the message says all
             errors.append(error)
         else:
+            if is_blocking_failure(result):
+                failed.append(result)
             yield result
     if errors:
         raise failure(errors[0]) from errors[0]
+    if failed:
+        raise failure(checks_failed(failed))
+
+
+# The checks that fail a run. Those of change_feed are in pipeline/check.py.
+BLOCKING = frozenset(
+    (*BLOCKING_CHECKS, "file_continuity", "metadata_unchanged", NOT_HELD, NOT_FAILING, "reconciled", REPLICATING)
+)
+
+
+def is_blocking_failure(result: dg.AssetCheckResult | dg.AssetCheckEvaluation) -> bool:
+    """Return whether the result fails the run."""
+    is_error = result.severity is dg.AssetCheckSeverity.ERROR
+    return not result.passed and is_error and result.check_name in BLOCKING
+
+
+def checks_failed(failed: Sequence[dg.AssetCheckResult | dg.AssetCheckEvaluation]) -> StopError:
+    """Return the error of a run in which blocking checks failed: what they found, and what to do about the first."""
+    found = [f"{x.check_name} of {'/'.join(x.asset_key.path if x.asset_key else ())}: {x.description}" for x in failed]
+    more = [f"and {len(found) - _NAMED} more"] if len(found) > _NAMED else []
+    many = "blocking check failed" if len(found) == 1 else "blocking checks failed"
+    what = f"{len(found)} {many}: {'; '.join([*found[:_NAMED], *more])}."
+    return StopError(what, next_step(failed[0].check_name or ""), code=ErrorCode.CHECKS_FAILED)
 
 
 _PARTITION = "dagster/partition"
@@ -126,131 +144,75 @@ def run_retention(table_context: TableContext) -> dg.AssetCheckResult:
     return retention_result(asset_key(Kind.SOURCE, table.name), deadline, table.retention)
 
 
-_DESCRIPTIONS = {
-    "key_presence": "Key columns are there and hold no NULL.",
-    "key_uniqueness": "At most one change per key and commit.",
-    "marker_values": "__rowMarker__ is the last column, int32, in {0, 1, 2, 4}; slices of inserts alone have none.",
-    "parts_unchanged": "Every part is the file that was staged.",
-    "row_counts": "Every row read from the feed is accounted for in the parts.",
-    "row_order": "Keys with several changes appear in commit order, compared with the feed.",
-    "schema_compatibility": "Columns and types are the slice's, and fit what has landed before.",
+LANDED_CHECKS = {
+    "file_continuity": "Files in sequence, as committed. A run of slices checks new files, a run of checks all files.",
+    "metadata_unchanged": "_metadata.json declares the first keys.",
+    "lag": "How long the oldest uncovered commit has waited.",
+    NOT_HELD: "The table does not wait for a person to have it rebuilt.",
+    NOT_FAILING: "The newest run of the table has not failed.",
 }
-
-
-def staged_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
-    """Return all blocking checks of staged slices as one step, which reads the parts once."""
-    feed = asset_key(Kind.CHANGE_FEED, table.name)
-    specs = [
-        dg.AssetCheckSpec(name, asset=feed, blocking=True, description=_DESCRIPTIONS[name]) for name in BLOCKING_CHECKS
-    ]
-
-    @dg.multi_asset_check(name=f"{'__'.join(feed.path)}_staged", specs=specs)
-    def staged(
-        context: dg.AssetCheckExecutionContext,
-        landing_zone: LandingZone,
-        sources: SourceTables,
-        spark: SparkSessions,
-    ) -> Iterator[dg.AssetCheckResult]:
-        with failing():
-            table_context = project(config, landing_zone, sources, spark).table(table)
-            checked = _check_slices(context, table_context, _requested(context))
-        for name in BLOCKING_CHECKS:
-            yield check_result(
-                feed, merged(name, [(key, f) for key, found in checked for f in found if f.check == name])
-            )
-
-    return staged
-
-
-def _check_slices(
-    context: dg.AssetCheckExecutionContext, table_context: TableContext, requested: set[str] | None
-) -> list[tuple[str, tuple[CheckResult, ...]]]:
-    """Run the checks of the requested staged slices, up to the first that fails; None requests all staged slices."""
-    checked = []
-    for record in staged_ahead(table_context):
-        if requested is not None and record.slice not in requested:
-            continue
-        try:
-            _, results = run_checks(table_context, record)
-        except MirrorError as error:
-            _note_attempt(context, table_context, requested, error, record.key)
-            raise
-        checked.append((record.slice, results))
-        refused = refusal(table_context, record, results)
-        if refused is not None:
-            _note_attempt(context, table_context, requested, refused, record.key)
-            break
-    return checked
-
-
-def _note_attempt(
-    context: dg.AssetCheckExecutionContext,
-    table_context: TableContext,
-    requested: set[str] | None,
-    error: MirrorError,
-    key: SliceKey,
-) -> None:
-    """Record a failed attempt to land the slice; a run that only runs checks is no attempt."""
-    if requested is not None:
-        note_failure(table_context, error, context.log.warning, key)
-
-
-def _requested(context: dg.AssetCheckExecutionContext) -> set[str] | None:
-    """Return the run's slices, or None in a run of checks only."""
-    if not is_slice_run(context):
-        return None
-    return {str(key) for key in parse_slices(context.partition_keys)}
-
-
-_CONTINUITY = "Files in sequence, as committed. A run of slices checks new files, a run of checks all files."
 
 
 def landed_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
     """Return the checks file_continuity, metadata_unchanged, lag, not_held and not_failing."""
     zone = asset_key(Kind.LANDING_ZONE, table.name)
     specs = [
-        dg.AssetCheckSpec("file_continuity", asset=zone, blocking=True, description=_CONTINUITY),
-        dg.AssetCheckSpec(
-            "metadata_unchanged", asset=zone, blocking=True, description="_metadata.json declares the first keys."
-        ),
-        dg.AssetCheckSpec("lag", asset=zone, description="How long the oldest uncovered commit has waited."),
-        dg.AssetCheckSpec(
-            NOT_HELD,
-            asset=zone,
-            blocking=True,
-            description="The table does not wait for a person to have it rebuilt.",
-        ),
-        dg.AssetCheckSpec(
-            NOT_FAILING, asset=zone, blocking=True, description="The newest run of the table has not failed."
-        ),
+        dg.AssetCheckSpec(name, asset=zone, blocking=name in BLOCKING, description=text)
+        for name, text in LANDED_CHECKS.items()
     ]
 
     @checks_step(zone, specs)
     def landed(
         context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, sources: SourceTables
     ) -> Iterator[dg.AssetCheckResult]:
-        runs: CheckRuns = {
-            "file_continuity": lambda: _continuity(context, config, table.name, landing_zone),
-            "metadata_unchanged": lambda: check_result(
-                zone, metadata_unchanged(landing_zone.store(), table.name, table.mirror_keys)
-            ),
-            "lag": lambda: _lag_result(zone, project(config, landing_zone, sources).table(table)),
-            NOT_HELD: lambda: check_result(zone, check_not_held(project(config, landing_zone, sources).table(table))),
-            NOT_FAILING: lambda: check_result(
-                zone, check_not_failing(project(config, landing_zone, sources).table(table))
-            ),
-        }
-        yield from run_selected(context, runs)
+        with failing():
+            composed = project(config, landing_zone, sources)
+        yield from run_selected(context, landed_runs(composed, table, is_incremental=is_slice_run(context)))
 
     return landed
 
 
-def _continuity(
-    context: dg.AssetCheckExecutionContext, config: Config, table: TableName, landing_zone: LandingZone
-) -> dg.AssetCheckResult:
-    store, applied = landing_zone.store(), _applied(config, table, landing_zone)
-    continuous = incremental_continuity if is_slice_run(context) else full_continuity
-    return check_result(asset_key(Kind.LANDING_ZONE, table), continuous(store, table, applied))
+def landed_runs(composed: Project, table: TableSettings, *, is_incremental: bool) -> CheckRuns:
+    """Return the checks of landing_zone; an incremental file_continuity reads what is new since it last passed."""
+    zone, table_context = asset_key(Kind.LANDING_ZONE, table.name), composed.table(table)
+    continuous = incremental_continuity if is_incremental else full_continuity
+    store = composed.store
+    return {
+        "file_continuity": lambda: check_result(zone, continuous(store, table.name, _applied(composed, table.name))),
+        "metadata_unchanged": lambda: check_result(zone, metadata_unchanged(store, table.name, table.mirror_keys)),
+        NOT_FAILING: lambda: check_result(zone, check_not_failing(table_context)),
+        NOT_HELD: lambda: check_result(zone, check_not_held(table_context)),
+        "lag": lambda: _lag_result(zone, table_context),
+    }
+
+
+def log_landed_checks(context: dg.OpExecutionContext, composed: Project, table: TableSettings) -> None:
+    """Log the checks of landing_zone in a run that fails before it reaches them.
+
+    Dagster would show them as failed, though they never ran, and lag as it was when a run last went well.
+    """
+    for name, run in landed_runs(composed, table, is_incremental=True).items():
+        try:
+            result = run()
+        except MirrorError as error:
+            context.log.warning(f"{name} could not run: {error}")
+        else:
+            context.log_event(evaluation_of(result))  # type: ignore[arg-type]  # it is recorded; the annotation lags
+
+
+def evaluation_of(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
+    """Return the result as an event, for runs that are no asset runs."""
+    assert result.asset_key is not None  # noqa: S101 every result of ours names both
+    assert result.check_name is not None  # noqa: S101
+    return dg.AssetCheckEvaluation(
+        asset_key=result.asset_key,
+        check_name=result.check_name,
+        passed=result.passed,
+        metadata=result.metadata,
+        severity=result.severity,
+        description=result.description,
+        blocking=result.check_name in BLOCKING,
+    )
 
 
 def _lag_result(zone: dg.AssetKey, table_context: TableContext) -> dg.AssetCheckResult:
@@ -262,12 +224,26 @@ def _lag_result(zone: dg.AssetKey, table_context: TableContext) -> dg.AssetCheck
     return check_result(zone, check_lag(lag, limits.warn_seconds), dg.AssetCheckSeverity.WARN)
 
 
-def _applied(config: Config, table: TableName, zone: LandingZone) -> int | None:
+def _applied(composed: Project, table: TableName) -> int | None:
     """Return the number of the last applied file: 0 when the mirror has no table yet, None for Fabric."""
-    if config.mirror.fabric is not None:
+    if composed.config.mirror.fabric is not None:
         return None  # Fabric does not report file numbers
-    status = mirror_of(config, zone).table(table)
+    status = composed.mirror().table(table)
     return status.applied_number if status else 0
+
+
+def replicating_spec(mirror: dg.AssetKey) -> dg.AssetCheckSpec:
+    """Return the check replicating: an ERROR when the mirror has stopped, a WARN when it is slow or warns."""
+    text = "The replicator runs, mirrors this table, and files don't wait for long."
+    return dg.AssetCheckSpec(REPLICATING, asset=mirror, blocking=True, description=text)
+
+
+def run_replicating(table_context: TableContext, mirrored: WatchedMirror) -> dg.AssetCheckResult:
+    """Run the check replicating."""
+    limits = table_context.table.replication
+    seen = look_at_mirror(table_context, mirrored, time.time())
+    result = check_replicating(seen, limits.warn_seconds, limits.error_seconds)
+    return check_result(asset_key(Kind.MIRROR, table_context.name), result)
 
 
 _WAITING = (ReconcileState.PENDING, ReconcileState.MISSING, ReconcileState.LOADING)
@@ -279,27 +255,38 @@ def reconciled_spec(mirror: dg.AssetKey) -> dg.AssetCheckSpec:
 
 
 def run_reconciled(composed: Project, table: TableSettings) -> dg.AssetCheckResult:
-    """Run the check reconciled."""
+    """Run the check reconciled. Starts Spark."""
     result = reconcile_table(composed.table(table), composed.mirror())
     severity = dg.AssetCheckSeverity.WARN if result.state in _WAITING else dg.AssetCheckSeverity.ERROR
     return check_result(asset_key(Kind.MIRROR, table.name), check_reconciled(result), severity)
 
 
-_NAME = "history_retention"
+HISTORY_RETENTION = "history_retention"
 
 
 def history_checks(config: Config, table: TableSettings) -> list[dg.AssetChecksDefinition]:
     """Return the check history_retention: a WARN, then an ERROR, before a commit is vacuumed that is not kept."""
     history = asset_key(Kind.HISTORY, table.name)
 
-    @dg.asset_check(asset=history, name=_NAME, description="How long the next commit to keep can still be read.")
+    @dg.asset_check(
+        asset=history, name=HISTORY_RETENTION, description="How long the next commit to keep can still be read."
+    )
     def history_retention(sources: SourceTables) -> dg.AssetCheckResult:
         with failing():
-            context = history_context(config, table, sources.log(table.name), no_spark)
-            deadline = history_deadline(context, time.time())
-        return retention_result(history, deadline, table.retention, _NAME)
+            return history_runs(config, table, sources)[HISTORY_RETENTION]()
 
     return [history_retention]
+
+
+def history_runs(config: Config, table: TableSettings, sources: SourceTables) -> CheckRuns:
+    """Return the check history_retention."""
+
+    def run() -> dg.AssetCheckResult:
+        context = history_context(config, table, sources.log(table.name), no_spark)
+        deadline = history_deadline(context, time.time())
+        return retention_result(asset_key(Kind.HISTORY, table.name), deadline, table.retention, HISTORY_RETENTION)
+
+    return {HISTORY_RETENTION: run}
 
 
 def history_deadline(context: HistoryContext, now: float) -> ReadDeadline:

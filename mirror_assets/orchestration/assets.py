@@ -156,9 +156,13 @@ def mirror_asset(table: TableSettings) -> dg.AssetSpec:
     )
 
 
-def mirror_observation(status: MonitoredTable) -> dg.AssetObservation:
-    """Return the observation of the mirrored table, with the counters of Fabric's monitoring."""
+def mirror_observation(status: MonitoredTable, version: int | None = None) -> dg.AssetObservation:
+    """Return the observation of the mirrored table, with the counters of Fabric's monitoring.
+
+    `version` is the source's version that the mirror has, None where it can't be told.
+    """
     metadata: dict[str, MetadataItem] = {
+        **({} if version is None else {"mirror_version": version}),
         "state": status.state.value,
         "processed_rows": status.processed_rows,
         "processed_bytes": status.processed_bytes,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import dagster as dg
 
+from mirror_assets.composition import Project
 from mirror_assets.config import Config, FramesOf, TableSettings
 from mirror_assets.direct_lake.errors import PlotsMissing
 from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader
@@ -22,18 +23,22 @@ from mirror_assets.direct_lake.plots.pictures import (
 )
 from mirror_assets.direct_lake.table_snapshot import TableSnapshot
 from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan
+from mirror_assets.fabric.monitoring import WatchedMirror
 from mirror_assets.orchestration.asset_checks import (
     CheckRuns,
     check_result,
     checks_step,
     reconciled_spec,
+    replicating_spec,
     retention_spec,
     run_reconciled,
+    run_replicating,
     run_retention,
     run_selected,
 )
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, mirror_of, project
+from mirror_assets.orchestration.materialize import failing
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
 from mirror_assets.pipeline.retention_consumers import mirror_guard, source_guard
 from mirror_assets.source.errors import SourceNotDelta
 from mirror_assets.source.table_log import TableLog
@@ -49,8 +54,9 @@ from mirror_assets.verify.direct_lake_rules import (
     check_layout,
     check_types,
 )
+from mirror_assets.verify.replicating import REPLICATING
 
-_DESCRIPTIONS = {
+LAKE_CHECKS = {
     FRAMES_SAFE: "VACUUM deletes no file that a frame or the mirror needs.",
     GUARDRAILS: "The table is within the Direct Lake limits of its capacity.",
     LAYOUT: "Files and row groups suit Direct Lake.",
@@ -70,72 +76,96 @@ def source_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinit
     def checks(
         context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, sources: SourceTables
     ) -> Iterator[dg.AssetCheckResult]:
-        def lake() -> _Results:
-            return _source_results(context, config, table, landing_zone, sources)
-
-        runs: CheckRuns = {
-            "retention": lambda: run_retention(project(config, landing_zone, sources).table(table)),
-            **_lake_runs(source, tuple(_DESCRIPTIONS), lake),
-        }
-        yield from run_selected(context, runs)
+        with failing():
+            composed = project(config, landing_zone, sources)
+        yield from run_selected(context, source_runs(context.instance, composed, table, sources))
 
     return checks
 
 
+def source_runs(
+    instance: dg.DagsterInstance, composed: Project, table: TableSettings, sources: SourceTables
+) -> CheckRuns:
+    """Return the checks of the source; the instance's storage caches footers."""
+
+    def lake() -> _Results:
+        return _source_results(instance, composed, table, sources)
+
+    return {
+        "retention": lambda: run_retention(composed.table(table)),
+        **_lake_runs(asset_key(Kind.SOURCE, table.name), tuple(LAKE_CHECKS), lake),
+    }
+
+
 def _source_results(
-    context: dg.AssetCheckExecutionContext,
-    config: Config,
-    table: TableSettings,
-    landing_zone: LandingZone,
-    sources: SourceTables,
+    instance: dg.DagsterInstance, composed: Project, table: TableSettings, sources: SourceTables
 ) -> _Results:
-    now, log = time.time(), sources.table_log(table.name)
-    snapshot = TableSnapshot(str(table.name), log, _reader(context, log), now)
-    manifest = project(config, landing_zone, sources).table(table).manifest()
+    config, now, log = composed.config, time.time(), sources.table_log(table.name)
+    snapshot = TableSnapshot(str(table.name), log, _reader(instance, log), now)
+    manifest = composed.table(table).manifest()
     return _table_checks(table, snapshot, lambda: source_guard(config, table, log, manifest, now), FramesOf.SOURCE)
 
 
 def mirror_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
-    """Return the check reconciled, and those for Direct Lake.
+    """Return the checks replicating and reconciled, and those for Direct Lake.
 
     Those are the source's four for a local mirror; for a mirror in Fabric guardrails alone, predicted from the source.
     """
     mirror = asset_key(Kind.MIRROR, table.name)
-    names = (GUARDRAILS,) if config.mirror.fabric else tuple(_DESCRIPTIONS)
 
-    @checks_step(mirror, [reconciled_spec(mirror), *_specs(mirror, names)])
+    @checks_step(mirror, [replicating_spec(mirror), reconciled_spec(mirror), *_specs(mirror, _of_mirror(config))])
     def checks(
         context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> Iterator[dg.AssetCheckResult]:
-        def lake() -> _Results:
-            if config.mirror.fabric:
-                return _predicted_results(context, table, sources)
-            return _stand_in_results(context, config, table, landing_zone)
-
-        runs: CheckRuns = {
-            "reconciled": lambda: run_reconciled(project(config, landing_zone, sources, spark), table),
-            **_lake_runs(mirror, names, lake),
-        }
-        yield from run_selected(context, runs)
+        with failing():
+            composed = project(config, landing_zone, sources, spark)
+            mirrored = composed.mirror()
+        runs = mirror_runs(context.instance, composed, table, sources, mirrored)
+        yield from run_selected(context, {**runs, "reconciled": lambda: run_reconciled(composed, table)})
 
     return checks
 
 
+def mirror_runs(
+    instance: dg.DagsterInstance,
+    composed: Project,
+    table: TableSettings,
+    sources: SourceTables,
+    mirrored: WatchedMirror,
+) -> CheckRuns:
+    """Return the checks of the mirror that need no Spark: all but reconciled."""
+
+    def lake() -> _Results:
+        if composed.config.mirror.fabric:
+            return _predicted_results(instance, table, sources)
+        return _stand_in_results(instance, composed.config, table, mirrored)
+
+    return {
+        REPLICATING: lambda: run_replicating(composed.table(table), mirrored),
+        **_lake_runs(asset_key(Kind.MIRROR, table.name), _of_mirror(composed.config), lake),
+    }
+
+
+def _of_mirror(config: Config) -> tuple[str, ...]:
+    """Return the mirror's checks for Direct Lake."""
+    return (GUARDRAILS,) if config.mirror.fabric else tuple(LAKE_CHECKS)
+
+
 def _stand_in_results(
-    context: dg.AssetCheckExecutionContext, config: Config, table: TableSettings, landing_zone: LandingZone
+    instance: dg.DagsterInstance, config: Config, table: TableSettings, mirrored: WatchedMirror
 ) -> _Results:
-    status = mirror_of(config, landing_zone).table(table.name)
+    status = mirrored.table(table.name)
     log = None if status is None else _log_if_there(config, status.location)
     if log is None:
-        return {name: _nothing_yet(name) for name in _DESCRIPTIONS}
+        return {name: _nothing_yet(name) for name in LAKE_CHECKS}
     now = time.time()
-    snapshot = TableSnapshot(f"{table.name} (mirror)", log, _reader(context, log), now)
+    snapshot = TableSnapshot(f"{table.name} (mirror)", log, _reader(instance, log), now)
     return _table_checks(table, snapshot, lambda: mirror_guard(table, log, now), FramesOf.MIRROR)
 
 
-def _predicted_results(context: dg.AssetCheckExecutionContext, table: TableSettings, sources: SourceTables) -> _Results:
+def _predicted_results(instance: dg.DagsterInstance, table: TableSettings, sources: SourceTables) -> _Results:
     log = sources.table_log(table.name)
-    source = TableSnapshot(str(table.name), log, _reader(context, log), time.time())
+    source = TableSnapshot(str(table.name), log, _reader(instance, log), time.time())
     return {GUARDRAILS: lambda: _guardrails(table, source.guardrails.mirror)}
 
 
@@ -185,8 +215,8 @@ def _lake_runs(asset: dg.AssetKey, names: Sequence[str], lake: Callable[[], _Res
     return {name: partial(run, name) for name in names}
 
 
-def _specs(asset: dg.AssetKey, names: Sequence[str] = tuple(_DESCRIPTIONS)) -> list[dg.AssetCheckSpec]:
-    return [dg.AssetCheckSpec(name, asset=asset, description=_DESCRIPTIONS[name]) for name in names]
+def _specs(asset: dg.AssetKey, names: Sequence[str] = tuple(LAKE_CHECKS)) -> list[dg.AssetCheckSpec]:
+    return [dg.AssetCheckSpec(name, asset=asset, description=LAKE_CHECKS[name]) for name in names]
 
 
 def _nothing_yet(name: str) -> Callable[[], _Found]:
@@ -202,9 +232,9 @@ def _log_if_there(config: Config, location: str) -> TableLog | None:
     return log
 
 
-def _reader(context: dg.AssetCheckExecutionContext, log: TableLog) -> FooterReader:
+def _reader(instance: dg.DagsterInstance, log: TableLog) -> FooterReader:
     """Return a footer reader that caches footers in the instance's storage for later runs."""
-    cache = Path(context.instance.storage_directory()) / "direct_lake" / "footers"
+    cache = Path(instance.storage_directory()) / "direct_lake" / "footers"
     return FooterReader(log.uri, log.files, FooterCache.of(cache, log.uri))
 
 

@@ -14,6 +14,7 @@ from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, Kind, asset_key
 from mirror_assets.orchestration.assets import mirror_observation
+from mirror_assets.orchestration.check_tables import check_jobs
 from mirror_assets.orchestration.doctor_job import doctor_job
 from mirror_assets.orchestration.maintenance import maintenance_jobs
 from mirror_assets.orchestration.materialize import WAIT_SECONDS, failing, failure
@@ -31,6 +32,7 @@ from mirror_assets.orchestration.run_reports import RebuildReport, TableReport, 
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.look_at_mirror import mirrored_version
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait, rebuild_table
 from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.source.ranges import parse_range
@@ -40,7 +42,6 @@ MIRROR_SCHEMA = "mirror_schema"
 MIRROR_TABLE = "mirror_table"
 REPLICATE = "replicate"
 REBUILD = "rebuild"
-ALL_CHECKS = "all_checks"
 TABLES_OP = "mirror_tables"
 REPLICATE_OP = "replicate_tables"
 REBUILD_OP = "rebuild_table"
@@ -93,11 +94,7 @@ def build_jobs(settings: Config) -> list[Job]:
         *history_jobs(settings),
         *maintenance_jobs(settings),
         doctor_job(settings),
-        dg.define_asset_job(
-            ALL_CHECKS,
-            dg.AssetSelection.all_asset_checks(),
-            description="Every check on what is there now; the run fails when a blocking check does.",
-        ),
+        *check_jobs(settings),
     ]
 
 
@@ -172,8 +169,9 @@ def _replicate_job(settings: Config) -> Job:
     def replicate_tables(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[MonitoredTable]:
         with failing():
             statuses = mirror_of(settings, landing_zone).poll()
-        for status in statuses:
-            context.log_event(mirror_observation(status))
+            store = landing_zone.open()
+            for status in statuses:
+                context.log_event(mirror_observation(status, mirrored_version(store, status)))
         return list(statuses)
 
     @dg.job(name=REPLICATE, description="Observe the mirror; the local stand-in first applies what has landed.")

@@ -6,8 +6,12 @@ from collections.abc import Mapping
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
+from mirror_assets.config import Config
+from mirror_assets.config.automation import AutomationConfig
+from mirror_assets.orchestration.check_tables import CHECKS, RECONCILE
 from mirror_assets.orchestration.jobs import HISTORY
 from mirror_assets.orchestration.maintenance import MAINTENANCE
+from mirror_assets.orchestration.run_records import BUSY
 
 SENSORS_VARIABLE = "MIRROR_SENSORS"
 
@@ -31,12 +35,30 @@ _CRON = {
 
 
 def job_schedules(
-    jobs: Mapping[str, dg.JobDefinition | UnresolvedAssetJobDefinition],
+    settings: Config, jobs: Mapping[str, dg.JobDefinition | UnresolvedAssetJobDefinition]
 ) -> list[dg.ScheduleDefinition]:
     """Return the schedules of the jobs that exist, by name."""
+    crons = {name: cron for name, cron in (_CRON | check_crons(settings.automation)).items() if name in jobs}
+    return [_schedule(name, cron, jobs[name]) for name, cron in crons.items()]
+
+
+def check_crons(automation: AutomationConfig) -> dict[str, str]:
+    """Return when the jobs of checks run, in UTC; a job whose setting is null is left out."""
+    minutes, hours = automation.checks_every_minutes, automation.reconcile_every_hours
+    every_minutes = {} if minutes is None else {CHECKS: "0 * * * *" if minutes == 60 else f"*/{minutes} * * * *"}
+    # Before the histories and maintenance, which have a Spark of their own.
+    every_hours = {} if hours is None else {RECONCILE: "30 1 * * *" if hours == 24 else f"30 */{hours} * * *"}
+    return every_minutes | every_hours
+
+
+def _schedule(name: str, cron: str, job: dg.JobDefinition | UnresolvedAssetJobDefinition) -> dg.ScheduleDefinition:
+    """Return a schedule that leaves out a run while the one before it goes on: they would pile up in the queue."""
     status = dg.DefaultScheduleStatus.RUNNING if is_on() else dg.DefaultScheduleStatus.STOPPED
-    return [
-        dg.ScheduleDefinition(name=name, job=jobs[name], cron_schedule=cron, default_status=status)
-        for name, cron in _CRON.items()
-        if name in jobs
-    ]
+
+    @dg.schedule(name=name, job=job, cron_schedule=cron, default_status=status)
+    def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        if context.instance.get_runs(dg.RunsFilter(job_name=name, statuses=BUSY), limit=1):
+            return dg.SkipReason("the run before goes on")
+        return dg.RunRequest()
+
+    return schedule

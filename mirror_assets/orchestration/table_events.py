@@ -73,9 +73,8 @@ class TableEvents:
             self._context.log_event(observed)
             self._context.log_event(staged)
             for result in processed.results:
-                evaluation = dg.AssetCheckEvaluation(
-                    feed, result.check, passed=result.passed, metadata=dict(result.figures)
-                )
+                figures = {"slices": 1, "first_slice": key, **result.figures}
+                evaluation = dg.AssetCheckEvaluation(feed, result.check, passed=result.passed, metadata=figures)
                 self._context.log_event(evaluation)  # type: ignore[arg-type]  # it is recorded; the annotation lags
             self._context.log_event(landed)
         self._forget_oldest(table_context, processed.published.manifest)

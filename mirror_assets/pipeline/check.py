@@ -58,8 +58,8 @@ def require_passed(context: TableContext, record: SliceRecord, results: Sequence
 
 
 def refusal(context: TableContext, record: SliceRecord, results: Sequence[CheckResult]) -> ChecksFailed | None:
-    """Return the error with the problems of the failed checks, or None if all have passed."""
-    failed = tuple(f"{result.check}: {result.message}" for result in results if not result.passed)
+    """Return the error with the problems that the checks have found, or None if all have passed."""
+    failed = tuple(f"{result.check}: {result.message}" for result in results if result.problems)
     return ChecksFailed(str(context.name), record.key, failed) if failed else None
 
 
@@ -112,9 +112,9 @@ def _uniqueness(context: TableContext, staged: StagedSlice, inspection: KeyInspe
 
 
 def _not_run(because: CheckResult, checks: Iterable[str]) -> tuple[CheckResult, ...]:
-    """Return failed results for checks that did not run, because a slice lands only when all checks have passed."""
-    others = sorted(set(checks) - {because.check})
-    return tuple(CheckResult(check, (f"not looked at: {because.check} comes first",)) for check in others)
+    """Return the results of checks that did not run: one cause fails one check. None of them has passed either."""
+    why = f"not looked at: {because.check} comes first"
+    return tuple(CheckResult(check, not_looked_at=why) for check in sorted(set(checks) - {because.check}))
 
 
 @dataclass(frozen=True)

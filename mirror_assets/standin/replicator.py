@@ -34,6 +34,16 @@ class LocalReplicator:
         """How often to poll: with short pauses, because each poll applies files itself."""
         return _PACE
 
+    def database(self) -> None:
+        """Return nothing: there is no database that could be stopped or paused."""
+
+    def retention_days(self) -> None:
+        """Return nothing: the stand-in deletes no old files of its tables by time."""
+
+    def at_once(self) -> LocalReplicator:
+        """Return itself: asking costs a small file a table."""
+        return self
+
     def poll(self) -> tuple[TableStatus, ...]:
         """Apply landed files, drop tables whose folder was deleted, and return the status of every table.
 

@@ -109,7 +109,7 @@ def _listed(folder: str, entry: os.DirEntry[str]) -> FileInfo | None:
         return None
     if stat.S_ISDIR(found.st_mode):
         return FileInfo(path, 0, "", is_folder=True)
-    return FileInfo(path, found.st_size, _etag(found))
+    return FileInfo(path, found.st_size, _etag(found), modified=found.st_ctime)
 
 
 def _stamp_after(twin: Path, replaced: os.stat_result) -> None:

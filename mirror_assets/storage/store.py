@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -14,12 +14,17 @@ _UNWRITABLE = re.compile(r"[\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class FileInfo:
-    """One file or folder of a listing; `etag` is empty and `size` 0 for a folder."""
+    """One file or folder of a listing; `etag` is empty and `size` 0 for a folder.
+
+    `modified` is when a listed file was written or renamed last, as far as the store's clock tells, in seconds since
+    1970; None where it does not. It is for people, and never decides what is published.
+    """
 
     path: str
     size: int
     etag: str
     is_folder: bool = False
+    modified: float | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:

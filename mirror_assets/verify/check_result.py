@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 class CheckResult:
     """The result of one check: its problems, one text per file or key, and figures to show as metadata.
 
-    `note` is a remark on a passed check. With `is_warning`, the problems are warnings, not errors.
+    `note` is a remark on a passed check. With `is_warning`, the problems are warnings, not errors. `not_looked_at` says
+    which check has to pass first: such a result has found nothing, and opens no gate either.
     """
 
     check: str
@@ -17,13 +18,14 @@ class CheckResult:
     figures: dict[str, int | float | str] = field(default_factory=dict)
     note: str = ""
     is_warning: bool = False
+    not_looked_at: str = ""
 
     @property
     def passed(self) -> bool:
-        """Whether there is no problem."""
-        return not self.problems
+        """Whether it has looked, and found no problem."""
+        return not self.problems and not self.not_looked_at
 
     @property
     def message(self) -> str:
-        """All problems in one text, empty if there is none."""
-        return "; ".join(self.problems)
+        """All problems in one text, or why it did not look; empty if it has passed."""
+        return "; ".join(self.problems) or self.not_looked_at

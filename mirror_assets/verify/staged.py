@@ -22,6 +22,7 @@ from mirror_assets.verify.check_result import CheckResult
 
 Numbers = npt.NDArray[np.int64]
 _SAMPLES = 5
+_SHOWN_COLUMNS, _SHOWN_CHARACTERS = 4, 40
 _VALID_MARKERS = pa.array([int(marker) for marker in Marker], pa.int32())
 _SIMPLE: dict[str, pa.DataType] = {
     "tinyint": pa.int8(),
@@ -115,9 +116,17 @@ def _null_count(file: pq.ParquetFile, name: str) -> int:
 
 
 def _null_rows(file: pq.ParquetFile, name: str) -> str:
-    """Return the numbers of some rows with a NULL key, as text."""
+    """Return some rows with a NULL key, as text: without a key, their other columns tell which rows they are."""
     rows = pc.indices_nonzero(file.read([name]).column(name).is_null()).slice(0, _SAMPLES)
-    return ", ".join(f"row {number}" for number in rows.to_pylist())
+    others = [other for other in file.schema_arrow.names if other not in (name, ROW_MARKER)][:_SHOWN_COLUMNS]
+    if not others:
+        return ", ".join(f"row {at}" for at in rows.to_pylist())
+    values = file.read(others).take(rows).to_pylist()
+    return ", ".join(f"row {at} ({_shown(row)})" for at, row in zip(rows.to_pylist(), values, strict=True))
+
+
+def _shown(row: dict[str, object]) -> str:
+    return ", ".join(f"{name} {repr(value)[:_SHOWN_CHARACTERS]}" for name, value in row.items())
 
 
 def marker_values(staged: StagedSlice) -> CheckResult:

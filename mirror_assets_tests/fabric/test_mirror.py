@@ -8,15 +8,18 @@ from uuid import UUID
 
 import pytest
 
+from mirror_assets.errors import SettingError
 from mirror_assets.fabric.client import FabricClient
+from mirror_assets.fabric.database import DatabaseState
 from mirror_assets.fabric.mirror import FabricMirror, FabricTable
 from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import PROCESSED, TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
-from mirror_assets_tests.fabric.databases import Json, LoopbackDatabase, told_table
-from mirror_assets_tests.fabric.loopback import LoopbackFabric
+from mirror_assets_tests.fabric.databases import OPEN_MIRROR, Json, LoopbackDatabase, definition, told_table
+from mirror_assets_tests.fabric.interface import Answer
+from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, manifest_of, position_of, stage
 from mirror_assets_tests.storage.memory import MemoryStore
 
@@ -136,3 +139,33 @@ def test_all_is_applied_when_nothing_but_the_last_file_is_left_and_every_row_cou
 def test_any_sign_of_waiting_is_enough(applied: tuple[FabricTable, Manifest], behind: dict[str, object]) -> None:
     table, manifest = applied
     assert not replace(table, **behind).has_applied(manifest)  # type: ignore[arg-type]
+
+
+def test_many_tables_are_asked_for_at_once(client: FabricClient, fabric: LoopbackFabric) -> None:
+    tables = [told_table("shop", f"t{number}") for number in range(5)]
+    at_once = mirror(client, fabric, MemoryStore(), *tables).at_once()
+    for number in range(5):
+        assert at_once.table(TableName("shop", f"t{number}")) is not None
+        assert at_once.database().state is DatabaseState.INITIALIZED
+    asked = [request.operation for request in fabric.log]
+    assert (asked.count("getTablesMirroringStatus"), asked.count("getMirroringStatus")) == (1, 1)
+
+
+def test_an_error_is_told_to_all_who_ask_at_once(client: FabricClient, fabric: LoopbackFabric) -> None:
+    at_once = mirror(client, fabric, MemoryStore(), told_table("shop", "orders")).at_once()
+    fabric.faults.append(Fault("getMirroringStatus", Answer.refusal(403, "InsufficientPrivileges")))
+    for _ in range(2):
+        with pytest.raises(SettingError, match="InsufficientPrivileges"):
+            at_once.database()
+
+
+def test_the_retention_of_the_mirrored_tables_is_that_of_the_definition(
+    client: FabricClient, fabric: LoopbackFabric
+) -> None:
+    found = mirror(client, fabric, MemoryStore())
+    assert found.retention_days() is None
+    target = {"type": "MountedRelationalDatabase", "typeProperties": {"defaultSchema": "dbo", "retentionInDays": 1}}
+    fabric.interface.databases[-1].definition = definition({**OPEN_MIRROR, "target": target})
+    assert found.retention_days() == 1
+    fabric.faults.append(Fault("getDefinition", Answer.refusal(403, "InsufficientPrivileges")))
+    assert found.retention_days() is None, "who may not read the definition can mirror all the same"

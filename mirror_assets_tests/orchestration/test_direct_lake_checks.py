@@ -147,7 +147,11 @@ def test_of_fabrics_mirror_only_guardrails_are_predicted(shop: Shop) -> None:
     zone = f"landing_zone: {{onelake: {{workspace: {guid}1, item: {guid}2}}}}"
     config = shop.config(top=top, zone=zone)
     specs = [spec for checks in build_definitions(config).asset_checks or [] for spec in checks.check_specs]
-    assert {spec.name for spec in specs if spec.asset_key.path[0] == "mirror"} == {"reconciled", "guardrails"}
+    assert {spec.name for spec in specs if spec.asset_key.path[0] == "mirror"} == {
+        "replicating",
+        "reconciled",
+        "guardrails",
+    }
     found = evaluated(config, Kind.MIRROR, ("guardrails",))["guardrails"]
     assert found.passed
     assert found.description == "shop.orders (mirror, predicted): it fits into F2"

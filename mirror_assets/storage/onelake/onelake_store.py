@@ -99,7 +99,8 @@ class OneLakeStore:
             return FileInfo(self._address.relative(line.name), 0, "", is_folder=True)
         if not line.name or line.content_length is None or not line.etag:
             raise StoreUnavailable(folder, "a line of its listing has no name, size or ETag")
-        return FileInfo(self._address.relative(line.name), line.content_length, bare(line.etag))
+        modified = line.last_modified.timestamp() if line.last_modified else None
+        return FileInfo(self._address.relative(line.name), line.content_length, bare(line.etag), modified=modified)
 
     def folder_identity(self, folder: str) -> str | None:
         """ETag and time of creation of the folder."""

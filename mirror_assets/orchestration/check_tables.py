@@ -1,0 +1,145 @@
+"""The jobs that run checks: one step for all tables, which logs the results as those of the assets' checks.
+
+A job of asset checks would have a step for each asset of each table: a hundred tables made a strip that nobody can
+read, and took most of their time to begin and end.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import TimeoutError as NotDone
+from concurrent.futures import as_completed
+from dataclasses import replace
+from functools import partial
+
+import dagster as dg
+from pydantic import Field
+
+from mirror_assets.composition import Project
+from mirror_assets.config import Config, TableSettings
+from mirror_assets.orchestration.asset_checks import checks_failed, is_blocking_failure
+from mirror_assets.orchestration.materialize import failing, failure
+from mirror_assets.orchestration.recorded_checks import RecordedChecks
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
+from mirror_assets.orchestration.table_checks import RECONCILED, Found, TableChecks
+from mirror_assets.pipeline.daemon_pool import DaemonPool
+
+ALL_CHECKS = "all_checks"
+CHECKS = "checks"
+RECONCILE = "reconcile"
+CHECK_OP = "check_tables"
+
+# Checks without Spark wait for stores most of the time; with Spark, each table at once takes memory.
+_TABLES_AT_ONCE, _WITH_SPARK_AT_ONCE = 16, 4
+# A table whose store never answers keeps a run of the schedule no longer than this.
+_LONGEST_SECONDS = 900.0
+
+
+class CheckTables(dg.Config):
+    """The tables (none: all) and the checks, by name (none: all), that a run looks at.
+
+    Without `spark` no JVM starts: the checks of staged slices and `reconciled` are left out. A run of a schedule
+    records what is new, and succeeds whatever the checks find: the checks tell it.
+    """
+
+    tables: list[str] = Field(default_factory=list)
+    checks: list[str] = Field(default_factory=list)
+    spark: bool = True
+    is_scheduled: bool = False
+
+
+def check_jobs(settings: Config) -> list[dg.JobDefinition]:
+    """Return the job of all checks, and those of the schedules."""
+    graph = _check_graph(settings)
+    checks, reconcile = CheckTables(spark=False, is_scheduled=True), CheckTables(checks=[RECONCILED], is_scheduled=True)
+    return [
+        graph.to_job(ALL_CHECKS, "Every check on what is there now; the run fails when a blocking check does."),
+        graph.to_job(
+            CHECKS, "Every check that needs no Spark; records what is new.", config=dg.RunConfig(ops={CHECK_OP: checks})
+        ),
+        graph.to_job(
+            RECONCILE, "Compare all mirrors with their sources.", config=dg.RunConfig(ops={CHECK_OP: reconcile})
+        ),
+    ]
+
+
+def _check_graph(settings: Config) -> dg.GraphDefinition:
+    @dg.op(name=CHECK_OP, out={}, description="Run the checks of all tables, several tables at once.")
+    def check_tables(
+        context: dg.OpExecutionContext,
+        config: CheckTables,
+        landing_zone: LandingZone,
+        sources: SourceTables,
+        spark: SparkSessions,
+    ) -> Iterator[Found]:
+        with failing():
+            tables = [settings.table(name) for name in config.tables] if config.tables else settings.all_tables()
+            composed = project(settings, landing_zone, sources, spark if config.spark else None)
+            checks = _checks(context, config, composed, sources, tables)
+        results = _evaluated(context, checks, tables)
+        if config.is_scheduled:
+            _record(context, checks.recorded, results)
+        else:
+            yield from _passed_on(results)
+
+    @dg.graph(name="check", description="Run the checks of the tables.")
+    def check() -> None:
+        check_tables()
+
+    return check
+
+
+def _checks(
+    context: dg.OpExecutionContext,
+    config: CheckTables,
+    composed: Project,
+    sources: SourceTables,
+    tables: Sequence[TableSettings],
+) -> TableChecks:
+    mirror = composed.mirror().at_once()
+    checks = TableChecks(context.instance, composed, sources, mirror, frozenset(config.checks), config.spark)
+    if not config.is_scheduled:
+        return checks
+    keys = [key for table in tables for key in checks.keys(table)]
+    return replace(checks, recorded=RecordedChecks(context.instance, keys))
+
+
+def _evaluated(context: dg.OpExecutionContext, checks: TableChecks, tables: Sequence[TableSettings]) -> Iterator[Found]:
+    """Yield what the checks find, table by table as they end; a table that does not end is left alone."""
+    pool = DaemonPool("checks", _WITH_SPARK_AT_ONCE if checks.with_spark else _TABLES_AT_ONCE)
+    limit = None if checks.with_spark else _LONGEST_SECONDS
+    futures = {pool.submit(partial(_all_of, checks, table)): table for table in tables}
+    try:
+        for done in as_completed(futures, limit):
+            yield from done.result()
+    except NotDone:
+        open_ = [str(table.name) for future, table in futures.items() if not future.done()]
+        context.log.warning(f"no answer within {_LONGEST_SECONDS:.0f} s, left alone: {', '.join(open_)}")
+
+
+def _all_of(checks: TableChecks, table: TableSettings) -> list[Found]:
+    return list(checks.of(table))
+
+
+def _passed_on(results: Iterator[Found]) -> Iterator[Found]:
+    """Yield the results; raise dagster.Failure behind them if a blocking check has failed."""
+    failed = list[Found]()
+    for found in results:
+        if is_blocking_failure(found):
+            failed.append(found)
+        yield found
+    if failed:
+        raise failure(checks_failed(failed))
+
+
+def _record(context: dg.OpExecutionContext, recorded: RecordedChecks | None, results: Iterator[Found]) -> None:
+    """Log what is news. Logged, not yielded: Dagster fails a step that yields a failed blocking check."""
+    began, many, failed, news = time.monotonic(), 0, 0, 0
+    for found in results:
+        many, failed = many + 1, failed + (not found.passed)
+        if recorded is None or recorded.is_news(found):
+            news += 1
+            context.log_event(found)  # type: ignore[arg-type]  # it is recorded; the annotation lags
+    seconds = time.monotonic() - began
+    context.log.info(
+        f"{many} checks in {seconds:.1f} s: {failed} failed; {news} results recorded, the others as before"
+    )

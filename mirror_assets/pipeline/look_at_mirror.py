@@ -1,0 +1,106 @@
+"""Looks at what the mirror tells of a table, beside what has landed: states, waiting files, the source's version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mirror_assets.errors import MirrorError
+from mirror_assets.fabric.monitoring import MonitoredTable, WatchedMirror
+from mirror_assets.landing.format import Manifest, load
+from mirror_assets.landing.names import TableName, landing_number
+from mirror_assets.landing.rebuild import read_record
+from mirror_assets.landing.state import read_manifest
+from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.backoff import unresolved_failure
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.storage import FileInfo, Store
+from mirror_assets.verify.replicating import Replication
+
+# So many generations are read back to find the version of an applied file: a mirror that is further behind is shown
+# without one.
+_READ_BACK = 20
+
+
+def look_at_mirror(context: TableContext, mirror: WatchedMirror, now: float) -> Replication:
+    """Return what the mirror tells of the table at `now` (seconds since 1970).
+
+    An error of the mirror is part of the answer. Raises what the landing zone's store and the manifest raise.
+    """
+    manifest = context.manifest()
+    if manifest is None or manifest.next_number == 1:
+        return Replication(0, manifest.covered if manifest else -1)
+    landed = manifest.next_number - 1
+    try:
+        database, table, days = mirror.database(), mirror.table(context.name), mirror.retention_days()
+    except MirrorError as error:
+        return Replication(landed, manifest.covered, refused=error)
+    return Replication(
+        landed,
+        manifest.covered,
+        table,
+        database,
+        stuck_seconds=_stuck_seconds(context, manifest, table, now),
+        version=_version(context.store, context.name, manifest, table),
+        retention_days=days,
+        stopped_before=_stopped_before(context, manifest),
+    )
+
+
+def mirrored_version(store: Store, table: MonitoredTable) -> int | None:
+    """Return the source's version that the mirror has; None where that can't be told. Raises ManifestCorrupt.
+
+    Reads the generations behind the manifest's while files wait, a few at most. Fabric reports no file numbers: there
+    the version is known once everything is applied.
+    """
+    current = drive(read_manifest(table.name), store)
+    return None if current is None else _version(store, table.name, current.manifest, table)
+
+
+def _version(store: Store, name: TableName, manifest: Manifest, table: MonitoredTable | None) -> int | None:
+    if table is None:
+        return None
+    if table.has_applied(manifest):
+        return manifest.covered if manifest.loading is None else None
+    if table.applied_number is None:
+        return None
+    for generation in range(manifest.generation - 1, max(0, manifest.generation - 1 - _READ_BACK), -1):
+        kept = load(store, Manifest, name.history(manifest.epoch, generation))
+        if kept is None:
+            return None
+        if kept[0].next_number - 1 <= table.applied_number:
+            return kept[0].covered if kept[0].loading is None else None
+    return None
+
+
+def _stuck_seconds(context: TableContext, manifest: Manifest, table: MonitoredTable | None, now: float) -> float:
+    """Return how long a file has waited while nothing was applied; 0 where none waits.
+
+    A table that works off its files is not stuck, however many there are: the clock begins anew with each that is done.
+    """
+    if table is not None and table.has_applied(manifest):
+        return 0.0
+    waiting = _waiting(context.store.list(context.name.folder), table)
+    since = [info.modified for info in waiting if info.modified is not None][:1]
+    if table is not None and table.last_sync is not None:
+        since.append(table.last_sync.timestamp())
+    return max(0.0, now - max(since)) if since and waiting else 0.0
+
+
+def _waiting(found: Sequence[FileInfo], table: MonitoredTable | None) -> list[FileInfo]:
+    """Return the landing files that are not applied, oldest first.
+
+    Where numbers are not reported, they are the last ones: the last of a table's files stays, processed or not.
+    """
+    numbered = sorted((number, info) for info in found if (number := landing_number(info.name)))
+    if table is None:
+        return [info for _, info in numbered]
+    if table.applied_number is not None:
+        return [info for number, info in numbered if number > table.applied_number]
+    return [info for _, info in numbered[-max(1, table.waiting_files) :]]
+
+
+def _stopped_before(context: TableContext, manifest: Manifest) -> str | None:
+    """Return why nothing newer lands, if runs of the table fail: its mirror looks well all the same."""
+    record = drive(read_record(context.name), context.store)
+    failure = unresolved_failure(context, manifest, record[0] if record else None)
+    return None if failure is None else f"{failure.count} runs of {context.name} failed, see the check not_failing"

@@ -1,0 +1,85 @@
+"""How a table is, in a word and a sentence: the worst of what its checks without rows say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, check_not_failing, check_not_held
+from mirror_assets.pipeline.pending import PendingCommits, feed_deadline, table_lag
+from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.verify.replicating import REPLICATING, Replication, check_replicating
+from mirror_assets.verify.timeliness import check_lag, check_retention
+
+
+class Urgency(str, Enum):
+    """How soon a person should look, the most urgent first."""
+
+    NOW = "now"
+    SOON = "soon"
+    NOT = "not"
+
+    @property
+    def rank(self) -> int:
+        """Its place in that order."""
+        return list(Urgency).index(self)
+
+
+@dataclass(frozen=True)
+class TableHealth:
+    """The word, such as `held`, the sentence behind it (empty if all is well), and how soon a person should look."""
+
+    word: str
+    why: str
+    urgency: Urgency
+
+
+_WORDS = {
+    NOT_HELD: ("held", "held"),
+    NOT_FAILING: ("failing", "failing"),
+    REPLICATING: ("mirror stopped", "mirror warns"),
+    "retention": ("expiring", "expiring"),
+    "lag": ("late", "late"),
+}
+
+
+def table_health(context: TableContext, pending: PendingCommits, seen: Replication | None, now: float) -> TableHealth:
+    """Return how the table is at `now` (seconds since 1970); `seen` is None where the mirror could not be asked.
+
+    A cause comes before what it leads to: a table that is held is late, too. Raises what the log and the store raise.
+    """
+    warned: TableHealth | None = None
+    # Not further than the first error: what comes behind it may not even run.
+    for result in _results(context, pending, seen, now):
+        urgent, warning = _WORDS[result.check]
+        if not result.passed and not result.is_warning:
+            return TableHealth(urgent, result.message, Urgency.NOW)
+        if not result.passed:
+            warned = warned or TableHealth(warning, result.message, Urgency.SOON)
+    if warned is not None:
+        return warned
+    if pending.waits:
+        return TableHealth("catching up", "", Urgency.NOT)
+    is_applied = seen is None or seen.version is None or seen.version >= pending.covered
+    return TableHealth("up to date" if is_applied else "applying", "", Urgency.NOT)
+
+
+def _results(
+    context: TableContext, pending: PendingCommits, seen: Replication | None, now: float
+) -> Iterator[CheckResult]:
+    """Yield the results, causes first."""
+    table, lag, deadline = context.table, table_lag(pending, now), feed_deadline(context, pending, now)
+    yield check_not_failing(context)
+    yield check_not_held(context)
+    if seen is not None:
+        yield check_replicating(seen, table.replication.warn_seconds, table.replication.error_seconds)
+    yield check_retention(deadline, table.retention.error_seconds)
+    yield check_lag(lag, table.lag.error_seconds)
+    yield _warning(check_retention(deadline, table.retention.warn_seconds))
+    yield _warning(check_lag(lag, table.lag.warn_seconds))
+
+
+def _warning(result: CheckResult) -> CheckResult:
+    return CheckResult(result.check, result.problems, result.figures, is_warning=True)

@@ -1,0 +1,152 @@
+"""Check that the replicator runs, mirrors the table, and does not leave its files waiting: by what the mirror tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
+from mirror_assets.fabric.database import DatabaseState, DatabaseStatus
+from mirror_assets.fabric.monitoring import MonitoredTable, TableState
+from mirror_assets.verify.check_result import CheckResult
+
+REPLICATING = "replicating"
+
+
+@dataclass(frozen=True)
+class Replication:
+    """What has landed of a table, and what the mirror tells of it.
+
+    `landed` is the number of the newest landing file, 0 before the first. `database` is the state of the mirrored
+    database in Fabric; the stand-in has none. `refused` is why the mirror could not be asked. `stuck_seconds` is how
+    long files have waited while nothing was applied. `version` is the source's version that the mirror has, None where
+    it can't be told; `covered` is the one that has landed. `stopped_before` says why nothing newer lands.
+    """
+
+    landed: int
+    covered: int
+    table: MonitoredTable | None = None
+    database: DatabaseStatus | None = None
+    refused: MirrorError | None = None
+    stuck_seconds: float = 0.0
+    version: int | None = None
+    retention_days: int | None = None
+    stopped_before: str | None = None
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A problem, and whether it only warns."""
+
+    text: str
+    is_warning: bool
+
+
+def check_replicating(seen: Replication, warn_seconds: float | None, error_seconds: float | None) -> CheckResult:
+    """Fail while the mirror has stopped, or files wait too long; warn while it is slow, can't be asked, or warns.
+
+    A limit of None switches off what it limits. A table of which nothing has landed passes.
+    """
+    found = _problem(seen, warn_seconds, error_seconds)
+    figures = _figures(seen)
+    if found is None:
+        return CheckResult(REPLICATING, figures=figures, note=_note(seen))
+    return CheckResult(REPLICATING, (found.text,), figures, is_warning=found.is_warning)
+
+
+def _problem(seen: Replication, warn: float | None, error: float | None) -> _Found | None:
+    """Return the first cause: what the table shows is often only what the database's state makes of it."""
+    if seen.landed == 0:
+        return None
+    if seen.refused is not None:
+        passing = isinstance(seen.refused, RetryError | UnknownOutcome)
+        return _Found(f"the mirror can't be asked: {seen.refused}", is_warning=passing)
+    return _of_database(seen.database) or _of_table(seen.table) or _stuck(seen, warn, error) or _warned(seen)
+
+
+_START = "run `mirror-assets fabric start`"
+_DATABASE = {
+    DatabaseState.PAUSED: f"is paused, as after a pause of its capacity, and does not go on by itself: {_START}",
+    DatabaseState.STOPPED: (
+        "was stopped; started again, it reads the landing zone from the first file on: run `mirror-assets fabric start "
+        "--replay`, then rebuild every table"
+    ),
+    DatabaseState.STOPPING: "is being stopped: find out by whom",
+    DatabaseState.INITIALIZED: f"was never started: {_START}",
+}
+
+
+def _of_database(database: DatabaseStatus | None) -> _Found | None:
+    if database is None:
+        return None
+    because = f" (Fabric says: {database.message})" if database.message else ""
+    if database.state in _DATABASE:
+        return _Found(f"the mirrored database {_DATABASE[database.state]}{because}", is_warning=False)
+    if database.state is DatabaseState.INITIALIZING:
+        return _Found(f"the mirrored database is not ready yet: wait, then {_START}{because}", is_warning=True)
+    if database.message or database.state is DatabaseState.UNKNOWN:
+        said = database.message or "no state"
+        return _Found(f"the mirrored database is {database.state.value}, and Fabric says: {said}", is_warning=True)
+    return None
+
+
+def _of_table(table: MonitoredTable | None) -> _Found | None:
+    if table is None or table.state not in (TableState.FAILED, TableState.STOPPED):
+        return None
+    code = f"{table.error_code}: " if table.error_code else ""
+    why = f"{code}{table.message or 'no reason given'}"
+    return _Found(f"the replicator has stopped the table ({table.state.value}): {why}", is_warning=False)
+
+
+def _stuck(seen: Replication, warn: float | None, error: float | None) -> _Found | None:
+    """Return that files wait, whatever state is shown: Fabric has shown `Replicating` for weeks of standstill."""
+    limit = next((x for x in (error, warn) if x is not None and seen.stuck_seconds > x), None)
+    if limit is None:
+        return None
+    table, waited = seen.table, f"{seen.stuck_seconds / 60:.0f} minutes"
+    if table is None:
+        text = f"the mirror does not show the table, though files have waited for {waited}"
+    else:
+        files = f"{table.waiting_files} landing files wait" if table.waiting_files > 1 else "a landing file waits"
+        said = f"; it says: {table.message}" if table.message else ""
+        text = f"nothing was applied for {waited} while {files}, though the table is shown as {table.state.value}{said}"
+    return _Found(text, is_warning=limit is not error)
+
+
+def _warned(seen: Replication) -> _Found | None:
+    table = seen.table
+    if table is None or not table.message:
+        return None
+    return _Found(f"the replicator warns ({table.state.value}): {table.message}", is_warning=True)
+
+
+def _figures(seen: Replication) -> dict[str, int | float | str]:
+    figures: dict[str, int | float | str] = {"landed_version": seen.covered, "landed_file": seen.landed}
+    if seen.version is not None:
+        figures = {"mirror_version": seen.version, **figures}
+    if seen.table is not None:
+        figures |= {"state": seen.table.state.value, "waiting_files": seen.table.waiting_files}
+        if seen.table.applied_number is not None:
+            figures["applied_file"] = seen.table.applied_number
+    if seen.database is not None:
+        figures["database"] = seen.database.state.value
+    if seen.stuck_seconds > 0:
+        figures["stuck_seconds"] = round(seen.stuck_seconds)
+    if seen.retention_days is not None:
+        figures["retention_days"] = seen.retention_days
+    return figures
+
+
+def _note(seen: Replication) -> str:
+    """Return what is well, with the source's version, and that nothing newer comes, where that is so."""
+    if seen.landed == 0:
+        return "nothing of the table has landed yet"
+    state = seen.table.state.value if seen.table is not None else "not there yet"
+    if seen.version is None:
+        text = f"{state}; which version of the source it has can't be told while files wait"
+    else:
+        behind = "" if seen.version >= seen.covered else f", and version {seen.covered} has landed"
+        text = f"{state}; it has version {seen.version} of the source{behind}"
+    days = seen.retention_days
+    kept = "" if days is None else f"; Fabric keeps its old files for {days} {'day' if days == 1 else 'days'}"
+    stopped = f"; nothing newer lands: {seen.stopped_before}" if seen.stopped_before else ""
+    return f"{text}{kept}{stopped}"

@@ -1,0 +1,199 @@
+"""The jobs of checks: one step for all tables, what they record, and when their schedules ask for them. No Spark."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from mirror_assets.config import Config
+from mirror_assets.config.load import parse_config
+from mirror_assets.definitions import build_definitions
+from mirror_assets.errors import ErrorCode, RetryError
+from mirror_assets.landing.failures import Failure, record_failure
+from mirror_assets.landing.steps import drive
+from mirror_assets.orchestration import recorded_checks, table_checks
+from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CHECKS, RECONCILE, CheckTables
+from mirror_assets.orchestration.recorded_checks import RecordedChecks
+from mirror_assets.orchestration.resources import resources
+from mirror_assets.source.log import SourceLog
+from mirror_assets_tests.pipeline.paper import TABLE, Paper
+
+_LAG = dg.AssetCheckKey(asset_key(Kind.LANDING_ZONE, TABLE), "lag")
+_NOT_FAILING = dg.AssetCheckKey(asset_key(Kind.LANDING_ZONE, TABLE), "not_failing")
+_ORDER = dg.AssetCheckKey(asset_key(Kind.CHANGE_FEED, TABLE), "row_order")
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as opened:
+        yield opened
+
+
+@pytest.fixture
+def paper(tmp_path: Path) -> Paper:
+    """A table that has waited for an hour, because its run fails."""
+    made = Paper(tmp_path, "lag: {warn_seconds: 60, error_seconds: 600}")
+    made.create(time.time() - 7200)
+    made.commit(1, time.time() - 3600)
+    made.cover(0)
+    return made
+
+
+def _land(paper: Paper) -> None:
+    """Have everything landed."""
+    (paper.zone / TABLE.manifest).unlink()
+    paper.cover(1)
+
+
+def _run(
+    config: Config, instance: dg.DagsterInstance, job: str = CHECKS, checks: CheckTables | None = None
+) -> dg.ExecuteInProcessResult:
+    run_config = dg.RunConfig(ops={CHECK_OP: checks}) if checks else None
+    found = build_definitions(config).resolve_job_def(job)
+    return found.execute_in_process(instance=instance, run_config=run_config, raise_on_error=False)
+
+
+def _last(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> dg.AssetCheckEvaluation | None:
+    return RecordedChecks(instance, [key]).last(key)
+
+
+def _evaluated(result: dg.ExecuteInProcessResult) -> set[str]:
+    return {found.check_name for found in result.get_asset_check_evaluations()}
+
+
+def test_lag_is_told_of_a_table_whose_runs_fail_and_the_run_succeeds(
+    paper: Paper, instance: dg.DagsterInstance
+) -> None:
+    failure = Failure(ErrorCode.CHECKS_FAILED, "slice 1 was not published: a key is NULL")
+    drive(record_failure(TABLE, failure, int(time.time() * 1000)), paper.context.store)
+    result = _run(paper.config, instance)
+    assert result.success
+    assert [event.step_key for event in result.all_events if event.is_step_success] == [CHECK_OP]
+    lag, failing = _last(instance, _LAG), _last(instance, _NOT_FAILING)
+    assert lag is not None
+    assert failing is not None
+    assert (lag.passed, lag.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert lag.metadata["commits_behind"].value == 1
+    assert "not_failing" in str(lag.metadata["next_step"].value)
+    assert "1 runs of shop.orders failed: slice 1 was not published" in (failing.description or "")
+    assert {"retention", "replicating", "file_continuity", "types"} <= _evaluated(result)
+    assert not {"reconciled", "row_order"} & _evaluated(result)
+
+
+def test_what_is_no_news_is_recorded_when_its_turn_comes(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _land(paper)
+    first = _evaluated(_run(paper.config, instance))
+    monkeypatch.setattr(recorded_checks, "_RECORDED_AGAIN", 2)
+    again = _run(paper.config, instance)
+    assert len(again.get_asset_check_evaluations()) == 2
+    paper.commit(2, time.time() - 3600)
+    late = {found.check_name: found.passed for found in _run(paper.config, instance).get_asset_check_evaluations()}
+    assert late["lag"] is False
+    assert set(late) < first
+
+
+def test_a_source_that_is_gone_is_one_failed_check_and_the_others_stay(
+    paper: Paper, instance: dg.DagsterInstance
+) -> None:
+    shutil.rmtree(paper.lake / "_delta_log")
+    found = _run(paper.config, instance).get_asset_check_evaluations()
+    told = [one.check_name for one in found if "is no Delta table" in (one.description or "")]
+    assert told == ["not_failing"], "one cause is told once"
+    assert not {"lag", "retention", "not_held"} & {one.check_name for one in found}
+
+
+def test_a_source_that_does_not_answer_is_a_warning_for_an_hour(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(*_: object) -> None:
+        raise RetryError("the store does not answer.", "wait.", code=ErrorCode.SOURCE_UNAVAILABLE)
+
+    monkeypatch.setattr(SourceLog, "state", silent)
+    first, second = (_silent(_run(paper.config, instance)) for _ in range(2))
+    assert first.check_name == second.check_name == "not_failing"
+    assert first.severity is second.severity is dg.AssetCheckSeverity.WARN
+    assert first.metadata["unreachable_since"] == second.metadata["unreachable_since"]
+    assert first.metadata["next_step"].value == "wait."
+    monkeypatch.setattr(table_checks, "_PASSING_SECONDS", 0.0)
+    assert _silent(_run(paper.config, instance)).severity is dg.AssetCheckSeverity.ERROR
+
+
+def _silent(result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:
+    found = result.get_asset_check_evaluations()
+    (silent,) = [one for one in found if "could not be checked: the store does not" in (one.description or "")]
+    return silent
+
+
+def test_a_persons_run_fails_with_what_the_checks_found(paper: Paper, instance: dg.DagsterInstance) -> None:
+    failure = Failure(ErrorCode.STORE_FULL, "the disk is full")
+    drive(record_failure(TABLE, failure, int(time.time() * 1000)), paper.context.store)
+    only = CheckTables(tables=[str(TABLE)], checks=["lag", "not_failing"])
+    result = _run(paper.config, instance, ALL_CHECKS, only)
+    assert _evaluated(result) == {"lag", "not_failing"}
+    (failed,) = [event for event in result.all_events if event.is_step_failure]
+    told = failed.step_failure_data.user_failure_data
+    assert told is not None
+    assert (told.description or "").startswith("1 blocking check failed: not_failing of landing_zone/shop/orders: ")
+    assert "the disk is full. Next: do what the message says" in (told.description or "")
+
+
+def test_a_failure_is_taken_back_once_its_slice_is_gone(paper: Paper, instance: dg.DagsterInstance) -> None:
+    instance.report_runless_asset_event(
+        dg.AssetCheckEvaluation(_ORDER.asset_key, _ORDER.name, passed=False, metadata={})
+    )
+    assert _run(paper.config, instance).success
+    found = _last(instance, _ORDER)
+    assert found is not None
+    assert (found.passed, found.description) == (True, "no staged slice waits: each was looked at before it landed")
+
+
+def test_a_table_with_a_defect_does_not_keep_the_others_from_being_checked(
+    paper: Paper, instance: dg.DagsterInstance
+) -> None:
+    text = (
+        f"landing_zone: {{path: {paper.zone}}}\ntables:\n"
+        f"  shop.nowhere: {{source: ./nowhere, keys: [id]}}\n  {TABLE}: {{source: {paper.lake}, keys: [id]}}\n"
+    )
+    result = _run(parse_config(text.encode(), paper.root / "mirror.yaml", {}), instance)
+    assert result.success
+    found = {(x.asset_key.path[-1], x.check_name): x for x in result.get_asset_check_evaluations()}
+    assert found["orders", "lag"].passed is False
+    assert found["nowhere", "not_failing"].passed is False
+
+
+@pytest.mark.parametrize(
+    ("settings", "crons"),
+    [
+        ("", {CHECKS: "*/5 * * * *", RECONCILE: "30 1 * * *"}),
+        ("checks_every_minutes: 60, reconcile_every_hours: 6", {CHECKS: "0 * * * *", RECONCILE: "30 */6 * * *"}),
+        ("checks_every_minutes: null, reconcile_every_hours: null", {}),
+    ],
+)
+def test_the_schedules_are_settings(paper: Paper, settings: str, crons: dict[str, str]) -> None:
+    text = f"landing_zone: {{path: ./l}}\nautomation: {{{settings}}}\ntables: {{t: {{source: ./lake, keys: [id]}}}}\n"
+    definitions = build_definitions(parse_config(text.encode(), paper.root / "mirror.yaml", {}))
+    found = {schedule.name: schedule for schedule in definitions.schedules or []}
+    assert {name: schedule.cron_schedule for name, schedule in found.items()} == crons  # type: ignore[union-attr]
+
+
+def test_a_schedule_leaves_out_a_run_while_the_one_before_goes_on(paper: Paper, instance: dg.DagsterInstance) -> None:
+    definitions = build_definitions(paper.config)
+    schedule = definitions.resolve_schedule_def(CHECKS)
+    at = datetime(2026, 11, 23, 12, 0, tzinfo=timezone.utc)
+    context = dg.build_schedule_context(instance, at, resources=resources(paper.config))
+    asked = schedule.evaluate_tick(context)
+    assert len(asked.run_requests or []) == 1
+    job = definitions.resolve_job_def(CHECKS)
+    instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
+    again = schedule.evaluate_tick(context)
+    assert not again.run_requests
+    assert again.skip_message == "the run before goes on"

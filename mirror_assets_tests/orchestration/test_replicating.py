@@ -1,0 +1,66 @@
+"""The check replicating as the job `checks` runs it, against the loopback Fabric and OneLake; no Spark."""
+
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+
+from mirror_assets.composition import Project
+from mirror_assets.config import load_config
+from mirror_assets.definitions import build_definitions
+from mirror_assets.landing.names import TableName
+from mirror_assets.landing.publish import publish
+from mirror_assets.landing.steps import drive
+from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CHECKS, CheckTables
+from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table
+from mirror_assets_tests.fabric.interface import Answer
+from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
+from mirror_assets_tests.landing.staging import CHECKS as PASSED
+from mirror_assets_tests.landing.staging import TABLE, position_of, stage
+
+
+@pytest.fixture
+def running(database: LoopbackDatabase) -> LoopbackDatabase:
+    """A database that runs, and one landed file of the table."""
+    store = Project.of(load_config()).store
+    drive(publish(TableName.parse(str(TABLE)), stage(store, position_of(store), 0), PASSED), store)
+    database.state = "Running"
+    database.tables = lambda: [told_table("shop", "orders", processedRows=2, lastSyncDateTime="2026-11-23T00:00:00Z")]
+    return database
+
+
+def _found(job: str = CHECKS) -> dg.AssetCheckEvaluation:
+    config = None if job == CHECKS else dg.RunConfig(ops={CHECK_OP: CheckTables(checks=["replicating"])})
+    with dg.instance_for_test() as instance:
+        definitions = build_definitions(load_config())
+        result = definitions.resolve_job_def(job).execute_in_process(
+            instance=instance, run_config=config, raise_on_error=False
+        )
+    assert result.success is (job == CHECKS or all(found.passed for found in result.get_asset_check_evaluations()))
+    (found,) = [one for one in result.get_asset_check_evaluations() if one.check_name == "replicating"]
+    assert found.asset_key.path[0] == "mirror"
+    return found
+
+
+@pytest.mark.usefixtures("running")
+def test_a_mirror_that_has_applied_everything_passes_and_names_the_version() -> None:
+    found = _found()
+    assert (found.passed, found.description) == (True, "Replicating; it has version 0 of the source")
+    assert found.metadata["mirror_version"].value == 0
+
+
+def test_a_database_that_was_paused_with_its_capacity_is_an_error(running: LoopbackDatabase) -> None:
+    running.state = "Paused"
+    found = _found()
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert "run `mirror-assets fabric start`" in (found.description or "")
+    assert not _found(ALL_CHECKS).passed, "and a person's run fails with it"
+
+
+@pytest.mark.usefixtures("running")
+def test_a_paused_capacity_that_does_not_answer_is_a_warning(fabric: LoopbackFabric) -> None:
+    refused = Answer.refusal(400, "CapacityNotActive")
+    fabric.faults.append(Fault("getMirroringStatus", refused))
+    found = _found()
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert "CapacityNotActive" in (found.description or "")

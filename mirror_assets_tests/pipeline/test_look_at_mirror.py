@@ -1,0 +1,113 @@
+"""What is seen of a mirror beside what has landed: versions of the source, and how long files have waited."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.errors import ErrorCode
+from mirror_assets.fabric.database import DatabaseState, DatabaseStatus
+from mirror_assets.fabric.errors import FabricUnavailable
+from mirror_assets.fabric.mirror import FabricTable
+from mirror_assets.fabric.monitoring import MonitoredTable, TableState, WatchedMirror
+from mirror_assets.landing.failures import Failure, record_failure
+from mirror_assets.landing.names import TableName
+from mirror_assets.landing.publish import publish
+from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.look_at_mirror import look_at_mirror
+from mirror_assets.standin.replicator import LocalReplicator
+from mirror_assets.storage import LocalStore
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
+from mirror_assets_tests.pipeline.paper import Paper
+
+_TWO_HOURS = 7200.0
+_IN_FABRIC = FabricTable(TABLE, TableState.REPLICATING, None, None, 0, 0, None, True, 2, None, None, uri="abfss://x")
+
+
+@pytest.fixture
+def paper(tmp_path: Path) -> Paper:
+    """Three slices have landed, of one file each; their versions are 0, 1 and 2."""
+    made = Paper(tmp_path)
+    store = LocalStore(made.zone)
+    for last in range(3):
+        drive(publish(TABLE, stage(store, position_of(store), last), CHECKS), store)
+    return made
+
+
+@dataclass
+class Scripted(LocalReplicator):
+    """A mirror that says what a test wants."""
+
+    shown: MonitoredTable | None
+    running: DatabaseStatus | None = None
+    refuses: bool = False
+
+    def database(self) -> DatabaseStatus | None:  # type: ignore[override]
+        if self.refuses:
+            raise FabricUnavailable("tell the status", "CapacityNotActive: paused")
+        return self.running
+
+    def table(self, name: TableName) -> MonitoredTable | None:  # type: ignore[override]
+        assert name == TABLE
+        return self.shown
+
+
+def _standin(paper: Paper, applied: int) -> MonitoredTable:
+    """What the stand-in shows of the table when it has applied so many files."""
+    shown = LocalReplicator(LocalStore(paper.zone), paper.root / "mirror")
+    shown.poll()
+    found = shown.table(TABLE)
+    assert found is not None
+    return replace(found, applied_number=applied, last_sync=None, state=TableState.REPLICATING)
+
+
+@pytest.mark.parametrize(("applied", "version"), [(3, 2), (2, 1), (1, 0), (0, None)])
+def test_the_version_of_the_source_is_told_for_a_file_number(paper: Paper, applied: int, version: int | None) -> None:
+    seen = look_at_mirror(paper.context, Scripted(_standin(paper, applied)), time.time())
+    assert (seen.landed, seen.covered, seen.version) == (3, 2, version)
+
+
+def test_files_wait_from_when_the_oldest_landed_or_one_was_applied_last(paper: Paper) -> None:
+    later = time.time() + _TWO_HOURS
+    waiting = _standin(paper, 1)
+    assert look_at_mirror(paper.context, Scripted(waiting), later).stuck_seconds == pytest.approx(_TWO_HOURS, abs=60)
+    moving = replace(waiting, last_sync=datetime.fromtimestamp(later - 30, timezone.utc))
+    assert look_at_mirror(paper.context, Scripted(moving), later).stuck_seconds == pytest.approx(30, abs=1)
+    assert look_at_mirror(paper.context, Scripted(_standin(paper, 3)), later).stuck_seconds == 0
+
+
+def test_a_table_that_the_mirror_does_not_show_waits_from_its_first_file(paper: Paper) -> None:
+    seen = look_at_mirror(paper.context, Scripted(None), time.time() + _TWO_HOURS)
+    assert (seen.table, seen.version) == (None, None)
+    assert seen.stuck_seconds == pytest.approx(_TWO_HOURS, abs=60)
+
+
+def test_fabric_that_shows_replicating_and_does_nothing_is_stuck(paper: Paper) -> None:
+    running = DatabaseStatus(DatabaseState.RUNNING, None)
+    seen = look_at_mirror(paper.context, Scripted(_IN_FABRIC, running), time.time() + _TWO_HOURS)
+    assert seen.database == running
+    assert seen.version is None
+    assert seen.stuck_seconds == pytest.approx(_TWO_HOURS, abs=60)
+
+
+def test_a_mirror_that_can_not_be_asked_is_part_of_the_answer(paper: Paper) -> None:
+    seen = look_at_mirror(paper.context, Scripted(None, refuses=True), time.time())
+    assert "CapacityNotActive" in str(seen.refused)
+    assert seen.landed == 3
+
+
+def test_that_nothing_newer_lands_is_told_beside_a_mirror_that_is_well(paper: Paper) -> None:
+    failure = Failure(ErrorCode.STORE_FULL, "the disk is full")
+    drive(record_failure(TABLE, failure, int(time.time() * 1000)), paper.context.store)
+    seen = look_at_mirror(paper.context, Scripted(_standin(paper, 3)), time.time())
+    assert seen.stopped_before == "1 runs of shop.orders failed, see the check not_failing"
+
+
+def test_nothing_is_asked_of_a_table_of_which_nothing_has_landed(tmp_path: Path) -> None:
+    mirror: WatchedMirror = Scripted(None, refuses=True)
+    seen = look_at_mirror(Paper(tmp_path).context, mirror, time.time())
+    assert (seen.landed, seen.covered, seen.refused) == (0, -1, None)
