@@ -104,6 +104,12 @@ class QuietHours(Section):
     zone: Zone = Field(default="UTC", description="The time zone of both.")
     unless: AlertSeverity | None = Field(default=None, description="What is as bad as this does not wait.")
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.begin == self.end:
+            raise ValueError("`from` and `to` are the same: nothing would ever be told")
+        return self
+
     def cover(self, at_ms: int) -> bool:
         """Return whether the time, in milliseconds since 1970, lies in them."""
         here = datetime.fromtimestamp(at_ms / 1000, ZoneInfo(self.zone)).time()
