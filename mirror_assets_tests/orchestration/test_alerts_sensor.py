@@ -6,22 +6,28 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 import dagster as dg
 import pytest
 
+from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.config.load import parse_config
+from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode, RebuildError, SettingError
 from mirror_assets.landing.failures import Failure, record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration.alerts_sensor import AlertWatch
+from mirror_assets.orchestration.alerts_sensor import SENSOR, AlertWatch
 from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.storage import LocalStore
+from mirror_assets.storage.errors import StoreUnavailable
 from mirror_assets_tests.alerts.web import WebReceiver, web_receiver
+from mirror_assets_tests.pipeline.doctor.lake import write_table
 
 _TABLES = 200
 _LOCATION = "here"
@@ -260,3 +266,95 @@ def test_a_reminder_comes_after_hours(deployment: Deployment, receiver: WebRecei
     deployment.settle()
     deployment.tick(6 * 3600)
     assert receiver.titles() == ["sales.t000: check lag fails", "Still: sales.t000: check lag fails"]
+
+
+def test_a_first_failure_that_the_next_run_may_resolve_is_not_told(
+    deployment: Deployment, receiver: WebReceiver
+) -> None:
+    text = "sales.t000: s3://acme-lake does not answer. Next: run again."
+    deployment.fail("t000", ErrorCode.SOURCE_UNAVAILABLE, text)
+    deployment.settle()
+    assert receiver.bodies == []
+    deployment.fail("t000", ErrorCode.SOURCE_UNAVAILABLE, text)
+    deployment.settle()
+    assert receiver.titles() == ["sales.t000: can't be mirrored (source_unavailable)"]
+
+
+def test_a_landing_zone_that_can_not_be_read_is_told_and_takes_nothing_back(
+    deployment: Deployment, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment.fail("t000", ErrorCode.LOG_GAP, "sales.t000: version 3 is missing. Next: rebuild it.")
+    deployment.settle()
+
+    def away(_store: LocalStore, folder: str) -> NoReturn:
+        raise StoreUnavailable(folder, "it does not answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStore, "list", away)
+        deployment.settle()
+    assert receiver.titles() == [
+        "sales.t000: can't be mirrored (log_gap)",
+        "landing zone: can't be read (store_unavailable)",
+    ]
+    deployment.settle()
+    assert receiver.titles()[2:] == ["Ended: landing zone: can't be read (store_unavailable)"]
+
+
+def test_an_answer_of_the_doctor_that_is_no_is_told_with_its_question(
+    tmp_path: Path, deployment: Deployment, receiver: WebReceiver
+) -> None:
+    deployment.tick()
+    job = build_definitions(deployment.config).resolve_job_def(DOCTOR)
+    asked = dg.RunConfig(ops={SOURCES_OP: DoctorConfig(tables=["sales.t000"], spark=False)})
+    job.execute_in_process(run_config=asked, instance=deployment.instance, raise_on_error=False)
+    deployment.settle()
+    assert receiver.titles() == ["doctor: the doctor says no"]
+    assert "sales.t000: is the log reached?" in receiver.bodies[0]["text"]
+    assert receiver.bodies[0]["topic"] == "doctor"
+    write_table(tmp_path / "lake" / "t000")
+    assert job.execute_in_process(run_config=asked, instance=deployment.instance).success
+    deployment.settle()
+    assert receiver.titles()[1:] == ["Ended: doctor: the doctor says no"]
+
+
+def test_a_check_that_a_run_of_assets_evaluates_is_told(deployment: Deployment, receiver: WebReceiver) -> None:
+    deployment.tick()
+
+    @dg.asset(key=asset_key(Kind.LANDING_ZONE, TableName("sales", "t007")))
+    def landed() -> None: ...
+
+    @dg.asset_check(asset=landed)
+    def file_continuity() -> dg.AssetCheckResult:
+        return dg.AssetCheckResult(passed=False, description="file 7 is missing", severity=dg.AssetCheckSeverity.WARN)
+
+    dg.materialize([landed, file_continuity], instance=deployment.instance)
+    deployment.settle()
+    assert receiver.titles() == ["sales.t007: check file_continuity fails"]
+    assert receiver.bodies[0]["severity"] == "warn"
+
+
+def test_a_step_that_fails_for_a_table_names_the_table(deployment: Deployment, receiver: WebReceiver) -> None:
+    deployment.tick()
+
+    @dg.asset(key=asset_key(Kind.CHANGE_FEED, TableName("sales", "t008")))
+    def staged() -> None:
+        raise ValueError("a defect")
+
+    dg.materialize([staged], instance=deployment.instance, raise_on_error=False)
+    deployment.settle()
+    assert receiver.titles() == ["sales.t008: a run of assets failed"]
+    assert "a defect" in receiver.bodies[0]["text"]
+
+
+def test_the_sensor_is_there_where_somebody_is_to_be_told(deployment: Deployment, receiver: WebReceiver) -> None:
+    definitions = build_definitions(deployment.config)
+    deployment.fail("t001", ErrorCode.STORE_DENIED, "sales.t001: s3://acme refuses. Next: grant it.")
+    with dg.build_sensor_context(
+        instance=deployment.instance, definitions=definitions, resources=resources(deployment.config)
+    ) as context:
+        told = definitions.resolve_sensor_def(SENSOR)(context)
+    assert isinstance(told, dg.SkipReason)
+    assert told.skip_message == "1 incidents (sales.t001: can't be mirrored (store_denied))"
+    without = deployment.config.model_copy(update={"alerts": AlertsConfig()})
+    assert SENSOR not in {sensor.name for sensor in build_definitions(without).sensors or ()}
+    assert receiver.bodies == []
