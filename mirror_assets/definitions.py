@@ -8,6 +8,7 @@ import warnings
 import dagster as dg
 
 from mirror_assets.config import Config, load_config
+from mirror_assets.orchestration.alerts_sensor import alerts_sensor
 from mirror_assets.orchestration.asset_checks import history_checks, landed_checks
 from mirror_assets.orchestration.assets import (
     change_feed_asset,
@@ -59,7 +60,11 @@ def build_definitions(config: Config) -> dg.Definitions:
                 *(history_checks(config, table) if table.keeps_history else ()),
             )
         ],
-        sensors=[mirror_sensor(config, by_name), replicator_sensor(config, by_name)],
+        sensors=[
+            mirror_sensor(config, by_name),
+            replicator_sensor(config, by_name),
+            *([alerts_sensor(config)] if config.alerts.receivers else []),
+        ],
         schedules=job_schedules(config, by_name),
         jobs=jobs,
         resources=resources(config),

@@ -121,6 +121,9 @@ class ErrorCode(str, Enum):
     FABRIC_ITEM_UNFIT = "fabric_item_unfit"
     FABRIC_REFUSED = "fabric_refused"
     MIRRORING_STOPPED = "mirroring_stopped"
+    # alerts
+    RECEIVER_AWAY = "receiver_away"
+    RECEIVER_REFUSED = "receiver_refused"
     # anything else
     UNEXPECTED = "unexpected"
 

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 import mirror_assets
 from mirror_assets.config import Config, ConfigInvalid, DiscoverRule, TableConfig, TableDefaults
+from mirror_assets.config.alerts import ReceiverConfig
 from mirror_assets.config.catalogs import CatalogConfig
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.setting_values import parse_size
@@ -217,6 +218,7 @@ def _shown(default: object) -> str:
     ("heading", "model"),
     [
         ("The whole file", Config),
+        ("A receiver of alerts", ReceiverConfig),
         ("A store", StoreConfig),
         ("A catalog", CatalogConfig),
         ("A rule that finds tables", DiscoverRule),

@@ -334,6 +334,24 @@ def drop(config: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     return zone.drop(config, name, yes=yes, as_json=as_json)
 
 
+@app.group(epilog=examples("alerts test"))
+def alerts() -> None:
+    """Try who is told when something is wrong."""
+
+
+@alerts.command("test", epilog=examples("alerts test", "alerts test --receiver team --json"))
+@click.option("--receiver", "names", multiple=True, metavar="NAME", help="Only this receiver; may be repeated.")
+@configured
+def alerts_test(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Exit:
+    """Send a test message to each receiver.
+
+    Shows what came back. Exit 1 if a receiver did not take it.
+    """
+    from mirror_assets.cli import alerts
+
+    return alerts.test(config, names, as_json=as_json)
+
+
 @app.group(epilog=examples("fabric create sales", "fabric start", "fabric status --json"))
 def fabric() -> None:
     """Create, start and show the mirrored database in Fabric.

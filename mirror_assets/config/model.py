@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import Field, PrivateAttr, model_validator
 
 from mirror_assets.config.access import access_to, store_of
+from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.config.automation import AutomationConfig
 from mirror_assets.config.catalogs import CatalogAddress, CatalogConfig
 from mirror_assets.config.discover_rule import DiscoverRule, FromStore
@@ -56,6 +57,7 @@ class Config(Section):
     history: HistoryConfig = Field(default_factory=HistoryConfig, description="Where change feeds are kept for ever.")
     spark: SparkConfig = Field(default_factory=SparkConfig, description="Additions to the Spark session.")
     automation: AutomationConfig = Field(default_factory=AutomationConfig, description="How Dagster mirrors by itself.")
+    alerts: AlertsConfig = Field(default_factory=AlertsConfig, description="Who is told when something is wrong.")
     stores: dict[Text, StoreConfig] = Field(default_factory=dict, description="Where source tables lie, by name.")
     catalogs: dict[Text, CatalogConfig] = Field(
         default_factory=dict, description="Catalogs that source tables are in, by name."

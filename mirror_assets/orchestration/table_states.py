@@ -36,7 +36,7 @@ class TableStates:
         """
         name, action = seen.context.name, seen.action
         if isinstance(action, TableHeld):
-            return self._record(name, NOT_HELD, str(action))
+            return self._record(name, NOT_HELD, str(action), action)
         if isinstance(action, MirrorError):
             return not isinstance(action, RetryError | UnknownOutcome) and self.failed(name, action)
         if not seen.is_complete or not isinstance(action, Rest) or action.mark is None:
@@ -46,15 +46,16 @@ class TableStates:
     def failed(self, table: TableName, error: MirrorError) -> bool:
         """Record that the table has failed, or is held if only a rebuild helps; return whether that is new."""
         if isinstance(error, RebuildError):
-            return self._record(table, NOT_HELD, str(TableHeld(str(table), error.what)))
-        return self._record(table, NOT_FAILING, str(error))
+            held = TableHeld(str(table), error.what)
+            return self._record(table, NOT_HELD, str(held), held)
+        return self._record(table, NOT_FAILING, str(error), error)
 
     def landed(self, table: TableName) -> bool:
         """Record that nothing holds up the table; return whether that is new."""
         was_held = self._record(table, NOT_HELD, None)
         return self._record(table, NOT_FAILING, None) or was_held
 
-    def _record(self, table: TableName, check: str, why: str | None) -> bool:
+    def _record(self, table: TableName, check: str, why: str | None, error: MirrorError | None = None) -> bool:
         """Record the check as failed with the reason, or as passed, unless that is its newest result."""
         zone = asset_key(Kind.LANDING_ZONE, table)
         with self._lock:
@@ -63,7 +64,14 @@ class TableStates:
             if self._known[table, check] == why:
                 return False
             self._known[table, check] = why
-        evaluation = dg.AssetCheckEvaluation(zone, check, passed=why is None, blocking=True, description=why)
+        evaluation = dg.AssetCheckEvaluation(
+            zone,
+            check,
+            passed=why is None,
+            blocking=True,
+            description=why,
+            metadata={} if error is None else {"code": error.code.value, "next_step": error.next_step},
+        )
         self._instance.report_runless_asset_event(evaluation)
         return True
 

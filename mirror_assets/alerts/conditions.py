@@ -1,0 +1,71 @@
+"""Conditions: what is wrong now, each with the cause that it shares with others."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import pydantic
+from pydantic import Field
+
+
+class Severity(str, Enum):
+    """How bad it is; the order is that of `rank`."""
+
+    INFO = "info"
+    WARN = "warn"
+    ERROR = "error"
+
+    @property
+    def rank(self) -> int:
+        """A number that grows with the severity."""
+        return list(Severity).index(self)
+
+
+class Topic(str, Enum):
+    """What an alert is about."""
+
+    CHECK = "check"
+    """A check fails."""
+    TABLE = "table"
+    """A table can't be mirrored."""
+    HELD = "held"
+    """A table waits for a person to have it rebuilt."""
+    REBUILD = "rebuild"
+    """A table is rebuilt."""
+    RUN = "run"
+    """A run has failed."""
+    TICK = "tick"
+    """A sensor or schedule fails, is off or is silent."""
+    DOCTOR = "doctor"
+    """An answer of the doctor is no."""
+    TEST = "test"
+    """`mirror-assets alerts test`."""
+
+
+class Value(pydantic.BaseModel):
+    """A value of alerts that is kept in Dagster's storage as JSON."""
+
+    model_config = pydantic.ConfigDict(frozen=True, extra="ignore")
+
+
+class Condition(Value):
+    """One thing that is wrong with one subject.
+
+    `id` names both and stays the same while it lasts. `cause` is equal for conditions that one fault explains.
+    `subject` is a table, or the name of a job or sensor; `what` says in a few words what is wrong with it. `page` is
+    the path of a page in Dagster's UI. `joins` says whether it belongs to an incident of its cause that was told
+    before: the fault lies outside of the table, such as in a store. Else it is news.
+    """
+
+    id: str
+    topic: Topic
+    severity: Severity
+    cause: str
+    subject: str
+    what: str
+    text: str
+    next_step: str = ""
+    code: str | None = None
+    page: str | None = None
+    since_ms: int = Field(default=0, ge=0)
+    joins: bool = False

@@ -1,0 +1,42 @@
+"""Leaves out what only follows from something else that is wrong, so that one fault is one message."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+
+from mirror_assets.alerts.conditions import Condition, Topic
+from mirror_assets.alerts.zone import ZONE
+
+CHECK = "check:"
+RUN = "run:"
+TICK = "tick:"
+_LAG = ":lag"
+_NOT_FAILING = ":not_failing"
+_STAGED = f"{CHECK}change_feed/"
+
+
+def without_consequences(wrong: Mapping[str, Condition], told: Container[str]) -> dict[str, Condition]:
+    """Return what is wrong without what follows from it. What was `told` before stays, until it has ended itself.
+
+    - A run that fails for a table follows from what the table's own state says.
+    - So do its check `not_failing`, the checks of what it has staged, and `lag` while it does not move.
+    """
+    by_table: dict[str, list[Condition]] = {}
+    for condition in wrong.values():
+        by_table.setdefault(condition.subject, []).append(condition)
+    return {
+        key: condition
+        for key, condition in wrong.items()
+        if key in told or not _follows(condition, by_table[condition.subject])
+    }
+
+
+def _follows(condition: Condition, of_table: list[Condition]) -> bool:
+    others = [other for other in of_table if other.id != condition.id]
+    if condition.id.startswith(RUN):
+        return any(not other.id.startswith((RUN, TICK)) and not other.id.endswith(_LAG) for other in others)
+    if condition.id.endswith(_LAG):
+        return any(other.topic in (Topic.TABLE, Topic.HELD, Topic.REBUILD) for other in others)
+    if condition.id.endswith(_NOT_FAILING) or condition.id.startswith(_STAGED):
+        return any(other.id.startswith(ZONE) and other.topic is Topic.TABLE for other in others)
+    return False

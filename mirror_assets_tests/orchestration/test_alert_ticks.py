@@ -1,0 +1,105 @@
+"""What alerts say of sensors and schedules: their newest tick failed, they are off, or silent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.remote_origin import (
+    ManagedGrpcPythonEnvCodeLocationOrigin,
+    RemoteInstigatorOrigin,
+    RemoteRepositoryOrigin,
+)
+from dagster._core.scheduler.instigation import (
+    InstigatorState,
+    InstigatorStatus,
+    SensorInstigatorData,
+    TickData,
+    TickStatus,
+)
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+from dagster._utils.error import SerializableErrorInfo
+
+from mirror_assets.alerts.conditions import Condition, Severity
+from mirror_assets.orchestration.alert_ticks import TickLook
+
+_NOW = time.time()
+
+
+class Sensors:
+    """Sensors in an instance, as the daemon keeps them."""
+
+    def __init__(self, instance: dg.DagsterInstance) -> None:
+        self.instance = instance
+
+    def add(self, name: str, status: InstigatorStatus, location: str = "here") -> InstigatorState:
+        target = LoadableTargetOrigin(module_name="mirror_assets.definitions")
+        place = RemoteRepositoryOrigin(ManagedGrpcPythonEnvCodeLocationOrigin(target, location), "__repository__")
+        origin = RemoteInstigatorOrigin(place, name)
+        state = InstigatorState(origin, InstigatorType.SENSOR, status, SensorInstigatorData(min_interval=15))
+        return self.instance.add_instigator_state(state)
+
+    def tick(self, state: InstigatorState, status: TickStatus, ago: float = 1.0, error: str | None = None) -> None:
+        told = SerializableErrorInfo(error, [], "Error") if error else None
+        self.instance.create_tick(
+            TickData(
+                state.instigator_origin_id,
+                state.instigator_name,
+                InstigatorType.SENSOR,
+                status,
+                timestamp=_NOW - ago,
+                selector_id=state.selector_id,
+                error=told,
+            )
+        )
+
+    def wrong(self, *, are_on: bool = True) -> list[tuple[str, str, str]]:
+        return [(one.subject, one.what, one.text) for one in self.conditions(are_on=are_on)]
+
+    def conditions(self, *, are_on: bool = True) -> tuple[Condition, ...]:
+        return TickLook(self.instance, "here", "alerts", 600.0, are_on).conditions(_NOW)
+
+
+@pytest.fixture
+def sensors() -> Iterator[Sensors]:
+    with dg.instance_for_test() as instance:
+        yield Sensors(instance)
+
+
+def test_a_failed_tick_is_told_with_what_its_error_says_until_one_goes_well(sensors: Sensors) -> None:
+    state = sensors.add("mirror", InstigatorStatus.RUNNING)
+    sensors.tick(state, TickStatus.FAILURE, 3, "mirror_assets.errors.SettingError: no token. Next: set it.\n")
+    sensors.tick(state, TickStatus.STARTED, 2)
+    (condition,) = sensors.conditions()
+    assert (condition.subject, condition.what, condition.text) == ("mirror", "its tick failed", "no token.")
+    assert condition.next_step == "set it."
+    assert condition.page == "locations/here/sensors/mirror"
+    sensors.tick(state, TickStatus.SKIPPED, 1)
+    assert sensors.wrong() == []
+
+
+def test_a_sensor_that_a_person_has_stopped_is_told_where_sensors_are_on(sensors: Sensors) -> None:
+    sensors.add("mirror", InstigatorStatus.STOPPED)
+    assert sensors.wrong() == [("mirror", "is off", "A person has stopped it.")]
+    assert sensors.conditions()[0].severity is Severity.WARN
+    assert sensors.wrong(are_on=False) == []
+
+
+def test_a_sensor_that_does_not_tick_is_silent_unless_all_were(sensors: Sensors) -> None:
+    mirror = sensors.add("mirror", InstigatorStatus.DECLARED_IN_CODE)
+    alerts = sensors.add("alerts", InstigatorStatus.DECLARED_IN_CODE)
+    sensors.tick(mirror, TickStatus.SKIPPED, 900)
+    sensors.tick(alerts, TickStatus.SKIPPED, 900)
+    assert sensors.wrong() == [], "the daemon was away"
+    sensors.tick(alerts, TickStatus.SKIPPED, 150)
+    assert [(name, what) for name, what, _ in sensors.wrong()] == [("mirror", "is silent")]
+    sensors.tick(mirror, TickStatus.SKIPPED, 30)
+    assert sensors.wrong() == []
+
+
+def test_sensors_of_other_code_locations_are_none_of_ours(sensors: Sensors) -> None:
+    sensors.add("mirror", InstigatorStatus.STOPPED, "elsewhere")
+    assert sensors.wrong() == []
