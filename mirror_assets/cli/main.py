@@ -8,6 +8,7 @@ import click
 
 from mirror_assets.cli.commands import app
 from mirror_assets.cli.exit import Exit, exit_code
+from mirror_assets.cli.json_log import is_json, print_line
 from mirror_assets.cli.spark_log import spark_log
 from mirror_assets.errors import MirrorError
 
@@ -32,7 +33,10 @@ def _run(arguments: Sequence[str] | None) -> Exit:
     except click.Abort:
         raise SystemExit(130) from None  # Ctrl-C, as shells count it
     except MirrorError as error:
-        click.echo(f"error: {error}", err=True)
+        if is_json():
+            print_line("error", str(error), {"code": error.code.value})
+        else:
+            click.echo(f"error: {error}", err=True)
         return exit_code([error.family])
     if isinstance(answer, Exit):
         return answer

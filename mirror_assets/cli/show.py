@@ -14,7 +14,9 @@ from mirror_assets.config import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.history.history_log import HistoryLog
+from mirror_assets.landing.cost import daily_cost
 from mirror_assets.landing.names import TableName
+from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.drop import find_orphans
 from mirror_assets.pipeline.errors import stop_error
@@ -46,6 +48,7 @@ class StatusLine:
     """What is known of a table; None for what can't be read, and then `error` says why.
 
     `readable_seconds`: time left to read the oldest waiting commit. `kept`: the version up to which its history goes.
+    `day_requests` and `day_cu_seconds`: what a day of it costs on OneLake, as estimated from its newest slices.
     """
 
     table: str
@@ -59,6 +62,8 @@ class StatusLine:
     message: str
     kept: int | None = None
     error: str | None = None
+    day_requests: int | None = None
+    day_cu_seconds: int | None = None
 
 
 def plan(path: Path | None, names: Sequence[str], commits: Range = EVERYTHING, *, as_json: bool) -> Exit:
@@ -143,6 +148,7 @@ def _landed(table: TableContext, mirrored: _Mirrored | None) -> StatusLine:
     manifest, status = table.manifest(), mirrored.get(table.name) if mirrored else None
     absent = "not mirrored yet" if mirrored is not None else "unknown"
     loading = str(manifest.loading) if manifest and manifest.loading else ""
+    cost = drive(daily_cost(table.name, manifest, time.time()), table.store) if manifest else None
     return StatusLine(
         table=str(table.name),
         tip=None,
@@ -154,6 +160,8 @@ def _landed(table: TableContext, mirrored: _Mirrored | None) -> StatusLine:
         state=status.state.value if status else absent,
         message=(status and status.message) or loading,
         kept=_kept(table),
+        day_requests=round(cost.requests) if cost else None,
+        day_cu_seconds=round(cost.capacity_seconds) if cost else None,
     )
 
 
@@ -179,7 +187,17 @@ def _unknown(table: TableName, error: MirrorError) -> StatusLine:
 
 
 def _show_status(lines: Sequence[StatusLine], *, as_json: bool) -> None:
-    columns = ("table", "source", "covered", "lag seconds", "hours left", "landed file", "applied file", "kept")
+    columns = (
+        "table",
+        "source",
+        "covered",
+        "lag seconds",
+        "hours left",
+        "landed file",
+        "applied file",
+        "kept",
+        "CU s a day",
+    )
     rows = [
         (
             x.table,
@@ -190,6 +208,7 @@ def _show_status(lines: Sequence[StatusLine], *, as_json: bool) -> None:
             x.landed,
             x.applied,
             x.kept,
+            x.day_cu_seconds,
             x.state,
             x.message,
         )

@@ -15,6 +15,7 @@ from mirror_assets.config.discovered import Discovered
 from mirror_assets.config.document import Origin
 from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
 from mirror_assets.config.locate import InSpark, last_address, locate
+from mirror_assets.config.metrics import MetricsConfig
 from mirror_assets.config.places import (
     HISTORY_PATH,
     MIRROR_PATH,
@@ -56,6 +57,7 @@ class Config(Section):
     history: HistoryConfig = Field(default_factory=HistoryConfig, description="Where change feeds are kept for ever.")
     spark: SparkConfig = Field(default_factory=SparkConfig, description="Additions to the Spark session.")
     automation: AutomationConfig = Field(default_factory=AutomationConfig, description="How Dagster mirrors by itself.")
+    metrics: MetricsConfig = Field(default_factory=MetricsConfig, description="Where runs tell metrics and traces.")
     stores: dict[Text, StoreConfig] = Field(default_factory=dict, description="Where source tables lie, by name.")
     catalogs: dict[Text, CatalogConfig] = Field(
         default_factory=dict, description="Catalogs that source tables are in, by name."

@@ -13,6 +13,7 @@ from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.pipeline.errors import TableHeld
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, Rest
 from mirror_assets.pipeline.table_watch import Seen
+from mirror_assets.telemetry.record import checked
 
 
 class TableStates:
@@ -57,6 +58,7 @@ class TableStates:
     def _record(self, table: TableName, check: str, why: str | None) -> bool:
         """Record the check as failed with the reason, or as passed, unless that is its newest result."""
         zone = asset_key(Kind.LANDING_ZONE, table)
+        checked(str(table), check, passed=why is None)
         with self._lock:
             if (table, check) not in self._known:
                 self._known[table, check] = _newest(self._instance, dg.AssetCheckKey(zone, check))
