@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -32,10 +33,25 @@ class Follower:
         """Write mirror.yaml, and both tables with three rows each."""
         tables = "".join(f"  {name}: {{source: ./lake/{name}, keys: [id]}}\n" for name in TABLES)
         (self.root / "mirror.yaml").write_text(
-            f"landing_zone: {{path: ./landing}}\nmirror: {{path: ./mirror}}\nmetrics: {self.exports}\ntables:\n{tables}"
+            f"landing_zone: {{path: ./landing}}\nmirror: {{path: ./mirror}}\nmetrics: {self.exports}\n"
+            f"spark: {{settings: {self._event_log()}}}\ntables:\n{tables}"
         )
         for name in TABLES:
             self.append(name, [1, 2, 3])
+
+    def _event_log(self) -> str:
+        """Return the settings with which Spark writes down its jobs."""
+        folder = self.root / "events"
+        folder.mkdir()
+        name = "spark.eventLog"
+        return f'{{{name}.enabled: "true", {name}.compress: "false", {name}.dir: "file://{folder}"}}'
+
+    def described_jobs(self) -> list[str]:
+        """Return the descriptions of Spark's jobs; empty for a job without one."""
+        logs = (self.root / "events").rglob("events_*")
+        events = (json.loads(line) for path in logs for line in path.read_text().splitlines() if line)
+        started = (event for event in events if event.get("Event") == "SparkListenerJobStart")
+        return [event["Properties"].get("spark.job.description", "") for event in started]
 
     def append(self, table: str, ids: Sequence[int | None]) -> None:
         """Commit rows with these keys."""

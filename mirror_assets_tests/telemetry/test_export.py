@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +17,9 @@ from mirror_assets.telemetry.instruments import INSTRUMENTS, Kind, Stage
 from mirror_assets.telemetry.record import LandedFigures, Work
 from mirror_assets.telemetry.scope import current_scope, table_scope
 from mirror_assets.telemetry.trace_ids import slice_trace
+from mirror_assets_tests.kills.process import inherited
 from mirror_assets_tests.telemetry.collector import Collector, attributes
+from mirror_assets_tests.telemetry.follower import Follower
 from mirror_assets_tests.telemetry.scrape import free_port, scrape, value, wait_for
 
 WORK = Work("/zone", "shop.orders", "0001-00000002-00000003")
@@ -193,3 +196,17 @@ def test_nothing_is_exported_and_nothing_imported_by_default() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_command_that_reads_imports_no_sdk_even_with_metrics_on(tmp_path: Path) -> None:
+    follower = Follower(tmp_path, "{prometheus: {port: 9464}, otlp: {endpoint: 'http://127.0.0.1:9'}}")
+    follower.create()
+    code = (
+        "import sys\n"
+        "from mirror_assets.cli import main\n"
+        "assert main(['status']) == 0\n"
+        "print([name for name in sys.modules if name.startswith(('opentelemetry', 'prometheus'))])\n"
+    )
+    environment = inherited() | {"MIRROR_CONFIG": str(tmp_path / "mirror.yaml")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -29,6 +29,7 @@ class Story:
     code: int
     messages: list[dict[str, object]]
     status: list[dict[str, object]]
+    jobs: list[str]
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +59,8 @@ def _told(follower: Follower, collector: Collector, port: int) -> Story:
     code, _, messages = follower.end()
     assert follower.run("replicate").returncode == 0
     status = json.loads(follower.run("status", "--json").stdout)
-    return Story(
-        collector, loaded, changed, (first, second), code, [json.loads(x) for x in messages.splitlines()], status
-    )
+    lines = [json.loads(line) for line in messages.splitlines()]
+    return Story(collector, loaded, changed, (first, second), code, lines, status, follower.described_jobs())
 
 
 def _covers(series: Series, table: str, version: int) -> bool:
@@ -150,3 +150,14 @@ def test_status_estimates_what_a_day_costs(story: Story) -> None:
     assert lines[ORDERS]["day_requests"] == 24 * (16 + 2)
     assert lines[ORDERS]["day_cu_seconds"] == round(24 * (21 + 0.3 * 17))
     assert lines[LINES]["day_requests"] is None
+
+
+@pytest.mark.long(60)
+def test_jobs_of_spark_say_which_slice_and_trace_they_are_for(story: Story) -> None:
+    traces = {
+        (told["mirror.table"], told["mirror.slice"]): span.trace_id.hex()
+        for span in story.collector.spans
+        if (told := attributes(span.attributes))
+    }
+    for (table, slice_), trace in traces.items():
+        assert f"{table}, slice {slice_}, stage, trace {trace}" in story.jobs
