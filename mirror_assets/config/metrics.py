@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from mirror_assets.config.setting_values import Seconds, Section, Text
 
+
+def _collector(text: str) -> str:
+    """Return a collector's address. Raises ValueError for another text, and for one that holds a secret."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("expected an address such as http://localhost:4318")
+    if "@" in parts.netloc or parts.query:
+        raise ValueError("it must not hold a user, a password or a token: OTEL_EXPORTER_OTLP_HEADERS has those")
+    return text
+
+
+_Collector = Annotated[str, AfterValidator(_collector)]
 _Port = Annotated[int, Field(ge=1, le=65_535)]
 
 
@@ -21,7 +34,7 @@ class PrometheusConfig(Section):
 class OtlpConfig(Section):
     """The collector that every run sends metrics and traces to."""
 
-    endpoint: Text | None = Field(default=None, description="Its URL, by OTLP over HTTP; null: none.")
+    endpoint: _Collector | None = Field(default=None, description="Its URL, by OTLP over HTTP; null: none.")
     every_seconds: Seconds = Field(default=15, description="How often metrics are sent.")
 
 

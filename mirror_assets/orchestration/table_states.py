@@ -14,6 +14,7 @@ from mirror_assets.pipeline.errors import TableHeld
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, Rest
 from mirror_assets.pipeline.table_watch import Seen
 from mirror_assets.telemetry.record import checked
+from mirror_assets.telemetry.scope import table_scope
 
 
 class TableStates:
@@ -28,7 +29,8 @@ class TableStates:
     def tell(self, seen: Seen, log: logging.Logger) -> None:
         """Record what a look says of the table; log an error when it is a new one."""
         if self._seen(seen) and isinstance(seen.action, MirrorError):
-            log.error(str(seen.action))
+            with table_scope(str(seen.context.name)):
+                log.error(str(seen.action))
 
     def _seen(self, seen: Seen) -> bool:
         """Record what a complete look says; return whether a check has changed.

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mirror_assets.redaction import redacted
 from mirror_assets.telemetry.record import is_on, use
 
 if TYPE_CHECKING:
@@ -44,25 +45,39 @@ def exporting(export: Export, warn: Callable[[str], None]) -> Iterator[None]:
     if not export.is_on or is_on():
         yield
         return
-    try:
-        from mirror_assets.telemetry.otel import OpenTelemetryRecorder
-    except ImportError as error:
-        warn(f"metrics are off, for a package is missing ({error.name}): {_INSTALL}")
-        yield
-        return
     with _told_once(warn):
-        readers, spans, port = _parts(export, warn)
-        recorder = OpenTelemetryRecorder(readers, spans)
-        if port is not None:
-            port.open()
-        use(recorder)
+        opened = _open(export, warn)
         try:
             yield
         finally:
-            use(None)
-            if port is not None:
-                port.close()
-            recorder.close(_CLOSE_SECONDS)
+            if opened is not None:
+                opened()
+
+
+def _open(export: Export, warn: Callable[[str], None]) -> Callable[[], None] | None:
+    """Begin to export; return what ends it, or None where it can't begin."""
+    try:
+        from mirror_assets.telemetry.otel import OpenTelemetryRecorder
+
+        readers, spans, port = _parts(export, warn)
+        recorder = OpenTelemetryRecorder(readers, spans)
+    except ImportError as error:
+        warn(f"metrics are off, for a package is missing ({error.name}): {_INSTALL}")
+        return None
+    except Exception as error:  # noqa: BLE001 such as a variable OTEL_… that the SDK does not understand
+        warn(redacted(f"metrics are off: {type(error).__name__}: {error}"))
+        return None
+    if port is not None:
+        port.open()
+    use(recorder)
+
+    def close() -> None:
+        use(None)
+        if port is not None:
+            port.close()
+        recorder.close(_CLOSE_SECONDS)
+
+    return close
 
 
 def _parts(
@@ -136,4 +151,4 @@ class _Told(logging.Handler):
         if now < self._next.get(record.name, 0.0):
             return
         self._next[record.name] = now + _REPEATED_SECONDS
-        self._warn(f"metrics: {record.getMessage().splitlines()[0]}")
+        self._warn(redacted(f"metrics: {record.getMessage().splitlines()[0]}"))

@@ -70,7 +70,7 @@ class OpenTelemetryRecorder:
         # The end of the block that opened it shuts it down, not the end of the process.
         self._meters = MeterProvider(readers, resource(), shutdown_on_exit=False)
         self._tracers = TracerProvider(resource=resource(), id_generator=_SliceTraces(), shutdown_on_exit=False)
-        self._traces = spans is not None
+        self.traces = spans is not None
         if spans is not None:
             self._tracers.add_span_processor(spans)
         self._tracer = self._tracers.get_tracer(_SCOPE)
@@ -118,7 +118,7 @@ class OpenTelemetryRecorder:
     @contextmanager
     def span(self, name: str, trace: int, attributes: Mapping[str, str], began_ns: int | None = None) -> Iterator[None]:
         """Time the block as a span. Of an error it has the code: a message may have more in it than is meant here."""
-        if not self._traces:
+        if not self.traces:
             yield
             return
         token = _NEXT_TRACE.set(trace)
@@ -138,7 +138,7 @@ class OpenTelemetryRecorder:
 
     def past_span(self, name: str, began_ns: int, ended_ns: int) -> None:
         """Add a span that has ended below the one that is open; times are nanoseconds since 1970."""
-        if self._traces:
+        if self.traces:
             below = set_span_in_context(get_current_span())
             self._tracer.start_span(name, below, start_time=began_ns).end(ended_ns)
 

@@ -22,6 +22,10 @@ class Recorder(Protocol):
     def book(self) -> TableBook:
         """What is known of tables."""
 
+    @property
+    def traces(self) -> bool:
+        """Whether spans are exported."""
+
     def add(self, counter: Instrument, value: float, labels: Mapping[str, str]) -> None:
         """Add to a counter."""
 
@@ -90,7 +94,8 @@ def use(recorder: Recorder | None) -> None:
 
 
 def _trace_text(work: Work) -> str | None:
-    return f"{work.trace:032x}" if is_on() else None
+    recorder = _SWITCH.recorder
+    return f"{work.trace:032x}" if recorder is not None and recorder.traces else None
 
 
 @contextmanager

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from mirror_assets.composition import telling
+from mirror_assets.config import load_config
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.telemetry import record
 from mirror_assets.telemetry.export import Export, exporting
@@ -210,3 +212,30 @@ def test_a_command_that_reads_imports_no_sdk_even_with_metrics_on(tmp_path: Path
     environment = inherited() | {"MIRROR_CONFIG": str(tmp_path / "mirror.yaml")}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_batch_has_a_port_of_its_own_and_a_run_that_ends_has_none(tmp_path: Path) -> None:
+    port = free_port()
+    follower = Follower(tmp_path, f"{{prometheus: {{port: {port}}}}}")
+    follower.create()
+    config = load_config(tmp_path / "mirror.yaml")
+    with telling(config, pytest.fail, stays=True, batch=1):
+        record.looked("a", 1, 1, None)
+        assert (bool(scrape(port)), bool(scrape(port + 1))) == (False, True)
+    with telling(config, pytest.fail):
+        assert not record.is_on()
+
+
+def test_without_traces_the_log_names_none() -> None:
+    with exporting(Export(port=free_port()), ignore), table_scope("shop.orders") as scope, record.slice_work(WORK):
+        assert (scope.slice, scope.trace) == (WORK.slice, None)
+        assert scope.text == f"shop.orders, slice {WORK.slice}"
+
+
+def test_what_the_sdk_does_not_understand_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "-1")
+    warned = list[str]()
+    with exporting(Export(endpoint="http://127.0.0.1:9"), warned.append):
+        assert not record.is_on()
+    assert len(warned) == 1
+    assert warned[0].startswith("metrics are off: ")
