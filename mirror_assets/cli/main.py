@@ -28,7 +28,10 @@ def _run(arguments: Sequence[str] | None) -> Exit:
     try:
         answer = app.main(arguments, "mirror-assets", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        if is_json():
+            print_line("error", error.format_message())
+        else:
+            error.show()
         raise SystemExit(error.exit_code) from None
     except click.Abort:
         raise SystemExit(130) from None  # Ctrl-C, as shells count it

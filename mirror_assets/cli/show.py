@@ -208,6 +208,7 @@ def _show_status(lines: Sequence[StatusLine], *, as_json: bool) -> None:
             x.landed,
             x.applied,
             x.kept,
+            x.day_requests,
             x.day_cu_seconds,
             x.state,
             x.message,
