@@ -196,6 +196,7 @@ def _show_status(lines: Sequence[StatusLine], *, as_json: bool) -> None:
         "landed file",
         "applied file",
         "kept",
+        "requests a day",
         "CU s a day",
     )
     rows = [

@@ -46,12 +46,12 @@ def exporting(export: Export, warn: Callable[[str], None]) -> Iterator[None]:
         yield
         return
     with _told_once(warn):
-        opened = _open(export, warn)
+        close = _open(export, warn)
         try:
             yield
         finally:
-            if opened is not None:
-                opened()
+            if close is not None:
+                close()
 
 
 def _open(export: Export, warn: Callable[[str], None]) -> Callable[[], None] | None:

@@ -15,7 +15,13 @@ from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Observati
 from opentelemetry.sdk import metrics as sdk
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import CardinalityLimits, MetricReader
-from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, SERVICE_NAME, SERVICE_VERSION, Resource
+from opentelemetry.sdk.resources import (
+    SERVICE_INSTANCE_ID,
+    SERVICE_NAME,
+    SERVICE_VERSION,
+    OTELResourceDetector,
+    Resource,
+)
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Status, StatusCode, get_current_span, set_span_in_context
@@ -54,11 +60,7 @@ def resource() -> Resource:
     """Return what identifies this process; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override it."""
     instance = f"{platform.node()}:{os.getpid()}"
     own = {SERVICE_NAME: "mirror-assets", SERVICE_VERSION: version("mirror-assets"), SERVICE_INSTANCE_ID: instance}
-    return Resource(own).merge(Resource.create({})) if _named_by_environment() else Resource.create(own)
-
-
-def _named_by_environment() -> bool:
-    return bool(os.environ.get("OTEL_SERVICE_NAME") or "service." in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", ""))
+    return Resource.create(own).merge(OTELResourceDetector().detect())
 
 
 class OpenTelemetryRecorder:

@@ -239,3 +239,12 @@ def test_what_the_sdk_does_not_understand_is_a_warning(monkeypatch: pytest.Monke
         assert not record.is_on()
     assert len(warned) == 1
     assert warned[0].startswith("metrics are off: ")
+
+
+def test_the_environment_may_name_the_service(monkeypatch: pytest.MonkeyPatch, collector: Collector) -> None:
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test,service.instance.id=one")
+    with exporting(Export(endpoint=collector.url), ignore):
+        record.failed("a", "x")
+    told = collector.resources[-1]
+    assert told["service.name"] == "mirror-assets"
+    assert (told["service.instance.id"], told["deployment.environment"]) == ("one", "test")
