@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -38,6 +39,8 @@ from mirror_assets.storage.lake.token_server import VARIABLE, start_token_server
 from mirror_assets.storage.lake.vended import own_names, reach_settings
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings, onelake_settings
 from mirror_assets.storage.onelake.address import OneLakeAddress
+from mirror_assets.telemetry.export import Export, exporting
+from mirror_assets.telemetry.scope import current_scope
 
 if TYPE_CHECKING:
     # Loaded when something opens that needs them: commands that read logs do without.
@@ -148,10 +151,12 @@ def able_to_read(source: SourceLog, session: Callable[[], SparkSession]) -> Call
     """Return what opens a session that reads this source: with its catalog's keys, or with those of no catalog."""
 
     def opened() -> SparkSession:
+        from mirror_assets.encode.job_description import describe_jobs
         from mirror_assets.encode.vended import use_keys
 
-        spark = session()
+        spark, scope = session(), current_scope()
         use_keys(spark, catalog_keys(source))
+        describe_jobs(spark, scope.text if scope else None)
         return spark
 
     return opened
@@ -302,6 +307,18 @@ class SparkSettings:
         filled, secret = self.filled(), self.secret_names
         shown = {name: value for name, value in filled.items() if name not in secret}
         return shown, {name: filled[name] for name in secret}
+
+
+def telling(
+    config: Config, warn: Callable[[str], None], *, stays: bool = False, batch: int | None = None
+) -> AbstractContextManager[None]:
+    """Return the block in which metrics and traces are exported, as `metrics` says.
+
+    Only a run that `stays` opens a port; batches have ports of their own.
+    """
+    prometheus, otlp = config.metrics.prometheus, config.metrics.otlp
+    port = prometheus.port + (batch or 0) if stays and prometheus.port is not None else None
+    return exporting(Export(prometheus.host, port, otlp.endpoint, otlp.every_seconds), warn)
 
 
 def packages_of_catalogs(config: Config) -> Callable[[], Sequence[str]]:

@@ -13,6 +13,7 @@ import click
 from mirror_assets.cli.direct_lake.commands import direct_lake
 from mirror_assets.cli.early_start import start_spark_early
 from mirror_assets.cli.exit import Exit
+from mirror_assets.cli.json_log import use_json
 from mirror_assets.cli.options import (
     PATH,
     CatalogOptions,
@@ -45,12 +46,16 @@ class _InOrder(click.Group):
     epilog="\b\nExit codes: 0 fine; 1 a check or a table failed; 2 the configuration or the command line is wrong.\n"
     'Completion in bash: eval "$(_MIRROR_ASSETS_COMPLETE=bash_source mirror-assets)"; also zsh_source, fish_source.',
 )
-def app() -> None:
+@click.option(
+    "--log", type=click.Choice(["text", "json"]), default="text", help="How messages are written, on the error stream."
+)
+def app(log: str) -> None:
     """Mirror Delta tables into Microsoft Fabric."""
+    use_json(is_on=log == "json")
 
 
 @app.result_callback()
-def _flush(code: Exit) -> Exit:
+def _flush(code: Exit, **_: object) -> Exit:
     """Write all output here, where click ends the process quietly if its reader is gone (`| head`)."""
     sys.stdout.flush()
     return code

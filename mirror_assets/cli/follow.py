@@ -17,6 +17,8 @@ from rich.live import Live
 from rich.table import Table
 
 from mirror_assets.cli.exit import Exit, exit_code
+from mirror_assets.cli.json_lines import JsonLines
+from mirror_assets.cli.json_log import is_json
 from mirror_assets.cli.output import note, note_reported
 from mirror_assets.cli.run_job import MessageOnly, execute
 from mirror_assets.config import Config, When, load_config
@@ -86,9 +88,12 @@ class _Landed(logging.Handler):
         self._names = {asset_key(Kind.LANDING_ZONE, name): str(name) for name in config.names}
         self._landed: dict[str, LandedSlice] = {}
         self.show: Callable[[LandedSlice], None] = _print_line
+        self._lines = JsonLines(MessageOnly()) if is_json() else None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show a slice that has landed; print a warning or an error."""
+        """Show a slice that has landed; print a warning or an error, and as lines of JSON everything."""
+        if self._lines is not None:
+            self._lines.emit(record)
         meta = getattr(record, "dagster_meta", {})
         event = meta.get("dagster_event") if isinstance(meta, Mapping) else None
         landed = self._slice(event) if isinstance(event, dg.DagsterEvent) else None
@@ -96,7 +101,7 @@ class _Landed(logging.Handler):
             counted = landed.behind(self._landed.pop(landed.table, None))
             self._landed[landed.table] = counted
             self.show(counted)
-        elif event is None and record.levelno >= logging.WARNING:
+        elif event is None and record.levelno >= logging.WARNING and self._lines is None:
             note(self.format(record))
 
     def as_table(self) -> Table:

@@ -8,6 +8,7 @@ import click
 
 from mirror_assets.cli.commands import app
 from mirror_assets.cli.exit import Exit, exit_code
+from mirror_assets.cli.json_log import is_json, print_line
 from mirror_assets.cli.spark_log import spark_log
 from mirror_assets.errors import MirrorError
 
@@ -27,12 +28,18 @@ def _run(arguments: Sequence[str] | None) -> Exit:
     try:
         answer = app.main(arguments, "mirror-assets", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        if is_json():
+            print_line("error", error.format_message())
+        else:
+            error.show()
         raise SystemExit(error.exit_code) from None
     except click.Abort:
         raise SystemExit(130) from None  # Ctrl-C, as shells count it
     except MirrorError as error:
-        click.echo(f"error: {error}", err=True)
+        if is_json():
+            print_line("error", str(error), {"code": error.code.value})
+        else:
+            click.echo(f"error: {error}", err=True)
         return exit_code([error.family])
     if isinstance(answer, Exit):
         return answer

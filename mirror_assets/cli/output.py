@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from mirror_assets.cli.exit import Exit, exit_code
+from mirror_assets.cli.json_log import is_json, print_line
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 
@@ -27,6 +28,10 @@ _WIDE = 200
 
 def note(text: str) -> None:
     """Print a message on the error stream."""
+    if is_json():
+        error = text.removeprefix("error: ")
+        print_line("info" if error == text else "error", error)
+        return
     Console(stderr=True, highlight=False, soft_wrap=True, emoji=False).print(text, markup=False)
 
 

@@ -11,6 +11,8 @@ from functools import partial
 
 import dagster as dg
 
+from mirror_assets.cli.json_lines import JsonLines
+from mirror_assets.cli.json_log import is_json
 from mirror_assets.config import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import MirrorError
@@ -77,6 +79,8 @@ def _logger(handler: logging.Handler, _context: dg.InitLoggerContext) -> logging
 
 def _printing() -> logging.Handler:
     """Return a handler that prints one line a message; commands print errors themselves when they end."""
+    if is_json():
+        return JsonLines(MessageOnly())
     handler = logging.StreamHandler()
     handler.setFormatter(MessageOnly())
     handler.addFilter(lambda record: logging.INFO <= record.levelno < logging.ERROR)

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from mirror_assets.cli.json_log import is_json, print_line
+
 
 @dataclass
 class SparkLog:
@@ -24,7 +26,11 @@ class SparkLog:
         if self.path is None:
             return
         if self.keep and self.path.stat().st_size:
-            print(f"messages of Spark and other libraries are in {self.path}", file=sys.stderr)  # noqa: T201 the command line's voice
+            text = f"messages of Spark and other libraries are in {self.path}"
+            if is_json():
+                print_line("info", text)
+            else:
+                print(text, file=sys.stderr)  # noqa: T201 the command line's voice
         else:
             self.path.unlink()
 

@@ -19,7 +19,9 @@ from mirror_assets.config import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable, WatchedMirror
 from mirror_assets.history.history_log import HistoryLog
+from mirror_assets.landing.cost import daily_cost
 from mirror_assets.landing.names import TableName
+from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.drop import find_orphans
 from mirror_assets.pipeline.look_at_mirror import look_at_mirror
@@ -33,7 +35,8 @@ class StatusLine:
 
     `health` is how it is, in a word, and `why` says it in a sentence. `mirrored` is the version of the source that the
     mirror has. `readable_seconds`: time left to read the oldest waiting commit. `kept`: the version up to which its
-    history goes. `state` and `message` are the replicator's.
+    history goes. `state` and `message` are the replicator's. `day_requests` and `day_cu_seconds`: what a day of it costs
+    on OneLake, as estimated from its newest slices.
     """
 
     table: str
@@ -51,6 +54,8 @@ class StatusLine:
     message: str = ""
     kept: int | None = None
     error: str | None = None
+    day_requests: int | None = None
+    day_cu_seconds: int | None = None
 
 
 @dataclass(frozen=True)
@@ -140,6 +145,7 @@ def _landed(table: TableContext, mirrored: dict[TableName, MonitoredTable] | Non
     manifest, status = table.manifest(), mirrored.get(table.name) if mirrored else None
     absent = "not mirrored yet" if mirrored is not None else "unknown"
     loading = str(manifest.loading) if manifest and manifest.loading else ""
+    cost = drive(daily_cost(table.name, manifest, time.time()), table.store) if manifest else None
     return StatusLine(
         table=str(table.name),
         health="unknown",
@@ -150,6 +156,8 @@ def _landed(table: TableContext, mirrored: dict[TableName, MonitoredTable] | Non
         state=status.state.value if status else absent,
         message=(status and status.message) or loading,
         kept=_kept(table),
+        day_requests=round(cost.requests) if cost else None,
+        day_cu_seconds=round(cost.capacity_seconds) if cost else None,
     )
 
 
@@ -186,7 +194,20 @@ def _unreadable(line: StatusLine, error: MirrorError) -> StatusLine:
 
 
 _STYLES = {Urgency.NOW: "red", Urgency.SOON: "yellow", Urgency.NOT: "green"}
-_COLUMNS = ("table", "health", "source", "landed", "mirror has", "lag seconds", "hours left", "kept", "mirror", "why")
+_COLUMNS = (
+    "table",
+    "health",
+    "source",
+    "landed",
+    "mirror has",
+    "lag seconds",
+    "hours left",
+    "kept",
+    "requests a day",
+    "CU s a day",
+    "mirror",
+    "why",
+)
 
 
 def _table(found: Status, title: str) -> Table:
@@ -201,6 +222,8 @@ def _table(found: Status, title: str) -> Table:
             None if x.lag_seconds is None else f"{x.lag_seconds:.0f}",
             None if x.readable_seconds is None else x.readable_seconds / 3600,
             x.kept,
+            x.day_requests,
+            x.day_cu_seconds,
             x.state,
             x.why or x.message,
         )

@@ -16,6 +16,7 @@ from mirror_assets.config.discovered import Discovered
 from mirror_assets.config.document import Origin
 from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
 from mirror_assets.config.locate import InSpark, last_address, locate
+from mirror_assets.config.metrics import MetricsConfig
 from mirror_assets.config.places import (
     HISTORY_PATH,
     MIRROR_PATH,
@@ -58,6 +59,7 @@ class Config(Section):
     spark: SparkConfig = Field(default_factory=SparkConfig, description="Additions to the Spark session.")
     automation: AutomationConfig = Field(default_factory=AutomationConfig, description="How Dagster mirrors by itself.")
     alerts: AlertsConfig = Field(default_factory=AlertsConfig, description="Who is told when something is wrong.")
+    metrics: MetricsConfig = Field(default_factory=MetricsConfig, description="Where runs tell metrics and traces.")
     stores: dict[Text, StoreConfig] = Field(default_factory=dict, description="Where source tables lie, by name.")
     catalogs: dict[Text, CatalogConfig] = Field(
         default_factory=dict, description="Catalogs that source tables are in, by name."

@@ -259,6 +259,11 @@ def attempt_id(milliseconds: int, random: bytes) -> str:
     return f"{milliseconds & (2**48 - 1):012x}{random[:10].hex():0>20}"
 
 
+def attempt_ms(attempt: str) -> int:
+    """Return when an attempt began, in ms since 1970, by the clock of who made it."""
+    return int(attempt[:12], 16)
+
+
 @dataclass(frozen=True, order=True)
 class SliceKey:
     """A slice's partition key, `epoch-first-last`; keys sort as things happened (docs/landing-folder.md).

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import dagster as dg
 from pydantic import Field
 
-from mirror_assets.composition import history_context
+from mirror_assets.composition import history_context, telling
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable
@@ -102,7 +102,8 @@ def change_feed_asset(config: Config, table: TableSettings) -> dg.AssetsDefiniti
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
         table_context = project(config, landing_zone, sources, spark).table(table)
-        return materialize_slices(context, key, table_context, keys, _stage_slices(table_context, keys))
+        with telling(config, context.log.warning):
+            return materialize_slices(context, key, table_context, keys, _stage_slices(table_context, keys))
 
     return change_feed
 
@@ -135,7 +136,8 @@ def landing_zone_asset(config: Config, table: TableSettings) -> dg.AssetsDefinit
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
         table_context = project(config, landing_zone, sources, spark).table(table)
-        return materialize_slices(context, key, table_context, keys, _publish_slices(table_context, keys))
+        with telling(config, context.log.warning):
+            return materialize_slices(context, key, table_context, keys, _publish_slices(table_context, keys))
 
     return landing_zone_folder
 

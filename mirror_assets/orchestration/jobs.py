@@ -7,7 +7,7 @@ import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from pydantic import Field
 
-from mirror_assets.composition import Project
+from mirror_assets.composition import Project, telling
 from mirror_assets.config import Config
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable
@@ -139,14 +139,16 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
     ) -> list[TableReport]:
         chosen = [settings.table(name) for name in config.tables] if config.tables else settings.all_tables()
         if config.follow is not None:
-            with failing():
+            batch, stays = config.follow.batch, config.follow.minutes != 0
+            with failing(), telling(settings, context.log.warning, stays=stays, batch=batch):
                 composed = project(settings, landing_zone, sources, spark)
                 return follow_tables(context, composed, chosen, _following(composed, config.follow, context.run_id))
         try:
             composed = project(settings, landing_zone, sources, spark)
         except MirrorError as error:
             return [TableReport(str(table.name)).failed(error) for table in chosen]
-        return mirror_tables(context, composed, chosen, parse_range(config.first, config.last, clip=config.clip))
+        with telling(settings, context.log.warning):
+            return mirror_tables(context, composed, chosen, parse_range(config.first, config.last, clip=config.clip))
 
     @dg.op(description="Fail the run when a table failed; the others have gone on.")
     def all_mirrored(reports: list[TableReport]) -> None:
@@ -167,7 +169,7 @@ def _following(composed: Project, follow: FollowSources, run: str) -> Following:
 def _replicate_job(settings: Config) -> Job:
     @dg.op(name=REPLICATE_OP, description="One iteration of the local stand-in, or what Fabric tells.")
     def replicate_tables(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[MonitoredTable]:
-        with failing():
+        with failing(), telling(settings, context.log.warning):
             statuses = mirror_of(settings, landing_zone).poll()
             store = landing_zone.open()
             for status in statuses:
@@ -197,7 +199,8 @@ def _rebuild_job(settings: Config) -> Job:
             table = settings.table(config.table)
             composed = project(settings, landing_zone, sources, spark)
             table_context, wait = composed.table(table), mirror_wait(composed.mirror(), table.name)
-        manifest = _rebuilt(context, table_context, wait).manifest
+        with telling(settings, context.log.warning):
+            manifest = _rebuilt(context, table_context, wait).manifest
         return RebuildReport(str(table.name), manifest.epoch, manifest.covered, manifest.next_number - 1)
 
     @dg.job(name=REBUILD, description="Rebuild one table from a snapshot of its source.")

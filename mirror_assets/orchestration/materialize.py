@@ -10,10 +10,11 @@ from datetime import datetime, timezone
 import dagster as dg
 
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, UnknownOutcome
+from mirror_assets.landing.cost import landing_cost
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.landing.publish import Published
+from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.orchestration.asset_names import MetadataItem
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.context import TableContext
@@ -151,10 +152,19 @@ def landed_metadata(table_context: TableContext, published: Published) -> dict[s
         "bytes": sum(entry.bytes for entry in published.entries),
         "table_folder": dg.MetadataValue.path(f"{table_context.store.root}/{table_context.name.folder}"),
         **chunks,
+        **_cost(published),
     }
     if manifest.covered_commit_ms is not None:
         metadata["lag_seconds"] = max(0.0, round(time.time() - manifest.covered_commit_ms / 1000, 3))
     return metadata
+
+
+def _cost(published: Published) -> dict[str, MetadataItem]:
+    """Return what it costs on OneLake, as estimated; nothing for what had landed before."""
+    if published.outcome is not Outcome.LANDED:
+        return {}
+    cost = landing_cost(1, len(published.entries))
+    return {"onelake_requests": round(cost.requests), "onelake_cu_seconds": round(cost.capacity_seconds, 1)}
 
 
 def _commit_times(record: SliceRecord) -> dict[str, MetadataItem]:

@@ -28,6 +28,7 @@ from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.pipeline.table_watch import TableWatch
 from mirror_assets.pipeline.turns import Turns, Work
 from mirror_assets.source.ranges import EVERYTHING, Range
+from mirror_assets.telemetry.record import follows
 
 _TABLES_AT_ONCE = 4
 # Dagster ends a run that was canceled after three minutes; what a slice has begun is staged again by the next run.
@@ -151,6 +152,7 @@ def follow_tables(
     events, states = TableEvents(context), TableStates(context.instance)
     runs, turns = TableRuns(context, project, events, states, plan_again=False), Turns(_TABLES_AT_ONCE)
     contexts = [project.table(table) for table in tables]
+    follows(str(table.name) for table in tables)
     watch = TableWatch(contexts, events.boundaries, following.stays)
     for table_context in contexts:
         if str(table_context.name) in following.pending:

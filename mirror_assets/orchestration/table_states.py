@@ -13,6 +13,8 @@ from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.pipeline.errors import TableHeld
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, Rest
 from mirror_assets.pipeline.table_watch import Seen
+from mirror_assets.telemetry.record import checked
+from mirror_assets.telemetry.scope import table_scope
 
 
 class TableStates:
@@ -27,7 +29,8 @@ class TableStates:
     def tell(self, seen: Seen, log: logging.Logger) -> None:
         """Record what a look says of the table; log an error when it is a new one."""
         if self._seen(seen) and isinstance(seen.action, MirrorError):
-            log.error(str(seen.action))
+            with table_scope(str(seen.context.name)):
+                log.error(str(seen.action))
 
     def _seen(self, seen: Seen) -> bool:
         """Record what a complete look says; return whether a check has changed.
@@ -58,6 +61,7 @@ class TableStates:
     def _record(self, table: TableName, check: str, why: str | None, error: MirrorError | None = None) -> bool:
         """Record the check as failed with the reason, or as passed, unless that is its newest result."""
         zone = asset_key(Kind.LANDING_ZONE, table)
+        checked(str(table), check, passed=why is None)
         with self._lock:
             if (table, check) not in self._known:
                 self._known[table, check] = _newest(self._instance, dg.AssetCheckKey(zone, check))

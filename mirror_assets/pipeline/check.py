@@ -18,6 +18,8 @@ from mirror_assets.source.commits import Commit, vector_versions
 from mirror_assets.source.losses import FileUnfound, SparkFailed
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.storage import PathMissing
+from mirror_assets.telemetry.instruments import Stage
+from mirror_assets.telemetry.record import attempt, checked, stage
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.order import row_order
 from mirror_assets.verify.repeated_keys import KeyInspection, inspect_keys
@@ -41,8 +43,12 @@ def run_checks(context: TableContext, record: SliceRecord) -> tuple[SliceRecord,
 
     Raises LostRace when another run has landed its generation meanwhile, and what reading its parts raises.
     """
-    with not_overtaken(context, record.epoch, record.generation, record.key):
+    working = stage(Stage.CHECK, context.work(record.key))
+    with working, not_overtaken(context, record.epoch, record.generation, record.key):
+        attempt(record.attempt)
         results = check_staged(context, record)
+        for result in results:
+            checked(record.table, result.check, passed=result.passed)
         verdicts = [
             Verdict(check=result.check, passed=result.passed, etags=record.etags, message=result.message)
             for result in results

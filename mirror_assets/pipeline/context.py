@@ -18,6 +18,7 @@ from mirror_assets.pipeline.errors import SnapshotLost
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.losses import DataFileMissing, SourceRead, proved
 from mirror_assets.storage import LocalStore, Store
+from mirror_assets.telemetry.record import Work
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession  # planning and status start without loading it
@@ -51,6 +52,10 @@ class TableContext:
     def staging(self) -> Store:
         """Return the store where Spark writes and reads parts; paths are those of the landing zone."""
         return self.local_staging or self.store
+
+    def work(self, key: SliceKey) -> Work:
+        """Return the slice as metrics and traces name it."""
+        return Work(self.store.root, str(self.name), str(key))
 
     def manifest(self) -> Manifest | None:
         """Return the manifest, or None before the first slice has landed. Raises ManifestCorrupt."""

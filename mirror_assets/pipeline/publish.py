@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import uuid
 
+from mirror_assets.landing.cost import landing_cost
 from mirror_assets.landing.errors import SliceMissing
+from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome, Published, publish
 from mirror_assets.landing.recover import collect, list_attempts, recover
@@ -14,6 +16,8 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext, not_overtaken
 from mirror_assets.pipeline.errors import snapshot_under_way
+from mirror_assets.telemetry.instruments import Stage
+from mirror_assets.telemetry.record import LandedFigures, attempt, landed, stage
 
 
 def publish_slice(context: TableContext, key: SliceKey, rebuild_epoch: int | None = None) -> Published:
@@ -34,6 +38,30 @@ def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None
     Finishes an interrupted publication first. Raises SliceMissing (an earlier slice has not landed), snapshot_under_way
     (of another version), SliceNotStaged, SliceNotChecked, LostRace, and what recovery raises.
     """
+    with stage(Stage.PUBLISH, context.work(key)):
+        published = _publish_next(context, key, rebuild_epoch)
+    if published.outcome is Outcome.LANDED:
+        landed(_figures(context, published))
+    return published
+
+
+def _figures(context: TableContext, published: Published) -> LandedFigures:
+    manifest, files = published.manifest, len(published.entries)
+    markers = sum((entry.markers for entry in published.entries), MarkerCounts())
+    committed, cost = manifest.covered_commit_ms, landing_cost(1, files)
+    return LandedFigures(
+        table=str(context.name),
+        kind=manifest.kind.value,
+        files=files,
+        bytes=sum(entry.bytes for entry in published.entries),
+        rows=markers.model_dump(),
+        committed=None if committed is None else committed / 1000,
+        requests=cost.requests,
+        capacity_seconds=cost.capacity_seconds,
+    )
+
+
+def _publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None) -> Published:
     current = drive(recover(context.name, rebuild_epoch), context.store)
     manifest = current.manifest if current else None
     if manifest and key.epoch < manifest.epoch:
@@ -46,6 +74,7 @@ def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None
         raise SliceMissing(str(context.name), str(key), position.covered + 1)
     with not_overtaken(context, position.epoch, position.generation, key):
         record = fitting_slice(context.store, context.name, key, position)
+        attempt(record.attempt)
         published = drive(publish(context.name, record, BLOCKING_CHECKS, rebuild_epoch), context.store)
     if context.local_staging:
         attempts = drive(list_attempts(context.name), context.local_staging)

@@ -16,12 +16,14 @@ from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import stop_error
+from mirror_assets.pipeline.lag_figures import note_covered, note_plan
 from mirror_assets.pipeline.plan import Boundaries, may_rebuild, no_boundaries, plan_table, recovered, slice_key
 from mirror_assets.pipeline.process import ProcessedSlice, process_slice
 from mirror_assets.pipeline.rebuild import MirrorWait, rebuild_table
 from mirror_assets.source.losses import SparkInterrupted
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import EVERYTHING, Range
+from mirror_assets.telemetry.record import planning
 
 # Slices that are planned are registered, so that people see them coming; a plan may have ten thousand.
 _REGISTERED_AHEAD = 100
@@ -92,12 +94,16 @@ def _process_pending(
     context: TableContext, events: RunEvents, requested: Range
 ) -> Generator[ProcessedSlice, None, bool]:
     """Process the slices of one plan, or the first hundred; return whether there was any."""
-    _, registered = recovered(context, events.boundaries)
-    plan = plan_table(context, registered, requested)
+    with planning(str(context.name)):
+        _, registered = recovered(context, events.boundaries)
+        plan = plan_table(context, registered, requested)
+    note_plan(context.name, plan)
     events.planned(plan.partitions[:_REGISTERED_AHEAD])
-    for planned in plan.slices[:_REGISTERED_AHEAD]:
+    for index, planned in enumerate(plan.slices[:_REGISTERED_AHEAD]):
         events.report(f"{context.name}: {_described(planned)}")
-        yield process_slice(context, plan, planned)
+        processed = process_slice(context, plan, planned)
+        note_covered(context.name, plan, index, processed.published.manifest.covered)
+        yield processed
     if plan.stop is not None and len(plan.slices) <= _REGISTERED_AHEAD:
         raise stop_error(context.name, plan.stop)
     return bool(plan.slices)

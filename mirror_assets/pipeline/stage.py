@@ -33,6 +33,9 @@ from mirror_assets.pipeline.plan import chunk_of, slice_key
 from mirror_assets.pipeline.source_check import recorded_columns, table_columns
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.schema import LandedColumn
+from mirror_assets.telemetry.instruments import Stage
+from mirror_assets.telemetry.record import attempt as work_on_attempt
+from mirror_assets.telemetry.record import stage
 
 
 def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
@@ -41,8 +44,11 @@ def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPo
     An earlier attempt counts when it was made from the same plan and settings and its parts are unchanged; it may have
     passed its checks or not. Raises LostRace when another run has landed the position, and what `stage_attempt` raises.
     """
-    with not_overtaken(context, position.epoch, position.generation, slice_key(planned)):
-        return _staged_before(context, planned, position) or stage_attempt(context, planned, position)
+    key = slice_key(planned)
+    with stage(Stage.STAGE, context.work(key)), not_overtaken(context, position.epoch, position.generation, key):
+        record = _staged_before(context, planned, position) or stage_attempt(context, planned, position)
+        work_on_attempt(record.attempt)
+        return record
 
 
 def _staged_before(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord | None:
@@ -77,6 +83,7 @@ def stage_attempt(context: TableContext, planned: PlannedSlice, position: Commit
 
 def _attempt(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
     attempt = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10))
+    work_on_attempt(attempt)
     folder = AttemptFolder(context.name, position.generation, attempt)
     try:
         return _stage(context, planned, position, folder)

@@ -19,6 +19,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.pipeline.errors import unexpected
+from mirror_assets.pipeline.lag_figures import note_look
 from mirror_assets.pipeline.next_action import Action, QuietMark, Rest, is_quiet, next_action
 from mirror_assets.pipeline.plan import Boundaries
 
@@ -129,6 +130,7 @@ class TableWatch:
         if isinstance(action, MirrorError) or (isinstance(action, Rest) and action.pause):
             pause = action.pause if isinstance(action, Rest) else _TROUBLED_SECONDS
             known.not_before = time.monotonic() + min(pause, _TROUBLED_SECONDS)
+        note_look(known.context, action)
         self._seen.put(Seen(known.context, action, is_complete, time.thread_time() - began))
 
     def _action(self, known: _Known) -> tuple[bool, Action | MirrorError]:

@@ -11,6 +11,7 @@ from functools import partial
 
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.daemon_pool import DaemonPool
+from mirror_assets.telemetry.scope import table_scope
 
 # A turn that takes longer no longer counts: the table is large, or its store does not answer. Others need not wait.
 _LONG_TURN_SECONDS = 30.0
@@ -85,7 +86,7 @@ class Turns:
         now = time.monotonic()
         while self._queue and self._has_room(now):
             table, work = self._queue.popleft()
-            future = self._pool.submit(partial(_step, work))
+            future = self._pool.submit(partial(_step, table, work))
             self._running[future] = _Turn(table, work, now)
 
     def _has_room(self, now: float) -> bool:
@@ -93,6 +94,7 @@ class Turns:
         return len(self._running) - min(long, _LONG_TURNS) < self.at_once
 
 
-def _step(work: Work) -> bool:
+def _step(table: TableName, work: Work) -> bool:
     """Take one turn; return whether there may be another."""
-    return next(work, _END) is not _END
+    with table_scope(str(table)):
+        return next(work, _END) is not _END

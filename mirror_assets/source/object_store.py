@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, NoReturn
 import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystemHandler, FileType
 
+from mirror_assets.telemetry.record import request
+
 if TYPE_CHECKING:
     from obstore import ObjectMeta
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
@@ -44,7 +46,7 @@ class ObjectStoreFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow has 
         from obstore.store import from_url
 
         config, client, retry = _apart(options)
-        self._uri = uri
+        self._uri, self._root = uri, _root_of(uri)
         with _as_os_error():
             self._store: ObjectStore = from_url(uri, config=config, client_options=client, retry_config=retry)  # type: ignore[call-overload]
 
@@ -68,7 +70,7 @@ class ObjectStoreFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow has 
         """Read a whole file, in one request."""
         import obstore
 
-        with _as_os_error():
+        with _asked(self._root, "get"):
             return obstore.get(self._store, path).bytes().to_bytes()
 
     def get_file_info(self, paths: list[str]) -> list[FileInfo]:
@@ -83,7 +85,7 @@ class ObjectStoreFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow has 
         import obstore
 
         folder = selector.base_dir.strip("/")
-        with _as_os_error():
+        with _asked(self._root, "list"):
             if selector.recursive:
                 return [_file(meta) for page in obstore.list(self._store, folder or None) for meta in page]
             found = obstore.list_with_delimiter(self._store, folder or None)
@@ -94,16 +96,16 @@ class ObjectStoreFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow has 
         """Whether anything lies below the path, in one request."""
         import obstore
 
-        with _as_os_error():
+        with _asked(self._root, "list"):
             return any(len(page) for page in islice(obstore.list(self._store, f"{path}/"), 1))
 
     def open_input_file(self, path: str) -> pa.PythonFile:
         """Open a file for random reading."""
         import obstore
 
-        with _as_os_error():
+        with _asked(self._root, "head"):
             size = obstore.head(self._store, path)["size"]
-        return pa.PythonFile(io.BufferedReader(_Ranges(self._store, path, size), _BUFFER), mode="r")
+        return pa.PythonFile(io.BufferedReader(_Ranges(self._store, self._root, path, size), _BUFFER), mode="r")
 
     def open_input_stream(self, path: str) -> pa.PythonFile:
         """Open a file for reading it through."""
@@ -113,7 +115,7 @@ class ObjectStoreFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow has 
         import obstore
 
         try:
-            with _as_os_error():
+            with _asked(self._root, "head"):
                 return _file(obstore.head(self._store, path))
         except FileNotFoundError:
             return FileInfo(path, FileType.NotFound)
@@ -128,8 +130,9 @@ class ObjectStoreFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow has 
 class _Ranges(io.RawIOBase):
     """A file as it is read: each read is a request for a range."""
 
-    def __init__(self, store: ObjectStore, path: str, size: int) -> None:
+    def __init__(self, store: ObjectStore, root: str, path: str, size: int) -> None:
         super().__init__()
+        self._root = root
         self._store, self._path, self._size, self._at = store, path, size, 0
 
     def readable(self) -> bool:
@@ -151,7 +154,7 @@ class _Ranges(io.RawIOBase):
         room = memoryview(buffer)
         wanted = max(0, min(len(room), self._size - self._at))
         if wanted:
-            with _as_os_error():
+            with _asked(self._root, "get"):
                 room[:wanted] = obstore.get_range(self._store, self._path, start=self._at, length=wanted)
         self._at += wanted
         return wanted
@@ -189,3 +192,24 @@ def _as_os_error() -> Iterator[None]:
         raise FileNotFoundError(str(error)) from error
     except BaseError as error:
         raise OSError(str(error)) from error
+
+
+def _root_of(uri: str) -> str:
+    """Return scheme and bucket, the name of the store in metrics."""
+    scheme, _, rest = uri.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}"
+
+
+@contextmanager
+def _asked(root: str, operation: str) -> Iterator[None]:
+    """Tell the metrics of a request, with what `_as_os_error` raises as its status."""
+    status = "error"
+    try:
+        with _as_os_error():
+            yield
+        status = "ok"
+    except FileNotFoundError:
+        status = "missing"
+        raise
+    finally:
+        request(root, operation, status)

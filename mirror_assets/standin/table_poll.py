@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime, timezone
 
+from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import TableState
+from mirror_assets.landing.receipt import read_receipt
 from mirror_assets.standin.errors import StopReason, TableStopped
 from mirror_assets.standin.landed_file import LandedFile, TableMetadata, read_landed_file, read_metadata
 from mirror_assets.standin.layout import FolderFiles, MirrorLayout, TableFolder, folder_files, retire
@@ -14,6 +18,7 @@ from mirror_assets.standin.mirror_table import Applied, MirrorTable
 from mirror_assets.standin.net_changes import net_changes
 from mirror_assets.standin.table_record import Evidence, Failure, TableRecord, write_json
 from mirror_assets.storage import FileInfo, Store
+from mirror_assets.telemetry.record import Work, applied, is_on
 
 _BATCH_BYTES = 512 << 20
 
@@ -96,9 +101,21 @@ class TablePoll:
         self._note_progress(mirror)
         waiting = files.run(self.record.applied_number + 1)
         for batch in self._batches(waiting, metadata, mirror.columns):
+            began_ns = time.time_ns()
             _commit(mirror, batch, metadata)
             self._note_progress(mirror)
+            if is_on():
+                applied(self._slices(batch), began_ns)
         mirror.tidy()
+
+    def _slices(self, batch: list[LandedFile]) -> list[Work]:
+        """Return the slices that the files are of, by their receipts. Only traces ask: Fabric knows no slices."""
+        slices: dict[str, None] = {}
+        for file in batch:
+            with suppress(MirrorError):
+                receipt = read_receipt(self._store, file.info.path)
+                slices |= {receipt.slice: None} if receipt else {}
+        return [Work(self._store.root, str(self._folder.name), slice_) for slice_ in slices]
 
     def _mirror(self) -> MirrorTable:
         path = self._layout.table(self._folder.name)

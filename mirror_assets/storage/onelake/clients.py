@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from azure.core.credentials import TokenCredential
 from azure.core.pipeline import PipelineResponse
@@ -17,6 +18,7 @@ from azure.storage.filedatalake import DataLakeDirectoryClient, DataLakeFileClie
 from mirror_assets.storage.credentials import CredentialKind, credential_of
 from mirror_assets.storage.errors import api_version_refused
 from mirror_assets.storage.onelake.address import OneLakeAddress
+from mirror_assets.telemetry.record import request
 
 # A file up to here comes with the first request for it; ranges of larger ones come in pieces of `_PIECE`.
 SMALL = 1 << 20
@@ -67,6 +69,12 @@ def open_clients(
 ) -> Clients:
     """Make new clients, which always verify certificates, by `ca_bundle` if given. `hook` gets each answer."""
     verify: str | bool = str(ca_bundle) if ca_bundle else True
+
+    def heard(response: PipelineResponse[HttpRequest, HttpResponse]) -> None:
+        _count(response)
+        if hook is not None:
+            hook(response)
+
     try:
         files = FileSystemClient(
             address.endpoint,
@@ -74,7 +82,7 @@ def open_clients(
             credential,
             api_version=api_version,
             connection_verify=verify,
-            raw_response_hook=hook,
+            raw_response_hook=heard,
             **_SETTINGS,
         )
         blobs = ContainerClient(
@@ -85,12 +93,18 @@ def open_clients(
             connection_verify=verify,
             max_single_get_size=SMALL,
             max_chunk_get_size=_PIECE,
-            raw_response_hook=hook,
+            raw_response_hook=heard,
             **_SETTINGS,
         )
     except ValueError as error:
         raise api_version_refused(api_version or "", str(error)) from error
     return Clients(address, files, blobs)
+
+
+def _count(response: PipelineResponse[HttpRequest, HttpResponse]) -> None:
+    """Tell the metrics of an answer: host, method and status. A URL has no place there: it names files."""
+    asked, answer = response.http_request, response.http_response
+    request(urlsplit(asked.url).hostname or "", asked.method, str(answer.status_code))
 
 
 def bare(etag: str | None) -> str:

@@ -1,0 +1,45 @@
+"""Where a run tells its metrics and traces; nothing is exported by default."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from mirror_assets.config.setting_values import Seconds, Section, Text
+
+
+def _collector(text: str) -> str:
+    """Return a collector's address. Raises ValueError for another text, and for one that holds a secret."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("expected an address such as http://localhost:4318")
+    if "@" in parts.netloc or parts.query:
+        raise ValueError("it must not hold a user, a password or a token: OTEL_EXPORTER_OTLP_HEADERS has those")
+    return text
+
+
+_Collector = Annotated[str, AfterValidator(_collector)]
+_Port = Annotated[int, Field(ge=1, le=65_535)]
+
+
+class PrometheusConfig(Section):
+    """The port that runs that stay serve for Prometheus."""
+
+    port: _Port | None = Field(default=None, description="Port to scrape; null: none. Batch n of several has port + n.")
+    host: Text = Field(default="127.0.0.1", description="Address that the port is opened on.")
+
+
+class OtlpConfig(Section):
+    """The collector that every run sends metrics and traces to."""
+
+    endpoint: _Collector | None = Field(default=None, description="Its URL, by OTLP over HTTP; null: none.")
+    every_seconds: Seconds = Field(default=15, description="How often metrics are sent.")
+
+
+class MetricsConfig(Section):
+    """What is exported."""
+
+    prometheus: PrometheusConfig = Field(default_factory=PrometheusConfig, description="A port to scrape.")
+    otlp: OtlpConfig = Field(default_factory=OtlpConfig, description="A collector that gets metrics and traces.")

@@ -1,0 +1,14 @@
+"""Says in Spark's UI and event log what jobs are for."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+
+def describe_jobs(spark: SparkSession, text: str | None) -> None:
+    """Describe the jobs that the calling thread starts from now on; None takes the description away.
+
+    Spark Connect has no such property.
+    """
+    if hasattr(spark, "_jsparkSession"):
+        spark.sparkContext.setJobDescription(text)

@@ -1,0 +1,1 @@
+"""What a run tells about itself: metrics, traces, and what a thread works on; OpenTelemetry's SDK stays in here."""

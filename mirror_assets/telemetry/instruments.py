@@ -1,0 +1,108 @@
+"""Every metric that is exported: its name, kind, unit and labels. No label has a slice or a version in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+
+class Stage(str, Enum):
+    """The steps of a slice's way."""
+
+    PLAN = "plan"
+    STAGE = "stage"
+    CHECK = "check"
+    PUBLISH = "publish"
+    APPLY = "apply"
+
+
+class Kind(str, Enum):
+    """How a metric is measured."""
+
+    COUNTER = "counter"
+    HISTOGRAM = "histogram"
+    GAUGE = "gauge"
+
+
+@dataclass(frozen=True)
+class Instrument:
+    """A metric; `unit` is one of UCUM's, and braces only annotate. `bounds` are those of a histogram's buckets."""
+
+    name: str
+    kind: Kind
+    unit: str
+    text: str
+    labels: tuple[str, ...] = ("table",)
+    bounds: tuple[float, ...] = ()
+
+    @property
+    def exposed(self) -> str:
+        """Its name in Prometheus, without the endings of a histogram's series."""
+        unit = {"s": "_seconds", "By": "_bytes"}.get(self.unit, "")
+        name = self.name.replace(".", "_")
+        return f"{name}{unit}{'_total' if self.kind is Kind.COUNTER else ''}"
+
+
+def _counter(name: str, unit: str, text: str, *labels: str) -> Instrument:
+    return Instrument(name, Kind.COUNTER, unit, text, labels)
+
+
+def _gauge(name: str, unit: str, text: str, *labels: str) -> Instrument:
+    return Instrument(name, Kind.GAUGE, unit, text, ("table", *labels))
+
+
+_STAGE_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
+_DELAY_BOUNDS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 21600.0, 86400.0)
+
+LAG: Final = _gauge("mirror.lag", "s", "Age of the oldest commit that waits to be mirrored; 0 if none waits.")
+LAG_COMMITS: Final = _gauge("mirror.lag.commits", "{commit}", "Commits that are known to wait.")
+SOURCE_VERSION: Final = _gauge("mirror.source.version", "{version}", "The source's newest version that was seen.")
+COVERED_VERSION: Final = _gauge("mirror.covered.version", "{version}", "The version that has landed.")
+LOOKED: Final = _gauge("mirror.looked.time", "s", "When the source was last looked at, since 1970; 0 if never.")
+LANDED: Final = _gauge("mirror.landed.time", "s", "When this process last landed something, since 1970.")
+CHECK_PASSED: Final = _gauge("mirror.check.passed", "", "1 if the check's newest result is passed, else 0.", "check")
+
+SLICES: Final = _counter(
+    "mirror.slices", "{slice}", "Slices, or chunks of a snapshot, that have landed.", "table", "kind"
+)
+ROWS: Final = _counter("mirror.rows", "{row}", "Rows in landing files, by the kind of change.", "table", "change")
+BYTES: Final = _counter("mirror.landed", "By", "Bytes of landing files.", "table")
+FILES: Final = _counter("mirror.files", "{file}", "Landing files.", "table")
+FAILURES: Final = _counter(
+    "mirror.failures", "{failure}", "Failed attempts at a table, by the error's code.", "table", "code"
+)
+STAGE_SECONDS: Final = _counter("mirror.stage", "s", "Time spent in a stage.", "table", "stage")
+REQUESTS: Final = _counter(
+    "mirror.store.requests",
+    "{request}",
+    "Requests to stores, by their answer's status.",
+    "store",
+    "operation",
+    "status",
+)
+COST_REQUESTS: Final = _counter("mirror.estimated.requests", "{request}", "Requests to OneLake, as estimated.", "table")
+COST_CAPACITY: Final = _counter(
+    "mirror.estimated.capacity_unit_seconds", "{CU.s}", "Capacity of Fabric for them, as estimated.", "table"
+)
+STAGE_DURATION: Final = Instrument(
+    "mirror.stage.duration", Kind.HISTOGRAM, "s", "Time of one stage of one slice.", ("stage",), _STAGE_BOUNDS
+)
+LANDING_DELAY: Final = Instrument(
+    "mirror.landing.delay", Kind.HISTOGRAM, "s", "Age of a slice's last commit when it has landed.", (), _DELAY_BOUNDS
+)
+
+TABLE_GAUGES: Final = (LAG, LAG_COMMITS, SOURCE_VERSION, COVERED_VERSION, LOOKED, LANDED)
+COUNTERS: Final = (
+    SLICES,
+    ROWS,
+    BYTES,
+    FILES,
+    FAILURES,
+    STAGE_SECONDS,
+    REQUESTS,
+    COST_REQUESTS,
+    COST_CAPACITY,
+)
+HISTOGRAMS: Final = (STAGE_DURATION, LANDING_DELAY)
+INSTRUMENTS: Final = (*TABLE_GAUGES, CHECK_PASSED, *COUNTERS, *HISTOGRAMS)

@@ -1,0 +1,1 @@
+"""Tests of what runs tell about themselves."""
