@@ -33,9 +33,9 @@ def execute(
     logger = dg.LoggerDefinition(
         partial(_logger, handler or _printing()), description="Messages alone, on the error stream."
     )
-    definitions = dg.Definitions.merge(build_definitions(config), dg.Definitions(loggers={_LOGGER: logger}))
+    resolved = build_definitions(config).resolve_job_def(job).with_logger_defs({_LOGGER: logger})
     with _instance() as instance:
-        return definitions.resolve_job_def(job).execute_in_process(
+        return resolved.execute_in_process(
             instance=instance, run_config=run_config, asset_selection=assets, raise_on_error=False
         )
 
