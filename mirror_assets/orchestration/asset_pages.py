@@ -6,9 +6,8 @@ Dagster's daemon reads the definitions every minute: what is long, such as colum
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import dagster as dg
 
@@ -77,14 +76,9 @@ def _written(config: Config, table: TableSettings) -> dg.CodeReferencesMetadataV
 
 def _description(config: Config, kind: Kind, table: TableSettings) -> str:
     """Return three short paragraphs: what this is, the settings that count here, a command to copy."""
-    parts = {
-        Kind.SOURCE: _of_source,
-        Kind.CHANGE_FEED: _of_change_feed,
-        Kind.LANDING_ZONE: _of_landing_zone,
-        Kind.MIRROR: partial(_of_mirror, config),
-        Kind.HISTORY: _of_history,
-    }[kind](table)
-    return "\n\n".join(parts)
+    if kind is Kind.MIRROR:
+        return "\n\n".join(_of_mirror(config, table))
+    return "\n\n".join(_PARTS[kind](table))
 
 
 def _of_source(table: TableSettings) -> tuple[str, ...]:
@@ -120,6 +114,14 @@ def _of_history(table: TableSettings) -> tuple[str, ...]:
     name = table.name
     first = f"Change feed of {name}, kept for ever in an append-only Delta table."
     return first, f"By `{table.history.value}`", f"`mirror-assets history --table {name}`"
+
+
+_PARTS: Mapping[Kind, Callable[[TableSettings], tuple[str, ...]]] = {
+    Kind.SOURCE: _of_source,
+    Kind.CHANGE_FEED: _of_change_feed,
+    Kind.LANDING_ZONE: _of_landing_zone,
+    Kind.HISTORY: _of_history,
+}
 
 
 def _keys(table: TableSettings) -> str:

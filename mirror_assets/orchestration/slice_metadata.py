@@ -52,7 +52,7 @@ def source_materialization(table: TableName, state: SourceState, key: SliceKey, 
 def staged_metadata(
     table_context: TableContext, record: SliceRecord, seconds: Mapping[str, float] | None = None
 ) -> Metadata:
-    """Return the metadata of a staged slice: rows read and written, parts, bytes, commit times, columns.
+    """Return the metadata of a staged slice: rows read and written, parts, bytes, commit times.
 
     `seconds` is how long the steps took, by their names.
     """
@@ -61,7 +61,7 @@ def staged_metadata(
     return {
         "summary": f"{versions(key, record.kind)}{chunk}: {count(read.total, 'row')} read, {changes(written)} written "
         f"in {count(len(record.parts), 'part')} of {size(record.bytes)}",
-        "changes": _change_table(read, written),
+        **_change_table(read, written),
         "dagster/partition_row_count": written.total,
         "rows_read": read.total,
         **_seconds(seconds),
@@ -70,14 +70,13 @@ def staged_metadata(
         **_commit_times(record),
         "last_version": key.last,
         "staged_in": dg.MetadataValue.path(f"{table_context.store.root}/{record.folder.path}"),
-        **_columns(record.columns, asset_key(Kind.SOURCE, table_context.name)),
     }
 
 
 def landed_metadata(
     table_context: TableContext, published: Published, seconds: Mapping[str, float] | None = None
 ) -> Metadata:
-    """Return the metadata of a landed slice: its changes, lag, files, bytes, covered version.
+    """Return the metadata of a landed slice: its changes, lag, files, bytes, covered version, columns.
 
     The lag is the age of its last commit now, for one that has just landed; `seconds` is how long the steps took, by
     their names.
@@ -90,7 +89,7 @@ def landed_metadata(
     lag = max(0.0, time.time() - committed / 1000) if is_new and committed is not None else None
     return {
         "summary": _landed_summary(manifest, entries, rows, lag),
-        "changes": _landed_table(rows),
+        **_landed_table(rows),
         "dagster/partition_row_count": total,
         **({} if lag is None else {"lag_seconds": round(lag, 3)}),
         **_seconds(seconds),
@@ -100,7 +99,8 @@ def landed_metadata(
         **({"chunks": f"{manifest.chunk.of}, this is the last"} if manifest.chunk else {}),
         **_file_names(entries),
         "table_folder": dg.MetadataValue.path(f"{table_context.store.root}/{table_context.name.folder}"),
-        **_columns(manifest.live_columns, asset_key(Kind.CHANGE_FEED, table_context.name)),
+        # The columns of the staged parts are these, too: to name them twice would double what a slice's events take.
+        **_columns(manifest.live_columns, asset_key(Kind.SOURCE, table_context.name)),
     }
 
 
@@ -169,28 +169,24 @@ def _mirror_summary(status: MonitoredTable, manifest: Manifest | None, *, is_cur
     return f"{status.state.value}: " + (f"at {version}" if is_current else f"behind {version}{waiting}")
 
 
-def _landed_table(rows: MarkerCounts) -> dg.TableMetadataValue:
+def _landed_table(rows: MarkerCounts) -> dict[str, MetadataItem]:
     named = {"insert": rows.inserts, "update": rows.updates, "delete": rows.deletes, "upsert": rows.upserts}
-    return _table([{"change": name, "rows": number} for name, number in named.items() if number])
+    return _table([dg.TableRecord({"change": name, "rows": number}) for name, number in named.items() if number])
 
 
-def _change_table(read: ChangeCounts, written: MarkerCounts) -> dg.TableMetadataValue:
+def _change_table(read: ChangeCounts, written: MarkerCounts) -> dict[str, MetadataItem]:
     """Return the rows that were read and written; an update is read as two rows, before and after it."""
-    rows = [
-        {"change": "insert", "read": read.insert, "written": written.inserts},
-        {"change": "update", "read": read.update_preimage + read.update_postimage, "written": written.updates},
-        {"change": "delete", "read": read.delete, "written": written.deletes},
-        {"change": "upsert", "read": 0, "written": written.upserts},
-    ]
-    return _table([row for row in rows if row["read"] or row["written"]])
-
-
-def _table(rows: list[dict[str, str | int]]) -> dg.TableMetadataValue:
-    """Return the rows as a table; without rows, Dagster needs to be told its columns."""
-    columns = [dg.TableColumn("change"), dg.TableColumn("rows", "int")]
-    return dg.MetadataValue.table(
-        [dg.TableRecord(dict(row)) for row in rows], schema=None if rows else dg.TableSchema(columns)
+    rows = (
+        ("insert", read.insert, written.inserts),
+        ("update", read.update_preimage + read.update_postimage, written.updates),
+        ("delete", read.delete, written.deletes),
+        ("upsert", 0, written.upserts),
     )
+    return _table([dg.TableRecord({"change": x, "read": r, "written": w}) for x, r, w in rows if r or w])
+
+
+def _table(rows: list[dg.TableRecord]) -> dict[str, MetadataItem]:
+    return {"changes": dg.MetadataValue.table(rows)} if rows else {}
 
 
 def _seconds(seconds: Mapping[str, float] | None) -> dict[str, MetadataItem]:

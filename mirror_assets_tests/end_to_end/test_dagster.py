@@ -102,7 +102,7 @@ def test_columns_are_traced_from_the_mirror_to_the_source(waiting: Lab, instance
         assert dep.column_name == "amount"
         seen.append(asset)
         asset = dep.asset_key
-    assert [*seen, asset] == [asset_key(Kind.MIRROR, TABLE), _ZONE, _FEED, _SOURCE]
+    assert [*seen, asset] == [asset_key(Kind.MIRROR, TABLE), _ZONE, _SOURCE]
 
 
 def test_the_mirror_tells_the_version_of_the_source(mirrored: Lab, instance: dg.DagsterInstance) -> None:

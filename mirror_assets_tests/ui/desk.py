@@ -50,14 +50,21 @@ class Desk:
         found.wait_for(timeout=_PAGE_SECONDS * 1000)
         return found
 
-    def click(self, name: str) -> None:
-        """Click the button, link or menu item of this name, once it is enabled."""
-        names = re.compile(rf"^\s*{re.escape(name)}")
-        roles = [self.page.get_by_role(role, name=names) for role in ("button", "link", "menuitem", "tab")]  # type: ignore[arg-type]
-        found = roles[0]
-        for other in roles[1:]:
-            found = found.or_(other)
-        found.first.click(timeout=_PAGE_SECONDS * 1000)
+    def click(self, name: str, *, exact: bool = False) -> None:
+        """Click the button, or the link, whose name begins so, or is that, once it is enabled."""
+        names = re.compile(rf"^\s*{re.escape(name)}" + (r"\s*$" if exact else ""))
+        button, link = self.page.get_by_role("button", name=names), self.page.get_by_role("link", name=names)
+        button.or_(link).first.click(timeout=_PAGE_SECONDS * 1000)
+
+    def click_text(self, text: str) -> None:
+        """Click what shows exactly this text."""
+        self.page.get_by_text(text, exact=True).first.click(timeout=_PAGE_SECONDS * 1000)
+
+    def type(self, text: str) -> None:
+        """Type into the launchpad in the place of what is there."""
+        self.page.locator(".CodeMirror").first.click(timeout=_PAGE_SECONDS * 1000)
+        self.page.keyboard.press("Control+A")
+        self.page.keyboard.type(text)
 
     def picture(self, name: str) -> None:
         """Keep a picture of the page in the folder that MIRROR_PICTURES names, if it names one."""
