@@ -15,8 +15,9 @@ from mirror_assets.config.errors import ConfigInvalid
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration import assets
 from mirror_assets.orchestration.asset_names import Kind, asset_key
-from mirror_assets.orchestration.asset_pages import asset_page
+from mirror_assets.orchestration.asset_pages import AssetPage, asset_page
 
 _TABLE = TableName("sales", "orders")
 _TEXT = """landing_zone: {path: ./landing}
@@ -32,8 +33,6 @@ tables:
     tags: {domain: orders}
   sales.lines: {source: ./lines, keys: [id, line]}
 """
-# Of 100 tables, without what only the pages of jobs ask for. It was 19,609 before pages had descriptions.
-_MOST_BYTES_A_TABLE = 19_609 * 1.15
 
 
 def config(text: str = _TEXT, folder: Path = Path("/etc")) -> Config:
@@ -98,9 +97,17 @@ def test_what_the_file_takes_dagster_takes() -> None:
     }
 
 
-def test_pages_keep_definitions_small(tmp_path: Path) -> None:
-    lake = ManyTables.named(tmp_path / "lake", 100)
+def test_pages_take_little_of_the_definitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dagster's daemon reads all definitions every minute, without what only the pages of jobs ask for."""
+    lake = ManyTables.named(tmp_path / "lake", 50)
     lake.configure()
-    repository = build_definitions(load_config(lake.config)).get_repository_def()
-    size = len(serialize_value(RepositorySnap.from_def(repository, defer_snapshots=True)))
-    assert size / 100 < _MOST_BYTES_A_TABLE + len(str(tmp_path)) * 12
+    settings = load_config(lake.config)
+
+    def size() -> int:
+        repository = build_definitions(settings).get_repository_def()
+        return len(serialize_value(RepositorySnap.from_def(repository, defer_snapshots=True)))
+
+    with_pages = size()
+    blank = AssetPage("", {"deltalake"}, (), {}, {})
+    monkeypatch.setattr(assets, "asset_page", lambda *_: blank)
+    assert with_pages < size() * 1.2
