@@ -11,9 +11,10 @@ HOME_SETTINGS := .dagster/dagster.yaml
 KILLS ?= 20
 SEED ?= $(shell date +%s)
 SIZE ?= small
+PICTURES ?= .pictures
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev onelake test soak kills kills-dagster check bench java
+.PHONY: help demo dev onelake test ui soak kills kills-dagster check bench java
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -31,6 +32,9 @@ onelake: java $(INSTALLED) ## a OneLake on this machine to try things on; ARGS="
 
 test: java $(INSTALLED) ## run the tests; ARGS="-k name" picks some
 	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
+
+ui: java $(INSTALLED) ## click through Dagster's pages in Debian's chromium; PICTURES=folder keeps pictures of them
+	MIRROR_PICTURES=$(PICTURES) $(BIN)/pytest -n0 -m ui --timeout 900 $(ARGS)
 
 soak: java $(INSTALLED) ## run the proofs with larger bounds, hours long; SEED=n draws the same histories again
 	$(BIN)/pytest -m soak --timeout 0 --hypothesis-seed $(SEED) $(ARGS)

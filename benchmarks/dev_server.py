@@ -98,13 +98,13 @@ class DevServer:
 
 
 @contextmanager
-def dev_server(home: DagsterHome) -> Iterator[DevServer]:
-    """Start them as `make dev` does, and end them and all runs with the context.
+def dev_server(home: DagsterHome, *, sensors: bool = True) -> Iterator[DevServer]:
+    """Start them as `make dev` does, and end them and all runs with the context; sensors are on or off at first.
 
     Raises RuntimeError if they are not there in ten minutes.
     """
     port = free_port()
-    with _started(_make_dev(home, port), home, port) as waiting:
+    with _started(_make_dev(home, port, sensors=sensors), home, port) as waiting:
         loaded = waiting.until(_is_loaded)
         yield DevServer(port, loaded, waiting.until(_are_healthy))
 
@@ -154,8 +154,9 @@ def _started(command: Sequence[str], home: DagsterHome, port: int) -> Iterator[_
         program.wait()
 
 
-def _make_dev(home: DagsterHome, port: int) -> list[str]:
+def _make_dev(home: DagsterHome, port: int, *, sensors: bool) -> list[str]:
     settings = home.folder / "dagster.yaml"
+    switch = [] if sensors else [f"settings=MIRROR_CONFIG={home.config} MIRROR_SENSORS=off"]
     return [
         "make",
         "dev",
@@ -164,6 +165,7 @@ def _make_dev(home: DagsterHome, port: int) -> list[str]:
         # Whoever runs this has installed what it needs: no measurement begins with pip.
         f"INSTALLED={settings}",
         f"MIRROR_CONFIG={home.config}",
+        *switch,
         f"ARGS=--host 127.0.0.1 --port {port} --log-level warning",
     ]
 

@@ -41,10 +41,10 @@ def build_definitions(config: Config) -> dg.Definitions:
                 asset
                 for table in tables
                 for asset in (
-                    source_asset(table),
+                    source_asset(config, table),
                     change_feed_asset(config, table),
                     landing_zone_asset(config, table),
-                    mirror_asset(table),
+                    mirror_asset(config, table),
                 )
             ),
             *(history_asset(config, table) for table in tables if table.keeps_history),

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._config import validate_config
 
 from mirror_assets.definitions import defs
-from mirror_assets.orchestration.jobs import MIRROR_TABLE
+from mirror_assets.orchestration.jobs import HISTORY, MIRROR_TABLE, REBUILD, REBUILD_OP
 
 _CONFIG = "landing_zone: {path: ./landing}\ntables:\n  shop.orders: {source: ./orders, keys: [id]}\n"
 
@@ -28,3 +29,35 @@ def test_definitions_are_built_once_for_a_configuration(tmp_path: Path, monkeypa
     config.write_text(_CONFIG.replace("orders", "items"), encoding="utf-8")
     assert _tables(defs()) == ["shop.items"]
     assert _tables(built) == ["shop.orders"]
+
+
+def test_a_rebuild_takes_the_tables_of_its_own_definitions_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "mirror.yaml"
+    monkeypatch.setenv("MIRROR_CONFIG", str(config))
+    for table in ("orders", "items"):
+        config.write_text(_CONFIG.replace("orders", table), encoding="utf-8")
+        job = defs().resolve_job_def(REBUILD)
+        for name, is_there in ((f"shop.{table}", True), ("shop.others", False)):
+            chosen = {"ops": {REBUILD_OP: {"config": {"table": name}}}}
+            assert validate_config(job.run_config_schema.config_type, chosen).success == is_there
+
+
+def test_a_launchpad_asks_for_nothing_but_what_is_to_be_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "mirror.yaml"
+    config.write_text(_CONFIG, encoding="utf-8")
+    monkeypatch.setenv("MIRROR_CONFIG", str(config))
+    for job in defs().resolve_all_job_defs():
+        if job.name.startswith("__") or job.name == HISTORY:
+            continue
+        asked = job.run_config_schema.config_type
+        assert isinstance(asked, dg.Shape)
+        resources = asked.fields["resources"].config_type if "resources" in asked.fields else None
+        assert not isinstance(resources, dg.Shape) or not any(_asks(field) for field in resources.fields.values())
+
+
+def _asks(resource: dg.Field) -> bool:
+    """Whether a resource has settings of its own in a run's configuration."""
+    assert isinstance(resource.config_type, dg.Shape)
+    return isinstance(resource.config_type.fields["config"].config_type, dg.Shape)

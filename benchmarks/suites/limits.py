@@ -42,7 +42,7 @@ class _Page:
 
 def _pages(tables: int) -> Mapping[str, _Page]:
     """The pages that a person opens; the first begins with an empty cache of the browser."""
-    first, last = "landing_zone/bench/t000", f"landing_zone/bench/t{tables - 1:03}"
+    first, last = "bench/t000_landing_zone", f"bench/t{tables - 1:03}_landing_zone"
     keys, of_first = "text=0001-00000000-00000000", f"text=Materialized ({_EVENTS})"
     node, counted = "text=Latest event", r"text=/^[\d,]+ partitions$/"
     return {

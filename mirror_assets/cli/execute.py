@@ -16,6 +16,7 @@ from mirror_assets.composition import open_zone
 from mirror_assets.config import Config, Problem, TableSettings, When, load_config
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
+from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.assets import KeepHistory
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CheckTables
@@ -126,9 +127,13 @@ def orphan_lines(config: Config) -> list[CheckLine]:
     """Return a warning for each table folder that mirror.yaml no longer names: it has no asset to attach a check to."""
     warning, place = dg.AssetCheckSeverity.WARN.value, open_zone(config.landing_zone)
     return [
-        CheckLine(f"landing_zone/{x.name}", "orphans", passed=False, severity=warning, message=x.message)
+        CheckLine(_zone(x.name), "orphans", passed=False, severity=warning, message=x.message)
         for x in find_orphans(place, config.names)
     ]
+
+
+def _zone(table: TableName) -> str:
+    return asset_key(Kind.LANDING_ZONE, table).to_user_string()
 
 
 def rebuild(path: Path | None, name: str, *, as_json: bool) -> Exit:

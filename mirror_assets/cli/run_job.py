@@ -10,6 +10,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import dagster as dg
+from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY_NAME
+from dagster._core.remote_origin import (
+    ManagedGrpcPythonEnvCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from mirror_assets.cli.json_lines import JsonLines
 from mirror_assets.cli.json_log import is_json
@@ -18,6 +25,8 @@ from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import MirrorError
 
 _LOGGER = "plain"
+# As in workspace.yaml and pyproject.toml.
+_CODE_LOCATION = "mirror_assets"
 
 
 def execute(
@@ -35,9 +44,10 @@ def execute(
     logger = dg.LoggerDefinition(
         partial(_logger, handler or _printing()), description="Messages alone, on the error stream."
     )
-    definitions = dg.Definitions.merge(build_definitions(config), dg.Definitions(loggers={_LOGGER: logger}))
+    resolved = build_definitions(config).resolve_job_def(job).with_logger_defs({_LOGGER: logger})
     with _instance() as instance:
-        return definitions.resolve_job_def(job).execute_in_process(
+        _place(instance, job)
+        return resolved.execute_in_process(
             instance=instance, run_config=run_config, asset_selection=assets, raise_on_error=False
         )
 
@@ -69,6 +79,15 @@ def _instance() -> Iterator[dg.DagsterInstance]:
     opened = dg.DagsterInstance.get() if os.environ.get("DAGSTER_HOME") else dg.DagsterInstance.ephemeral()
     with opened as instance:
         yield instance
+
+
+def _place(instance: dg.DagsterInstance, job: str) -> None:
+    """Have the instance record runs as the code location's that the UI loads: its timeline leaves out all others."""
+    target = LoadableTargetOrigin(module_name="mirror_assets.definitions")
+    place = ManagedGrpcPythonEnvCodeLocationOrigin(target, _CODE_LOCATION)
+    origin = RemoteJobOrigin(RemoteRepositoryOrigin(place, SINGLETON_REPOSITORY_NAME), job)
+    create = partial(instance.create_run_for_job, remote_job_origin=origin)
+    instance.create_run_for_job = create  # type: ignore[method-assign]  # execute_in_process has no such parameter
 
 
 def _logger(handler: logging.Handler, _context: dg.InitLoggerContext) -> logging.Logger:

@@ -35,8 +35,8 @@ class StatusLine:
 
     `health` is how it is, in a word, and `why` says it in a sentence. `mirrored` is the version of the source that the
     mirror has. `readable_seconds`: time left to read the oldest waiting commit. `kept`: the version up to which its
-    history goes. `state` and `message` are the replicator's. `day_requests` and `day_cu_seconds`: what a day of it costs
-    on OneLake, as estimated from its newest slices.
+    history goes. `state` and `message` are the replicator's. `day_requests` and `day_cu_seconds`: what a day of it
+    costs on OneLake, as estimated from its newest slices.
     """
 
     table: str

@@ -24,6 +24,10 @@ _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.ASCII)
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+# As Dagster takes them: definitions with others would not load.
+_OWNER = re.compile(r"team:\S.*|\w[A-Za-z0-9._%+-]*@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}", re.ASCII)
+_TAG_NAME = re.compile(r"([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}")
+_TAG_VALUE = re.compile(r"[A-Za-z0-9_.-]{0,63}")
 _FACTORS = {"": 1} | {unit.lower(): factor for unit, factor in _UNITS.items()}
 
 
@@ -195,6 +199,25 @@ def _spark_name(name: str) -> str:
     return name
 
 
+def _owner(text: str) -> str:
+    if not _OWNER.fullmatch(text):
+        raise ValueError(f"an owner is `team:NAME` or an e-mail address, not {text!r}")
+    return text
+
+
+def _tag_name(name: str) -> str:
+    if not _TAG_NAME.fullmatch(name) or name.startswith("dagster/"):
+        raise ValueError("a tag's name has up to 63 letters, digits, `_`, `-` and `.`; a `prefix/` may stand before it")
+    return name
+
+
+def _tag_value(value: object) -> object:
+    text = str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int | float) else value
+    if isinstance(text, str) and not _TAG_VALUE.fullmatch(text):
+        raise ValueError(f"a tag's value has up to 63 letters, digits, `_`, `-` and `.`, not {text[:80]!r}")
+    return text
+
+
 Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=1)]
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=1)]
 Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, allow_inf_nan=False)]
@@ -206,6 +229,8 @@ LocalFile = Annotated[Path, BeforeValidator(_local_file)]
 Address = Annotated[str, BeforeValidator(address_of)]
 Keys = Annotated[tuple[Text, ...], AfterValidator(_distinct)]
 Columns = Annotated[tuple[Text, ...], Field(min_length=1), AfterValidator(_distinct)]
+Owners = tuple[Annotated[Text, AfterValidator(_owner)], ...]
+Tags = dict[Annotated[str, AfterValidator(_tag_name)], Annotated[str, BeforeValidator(_tag_value)]]
 TableKey = Annotated[str, AfterValidator(_table_key)]
 SparkName = Annotated[str, AfterValidator(_spark_name)]
 SparkValue = Annotated[str, BeforeValidator(_spark_value)]

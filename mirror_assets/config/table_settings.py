@@ -22,9 +22,11 @@ from mirror_assets.config.setting_values import (
     LocalFile,
     OnBreak,
     OnDropColumn,
+    Owners,
     Percent,
     Seconds,
     Section,
+    Tags,
     Text,
     address_of,
 )
@@ -277,6 +279,8 @@ class TableDefaults(Section):
     maintenance: MaintenanceSettings = Field(
         default_factory=MaintenanceSettings, description="What the job maintenance may do to the source."
     )
+    owners: Owners = Field(default=(), description="Who answers for the table: `team:NAME` or an e-mail address.")
+    tags: Tags = Field(default_factory=dict, description="Tags of the table's assets in Dagster.")
 
 
 class TableConfig(TableDefaults):

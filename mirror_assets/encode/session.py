@@ -113,6 +113,11 @@ def open_session(
         raise SparkNotStarted(_first_line(error)) from redacted_error(error)
 
 
+def spark_has_started() -> bool:
+    """Return whether this process has a Spark context, or is connected to one."""
+    return _running_session() is not None
+
+
 def spark_has_ended() -> bool:
     """Return whether the JVM that this process has started is gone: nothing in the process can use Spark any more."""
     started = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 pyspark has no public way to ask

@@ -35,9 +35,9 @@ def safe(text: str) -> str:
 
 
 def asset_key(kind: Kind, table: TableName) -> dg.AssetKey:
-    """Return `<kind>/[<schema>/]<table>`."""
-    parts = [kind.value, *([table.schema] if table.schema else []), table.table]
-    return dg.AssetKey([safe(part) for part in parts])
+    """Return `[<schema>/]<table>_<kind>`: a box in the UI shows a key's last part alone."""
+    last = f"{safe(table.table)}_{kind.value}"
+    return dg.AssetKey([safe(table.schema), last] if table.schema else [last])
 
 
 def group_name(table: TableName) -> str:
@@ -74,4 +74,4 @@ def slices_of(table: TableName) -> dg.DynamicPartitionsDefinition:
 
 
 # MetadataValue is generic in what it wraps, which nobody here asks.
-MetadataItem: TypeAlias = str | int | float | dg.MetadataValue[Any] | dg.TableSchema | None
+MetadataItem: TypeAlias = str | int | float | dg.MetadataValue[Any] | dg.TableSchema | dg.TableColumnLineage | None

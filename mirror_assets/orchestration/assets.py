@@ -1,5 +1,6 @@
 """The assets of a table: source, change_feed, landing_zone, mirror and history; thin around the pipeline."""
 
+import time
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
@@ -12,7 +13,9 @@ from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.history.history_context import HistoryContext
 from mirror_assets.history.history_log import HistoryCommit
 from mirror_assets.history.keep import keep_history
-from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.landing.format import Manifest
+from mirror_assets.landing.names import SliceKey
+from mirror_assets.landing.publish import Outcome
 from mirror_assets.orchestration.asset_names import (
     Kind,
     MetadataItem,
@@ -22,70 +25,48 @@ from mirror_assets.orchestration.asset_names import (
     pool_name,
     slices_of,
 )
-from mirror_assets.orchestration.materialize import (
-    Metadata,
-    failure,
-    landed_metadata,
-    materialize_slices,
-    skipped_metadata,
-    slice_keys,
-    staged_metadata,
-)
+from mirror_assets.orchestration.asset_pages import asset_page
+from mirror_assets.orchestration.materialize import Nothing, failure, materialize_slices, slice_keys
 from mirror_assets.orchestration.resources import (
     LandingZone,
     SourceTables,
     SparkSessions,
     project,
 )
+from mirror_assets.orchestration.slice_metadata import (
+    Metadata,
+    landed_metadata,
+    mirrored_columns,
+    mirrored_metadata,
+    source_materialization,
+    staged_metadata,
+)
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.plan import slice_key
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.stage_range import stage_range
-from mirror_assets.source.planner import PlannedSlice
-from mirror_assets.source.source_state import SourceState, source_columns
 
-DATA_VERSION_TAG = "dagster/data_version"
+_LANDED_BEFORE = "it has landed before"
+_VOID = "a rebuild has overtaken it"
 
 
-def source_asset(table: TableSettings) -> dg.AssetSpec:
+def source_asset(config: Config, table: TableSettings) -> dg.AssetSpec:
     """Return the external asset of the source table, with the partitions of the assets made from it."""
+    page = asset_page(config, Kind.SOURCE, table)
     return dg.AssetSpec(
         asset_key(Kind.SOURCE, table.name),
         partitions_def=slices_of(table.name),
         group_name=group_name(table.name),
-        kinds={"deltalake"},
-        description=f"Delta table at {table.source}, {_keys(table)}.",
-        metadata={"dagster/uri": table.source},
-    )
-
-
-def _keys(table: TableSettings) -> str:
-    return f"key {', '.join(table.mirror_keys)}" if table.mirror_keys else "without keys"
-
-
-def source_observation(table: TableName, state: SourceState, planned: PlannedSlice) -> dg.AssetObservation:
-    """Return the observation of the source for a slice; its data version is the slice's last version."""
-    columns = [dg.TableColumn(name, type_) for name, type_ in source_columns(state)]
-    return dg.AssetObservation(
-        asset_key(Kind.SOURCE, table),
-        partition=str(slice_key(planned)),
-        tags={DATA_VERSION_TAG: str(planned.last)},
-        metadata={
-            "dagster/column_schema": dg.TableSchema(columns),
-            "dagster/row_count": state.likely_rows,
-            "version": state.version,
-            "table_id": state.table_id,
-            "bytes": state.bytes,
-            "files": state.files,
-            "properties": dg.MetadataValue.json(dict(state.metadata.configuration)),
-            "slice_rows": planned.rows,
-        },
+        kinds=page.kinds,
+        owners=page.owners,
+        tags=page.tags,
+        description=page.description,
+        metadata=page.metadata,
     )
 
 
 def change_feed_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
     """Return the asset that stages slices: all slices of a run in one step, in order."""
-    key = asset_key(Kind.CHANGE_FEED, table.name)
+    key, page = asset_key(Kind.CHANGE_FEED, table.name), asset_page(config, Kind.CHANGE_FEED, table)
 
     @dg.asset(
         key=key,
@@ -94,32 +75,41 @@ def change_feed_asset(config: Config, table: TableSettings) -> dg.AssetsDefiniti
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=pool_name(table.name),
         group_name=group_name(table.name),
-        kinds={"pyspark", "parquet"},
-        description="Changes of the source as ordered, marked Parquet parts, staged where Fabric does not look.",
+        kinds=page.kinds,
+        owners=page.owners,
+        tags=page.tags,
+        description=page.description,
+        metadata=page.metadata,
     )
     def change_feed(
         context: dg.AssetExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
-        table_context = project(config, landing_zone, sources, spark).table(table)
+        table_context = project(config, landing_zone, sources, spark, context.log.info).table(table)
         with telling(config, context.log.warning):
-            return materialize_slices(context, key, table_context, keys, _stage_slices(table_context, keys))
+            return materialize_slices(context, key, table_context, keys, _stage_slices(context, table_context, keys))
 
     return change_feed
 
 
-def _stage_slices(table_context: TableContext, keys: Sequence[SliceKey]) -> Iterator[Metadata]:
-    for record in stage_range(table_context, keys):
-        yield (
-            staged_metadata(table_context, record)
-            if record
-            else skipped_metadata("landed before, or of an earlier epoch")
-        )
+def _stage_slices(
+    context: dg.AssetExecutionContext, table_context: TableContext, keys: Sequence[SliceKey]
+) -> Iterator[Metadata | Nothing]:
+    began = time.monotonic()
+    for key, record in zip(keys, stage_range(table_context, keys), strict=True):
+        if record is None:
+            yield Nothing(_LANDED_BEFORE)
+        else:
+            seconds = time.monotonic() - began
+            state = table_context.log.state()
+            context.log_event(source_materialization(table_context.name, state, key, record.read.total))
+            yield staged_metadata(table_context, record, {"stage": seconds})
+        began = time.monotonic()
 
 
 def landing_zone_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
     """Return the asset that publishes staged slices whose blocking checks have passed."""
-    key = asset_key(Kind.LANDING_ZONE, table.name)
+    key, page = asset_key(Kind.LANDING_ZONE, table.name), asset_page(config, Kind.LANDING_ZONE, table)
 
     @dg.asset(
         key=key,
@@ -128,57 +118,63 @@ def landing_zone_asset(config: Config, table: TableSettings) -> dg.AssetsDefinit
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=pool_name(table.name),
         group_name=group_name(table.name),
-        kinds={"parquet"},
-        description="Landing files of the table, numbered without a gap, each change exactly once and in order.",
+        kinds=page.kinds,
+        owners=page.owners,
+        tags=page.tags,
+        description=page.description,
+        metadata=page.metadata,
     )
     def landing_zone_folder(
         context: dg.AssetExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
-        table_context = project(config, landing_zone, sources, spark).table(table)
+        table_context = project(config, landing_zone, sources, spark, context.log.info).table(table)
         with telling(config, context.log.warning):
             return materialize_slices(context, key, table_context, keys, _publish_slices(table_context, keys))
 
     return landing_zone_folder
 
 
-def _publish_slices(table_context: TableContext, keys: Sequence[SliceKey]) -> Iterator[Metadata]:
+def _publish_slices(table_context: TableContext, keys: Sequence[SliceKey]) -> Iterator[Metadata | Nothing]:
     for key in keys:
-        yield landed_metadata(table_context, publish_slice(table_context, key))
+        began = time.monotonic()
+        published = publish_slice(table_context, key)
+        if published.outcome is Outcome.LANDED:
+            yield landed_metadata(table_context, published, {"publish": time.monotonic() - began})
+            continue
+        is_newest = published.manifest.slice == str(key)
+        known = landed_metadata(table_context, published) if is_newest else {}
+        yield Nothing(_VOID if published.outcome is Outcome.VOID else _LANDED_BEFORE, known)
 
 
-def mirror_asset(table: TableSettings) -> dg.AssetSpec:
+def mirror_asset(config: Config, table: TableSettings) -> dg.AssetSpec:
     """Return the external asset of the mirrored table, which the replicator writes."""
+    page = asset_page(config, Kind.MIRROR, table)
     return dg.AssetSpec(
         asset_key(Kind.MIRROR, table.name),
         deps=[asset_key(Kind.LANDING_ZONE, table.name)],
         group_name=group_name(table.name),
-        kinds={"deltalake"},
-        description="What the replicator has applied.",
+        kinds=page.kinds,
+        owners=page.owners,
+        tags=page.tags,
+        description=page.description,
+        metadata=page.metadata,
     )
 
 
-def mirror_observation(status: MonitoredTable, version: int | None = None) -> dg.AssetObservation:
-    """Return the observation of the mirrored table, with the counters of Fabric's monitoring.
+def mirror_event(
+    status: MonitoredTable, manifest: Manifest | None, version: int | None = None, *, has_changed: bool
+) -> dg.AssetMaterialization | dg.AssetObservation:
+    """Return the event of the mirrored table: a materialization if the replicator has changed it, else an observation.
 
-    `version` is the source's version that the mirror has, None where it can't be told.
+    `manifest` is what has landed; without it, no version of the source is named. `version` is the one that a mirror has
+    which is behind, None where it can't be told.
     """
-    metadata: dict[str, MetadataItem] = {
-        **({} if version is None else {"mirror_version": version}),
-        "state": status.state.value,
-        "processed_rows": status.processed_rows,
-        "processed_bytes": status.processed_bytes,
-        "waiting_files": status.waiting_files,
-        "message": status.message or "",
-        "mirror": dg.MetadataValue.path(status.location),
-    }
-    if status.last_sync is not None:
-        metadata["last_sync"] = status.last_sync.isoformat()
-    if status.applied_number is not None:
-        metadata["applied_number"] = status.applied_number
-    if status.mirror_rows is not None:
-        metadata["dagster/row_count"] = status.mirror_rows
-    return dg.AssetObservation(asset_key(Kind.MIRROR, status.name), metadata=metadata)
+    key, metadata = asset_key(Kind.MIRROR, status.name), mirrored_metadata(status, manifest, version)
+    if not has_changed:
+        return dg.AssetObservation(key, metadata=metadata)
+    columns = {} if manifest is None else mirrored_columns(status.name, manifest)
+    return dg.AssetMaterialization(key, metadata={**metadata, **columns})
 
 
 class KeepHistory(dg.Config):
@@ -189,15 +185,18 @@ class KeepHistory(dg.Config):
 
 def history_asset(settings: Config, table: TableSettings) -> dg.AssetsDefinition:
     """Return the asset that appends the feed to the history table, whose log has the slices: it has no partitions."""
-    key = asset_key(Kind.HISTORY, table.name)
+    key, page = asset_key(Kind.HISTORY, table.name), asset_page(settings, Kind.HISTORY, table)
 
     @dg.asset(
         key=key,
         deps=[asset_key(Kind.SOURCE, table.name)],
         pool=history_pool(table.name),
         group_name=group_name(table.name),
-        kinds={"pyspark", "deltalake"},
-        description="Every row of the source's change data feed, with its commit, in an append-only Delta table.",
+        kinds=page.kinds,
+        owners=page.owners,
+        tags=page.tags,
+        description=page.description,
+        metadata=page.metadata,
     )
     def history(
         context: dg.AssetExecutionContext, config: KeepHistory, sources: SourceTables, spark: SparkSessions

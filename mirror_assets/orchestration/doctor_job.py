@@ -8,6 +8,7 @@ from pydantic import Field
 
 from mirror_assets.composition import Project, no_spark
 from mirror_assets.config import Config
+from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions
 from mirror_assets.pipeline.doctor.answers import Answer, Verdict
 from mirror_assets.pipeline.doctor.examination import Depth, examine_sources, examine_zone
@@ -52,7 +53,7 @@ def doctor_job(settings: Config) -> dg.JobDefinition:
         if wrong:
             raise dg.Failure(f"{len(wrong)} of {len(answers)} answers are no", metadata=wrong, allow_retries=False)
 
-    @dg.job(name=DOCTOR, description="Ask landing zone and sources whether mirroring can work.")
+    @dg.job(name=DOCTOR, description="Ask landing zone and sources whether mirroring can work.", **bare(settings))
     def doctor() -> None:
         all_well(zone_op(), sources_op())
 

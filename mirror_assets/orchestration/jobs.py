@@ -1,6 +1,7 @@
 """Jobs: mirror all tables, one schema or one table, replicate, rebuild, keep histories, run all checks."""
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import dagster as dg
@@ -13,7 +14,8 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, Kind, asset_key
-from mirror_assets.orchestration.assets import mirror_observation
+from mirror_assets.orchestration.assets import mirror_event
+from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.check_tables import check_jobs
 from mirror_assets.orchestration.doctor_job import doctor_job
 from mirror_assets.orchestration.maintenance import maintenance_jobs
@@ -21,17 +23,17 @@ from mirror_assets.orchestration.materialize import WAIT_SECONDS, failing, failu
 from mirror_assets.orchestration.mirror_tables import Following, follow_tables, mirror_tables
 from mirror_assets.orchestration.resources import (
     LandingZone,
-    Resource,
     SourceTables,
     SparkSessions,
     mirror_of,
     project,
-    resources,
 )
 from mirror_assets.orchestration.run_reports import RebuildReport, TableReport, require_all
+from mirror_assets.orchestration.run_tags import tag_tables
+from mirror_assets.orchestration.table_events import TableEvents
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.batch_runner import BatchRunner
-from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.context import TableContext, manifest_or_none
 from mirror_assets.pipeline.look_at_mirror import mirrored_version
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait, rebuild_table
 from mirror_assets.pipeline.table_lease import leased
@@ -85,8 +87,9 @@ def build_jobs(settings: Config) -> list[Job]:
     for table in tables:
         by_schema.setdefault(table.name.schema or DEFAULT_GROUP, []).append(str(table.name))
     mirror = _mirror_graph(settings)
+    all_tables = f"Mirror {len(tables)} tables until nothing is left."
     return [
-        mirror.to_job(name=MIRROR_ALL, description=f"Mirror {len(tables)} tables until nothing is left."),
+        mirror.to_job(name=MIRROR_ALL, description=all_tables, **bare(settings)),
         _partitioned(settings, mirror, MIRROR_SCHEMA, "Mirror the tables of one schema.", by_schema),
         _partitioned(settings, mirror, MIRROR_TABLE, "Mirror one table.", {name: [name] for name in settings.tables}),
         _replicate_job(settings),
@@ -114,16 +117,8 @@ def _partitioned(
         name=name,
         config=of_partition,
         description=description,
-        resource_defs={name: _fixed(resource) for name, resource in resources(settings).items()},
-        executor_def=dg.in_process_executor.configured({}),
-        logger_defs={"console": dg.colored_console_logger.configured({})},
+        **bare(settings),
     )
-
-
-def _fixed(resource: Resource) -> dg.ResourceDefinition:
-    if isinstance(resource, dg.ResourceDefinition):
-        return resource
-    return dg.ResourceDefinition.hardcoded_resource(resource)
 
 
 def _mirror_graph(settings: Config) -> dg.GraphDefinition:
@@ -138,13 +133,14 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
         spark: SparkSessions,
     ) -> list[TableReport]:
         chosen = [settings.table(name) for name in config.tables] if config.tables else settings.all_tables()
+        tag_tables(context.instance, context.run_id, [table.name for table in chosen])
         if config.follow is not None:
             batch, stays = config.follow.batch, config.follow.minutes != 0
             with failing(), telling(settings, context.log.warning, stays=stays, batch=batch):
-                composed = project(settings, landing_zone, sources, spark)
+                composed = project(settings, landing_zone, sources, spark, context.log.info)
                 return follow_tables(context, composed, chosen, _following(composed, config.follow, context.run_id))
         try:
-            composed = project(settings, landing_zone, sources, spark)
+            composed = project(settings, landing_zone, sources, spark, context.log.info)
         except MirrorError as error:
             return [TableReport(str(table.name)).failed(error) for table in chosen]
         with telling(settings, context.log.warning):
@@ -170,13 +166,21 @@ def _replicate_job(settings: Config) -> Job:
     @dg.op(name=REPLICATE_OP, description="One iteration of the local stand-in, or what Fabric tells.")
     def replicate_tables(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[MonitoredTable]:
         with failing(), telling(settings, context.log.warning):
-            statuses = mirror_of(settings, landing_zone).poll()
-            store = landing_zone.open()
+            mirror, store = mirror_of(settings, landing_zone), landing_zone.open()
+            # Fabric applies files at its own times: its sensor, which remembers, tells what has changed.
+            before = None if settings.mirror.fabric else {x.name: x.processed_rows for x in mirror.status()}
+            statuses = mirror.poll()
             for status in statuses:
-                context.log_event(mirror_observation(status, mirrored_version(store, status)))
+                has_changed = before is not None and before.get(status.name) != status.processed_rows
+                manifest, version = manifest_or_none(store, status.name), mirrored_version(store, status)
+                context.log_event(mirror_event(status, manifest, version, has_changed=has_changed))
         return list(statuses)
 
-    @dg.job(name=REPLICATE, description="Observe the mirror; the local stand-in first applies what has landed.")
+    @dg.job(
+        name=REPLICATE,
+        description="Observe the mirror; the local stand-in first applies what has landed.",
+        **bare(settings),
+    )
     def replicate() -> None:
         replicate_tables()
 
@@ -184,37 +188,49 @@ def _replicate_job(settings: Config) -> Job:
 
 
 def _rebuild_job(settings: Config) -> Job:
+    # The launchpad offers these names, and refuses others before a run begins.
+    names = _choice([str(name) for name in settings.names])
+
     @dg.op(
         name=REBUILD_OP,
         description="Drop the table folder, wait for the mirror, land a snapshot, wait until the table is back.",
+        config_schema={"table": dg.Field(names, description="The table to rebuild.")},
     )
     def rebuild_op(
         context: dg.OpExecutionContext,
-        config: RebuildTable,
         landing_zone: LandingZone,
         sources: SourceTables,
         spark: SparkSessions,
     ) -> RebuildReport:
         with failing():
-            table = settings.table(config.table)
-            composed = project(settings, landing_zone, sources, spark)
+            table = settings.table(str(context.op_config["table"]))
+            tag_tables(context.instance, context.run_id, [table.name])
+            composed = project(settings, landing_zone, sources, spark, context.log.info)
             table_context, wait = composed.table(table), mirror_wait(composed.mirror(), table.name)
         with telling(settings, context.log.warning):
             manifest = _rebuilt(context, table_context, wait).manifest
         return RebuildReport(str(table.name), manifest.epoch, manifest.covered, manifest.next_number - 1)
 
-    @dg.job(name=REBUILD, description="Rebuild one table from a snapshot of its source.")
+    @dg.job(name=REBUILD, description="Rebuild one table from a snapshot of its source.", **bare(settings))
     def rebuild() -> None:
         rebuild_op()
 
     return rebuild
 
 
+def _choice(names: Sequence[str]) -> dg.Enum:
+    """Return a type with these values; Dagster takes two types of one name in a process for the same."""
+    digest = hashlib.sha256("\n".join(names).encode()).hexdigest()[:8]
+    return dg.Enum(f"Table_{digest}", [dg.EnumValue(name) for name in names])
+
+
 def _rebuilt(context: dg.OpExecutionContext, table_context: TableContext, wait: MirrorWait) -> Published:
     """Rebuild the table, after waiting for a run that works on it. Raises dagster.Failure."""
     try:
         with leased(table_context.store, table_context.name, context.run_id, WAIT_SECONDS):
-            return rebuild_table(table_context, wait, context.log.info)
+            published = rebuild_table(table_context, wait, context.log.info)
+            TableEvents(context).rebuilt(table_context, published)
+            return published
     except MirrorError as error:
         note_failure(table_context, error, context.log.warning)
         raise failure(error) from error

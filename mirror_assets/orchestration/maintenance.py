@@ -9,6 +9,7 @@ from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
+from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.mirror_tables import mirror_tables
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
 from mirror_assets.orchestration.run_reports import MaintenanceReport, require_all
@@ -59,7 +60,11 @@ def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.Jo
     def all_maintained(reports: list[MaintenanceReport]) -> None:
         require_all(reports)
 
-    @dg.job(name=MAINTENANCE, description=f"Maintain the sources of {len(tables)} tables that enable it.")
+    @dg.job(
+        name=MAINTENANCE,
+        description=f"Maintain the sources of {len(tables)} tables that enable it.",
+        **bare(settings),
+    )
     def maintenance() -> None:
         all_maintained(maintain_op())
 

@@ -1,28 +1,33 @@
-"""Materializes the slices of a Dagster run in order, with the metadata of each that the UI shows."""
+"""Materializes the slices of a Dagster run in order."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from dataclasses import dataclass, field
 
 import dagster as dg
 
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, UnknownOutcome
-from mirror_assets.landing.cost import landing_cost
 from mirror_assets.landing.errors import NameRefused
-from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.orchestration.asset_names import MetadataItem
+from mirror_assets.orchestration.run_tags import tag_slices
+from mirror_assets.orchestration.slice_metadata import Metadata, again_metadata
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.table_lease import leased
 
-Metadata = Mapping[str, MetadataItem]
 # A step waits this long for another run that works on the table.
 WAIT_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """Why a slice had nothing left to do, and its metadata if Dagster remembers none."""
+
+    why: str
+    otherwise: Metadata = field(default_factory=dict)
 
 
 class NoSlice(SettingError):
@@ -68,19 +73,21 @@ def materialize_slices(
     asset: dg.AssetKey,
     table_context: TableContext,
     keys: Sequence[SliceKey],
-    done: Iterator[Metadata],
+    done: Iterator[Metadata | Nothing],
 ) -> dg.MaterializeResult[None]:
     """Materialize the slices; `done` processes one slice per item and yields its metadata.
 
-    When a slice fails, the slices before it are logged as materialized, and the step fails with that slice's name.
-    Waits while another run works on the table. Raises dagster.Failure.
+    When a slice fails, the slices before it are logged as materialized, and the step fails with that slice's name. What
+    was said of a slice stays when there is nothing left to do. Waits while another run works on the table. Raises
+    dagster.Failure.
     """
     finished: dict[SliceKey, Metadata] = {}
+    tag_slices(context.instance, context.run, table_context.name, keys)
     try:
         with leased(table_context.store, table_context.name, context.run.run_id, WAIT_SECONDS):
             for key, metadata in zip(keys, done, strict=True):
-                finished[key] = metadata
-                context.log.info(f"{asset.to_user_string()}: slice {key} done")
+                finished[key] = _of_before(context.instance, asset, key, metadata)
+                context.log.info(f"{asset.to_user_string()}: slice {key} {_told(finished[key])}")
     except MirrorError as error:
         failed = keys[len(finished)]
         for key, metadata in finished.items():
@@ -90,6 +97,21 @@ def materialize_slices(
     for key, metadata in finished.items():
         context.add_asset_metadata(metadata, asset_key=asset, partition_key=str(key))
     return dg.MaterializeResult(asset_key=asset)
+
+
+def _of_before(
+    instance: dg.DagsterInstance, asset: dg.AssetKey, key: SliceKey, metadata: Metadata | Nothing
+) -> Metadata:
+    """Return the metadata; in the place of Nothing, what was last said of the slice."""
+    if not isinstance(metadata, Nothing):
+        return metadata
+    events = instance.fetch_materializations(dg.AssetRecordsFilter(asset, asset_partitions=[str(key)]), limit=1)
+    known = [event.asset_materialization for event in events.records]
+    return again_metadata(metadata.why, key, known[0].metadata if known and known[0] else metadata.otherwise)
+
+
+def _told(metadata: Metadata) -> str:
+    return str(metadata.get("landed_before") or metadata.get("summary") or "done")
 
 
 def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:
@@ -109,68 +131,3 @@ def failing() -> Iterator[None]:
         yield
     except MirrorError as error:
         raise failure(error) from error
-
-
-def staged_metadata(table_context: TableContext, record: SliceRecord) -> dict[str, MetadataItem]:
-    """Return the metadata of a staged slice: rows read and written, parts, versions, columns."""
-    columns = [dg.TableColumn(column.name, column.type) for column in record.columns]
-    return {
-        "dagster/column_schema": dg.TableSchema(columns),
-        "dagster/partition_row_count": record.markers.total,
-        **{f"read_{name}": count for name, count in record.read.model_dump().items()},
-        **{f"written_{name}": count for name, count in record.markers.model_dump().items()},
-        "parts": len(record.parts),
-        "bytes": record.bytes,
-        "first_version": record.key.first,
-        "last_version": record.key.last,
-        **_commit_times(record),
-        "kind": record.kind.value,
-        **({"chunk": str(record.chunk)} if record.chunk else {}),
-        "generation": record.generation,
-        "staged_in": dg.MetadataValue.path(f"{table_context.store.root}/{record.folder.path}"),
-    }
-
-
-def skipped_metadata(why: str) -> dict[str, MetadataItem]:
-    """Return the metadata of a slice that needed nothing."""
-    return {"skipped": why}
-
-
-def landed_metadata(table_context: TableContext, published: Published) -> dict[str, MetadataItem]:
-    """Return the metadata of a landed slice: files, rows, covered version; lag is the age of its last commit."""
-    manifest = published.manifest
-    rows = sum(entry.markers.total for entry in published.entries)
-    landed = published.entries[0].number if published.entries else 0
-    chunks = {"chunks": manifest.chunk.of, "rows_of_all_chunks": manifest.landed_rows} if manifest.chunk else {}
-    metadata: dict[str, MetadataItem] = {
-        "outcome": published.outcome.value,
-        "dagster/partition_row_count": rows,
-        "files": len(published.entries),
-        "first_file": landed,
-        "next_number": manifest.next_number,
-        "covered_version": manifest.covered,
-        "bytes": sum(entry.bytes for entry in published.entries),
-        "table_folder": dg.MetadataValue.path(f"{table_context.store.root}/{table_context.name.folder}"),
-        **chunks,
-        **_cost(published),
-    }
-    if manifest.covered_commit_ms is not None:
-        metadata["lag_seconds"] = max(0.0, round(time.time() - manifest.covered_commit_ms / 1000, 3))
-    return metadata
-
-
-def _cost(published: Published) -> dict[str, MetadataItem]:
-    """Return what it costs on OneLake, as estimated; nothing for what had landed before."""
-    if published.outcome is not Outcome.LANDED:
-        return {}
-    cost = landing_cost(1, len(published.entries))
-    return {"onelake_requests": round(cost.requests), "onelake_cu_seconds": round(cost.capacity_seconds, 1)}
-
-
-def _commit_times(record: SliceRecord) -> dict[str, MetadataItem]:
-    times = {"first_commit": record.first_commit_ms, "last_commit": record.last_commit_ms}
-    return {
-        name: datetime.fromtimestamp(milliseconds / 1000, timezone.utc).isoformat()
-        for name, milliseconds in times.items()
-        if milliseconds is not None
-    }

@@ -14,6 +14,7 @@ from mirror_assets.config import TableSettings
 from mirror_assets.encode.session import spark_has_ended
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
+from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.orchestration.table_events import TableEvents
 from mirror_assets.orchestration.table_states import TableStates
@@ -70,9 +71,14 @@ class TableRuns:
 
     def _slices(self, table_context: TableContext, wait: MirrorWait, *, rebuild_first: bool) -> Work:
         name = table_context.name
+
+        def rebuilt(published: Published) -> None:
+            self.reports[name] = self.reports[name].with_rebuild(published)
+            self.events.rebuilt(table_context, published)
+
         events = RunEvents(
             self.context.log.info,
-            lambda published: self.reports.update({name: self.reports[name].with_rebuild(published)}),
+            rebuilt,
             lambda slices: self.events.planned(name, slices),
             self.events.boundaries(name),
         )

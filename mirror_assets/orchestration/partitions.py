@@ -12,7 +12,7 @@ import dagster as dg
 
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.orchestration.asset_names import partitions_name
+from mirror_assets.orchestration.asset_names import Kind, asset_key, partitions_name
 
 _PAGE = 200
 # Keys are looked through again when this share of `partitions.keep` has been added, so that doing so costs little.
@@ -88,6 +88,14 @@ class Surplus:
         surplus = [str(key) for key in slices[:most] if not _is_to_land(key, epoch, covered)]
         self._left = self._most - total + len(surplus)  # below 0 as long as old ones are pending
         return surplus
+
+
+def ended_keys(instance: dg.DagsterInstance, table: TableName, epoch: int) -> list[str]:
+    """Return the keys of earlier epochs that have not landed, and can't any more: Dagster would show them as failed."""
+    landed = instance.get_materialized_partitions(asset_key(Kind.LANDING_ZONE, table))
+    known = instance.get_dynamic_partitions(partitions_name(table))
+    ended = {key for key in known if (found := as_slice(key)) is not None and found.epoch < epoch}
+    return sorted(ended - landed)
 
 
 def delete_keys(instance: dg.DagsterInstance, table: TableName, keys: Sequence[str]) -> None:

@@ -5,11 +5,14 @@ import dagster as dg
 from mirror_assets.composition import stand_in
 from mirror_assets.config import Config
 from mirror_assets.errors import RetryError
-from mirror_assets.orchestration.assets import mirror_observation
+from mirror_assets.fabric.monitoring import MonitoredTable
+from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.assets import mirror_event
 from mirror_assets.orchestration.jobs import REPLICATE, Job
 from mirror_assets.orchestration.resources import LandingZone, mirror_of
 from mirror_assets.orchestration.run_records import BUSY
 from mirror_assets.orchestration.schedules import default_sensor_status
+from mirror_assets.pipeline.context import manifest_or_none
 
 _REPLICATE_SECONDS = 20
 _OBSERVE_SECONDS = 300
@@ -40,7 +43,17 @@ def _stand_in_sensor(settings: Config, jobs: dict[str, Job]) -> dg.SensorDefinit
 
 
 def _fabric_sensor(settings: Config) -> dg.SensorDefinition:
-    """Return the sensor that observes Fabric without a run; each observation lists every table folder."""
+    """Return the sensor that observes Fabric without a run; each observation lists every table folder.
+
+    The landing zone is asked which version of the source a table is at when Fabric has processed rows of it.
+    """
+    processed: dict[TableName, int] = {}
+
+    def event(zone: LandingZone, status: MonitoredTable) -> dg.AssetMaterialization | dg.AssetObservation:
+        known, now = processed.get(status.name), status.processed_rows
+        processed[status.name] = now
+        manifest = manifest_or_none(zone.open(), status.name) if known != now else None
+        return mirror_event(status, manifest, has_changed=known not in (None, now))
 
     @dg.sensor(
         name="replicator",
@@ -55,6 +68,6 @@ def _fabric_sensor(settings: Config) -> dg.SensorDefinition:
             return dg.SkipReason(str(error))
         ours = [status for status in statuses if status.name in settings.names]
         context.log.info(f"Fabric mirrors {len(ours)} of {len(settings.names)} tables")
-        return dg.SensorResult(asset_events=[mirror_observation(status) for status in ours])
+        return dg.SensorResult(asset_events=[event(landing_zone, status) for status in ours])
 
     return sensor

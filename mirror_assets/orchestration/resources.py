@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -27,10 +28,12 @@ from mirror_assets.composition import (
     open_zone,
 )
 from mirror_assets.config import Config, LandingZoneConfig, OneLakeConfig
+from mirror_assets.encode.session import spark_has_started
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.metadata import ensure_partner_events
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
+from mirror_assets.orchestration.units import duration
 from mirror_assets.source.access import Access, Locate, PlainAccess
 from mirror_assets.source.log import SourceLog, load_table
 from mirror_assets.source.table_log import TableLog
@@ -257,12 +260,36 @@ def known_sources(config: Config) -> SourceTables:
     return SourceTables.of(uris, config.access, lambda name, session: locator(config, config.table(name), session))
 
 
-def project(config: Config, zone: LandingZone, sources: SourceTables, spark: SparkSessions | None = None) -> Project:
-    """Compose the project of a step from its resources; without `spark`, nothing in it can start Spark."""
+def project(
+    config: Config,
+    zone: LandingZone,
+    sources: SourceTables,
+    spark: SparkSessions | None = None,
+    report: Callable[[str], None] = lambda _: None,
+) -> Project:
+    """Compose the project of a step from its resources; without `spark`, nothing in it can start Spark.
+
+    `report` takes a line for the log when Spark starts, which takes a while, and when it has started.
+    """
     if spark is None:
         return Project(config, zone.open(), zone.local_staging(), sources.log, no_spark)
-    log = partial(sources.log, session=spark.open)
-    return Project(config, zone.store(), zone.local_staging(), log, spark.open)
+    session = _reporting(spark.open, report)
+    return Project(config, zone.store(), zone.local_staging(), partial(sources.log, session=session), session)
+
+
+def _reporting(session: Session, report: Callable[[str], None]) -> Session:
+    """Return what opens sessions, and reports the start of Spark."""
+
+    def opened(owner: str | None) -> SparkSession:
+        if spark_has_started():
+            return session(owner)
+        report("Spark starts")
+        began = time.monotonic()
+        found = session(owner)
+        report(f"Spark has started in {duration(time.monotonic() - began)}")
+        return found
+
+    return opened
 
 
 def mirror_of(config: Config, zone: LandingZone) -> Mirror:

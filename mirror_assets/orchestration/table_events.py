@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 import dagster as dg
 
 from mirror_assets.landing.format import Manifest
-from mirror_assets.landing.names import TableName
+from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.orchestration.asset_names import Kind, asset_key, partitions_name
-from mirror_assets.orchestration.assets import source_observation
-from mirror_assets.orchestration.materialize import landed_metadata, staged_metadata
-from mirror_assets.orchestration.partitions import Surplus, delete_keys, registered
+from mirror_assets.orchestration.partitions import Surplus, delete_keys, ended_keys, registered
+from mirror_assets.orchestration.slice_metadata import landed_metadata, source_materialization, staged_metadata
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import Boundaries, slice_key
 from mirror_assets.pipeline.process import ProcessedSlice
@@ -64,10 +64,13 @@ class TableEvents:
             return
         key = processed.record.slice
         feed, zone = asset_key(Kind.CHANGE_FEED, table_context.name), asset_key(Kind.LANDING_ZONE, table_context.name)
-        observed = source_observation(table_context.name, processed.source, processed.planned)
-        staged = dg.AssetMaterialization(feed, partition=key, metadata=staged_metadata(table_context, processed.record))
+        rows, steps = processed.planned.rows, processed.steps
+        observed = source_materialization(table_context.name, processed.source, processed.record.key, rows)
+        staged = dg.AssetMaterialization(
+            feed, partition=key, metadata=staged_metadata(table_context, processed.record, steps)
+        )
         landed = dg.AssetMaterialization(
-            zone, partition=key, metadata=landed_metadata(table_context, processed.published)
+            zone, partition=key, metadata=landed_metadata(table_context, processed.published, steps)
         )
         with self._lock:
             self._context.log_event(observed)
@@ -78,6 +81,23 @@ class TableEvents:
                 self._context.log_event(evaluation)  # type: ignore[arg-type]  # it is recorded; the annotation lags
             self._context.log_event(landed)
         self._forget_oldest(table_context, processed.published.manifest)
+
+    def rebuilt(self, table_context: TableContext, published: Published) -> None:
+        """Register and log the snapshot that a rebuild has begun an epoch with, and forget slices that can't land now.
+
+        What a rebuild has staged is deleted when it has landed: the manifest tells the rest.
+        """
+        name, manifest = table_context.name, published.manifest
+        delete_keys(self._instance, name, ended_keys(self._instance, name, manifest.epoch))
+        self._instance.add_dynamic_partitions(partitions_name(name), [manifest.slice])
+        key, state = SliceKey.parse(manifest.slice), table_context.log.state()
+        landed = landed_metadata(table_context, Published(Outcome.LANDED, manifest, published.entries))
+        told = {"summary": landed["summary"], "dagster/partition_row_count": landed["dagster/partition_row_count"]}
+        with self._lock:
+            self._context.log_event(source_materialization(name, state, key, manifest.landed_rows))
+            for kind, metadata in ((Kind.CHANGE_FEED, told), (Kind.LANDING_ZONE, landed)):
+                event = dg.AssetMaterialization(asset_key(kind, name), partition=manifest.slice, metadata=metadata)
+                self._context.log_event(event)
 
     def _forget_oldest(self, table_context: TableContext, landed: Manifest) -> None:
         """Delete the table's oldest partitions beyond `partitions.keep`."""

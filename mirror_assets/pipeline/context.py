@@ -63,6 +63,15 @@ class TableContext:
         return current.manifest if current else None
 
 
+def manifest_or_none(store: Store, table: TableName) -> Manifest | None:
+    """Return the table's manifest, or None where there is none that can be read."""
+    try:
+        current = drive(read_manifest(table), store)
+    except MirrorError:
+        return None
+    return current.manifest if current else None
+
+
 def source_read(table: TableSettings, kind: SliceKind, key: SliceKey) -> SourceRead:
     """Return the versions of the source that a slice is made from."""
     if kind is SliceKind.SNAPSHOT:

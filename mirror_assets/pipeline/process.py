@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import SliceRecord, is_next
@@ -25,7 +26,8 @@ from mirror_assets.verify.check_result import CheckResult
 class ProcessedSlice:
     """A slice, or one chunk of it, that has landed.
 
-    `source` is the source's state that it was planned from, `record` what was staged, `seconds` the time it took.
+    `source` is the source's state that it was planned from, `record` what was staged, `seconds` the time it took, and
+    `steps` that of each step: `stage`, `check`, `publish`.
     """
 
     source: SourceState
@@ -34,6 +36,7 @@ class ProcessedSlice:
     results: tuple[CheckResult, ...]
     published: Published
     seconds: float
+    steps: Mapping[str, float] = field(default_factory=dict)
 
 
 def process_slice(
@@ -48,9 +51,15 @@ def process_slice(
     with slice_work(context.work(slice_key(planned))):
         position = next_position(context.manifest(), epoch=planned.epoch, incarnation=uuid.uuid4().hex)
         _require_next(context, planned, position)
-        record, results = stage_passed(context, planned, position)
+        staged = stage_slice(context, planned, position)
+        staged_at = time.monotonic()
+        record, results = run_checks(context, staged)
+        require_passed(context, record, results)
+        checked_at = time.monotonic()
         published = publish_next(context, record.key, rebuild_epoch)
-    return ProcessedSlice(plan.state, planned, record, results, published, time.monotonic() - began)
+    ended = time.monotonic()
+    steps = {"stage": staged_at - began, "check": checked_at - staged_at, "publish": ended - checked_at}
+    return ProcessedSlice(plan.state, planned, record, results, published, ended - began, steps)
 
 
 def stage_passed(

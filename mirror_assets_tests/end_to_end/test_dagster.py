@@ -34,6 +34,7 @@ from mirror_assets.source.planner import PlannedSlice
 from mirror_assets_tests.end_to_end.ticks import materialize, slices
 from mirror_assets_tests.lab import TABLE, Lab, key
 
+_SOURCE = asset_key(Kind.SOURCE, TABLE)
 _FEED, _ZONE = asset_key(Kind.CHANGE_FEED, TABLE), asset_key(Kind.LANDING_ZONE, TABLE)
 
 
@@ -78,17 +79,95 @@ def test_a_run_of_many_tables_logs_what_a_run_of_slices_does(waiting: Lab, insta
     assert _materialized(instance, _ZONE) == _materialized(instance, _FEED) == {str(key(2, 3)), str(key(4, 5))}
 
 
+def _metadata(instance: dg.DagsterInstance, asset: dg.AssetKey, slice_: SliceKey | None = None) -> dict[str, object]:
+    """The metadata of the newest materialization, of a slice or of the asset."""
+    partitions = None if slice_ is None else [str(slice_)]
+    (event,) = instance.fetch_materializations(
+        dg.AssetRecordsFilter(asset, asset_partitions=partitions), limit=1
+    ).records
+    assert event.asset_materialization
+    return {name: item.value for name, item in event.asset_materialization.metadata.items()}
+
+
 def test_metadata_says_what_was_read_and_written(waiting: Lab, instance: dg.DagsterInstance) -> None:
     _launch(waiting, instance, key(2, 3), key(4, 5))
-    event = instance.fetch_materializations(
-        dg.AssetRecordsFilter(_FEED, asset_partitions=[str(key(4, 5))]), limit=1
-    ).records[0]
-    metadata = event.asset_materialization.metadata if event.asset_materialization else {}
-    found = {
-        name: metadata[name].value
-        for name in ("read_delete", "written_deletes", "written_inserts", "parts", "last_version")
-    }
-    assert found == {"read_delete": 1, "written_deletes": 2, "written_inserts": 2, "parts": 1, "last_version": 5}
+    staged, landed = _metadata(instance, _FEED, key(4, 5)), _metadata(instance, _ZONE, key(4, 5))
+    assert next(iter(staged)) == next(iter(landed)) == "summary"
+    assert str(staged["summary"]).startswith("versions 4 to 5: 4 rows read, 2 inserts, 2 deletes written in 1 part of ")
+    assert str(landed["summary"]).startswith("versions 4 to 5: 2 inserts, 2 deletes in 1 file of ")
+    assert (staged["rows_read"], staged["dagster/partition_row_count"], staged["parts"]) == (4, 4, 1)
+    assert (landed["covered_version"], landed["files"], landed["dagster/partition_row_count"]) == (5, 1, 4)
+    assert 0 <= float(str(landed["lag_seconds"])) < 600
+
+
+def test_columns_are_traced_from_the_mirror_to_the_source(waiting: Lab, instance: dg.DagsterInstance) -> None:
+    _launch(waiting, instance, key(2, 3), key(4, 5))
+    build_definitions(waiting.config).resolve_job_def(REPLICATE).execute_in_process(instance=instance)
+    asset, seen = asset_key(Kind.MIRROR, TABLE), list[dg.AssetKey]()
+    while "dagster/column_lineage" in (told := _metadata(instance, asset)):
+        lineage = told["dagster/column_lineage"]
+        assert isinstance(lineage, dg.TableColumnLineage)
+        assert set(lineage.deps_by_column) == {"id", "name", "amount"}
+        (dep,) = lineage.deps_by_column["amount"]
+        assert dep.column_name == "amount"
+        seen.append(asset)
+        asset = dep.asset_key
+    assert [*seen, asset] == [asset_key(Kind.MIRROR, TABLE), _ZONE, _SOURCE]
+
+
+def test_the_mirror_tells_the_version_of_the_source(mirrored: Lab, instance: dg.DagsterInstance) -> None:
+    job = build_definitions(mirrored.config).resolve_job_def(REPLICATE)
+    assert job.execute_in_process(instance=instance).success
+    told = _metadata(instance, asset_key(Kind.MIRROR, TABLE))
+    assert (told["summary"], told["source_version"]) == ("Replicating: at version 5 of the source", 5)
+    before = len(instance.fetch_materializations(asset_key(Kind.MIRROR, TABLE), limit=9).records)
+    assert job.execute_in_process(instance=instance).success
+    assert len(instance.fetch_materializations(asset_key(Kind.MIRROR, TABLE), limit=9).records) == before
+
+
+def test_a_source_is_filled_where_it_was_read(waiting: Lab, instance: dg.DagsterInstance) -> None:
+    _launch(waiting, instance, key(2, 3), key(4, 5))
+    assert _materialized(instance, _SOURCE) == {str(key(2, 3)), str(key(4, 5))}
+
+
+def test_a_slice_that_is_asked_for_again_keeps_what_was_said_of_it(waiting: Lab, instance: dg.DagsterInstance) -> None:
+    _launch(waiting, instance, key(2, 3), key(4, 5))
+    before = {asset: _metadata(instance, asset, key(2, 3)) for asset in (_FEED, _ZONE)}
+    for _ in range(2):
+        assert _launch(waiting, instance, key(2, 3), key(4, 5)).success
+        for asset, metadata in before.items():
+            assert _metadata(instance, asset, key(2, 3)) == {"landed_before": "it has landed before", **metadata}
+
+
+def test_a_slice_that_landed_elsewhere_has_no_lag(mirrored: Lab, instance: dg.DagsterInstance) -> None:
+    _launch(mirrored, instance, key(2, 3), key(4, 5))
+    first, newest = _metadata(instance, _ZONE, key(2, 3)), _metadata(instance, _ZONE, key(4, 5))
+    assert first == {"landed_before": "it has landed before", "summary": "versions 2 to 3: it has landed before"}
+    assert (newest["dagster/partition_row_count"], "lag_seconds" in newest) == (4, False)
+
+
+def test_a_run_is_tagged_with_its_table_and_slices(waiting: Lab, instance: dg.DagsterInstance) -> None:
+    slices_run = _launch(waiting, instance, key(2, 3), key(4, 5))
+    tags = instance.get_run_by_id(slices_run.run_id).tags  # type: ignore[union-attr]
+    assert (tags["mirror/table"], tags["mirror/versions"]) == (str(TABLE), "2 to 5")
+    assert tags["mirror/slice"] == f"{key(2, 3)} ... {key(4, 5)} (2 slices)"
+
+
+def test_a_rebuild_leaves_no_slice_of_the_ended_epoch_behind(mirrored: Lab, instance: dg.DagsterInstance) -> None:
+    mirrored.sql("INSERT INTO {t} VALUES (NULL, 'x', 1)")
+    assert not _launch(mirrored, instance, key(4, 5), key(6, 6)).success
+    mirrored.sql("DELETE FROM {t} WHERE id IS NULL")
+    config = dg.RunConfig(ops={REBUILD_OP: {"config": {"table": str(TABLE)}}})
+    rebuild = build_definitions(mirrored.config).resolve_job_def(REBUILD)
+    assert rebuild.execute_in_process(instance=instance, run_config=config).success
+    snapshot = key(0, 7, 2)
+    registered = instance.get_dynamic_partitions(slices_of(TABLE).name or "")
+    assert str(key(6, 6)) not in registered
+    assert str(snapshot) in registered
+    assert {str(snapshot)} <= _materialized(instance, _ZONE) & _materialized(instance, _FEED)
+    assert str(_metadata(instance, _ZONE, snapshot)["summary"]).startswith(
+        "the table at version 7: 10 inserts in 1 file"
+    )
 
 
 def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
@@ -241,7 +320,7 @@ def test_mirror_all_logs_slices_and_checks_only_job_fails_on_damage(lab: Lab, in
     assert definitions.resolve_job_def(MIRROR_ALL).execute_in_process(instance=instance).success
     assert _materialized(instance, _ZONE) == {str(key(0, 1))}
     assert definitions.resolve_job_def(REPLICATE).execute_in_process(instance=instance).success
-    assert instance.fetch_observations(asset_key(Kind.MIRROR, TABLE), limit=1).records
+    assert instance.fetch_materializations(asset_key(Kind.MIRROR, TABLE), limit=1).records
     checks = definitions.resolve_job_def(ALL_CHECKS)
     passed = checks.execute_in_process(instance=instance, raise_on_error=False)
     assert passed.success

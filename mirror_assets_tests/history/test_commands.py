@@ -12,7 +12,9 @@ from deltalake import DeltaTable
 from mirror_assets.cli.main import main
 from mirror_assets.config import load_config
 from mirror_assets.definitions import build_definitions
+from mirror_assets.orchestration.asset_names import Kind
 from mirror_assets.orchestration.pools import set_pools
+from mirror_assets_tests.asset_kinds import kind_of
 from mirror_assets_tests.history.sources import Place
 
 
@@ -83,11 +85,9 @@ def test_only_tables_that_keep_one_have_a_history_and_without_any_there_is_no_jo
     config = load_config(place.root / "mirror.yaml")
     definitions = build_definitions(config)
     graph = definitions.resolve_asset_graph()
-    histories = {key.to_user_string() for key in graph.get_all_asset_keys() if key.path[0] == "history"}
-    assert histories == {"history/shop/orders", "history/shop/missing"}
-    assert graph.get(dg.AssetKey(["history", "shop", "orders"])).parent_keys == {
-        dg.AssetKey(["source", "shop", "orders"])
-    }
+    histories = {key.to_user_string() for key in graph.get_all_asset_keys() if kind_of(key) is Kind.HISTORY}
+    assert histories == {"shop/orders_history", "shop/missing_history"}
+    assert graph.get(dg.AssetKey(["shop", "orders_history"])).parent_keys == {dg.AssetKey(["shop", "orders_source"])}
     (schedule,) = definitions.schedules or []
     assert schedule.name == "history"
     with dg.DagsterInstance.ephemeral() as instance:

@@ -24,7 +24,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.runner import Runner, take_over
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration import batch_sensor, code_mark
-from mirror_assets.orchestration.asset_names import BATCH_TAG
+from mirror_assets.orchestration.asset_names import BATCH_TAG, Kind, asset_key
 from mirror_assets.orchestration.batch_sensor import SENSOR
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP
 from mirror_assets.orchestration.resources import resources
@@ -238,7 +238,7 @@ def test_what_a_person_has_to_mend_is_recorded_and_holds_up_no_other(batch: Depl
 
 
 def _check(instance: dg.DagsterInstance, table: str, check: str) -> str | None:
-    key = dg.AssetCheckKey(dg.AssetKey(["landing_zone", table]), check)
+    key = dg.AssetCheckKey(asset_key(Kind.LANDING_ZONE, TableName(None, table)), check)
     record = instance.get_latest_asset_check_evaluation_record(key)
     return record.status.value if record else None
 

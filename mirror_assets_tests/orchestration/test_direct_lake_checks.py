@@ -12,6 +12,7 @@ from mirror_assets.definitions import build_definitions
 from mirror_assets.direct_lake.guardrails import capacity_fit as fit
 from mirror_assets.direct_lake.guardrails import skus
 from mirror_assets.orchestration.asset_names import Kind
+from mirror_assets_tests.asset_kinds import kind_of
 from mirror_assets_tests.orchestration.lakes import CHECKS, Shop, evaluated
 
 
@@ -147,7 +148,7 @@ def test_of_fabrics_mirror_only_guardrails_are_predicted(shop: Shop) -> None:
     zone = f"landing_zone: {{onelake: {{workspace: {guid}1, item: {guid}2}}}}"
     config = shop.config(top=top, zone=zone)
     specs = [spec for checks in build_definitions(config).asset_checks or [] for spec in checks.check_specs]
-    assert {spec.name for spec in specs if spec.asset_key.path[0] == "mirror"} == {
+    assert {spec.name for spec in specs if kind_of(spec.asset_key) is Kind.MIRROR} == {
         "replicating",
         "reconciled",
         "guardrails",

@@ -15,6 +15,7 @@ from mirror_assets.orchestration import rediscovery
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.jobs import TABLES_OP
 from mirror_assets.orchestration.rediscovery import CodeServer
+from mirror_assets_tests.asset_kinds import kind_of
 from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.orchestration.test_batch_sensor import Deployment
 
@@ -157,7 +158,7 @@ def test_the_next_load_has_the_tables_and_not_those_that_are_gone(
     assert reloads.asked == 2, "one for the new table, then one for the other that is gone"
     again = Deployment(lake.root, instance, load_config(lake.root / "mirror.yaml"))
     keys = again.definitions.resolve_asset_graph().get_all_asset_keys()
-    zones = {key for key in keys if key.path[0] == Kind.LANDING_ZONE.value}
+    zones = {key for key in keys if kind_of(key) is Kind.LANDING_ZONE}
     assert zones == {asset_key(Kind.LANDING_ZONE, name) for name in again.config.names}
     assert [str(name) for name in again.config.names] == ["shop.lines"]
 

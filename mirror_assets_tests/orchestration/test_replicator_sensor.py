@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
 import dagster as dg
 
 from mirror_assets.config import load_config
@@ -29,10 +31,10 @@ def test_tables_of_mirror_yaml_are_observed_and_no_run_is_asked_for(database: Lo
     assert isinstance(result, dg.SensorResult)
     assert not result.run_requests
     (observed,) = result.asset_events
-    assert observed.asset_key.to_user_string() == "mirror/shop/orders"
+    assert observed.asset_key.to_user_string() == "shop/orders_mirror"
     metadata = {name: value.value for name, value in observed.metadata.items()}
     assert (metadata["state"], metadata["processed_rows"]) == ("Replicating", 12)
-    assert metadata["last_sync"] == "2026-11-21T05:07:11+00:00"
+    assert metadata["last_sync"] == datetime(2026, 11, 21, 5, 7, 11, tzinfo=timezone.utc).timestamp()
     assert str(metadata["mirror"]).startswith(f"abfss://{load_config().mirror.fabric.workspace}@")  # type: ignore[union-attr]
     assert not {"applied_number", "dagster/row_count"} & set(metadata)
 

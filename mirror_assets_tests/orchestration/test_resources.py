@@ -8,7 +8,8 @@ import pytest
 
 from mirror_assets.config import load_config
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.resources import known_sources, spark_resource
+from mirror_assets.orchestration import resources
+from mirror_assets.orchestration.resources import LandingZone, known_sources, project, spark_resource
 from mirror_assets_tests.pipeline.doctor.lake import write_table
 from mirror_assets_tests.unity.server import LoopbackUnity
 
@@ -41,3 +42,16 @@ def test_the_folder_of_jars_is_kept_beside_what_asks_catalogs(tmp_path: Path, mo
     spark = spark_resource(load_config(tmp_path / "mirror.yaml"))
     assert spark.jars_folder == str(tmp_path / "jars")
     assert type(spark)._of_catalogs() == ()
+
+
+def test_a_run_tells_that_spark_starts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mirror.yaml").write_text(f"{_ZONE}tables: {{orders: {{source: ./orders, keys: [id]}}}}\n")
+    config, told, started = load_config(tmp_path / "mirror.yaml"), list[str](), list[str | None]()
+    monkeypatch.setattr(resources, "spark_has_started", lambda: bool(started))
+    monkeypatch.setattr(resources.SparkSessions, "open", lambda _, owner=None: started.append(owner))
+    zone = LandingZone(path=str(tmp_path / "landing"))
+    composed = project(config, zone, known_sources(config), spark_resource(config), told.append)
+    for owner in ("a", "b"):
+        composed.session(owner)
+    assert started == ["a", "b"]
+    assert told == ["Spark starts", "Spark has started in 0.0 s"]

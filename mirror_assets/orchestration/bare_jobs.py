@@ -1,0 +1,38 @@
+"""Jobs in which nothing is left to configure but what they do.
+
+A launchpad would begin with the configuration of every resource, and Dagster's daemon would read its schema anew each
+minute: of a table's job it would be half of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypedDict
+
+import dagster as dg
+
+from mirror_assets.config import Config
+from mirror_assets.orchestration.resources import Resource, resources
+
+
+class Fixed(TypedDict):
+    """What a job is given in place of configuration."""
+
+    resource_defs: Mapping[str, dg.ResourceDefinition]
+    executor_def: dg.ExecutorDefinition
+    logger_defs: Mapping[str, dg.LoggerDefinition]
+
+
+def bare(settings: Config) -> Fixed:
+    """Return a job's resources, executor and logger, with their configuration fixed."""
+    return Fixed(
+        resource_defs={name: _fixed(resource) for name, resource in resources(settings).items()},
+        executor_def=dg.in_process_executor.configured({}),
+        logger_defs={"console": dg.colored_console_logger.configured({})},
+    )
+
+
+def _fixed(resource: Resource) -> dg.ResourceDefinition:
+    if isinstance(resource, dg.ResourceDefinition):
+        return resource
+    return dg.ResourceDefinition.hardcoded_resource(resource)

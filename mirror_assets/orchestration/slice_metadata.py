@@ -1,0 +1,243 @@
+"""What the events of a slice say: a sentence first, then a table of its changes, then numbers that the UI plots.
+
+Numbers that are the same for every slice are left out, or are texts: a plot of them says nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+
+import dagster as dg
+
+from mirror_assets.fabric.monitoring import MonitoredTable
+from mirror_assets.landing.cost import landing_cost
+from mirror_assets.landing.format import ChangeCounts, Column, Entry, Manifest, MarkerCounts, SliceKind, SliceRecord
+from mirror_assets.landing.names import SliceKey, TableName, landing_name
+from mirror_assets.landing.publish import Outcome, Published
+from mirror_assets.markers import ROW_ID
+from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
+from mirror_assets.orchestration.units import count, duration, size
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.source.source_state import SourceState, source_columns
+
+Metadata = Mapping[str, MetadataItem]
+DATA_VERSION_TAG = "dagster/data_version"
+# The lineage of a wider table would make each of its events some 100 kB large.
+_MOST_COLUMNS = 500
+
+
+def source_materialization(table: TableName, state: SourceState, key: SliceKey, rows: int) -> dg.AssetMaterialization:
+    """Return that the source has a slice, as read at `state`; its data version is the slice's last version.
+
+    `rows` is the number of rows to read for the slice. The source is written by others; for Dagster it is filled where
+    somebody says so.
+    """
+    metadata: dict[str, MetadataItem] = {
+        "summary": f"{versions(key)}: {count(rows, 'row')} to read; the table is at version {state.version} with "
+        f"{count(state.likely_rows, 'row')} in {count(state.files, 'file')} of {size(state.bytes)}",
+        "dagster/partition_row_count": rows,
+        "dagster/row_count": state.likely_rows,
+        "version": state.version,
+        "files": state.files,
+        "bytes": state.bytes,
+        "dagster/column_schema": _schema(source_columns(state)),
+        "properties": dg.MetadataValue.json(dict(state.metadata.configuration)),
+        "table_id": state.table_id,
+    }
+    tags = {DATA_VERSION_TAG: str(key.last)}
+    return dg.AssetMaterialization(asset_key(Kind.SOURCE, table), partition=str(key), metadata=metadata, tags=tags)
+
+
+def staged_metadata(
+    table_context: TableContext, record: SliceRecord, seconds: Mapping[str, float] | None = None
+) -> Metadata:
+    """Return the metadata of a staged slice: rows read and written, parts, bytes, commit times.
+
+    `seconds` is how long the steps took, by their names.
+    """
+    key, read, written = record.key, record.read, record.markers
+    chunk = f", chunk {record.chunk}" if record.chunk else ""
+    return {
+        "summary": f"{versions(key, record.kind)}{chunk}: {count(read.total, 'row')} read, {changes(written)} written "
+        f"in {count(len(record.parts), 'part')} of {size(record.bytes)}",
+        **_change_table(read, written),
+        "dagster/partition_row_count": written.total,
+        "rows_read": read.total,
+        **_seconds(seconds),
+        "parts": len(record.parts),
+        "bytes": record.bytes,
+        **_commit_times(record),
+        "last_version": key.last,
+        "staged_in": dg.MetadataValue.path(f"{table_context.store.root}/{record.folder.path}"),
+    }
+
+
+def landed_metadata(
+    table_context: TableContext, published: Published, seconds: Mapping[str, float] | None = None
+) -> Metadata:
+    """Return the metadata of a landed slice: its changes, lag, files, bytes, covered version, columns.
+
+    The lag is the age of its last commit now, for one that has just landed; `seconds` is how long the steps took, by
+    their names.
+    """
+    manifest = published.manifest
+    entries = published.entries or manifest.entries
+    rows = sum((entry.markers for entry in entries), MarkerCounts())
+    total = manifest.landed_rows if manifest.chunk else rows.total
+    is_new, committed = published.outcome is Outcome.LANDED, manifest.covered_commit_ms
+    lag = max(0.0, time.time() - committed / 1000) if is_new and committed is not None else None
+    return {
+        "summary": _landed_summary(manifest, entries, rows, lag),
+        **_landed_table(rows),
+        "dagster/partition_row_count": total,
+        **({} if lag is None else {"lag_seconds": round(lag, 3)}),
+        **_seconds(seconds),
+        "files": len(entries),
+        "bytes": sum(entry.bytes for entry in entries),
+        "covered_version": manifest.covered,
+        **({"chunks": f"{manifest.chunk.of}, this is the last"} if manifest.chunk else {}),
+        **_cost(published),
+        **_file_names(entries),
+        "table_folder": dg.MetadataValue.path(f"{table_context.store.root}/{table_context.name.folder}"),
+        # The columns of the staged parts are these, too: to name them twice would double what a slice's events take.
+        **_columns(manifest.live_columns, asset_key(Kind.SOURCE, table_context.name)),
+    }
+
+
+def again_metadata(why: str, key: SliceKey, earlier: Metadata) -> Metadata:
+    """Return the metadata of a slice that had nothing left to do: what was said of it `earlier`, and why."""
+    before = {name: value for name, value in earlier.items() if name != "landed_before"}
+    return {"landed_before": why, **(before or {"summary": f"{versions(key)}: {why}"})}
+
+
+def mirrored_metadata(
+    status: MonitoredTable, manifest: Manifest | None, version: int | None = None
+) -> dict[str, MetadataItem]:
+    """Return what the replicator tells of a table; of what has landed, `manifest` tells which version it has applied.
+
+    Without a manifest, no version of the source is named. `version` is that of a mirror which is behind.
+    """
+    is_current = manifest is not None and status.has_applied(manifest)
+    has = manifest.covered if manifest is not None and is_current else version
+    metadata: dict[str, MetadataItem] = {
+        "summary": _mirror_summary(status, manifest, has, is_current=is_current),
+        "state": status.state.value,
+    }
+    if status.mirror_rows is not None:
+        metadata["dagster/row_count"] = status.mirror_rows
+    if has is not None:
+        metadata["source_version"] = has
+    metadata["waiting_files"] = status.waiting_files
+    metadata |= {"processed_rows": status.processed_rows, "processed_bytes": status.processed_bytes}
+    if status.last_sync is not None:
+        metadata["last_sync"] = dg.MetadataValue.timestamp(status.last_sync)
+    if status.applied_number is not None:
+        metadata["applied_number"] = status.applied_number
+    if status.message:
+        metadata["message"] = status.message
+    return metadata | {"mirror": dg.MetadataValue.path(status.location)}
+
+
+def mirrored_columns(table: TableName, manifest: Manifest) -> Metadata:
+    """Return the mirror's columns, and where each comes from."""
+    return _columns(manifest.columns, asset_key(Kind.LANDING_ZONE, table))
+
+
+def versions(key: SliceKey, kind: SliceKind | None = None) -> str:
+    """Return the slice's versions as people say them: `version 5`, `versions 4 to 5`, `the table at version 7`."""
+    if kind is SliceKind.SNAPSHOT:
+        return f"the table at version {key.last}"
+    return f"version {key.last}" if key.first == key.last else f"versions {key.first} to {key.last}"
+
+
+def changes(rows: MarkerCounts) -> str:
+    """Return `3 inserts, 1 update`; `no change` for none."""
+    named = {"insert": rows.inserts, "update": rows.updates, "delete": rows.deletes, "upsert": rows.upserts}
+    return ", ".join(count(number, noun) for noun, number in named.items() if number) or "no change"
+
+
+def _landed_summary(manifest: Manifest, entries: Iterable[Entry], rows: MarkerCounts, lag: float | None) -> str:
+    files = list(entries)
+    chunk = f", chunk {manifest.chunk}" if manifest.chunk else ""
+    what = f"{versions(SliceKey.parse(manifest.slice), manifest.kind)}{chunk}: {changes(rows)}"
+    where = f" in {count(len(files), 'file')} of {size(sum(file.bytes for file in files))}" if files else ""
+    return f"{what}{where}" + ("" if lag is None else f", {duration(lag)} behind the commit")
+
+
+def _mirror_summary(status: MonitoredTable, manifest: Manifest | None, version: int | None, *, is_current: bool) -> str:
+    waiting = f", {count(status.waiting_files, 'file')} to apply" if status.waiting_files else ""
+    if manifest is None:
+        return f"{status.state.value}{waiting}"
+    if is_current:
+        return f"{status.state.value}: at version {manifest.covered} of the source"
+    at = "" if version is None else f"at version {version}, "
+    return f"{status.state.value}: {at}behind version {manifest.covered} of the source{waiting}"
+
+
+def _landed_table(rows: MarkerCounts) -> dict[str, MetadataItem]:
+    named = {"insert": rows.inserts, "update": rows.updates, "delete": rows.deletes, "upsert": rows.upserts}
+    return _table([dg.TableRecord({"change": name, "rows": number}) for name, number in named.items() if number])
+
+
+def _change_table(read: ChangeCounts, written: MarkerCounts) -> dict[str, MetadataItem]:
+    """Return the rows that were read and written; an update is read as two rows, before and after it."""
+    rows = (
+        ("insert", read.insert, written.inserts),
+        ("update", read.update_preimage + read.update_postimage, written.updates),
+        ("delete", read.delete, written.deletes),
+        ("upsert", 0, written.upserts),
+    )
+    return _table([dg.TableRecord({"change": x, "read": r, "written": w}) for x, r, w in rows if r or w])
+
+
+def _table(rows: list[dg.TableRecord]) -> dict[str, MetadataItem]:
+    return {"changes": dg.MetadataValue.table(rows)} if rows else {}
+
+
+def _seconds(seconds: Mapping[str, float] | None) -> dict[str, MetadataItem]:
+    return {f"{step}_seconds": round(took, 3) for step, took in (seconds or {}).items()}
+
+
+def _commit_times(record: SliceRecord) -> dict[str, MetadataItem]:
+    times = {"first_commit": record.first_commit_ms, "last_commit": record.last_commit_ms}
+    return {
+        name: dg.MetadataValue.timestamp(datetime.fromtimestamp(milliseconds / 1000, timezone.utc))
+        for name, milliseconds in times.items()
+        if milliseconds is not None
+    }
+
+
+def _file_names(entries: Iterable[Entry]) -> dict[str, MetadataItem]:
+    names = [landing_name(entry.number) for entry in entries]
+    if not names:
+        return {}
+    return {"landing_files": names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"}
+
+
+def _cost(published: Published) -> dict[str, MetadataItem]:
+    """Return what it costs on OneLake, as estimated; nothing for what had landed before."""
+    if published.outcome is not Outcome.LANDED:
+        return {}
+    cost = landing_cost(1, len(published.entries))
+    return {"onelake_requests": round(cost.requests), "onelake_cu_seconds": round(cost.capacity_seconds, 1)}
+
+
+def _columns(columns: Iterable[Column], origin: dg.AssetKey) -> Metadata:
+    """Return the columns, each with the column of `origin` that it comes from; a row id is made here."""
+    known = list(columns)
+    schema = _schema((column.name, column.type) for column in known)
+    if len(known) > _MOST_COLUMNS:
+        return {"dagster/column_schema": schema}
+    deps = {
+        column.name: [dg.TableColumnDep(asset_key=origin, column_name=column.name)]
+        for column in known
+        if column.name != ROW_ID
+    }
+    lineage = dg.TableColumnLineage(deps_by_column=deps)
+    return {"dagster/column_schema": schema, "dagster/column_lineage": lineage}
+
+
+def _schema(columns: Iterable[tuple[str, str]]) -> dg.TableSchema:
+    return dg.TableSchema([dg.TableColumn(name, type_) for name, type_ in columns])

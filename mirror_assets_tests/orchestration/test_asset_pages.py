@@ -1,0 +1,113 @@
+"""What the pages of assets say: of their definitions, and in the events of slices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.remote_representation.external_data import RepositorySnap
+from dagster._serdes import serialize_value
+
+from benchmarks.many import ManyTables
+from mirror_assets.config import Config, load_config
+from mirror_assets.config.errors import ConfigInvalid
+from mirror_assets.config.load import parse_config
+from mirror_assets.definitions import build_definitions
+from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration import assets
+from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_pages import AssetPage, asset_page
+
+_TABLE = TableName("sales", "orders")
+_TEXT = """landing_zone: {path: ./landing}
+defaults:
+  owners: [team:data]
+  tags: {tier: gold, domain: sales}
+tables:
+  sales.orders:
+    owners: [team:sales, anna@example.com]
+    source: ./orders
+    keys: [id]
+    history: slices
+    tags: {domain: orders}
+  sales.lines: {source: ./lines, keys: [id, line]}
+"""
+
+
+def config(text: str = _TEXT, folder: Path = Path("/etc")) -> Config:
+    return parse_config(text.encode(), folder / "mirror.yaml", {})
+
+
+def node(definitions: dg.Definitions, kind: Kind) -> dg.AssetSpec:
+    specs = [
+        spec
+        for asset in definitions.assets or []
+        for spec in ([asset] if isinstance(asset, dg.AssetSpec) else asset.specs)  # type: ignore[union-attr]
+    ]
+    (found,) = [spec for spec in specs if spec.key == asset_key(kind, _TABLE)]
+    return found
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_page_names_table_owners_tags_and_the_line_of_its_settings(kind: Kind) -> None:
+    spec = node(build_definitions(config()), kind)
+    assert "sales.orders" in (spec.description or "").splitlines()[0]
+    assert tuple(spec.owners) == ("team:sales", "anna@example.com")
+    assert {name: spec.tags[name] for name in ("tier", "domain")} == {"tier": "gold", "domain": "orders"}
+    (written,) = spec.metadata["dagster/code_references"].code_references
+    assert (written.file_path, written.line_number) == ("/etc/mirror.yaml", 6)
+
+
+def test_defaults_hold_where_a_table_sets_nothing() -> None:
+    lines = config().table("sales.lines")
+    assert (lines.owners, lines.tags) == (("team:data",), {"tier": "gold", "domain": "sales"})
+
+
+def test_a_mirror_in_fabric_links_to_the_portal() -> None:
+    guid = "11111111-2222-3333-4444-555555555555"
+    place = f"landing_zone: {{onelake: {{workspace: {guid}, item: {guid}}}}}\n"
+    fabric = f"{place}mirror: {{fabric: {{workspace: {guid}, item: {guid}}}}}\n"
+    known = config(_TEXT.replace("landing_zone: {path: ./landing}\n", fabric))
+    page = asset_page(known, Kind.MIRROR, known.table(_TABLE))
+    assert f"(https://app.fabric.microsoft.com/groups/{guid})" in page.description
+    assert page.metadata["dagster/uri"] == f"https://onelake.dfs.fabric.microsoft.com/{guid}/{guid}/Tables/sales/orders"
+
+
+@pytest.mark.parametrize("owner", ["sales", "team:", "team: sales", "anna", "anna@example", "@example.com"])
+def test_an_owner_that_dagster_would_refuse_is_a_mistake_in_the_file(owner: str) -> None:
+    with pytest.raises(ConfigInvalid, match=r"7: .*owners.*: an owner is"):
+        config(_TEXT.replace("[team:sales, anna@example.com]", f"['{owner}']"))
+
+
+@pytest.mark.parametrize("tag", ["'a b': c", "dagster/kind/x: y", "a: 'b c'", f"a: {'x' * 64}"])
+def test_a_tag_that_dagster_would_refuse_is_a_mistake_in_the_file(tag: str) -> None:
+    with pytest.raises(ConfigInvalid, match=r"a tag's (name|value) has"):
+        config(_TEXT.replace("tags: {domain: orders}", f"tags: {{{tag}}}"))
+
+
+def test_what_the_file_takes_dagster_takes() -> None:
+    text = _TEXT.replace("domain: orders}", "a/b-c.d: '1.0', flag: true, n: 5, empty: ''}")
+    tags = node(build_definitions(config(text)), Kind.SOURCE).tags
+    assert {name: tags[name] for name in ("a/b-c.d", "flag", "n", "empty")} == {
+        "a/b-c.d": "1.0",
+        "flag": "true",
+        "n": "5",
+        "empty": "",
+    }
+
+
+def test_pages_take_little_of_the_definitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dagster's daemon reads all definitions every minute, without what only the pages of jobs ask for."""
+    lake = ManyTables.named(tmp_path / "lake", 50)
+    lake.configure()
+    settings = load_config(lake.config)
+
+    def size() -> int:
+        repository = build_definitions(settings).get_repository_def()
+        return len(serialize_value(RepositorySnap.from_def(repository, defer_snapshots=True)))
+
+    with_pages = size()
+    blank = AssetPage("", {"deltalake"}, (), {}, {})
+    monkeypatch.setattr(assets, "asset_page", lambda *_: blank)
+    assert with_pages < size() * 1.2

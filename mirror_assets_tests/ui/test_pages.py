@@ -1,0 +1,125 @@
+"""What people click, in the order in which they do: each story goes on where the one before it ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirror_assets.orchestration.asset_names import Kind
+from mirror_assets.orchestration.batch_sensor import SENSOR
+from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD
+from mirror_assets_tests.ui.desk import Desk
+from mirror_assets_tests.ui.shop import ORDERS
+
+pytestmark = pytest.mark.ui
+_JOBS = "/locations/mirror_assets/jobs"
+
+
+def _launch(desk: Desk, job: str, config: str = "") -> str:
+    """Launch a job from its launchpad; return the status of its run."""
+
+    def launch() -> None:
+        desk.open(f"{_JOBS}/{job}/playground")
+        desk.sees("Launch Run")
+        if config:
+            desk.type(config)
+        desk.click("Launch Run")
+
+    return desk.run(launch)[1]
+
+
+def _backfill(desk: Desk, kind: Kind) -> str:
+    """Materialize the partitions that an asset of the orders misses, from its page; return the status of the run."""
+
+    def launch() -> None:
+        desk.open_asset(kind, ORDERS)
+        desk.click("Materialize")
+        desk.click("Missing", exact=True)
+        desk.click("Launch backfill")
+
+    return desk.run(launch)[1]
+
+
+def test_a_box_of_the_lineage_tells_table_and_stage(desk: Desk) -> None:
+    desk.open("/asset-groups")
+    for table in ("orders", "items"):
+        for kind in ("source", "change_feed", "landing_zone", "mirror"):
+            desk.sees(f"{table}_{kind}")
+    desk.picture("lineage")
+
+
+def test_the_job_of_all_tables_mirrors_what_waits(desk: Desk) -> None:
+    desk.shop.commit()
+    assert _launch(desk, MIRROR_ALL) == "SUCCESS"
+    desk.sees("Spark has started")
+    desk.picture("run")
+    desk.open("/overview")
+    desk.sees(MIRROR_ALL)
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "command"),
+    [
+        (Kind.SOURCE, "Source of shop.orders", "mirror-assets plan --table shop.orders"),
+        (Kind.CHANGE_FEED, "Changes of shop.orders", "mirror-assets run --table shop.orders"),
+        (Kind.LANDING_ZONE, "Landing files of shop.orders", "mirror-assets rebuild shop.orders"),
+        (Kind.MIRROR, "Mirror of shop.orders", "mirror-assets reconcile --table shop.orders"),
+    ],
+)
+def test_a_page_says_what_it_is_whose_it_is_and_what_to_type(desk: Desk, kind: Kind, first: str, command: str) -> None:
+    desk.open_asset(kind, ORDERS)
+    for text in (first, command, "sales", "domain: shop", "mirror.yaml"):
+        desk.sees(text)
+    desk.picture(f"page_{kind.value}")
+
+
+def test_what_landed_is_told_in_a_sentence(desk: Desk) -> None:
+    desk.open_asset(Kind.LANDING_ZONE, ORDERS, "events")
+    desk.sees("the table at version 1: 10 inserts in 1 file of")
+    desk.picture("event")
+    desk.open_asset(Kind.SOURCE, ORDERS, "partitions")
+    desk.sees("Materialized (1)")
+
+
+def test_a_backfill_lands_slices(desk: Desk) -> None:
+    desk.register(*(desk.shop.commit() for _ in range(3)))
+    for kind in (Kind.CHANGE_FEED, Kind.LANDING_ZONE):
+        assert _backfill(desk, kind) == "SUCCESS"
+    desk.open_asset(Kind.LANDING_ZONE, ORDERS, "partitions")
+    desk.sees("Materialized (4)")
+    desk.picture("partitions")
+
+
+def test_a_null_key_stops_a_backfill_and_its_check_says_so(desk: Desk) -> None:
+    desk.register(desk.shop.commit(), desk.shop.plant(), desk.shop.commit())
+    assert _backfill(desk, Kind.CHANGE_FEED) == "FAILURE"
+    desk.open_asset(Kind.CHANGE_FEED, ORDERS, "checks")
+    desk.click_text("key_presence")
+    desk.sees("NULL")
+    desk.picture("failed_check")
+
+
+def test_a_rebuild_mends_it_and_leaves_nothing_red(desk: Desk) -> None:
+    desk.shop.mend()
+    config = f"ops: {{rebuild_table: {{config: {{table: {ORDERS}}}}}}}"
+    assert _launch(desk, REBUILD, config) == "SUCCESS"
+    desk.open_asset(Kind.LANDING_ZONE, ORDERS, "partitions")
+    desk.sees("0002-00000000-00000008")
+    desk.sees("Failed (0)")
+    desk.sees("Missing (0)")
+    desk.picture("rebuilt")
+
+
+def test_a_check_is_executed_by_hand(desk: Desk) -> None:
+    def launch() -> None:
+        desk.open_asset(Kind.LANDING_ZONE, ORDERS, "checks")
+        desk.click_text("lag")
+        desk.click("Execute", exact=True)
+
+    assert desk.run(launch)[1] == "SUCCESS"
+    desk.sees("commits_behind")
+
+
+def test_the_sensors_page_says_what_it_does(desk: Desk) -> None:
+    desk.open(f"/locations/mirror_assets/sensors/{SENSOR}")
+    desk.sees("Mirrors 2 tables")
+    desk.picture("sensor")
