@@ -145,7 +145,8 @@ def _landed(table: TableContext, mirrored: dict[TableName, MonitoredTable] | Non
     manifest, status = table.manifest(), mirrored.get(table.name) if mirrored else None
     absent = "not mirrored yet" if mirrored is not None else "unknown"
     loading = str(manifest.loading) if manifest and manifest.loading else ""
-    cost = drive(daily_cost(table.name, manifest, time.time()), table.store) if manifest else None
+    in_onelake = table.config.landing_zone.onelake is not None
+    cost = drive(daily_cost(table.name, manifest, time.time()), table.store) if manifest and in_onelake else None
     return StatusLine(
         table=str(table.name),
         health="unknown",
@@ -194,24 +195,13 @@ def _unreadable(line: StatusLine, error: MirrorError) -> StatusLine:
 
 
 _STYLES = {Urgency.NOW: "red", Urgency.SOON: "yellow", Urgency.NOT: "green"}
-_COLUMNS = (
-    "table",
-    "health",
-    "source",
-    "landed",
-    "mirror has",
-    "lag seconds",
-    "hours left",
-    "kept",
-    "requests a day",
-    "CU s a day",
-    "mirror",
-    "why",
-)
+_COLUMNS = ("table", "health", "source", "landed", "mirror has", "lag seconds", "hours left", "kept", "mirror", "why")
+_COST = ("requests a day", "CU s a day")
 
 
 def _table(found: Status, title: str) -> Table:
     lines = found.by_urgency
+    has_cost = any(line.day_requests is not None for line in lines)
     rows = [
         (
             x.table,
@@ -222,11 +212,10 @@ def _table(found: Status, title: str) -> Table:
             None if x.lag_seconds is None else f"{x.lag_seconds:.0f}",
             None if x.readable_seconds is None else x.readable_seconds / 3600,
             x.kept,
-            x.day_requests,
-            x.day_cu_seconds,
             x.state,
             x.why or x.message,
+            *((x.day_requests, x.day_cu_seconds) if has_cost else ()),
         )
         for x in lines
     ]
-    return as_table(title, _COLUMNS, rows, [_STYLES[line.urgency] for line in lines])
+    return as_table(title, (*_COLUMNS, *(_COST if has_cost else ())), rows, [_STYLES[line.urgency] for line in lines])

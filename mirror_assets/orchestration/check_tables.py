@@ -17,6 +17,7 @@ from pydantic import Field
 from mirror_assets.composition import Project
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.orchestration.asset_checks import checks_failed, is_blocking_failure
+from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.materialize import failing, failure
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
@@ -49,15 +50,23 @@ class CheckTables(dg.Config):
 
 def check_jobs(settings: Config) -> list[dg.JobDefinition]:
     """Return the job of all checks, and those of the schedules."""
-    graph = _check_graph(settings)
+    graph, fixed = _check_graph(settings), bare(settings)
     checks, reconcile = CheckTables(spark=False, is_scheduled=True), CheckTables(checks=[RECONCILED], is_scheduled=True)
     return [
-        graph.to_job(ALL_CHECKS, "Every check on what is there now; the run fails when a blocking check does."),
         graph.to_job(
-            CHECKS, "Every check that needs no Spark; records what is new.", config=dg.RunConfig(ops={CHECK_OP: checks})
+            ALL_CHECKS, "Every check on what is there now; the run fails when a blocking check does.", **fixed
         ),
         graph.to_job(
-            RECONCILE, "Compare all mirrors with their sources.", config=dg.RunConfig(ops={CHECK_OP: reconcile})
+            CHECKS,
+            "Every check that needs no Spark; records what is new.",
+            config=dg.RunConfig(ops={CHECK_OP: checks}),
+            **fixed,
+        ),
+        graph.to_job(
+            RECONCILE,
+            "Compare all mirrors with their sources.",
+            config=dg.RunConfig(ops={CHECK_OP: reconcile}),
+            **fixed,
         ),
     ]
 
