@@ -62,13 +62,14 @@ class StatusLine:
 class Status:
     """One look at all tables: a line of each, in the file's order, notes, and errors.
 
-    `unreadable` are those of the sources.
+    `unreadable` are those of the sources. `in_onelake`: the landing zone is where requests cost.
     """
 
     lines: tuple[StatusLine, ...]
     notes: tuple[str, ...]
     errors: tuple[MirrorError, ...]
     unreadable: tuple[MirrorError, ...]
+    in_onelake: bool = False
 
     @property
     def code(self) -> Exit:
@@ -137,7 +138,8 @@ def look(project: Project, names: Sequence[str]) -> Status:
             notes += [orphan.message for orphan in find_orphans(project.store, project.config.names)]
         except MirrorError as error:
             errors.append(error)
-    return Status(tuple(lines), tuple(notes), tuple(errors), tuple(unreadable))
+    in_onelake = project.config.landing_zone.onelake is not None
+    return Status(tuple(lines), tuple(notes), tuple(errors), tuple(unreadable), in_onelake)
 
 
 def _landed(table: TableContext, mirrored: dict[TableName, MonitoredTable] | None) -> StatusLine:
@@ -145,8 +147,7 @@ def _landed(table: TableContext, mirrored: dict[TableName, MonitoredTable] | Non
     manifest, status = table.manifest(), mirrored.get(table.name) if mirrored else None
     absent = "not mirrored yet" if mirrored is not None else "unknown"
     loading = str(manifest.loading) if manifest and manifest.loading else ""
-    in_onelake = table.config.landing_zone.onelake is not None
-    cost = drive(daily_cost(table.name, manifest, time.time()), table.store) if manifest and in_onelake else None
+    cost = drive(daily_cost(table.name, manifest, time.time()), table.store) if manifest else None
     return StatusLine(
         table=str(table.name),
         health="unknown",
@@ -201,7 +202,6 @@ _COST = ("requests a day", "CU s a day")
 
 def _table(found: Status, title: str) -> Table:
     lines = found.by_urgency
-    has_cost = any(line.day_requests is not None for line in lines)
     rows = [
         (
             x.table,
@@ -214,8 +214,10 @@ def _table(found: Status, title: str) -> Table:
             x.kept,
             x.state,
             x.why or x.message,
-            *((x.day_requests, x.day_cu_seconds) if has_cost else ()),
+            *((x.day_requests, x.day_cu_seconds) if found.in_onelake else ()),
         )
         for x in lines
     ]
-    return as_table(title, (*_COLUMNS, *(_COST if has_cost else ())), rows, [_STYLES[line.urgency] for line in lines])
+    return as_table(
+        title, (*_COLUMNS, *(_COST if found.in_onelake else ())), rows, [_STYLES[line.urgency] for line in lines]
+    )
