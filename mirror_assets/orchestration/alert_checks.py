@@ -38,7 +38,7 @@ class CheckNews:
 def read_checks(instance: dg.DagsterInstance, after: int | None, tables: Mapping[str, str], now: float) -> CheckNews:
     """Return the news behind the event `after`; without one, of the last day.
 
-    `tables` has the tables' names by the part of their assets' keys behind the kind.
+    `tables` has the tables' names by their assets' keys.
     """
     read_to, failing, passing = after or 0, dict[str, Condition](), set[str]()
     since = None if after is not None else now - _FIRST_LOOK_SECONDS
@@ -52,7 +52,7 @@ def read_checks(instance: dg.DagsterInstance, after: int | None, tables: Mapping
             key = f"{CHECK}{evaluation.asset_key.to_user_string()}:{evaluation.check_name}"
             passing.discard(key)
             failing.pop(key, None)
-            table = tables.get("/".join(evaluation.asset_key.path[1:]))
+            table = tables.get(evaluation.asset_key.to_user_string())
             if evaluation.passed or table is None:
                 passing.add(key)
             else:

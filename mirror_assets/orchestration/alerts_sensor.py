@@ -113,7 +113,7 @@ class AlertWatch:
     def __post_init__(self) -> None:
         """Name the tables by their assets and steps, once."""
         tables = [(table.name, str(table.name)) for table in self.config.all_tables()]
-        self._by_asset = {"/".join(asset_key(Kind.SOURCE, name).path[1:]): text for name, text in tables}
+        self._by_asset = {asset_key(kind, name).to_user_string(): text for name, text in tables for kind in Kind}
         steps = {
             "__".join(asset_key(kind, name).path) + ending: text
             for name, text in tables

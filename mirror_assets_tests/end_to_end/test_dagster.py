@@ -341,7 +341,7 @@ def test_mirror_all_logs_slices_and_checks_only_job_fails_on_damage(lab: Lab, in
     landing.write_bytes(landing.read_bytes()[:-1])
     damaged = checks.execute_in_process(instance=instance, raise_on_error=False)
     (failed,) = [event for event in damaged.all_events if event.is_step_failure]
-    assert "1 blocking check failed: file_continuity of landing_zone/shop/orders: " in _description(failed)
+    assert "1 blocking check failed: file_continuity of shop/orders_landing_zone: " in _description(failed)
     assert "Next: restore the file that the message names" in _description(failed)
 
 

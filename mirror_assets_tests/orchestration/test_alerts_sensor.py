@@ -113,7 +113,7 @@ def test_a_check_is_told_when_it_fails_and_when_it_passes(deployment: Deployment
     told = receiver.bodies[0]
     assert told["subjects"] == ["sales.t000"]
     assert told["text"] == "version 7 has waited 1,200 s"
-    page = "https://dagster.example/assets/landing_zone/sales/t000?view=checks&checkDetail=lag"
+    page = "https://dagster.example/assets/sales/t000_landing_zone?view=checks&checkDetail=lag"
     assert told["links"] == {"dagster": page, "docs": None}
     deployment.check("lag", passed=False, text="version 7 has waited 1,300 s")
     deployment.settle()

@@ -142,7 +142,7 @@ def test_a_persons_run_fails_with_what_the_checks_found(paper: Paper, instance: 
     (failed,) = [event for event in result.all_events if event.is_step_failure]
     told = failed.step_failure_data.user_failure_data
     assert told is not None
-    assert (told.description or "").startswith("1 blocking check failed: not_failing of landing_zone/shop/orders: ")
+    assert (told.description or "").startswith("1 blocking check failed: not_failing of shop/orders_landing_zone: ")
     assert "the disk is full. Next: do what the message says" in (told.description or "")
 
 
@@ -166,8 +166,8 @@ def test_a_table_with_a_defect_does_not_keep_the_others_from_being_checked(
     result = _run(parse_config(text.encode(), paper.root / "mirror.yaml", {}), instance)
     assert result.success
     found = {(x.asset_key.path[-1], x.check_name): x for x in result.get_asset_check_evaluations()}
-    assert found["orders", "lag"].passed is False
-    assert found["nowhere", "not_failing"].passed is False
+    assert found["orders_landing_zone", "lag"].passed is False
+    assert found["nowhere_landing_zone", "not_failing"].passed is False
 
 
 @pytest.mark.parametrize(
