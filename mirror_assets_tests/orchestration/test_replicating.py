@@ -38,7 +38,7 @@ def _found(job: str = CHECKS) -> dg.AssetCheckEvaluation:
         )
     assert result.success is (job == CHECKS or all(found.passed for found in result.get_asset_check_evaluations()))
     (found,) = [one for one in result.get_asset_check_evaluations() if one.check_name == "replicating"]
-    assert found.asset_key.path[0] == "mirror"
+    assert found.asset_key.path[-1] == "orders_mirror"
     return found
 
 
