@@ -21,7 +21,7 @@ from dagster._core.scheduler.instigation import (
     TickStatus,
 )
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
-from dagster._utils.error import SerializableErrorInfo
+from dagster_shared.error import SerializableErrorInfo
 
 from mirror_assets.alerts.conditions import Condition, Severity
 from mirror_assets.orchestration.alert_ticks import TickLook

@@ -120,6 +120,7 @@ def test_a_check_is_told_when_it_fails_and_when_it_passes(deployment: Deployment
     deployment.check("lag", passed=True)
     deployment.settle()
     assert receiver.titles() == ["sales.t000: check lag fails", "Ended: sales.t000: check lag fails"]
+    assert receiver.bodies[1]["text"] == "It was: version 7 has waited 1,300 s"
     assert deployment.tick() == "nothing is wrong"
 
 
