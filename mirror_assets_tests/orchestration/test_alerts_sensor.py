@@ -48,13 +48,14 @@ class Deployment:
     instance: dg.DagsterInstance
     tables: int = _TABLES
     settings: str = ""
+    overdue: str = "null"
     at: float = field(default_factory=time.time)
 
     def __post_init__(self) -> None:
         listed = "\n".join(f"  sales.t{n:03d}: {{source: ./lake/t{n:03d}, keys: [id]}}" for n in range(self.tables))
         text = (
             "landing_zone: {path: ./landing}\n"
-            "alerts:\n"
+            f"alerts:\n  overdue_minutes: {self.overdue}\n"
             "  dagster_url: https://dagster.example\n"
             "  docs_url: https://docs.example\n"
             f"  receivers: {{hook: {{type: webhook, url_variable: HOOK_URL, severity: info{self.settings}}}}}\n"
@@ -359,3 +360,21 @@ def test_the_sensor_is_there_where_somebody_is_to_be_told(deployment: Deployment
     without = deployment.config.model_copy(update={"alerts": AlertsConfig()})
     assert SENSOR not in {sensor.name for sensor in build_definitions(without).sensors or ()}
     assert receiver.bodies == []
+
+
+def test_a_check_that_nobody_evaluates_any_more_is_overdue(tmp_path: Path, receiver: WebReceiver) -> None:
+    with dg.instance_for_test() as instance:
+        deployment = Deployment(tmp_path, instance, tables=20, overdue="60")
+        for number in range(15):
+            deployment.check("lag", passed=True, asset=f"t{number:03d}")
+        deployment.tick(59 * 60)
+        deployment.settle()
+        deployment.settle()
+        assert receiver.titles() == ["15 tables: check lag is overdue"]
+        assert (receiver.bodies[0]["severity"], receiver.bodies[0]["topic"]) == ("warn", "check")
+        for number in range(15):
+            deployment.check("lag", passed=True, asset=f"t{number:03d}")
+        deployment.at = time.time()
+        deployment.settle()
+        deployment.settle()
+        assert receiver.titles()[1:] == ["Ended: 15 tables: check lag is overdue"]
