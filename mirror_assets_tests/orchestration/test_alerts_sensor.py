@@ -19,6 +19,7 @@ from mirror_assets.landing.failures import Failure, record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild
 from mirror_assets.landing.steps import drive
+from mirror_assets.orchestration import alerts_sensor
 from mirror_assets.orchestration.alerts_sensor import SENSOR, AlertWatch
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig
@@ -378,3 +379,23 @@ def test_a_check_that_nobody_evaluates_any_more_is_overdue(tmp_path: Path, recei
         deployment.settle()
         deployment.settle()
         assert receiver.titles()[1:] == ["Ended: 15 tables: check lag is overdue"]
+
+
+def test_a_message_whose_answer_nobody_heard_is_sent_again_with_its_id(
+    deployment: Deployment, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alerts_sensor, "_DELIVERY_WAIT_SECONDS", 0.2)
+    deployment.check("lag", passed=False, text="late")
+    deployment.tick()
+    receiver.late_seconds = 1.5
+    assert "1 messages wait" in deployment.tick(31)
+    receiver.wait_for(1)
+    deployment.tick(1)
+    assert len(receiver.bodies) == 1, "it is on its way"
+    deployment.restart()
+    deployment.tick(1)
+    receiver.wait_for(2)
+    assert receiver.bodies[0]["id"] == receiver.bodies[1]["id"]
+    time.sleep(1.6)
+    assert "wait" not in deployment.tick(1)
+    assert len(receiver.bodies) == 2
