@@ -14,7 +14,7 @@ import pytest
 from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.errors import ErrorCode, RebuildError, SettingError
+from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError
 from mirror_assets.landing.failures import Failure, record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild
@@ -275,6 +275,8 @@ def test_a_first_failure_that_the_next_run_may_resolve_is_not_told(
     deployment: Deployment, receiver: WebReceiver
 ) -> None:
     text = "sales.t000: s3://acme-lake does not answer. Next: run again."
+    error = RetryError("sales.t000: s3://acme-lake does not answer.", "run again.", code=ErrorCode.SOURCE_UNAVAILABLE)
+    TableStates(deployment.instance).failed(TableName("sales", "t000"), error)
     deployment.fail("t000", ErrorCode.SOURCE_UNAVAILABLE, text)
     deployment.settle()
     assert receiver.bodies == []
