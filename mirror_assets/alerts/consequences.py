@@ -34,9 +34,16 @@ def without_consequences(wrong: Mapping[str, Condition], told: Container[str]) -
 def _follows(condition: Condition, of_table: list[Condition]) -> bool:
     others = [other for other in of_table if other.id != condition.id]
     if condition.id.startswith(RUN):
-        return any(not other.id.startswith((RUN, TICK)) and not other.id.endswith(_LAG) for other in others)
+        return any(_explains_runs(other) for other in others)
     if condition.id.endswith(_LAG):
         return any(other.topic in (Topic.TABLE, Topic.HELD, Topic.REBUILD) for other in others)
     if condition.id.endswith(_NOT_FAILING) or condition.id.startswith(_STAGED):
         return any(other.id.startswith(ZONE) and other.topic is Topic.TABLE for other in others)
     return False
+
+
+def _explains_runs(condition: Condition) -> bool:
+    """Return whether a run of the table fails because of this; that it is late or rebuilt says nothing of a failure."""
+    if condition.topic is Topic.REBUILD or condition.id.endswith(_LAG):
+        return False
+    return not condition.id.startswith((RUN, TICK))

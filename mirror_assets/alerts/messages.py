@@ -84,7 +84,7 @@ def message_of(due: Due, now_ms: int, pages: Pages) -> Message:
         severity=worst.severity,
         topic=incident.topic,
         title=_PREFIX.get(told, "") + _title(subjects, worst),
-        text=_short(redacted(worst.text)),
+        text=_short(("It was: " if told is Told.ENDED else "") + redacted(worst.text)),
         next_step="" if told is Told.ENDED else redacted(worst.next_step),
         code=worst.code,
         subjects=subjects[:SUBJECTS_NAMED],

@@ -172,3 +172,6 @@ class AlertsConfig(Section):
     settle_seconds: Seconds = Field(default=60, description="How long a fault must be gone before it has ended.")
     remind_hours: Seconds | None = Field(default=6, description="When what lasts is told again; null: never.")
     silent_minutes: Count = Field(default=10, description="A sensor without a tick for so long is silent.")
+    overdue_minutes: Count | None = Field(
+        default=None, description="A table whose check `lag` nobody has evaluated for so long is overdue; null: none."
+    )

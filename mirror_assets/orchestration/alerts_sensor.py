@@ -25,6 +25,7 @@ from mirror_assets.config import Config
 from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.errors import MirrorError
 from mirror_assets.orchestration.alert_checks import read_checks
+from mirror_assets.orchestration.alert_overdue import OVERDUE, OverdueLook
 from mirror_assets.orchestration.alert_runs import TableNames, read_runs, without_ended
 from mirror_assets.orchestration.alert_ticks import TickLook
 from mirror_assets.orchestration.asset_names import Kind, asset_key
@@ -34,6 +35,7 @@ from mirror_assets.orchestration.schedules import default_sensor_status, is_on
 SENSOR = "alerts"
 _KEY = "mirror_assets/alerts"
 _ZONE_WAIT_SECONDS, _DELIVERY_WAIT_SECONDS = 8.0, 5.0
+_REGULAR_CHECK = "lag"
 _STEPS = ("", "_checks", "_staged")
 
 
@@ -109,9 +111,10 @@ class AlertWatch:
     config: Config
     couriers: Couriers = field(default_factory=Couriers)
     _zone: _ZoneThread | None = None
+    _overdue: OverdueLook | None = None
 
     def __post_init__(self) -> None:
-        """Name the tables by their assets and steps, once."""
+        """Name the tables by their assets, steps and checks, once."""
         tables = [(table.name, str(table.name)) for table in self.config.all_tables()]
         self._by_asset = {asset_key(kind, name).to_user_string(): text for name, text in tables for kind in Kind}
         steps = {
@@ -121,6 +124,12 @@ class AlertWatch:
             for ending in _STEPS
         }
         self._tables = TableNames(steps, frozenset(text for _, text in tables))
+        minutes = self.config.alerts.overdue_minutes
+        if minutes is not None:
+            zones = (
+                (dg.AssetCheckKey(asset_key(Kind.LANDING_ZONE, name), _REGULAR_CHECK), text) for name, text in tables
+            )
+            self._overdue = OverdueLook(dict(zones), minutes * 60.0)
 
     def tick(self, instance: dg.DagsterInstance, zone: LandingZone, location: str, now: float | None = None) -> str:
         """Look once, and deliver what is due; return what is open, in a few words. `now` is in seconds since 1970."""
@@ -148,7 +157,9 @@ class AlertWatch:
         wrong = without_ended(instance, wrong | {one.id: one for one in runs.failing}, now)
         wrong = with_zone(wrong, self._zone_of(zone))
         ticks = TickLook(instance, location, SENSOR, settings.silent_minutes * 60, is_on()).conditions(now)
-        wrong = {key: one for key, one in wrong.items() if not key.startswith(TICK)} | {one.id: one for one in ticks}
+        overdue = self._overdue.conditions(instance, now) if self._overdue is not None else ()
+        wrong = {key: one for key, one in wrong.items() if not key.startswith((TICK, OVERDUE))}
+        wrong |= {one.id: one for one in (*ticks, *overdue)}
         turn = advance(state.incidents, without_consequences(wrong, told), now_ms, pace_of(settings))
         pages = Pages(settings.dagster_url, settings.docs_url)
         messages = [message_of(due, now_ms, pages) for due in turn.due]

@@ -60,7 +60,7 @@ class _AnyPort(Controller):
     def _trigger_server(self) -> None:
         assert isinstance(self.server, asyncio.Server)
         self.port = self.server.sockets[0].getsockname()[1]
-        super()._trigger_server()  # type: ignore[no-untyped-call]
+        super()._trigger_server()  # type: ignore[no-untyped-call]  # it has no types
 
 
 @contextmanager

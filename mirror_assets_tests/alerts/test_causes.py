@@ -86,6 +86,8 @@ def test_what_stands_alone_is_told() -> None:
     for one in (_TABLE, _LAG, _RUN, _STAGED):
         assert _left(one) == [one.id]
     assert _left(_LAG, _RUN) == [_LAG.id, _RUN.id]
+    rebuild = _wrong("zone:rebuild:sales.a", Topic.REBUILD)
+    assert _left(rebuild, _RUN) == [rebuild.id, _RUN.id]
 
 
 def test_what_was_told_before_is_not_taken_back() -> None:

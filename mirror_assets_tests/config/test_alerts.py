@@ -9,6 +9,7 @@ import pytest
 from mirror_assets.config import Config, ConfigInvalid
 from mirror_assets.config.alerts import AlertSeverity, AlertTopic
 from mirror_assets.config.load import parse_config
+from mirror_assets_tests.pages import DOCS
 
 
 def config(alerts: str) -> Config:
@@ -71,3 +72,10 @@ def test_a_mistake_says_what_to_write(settings: str, says: str) -> None:
 
 def test_an_address_has_no_credentials() -> None:
     assert "without credentials" in mistake("{dagster_url: 'https://me:secret@dagster.example'}")
+
+
+def test_the_example_of_the_page_is_read() -> None:
+    example = (DOCS / "alerts.md").read_text(encoding="utf-8").partition("```yaml\n")[2].partition("```")[0]
+    text = f"landing_zone: {{path: ./landing}}\n{example}\ntables: {{orders: {{source: ./orders, keys: [id]}}}}\n"
+    alerts = parse_config(text.encode(), Path("mirror.yaml"), {}).alerts
+    assert [receiver.type.value for receiver in alerts.receivers.values()] == ["pagerduty", "slack", "email"]

@@ -14,11 +14,12 @@ import pytest
 from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.errors import ErrorCode, RebuildError, SettingError
+from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError
 from mirror_assets.landing.failures import Failure, record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild
 from mirror_assets.landing.steps import drive
+from mirror_assets.orchestration import alerts_sensor
 from mirror_assets.orchestration.alerts_sensor import SENSOR, AlertWatch
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig
@@ -48,13 +49,14 @@ class Deployment:
     instance: dg.DagsterInstance
     tables: int = _TABLES
     settings: str = ""
+    overdue: str = "null"
     at: float = field(default_factory=time.time)
 
     def __post_init__(self) -> None:
         listed = "\n".join(f"  sales.t{n:03d}: {{source: ./lake/t{n:03d}, keys: [id]}}" for n in range(self.tables))
         text = (
             "landing_zone: {path: ./landing}\n"
-            "alerts:\n"
+            f"alerts:\n  overdue_minutes: {self.overdue}\n"
             "  dagster_url: https://dagster.example\n"
             "  docs_url: https://docs.example\n"
             f"  receivers: {{hook: {{type: webhook, url_variable: HOOK_URL, severity: info{self.settings}}}}}\n"
@@ -120,6 +122,7 @@ def test_a_check_is_told_when_it_fails_and_when_it_passes(deployment: Deployment
     deployment.check("lag", passed=True)
     deployment.settle()
     assert receiver.titles() == ["sales.t000: check lag fails", "Ended: sales.t000: check lag fails"]
+    assert receiver.bodies[1]["text"] == "It was: version 7 has waited 1,300 s"
     assert deployment.tick() == "nothing is wrong"
 
 
@@ -272,6 +275,8 @@ def test_a_first_failure_that_the_next_run_may_resolve_is_not_told(
     deployment: Deployment, receiver: WebReceiver
 ) -> None:
     text = "sales.t000: s3://acme-lake does not answer. Next: run again."
+    error = RetryError("sales.t000: s3://acme-lake does not answer.", "run again.", code=ErrorCode.SOURCE_UNAVAILABLE)
+    TableStates(deployment.instance).failed(TableName("sales", "t000"), error)
     deployment.fail("t000", ErrorCode.SOURCE_UNAVAILABLE, text)
     deployment.settle()
     assert receiver.bodies == []
@@ -358,3 +363,41 @@ def test_the_sensor_is_there_where_somebody_is_to_be_told(deployment: Deployment
     without = deployment.config.model_copy(update={"alerts": AlertsConfig()})
     assert SENSOR not in {sensor.name for sensor in build_definitions(without).sensors or ()}
     assert receiver.bodies == []
+
+
+def test_a_check_that_nobody_evaluates_any_more_is_overdue(tmp_path: Path, receiver: WebReceiver) -> None:
+    with dg.instance_for_test() as instance:
+        deployment = Deployment(tmp_path, instance, tables=20, overdue="60")
+        for number in range(15):
+            deployment.check("lag", passed=True, asset=f"t{number:03d}")
+        deployment.tick(59 * 60)
+        deployment.settle()
+        deployment.settle()
+        assert receiver.titles() == ["15 tables: check lag is overdue"]
+        assert (receiver.bodies[0]["severity"], receiver.bodies[0]["topic"]) == ("warn", "check")
+        for number in range(15):
+            deployment.check("lag", passed=True, asset=f"t{number:03d}")
+        deployment.at = time.time()
+        deployment.settle()
+        deployment.settle()
+        assert receiver.titles()[1:] == ["Ended: 15 tables: check lag is overdue"]
+
+
+def test_a_message_whose_answer_nobody_heard_is_sent_again_with_its_id(
+    deployment: Deployment, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alerts_sensor, "_DELIVERY_WAIT_SECONDS", 0.2)
+    deployment.check("lag", passed=False, text="late")
+    deployment.tick()
+    receiver.late_seconds = 1.5
+    assert "1 messages wait" in deployment.tick(31)
+    receiver.wait_for(1)
+    deployment.tick(1)
+    assert len(receiver.bodies) == 1, "it is on its way"
+    deployment.restart()
+    deployment.tick(1)
+    receiver.wait_for(2)
+    assert receiver.bodies[0]["id"] == receiver.bodies[1]["id"]
+    time.sleep(1.6)
+    assert "wait" not in deployment.tick(1)
+    assert len(receiver.bodies) == 2
