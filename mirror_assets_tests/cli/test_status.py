@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mirror_assets.cli import status
 from mirror_assets.cli.main import main
 from mirror_assets.cli.output import as_table
 from mirror_assets.errors import ErrorCode
@@ -70,7 +69,7 @@ def test_watch_looks_again_until_it_is_interrupted(
         if len(looks) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(status.time, "sleep", sleep)
+    monkeypatch.setattr("mirror_assets.cli.status.time.sleep", sleep)
     assert main(["status", "--config", str(file), "--watch", "--every", "2s"]) == 0
     assert looks == [2.0, 2.0]
     assert capsys.readouterr().out.count("Ctrl-C ends") == 2
