@@ -13,6 +13,7 @@ from mirror_assets.history.history_context import HistoryContext
 from mirror_assets.history.history_log import HistoryCommit
 from mirror_assets.history.keep import keep_history
 from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.orchestration.asset_checks import telling_landed_checks
 from mirror_assets.orchestration.asset_names import (
     Kind,
     MetadataItem,
@@ -101,8 +102,10 @@ def change_feed_asset(config: Config, table: TableSettings) -> dg.AssetsDefiniti
         context: dg.AssetExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
-        table_context = project(config, landing_zone, sources, spark).table(table)
-        return materialize_slices(context, key, table_context, keys, _stage_slices(table_context, keys))
+        composed = project(config, landing_zone, sources, spark)
+        table_context = composed.table(table)
+        with telling_landed_checks(context.op_execution_context, composed, table):
+            return materialize_slices(context, key, table_context, keys, _stage_slices(table_context, keys))
 
     return change_feed
 
@@ -134,8 +137,10 @@ def landing_zone_asset(config: Config, table: TableSettings) -> dg.AssetsDefinit
         context: dg.AssetExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
-        table_context = project(config, landing_zone, sources, spark).table(table)
-        return materialize_slices(context, key, table_context, keys, _publish_slices(table_context, keys))
+        composed = project(config, landing_zone, sources, spark)
+        table_context = composed.table(table)
+        with telling_landed_checks(context.op_execution_context, composed, table):
+            return materialize_slices(context, key, table_context, keys, _publish_slices(table_context, keys))
 
     return landing_zone_folder
 

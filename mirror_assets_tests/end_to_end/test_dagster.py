@@ -104,6 +104,7 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
     failure = drive(read_failure(TABLE), waiting.store)
     assert failure is not None
     assert failure.slice == str(key(4, 4))
+    assert "PLANNED" not in {_status(instance, _ZONE, name) for name in LANDED_CHECKS}
     assert len(waiting.files) == 1
 
     assert _launch(waiting, instance, *keys[:2]).success
