@@ -207,7 +207,7 @@ def _table(found: Status, title: str) -> Table:
             x.table,
             x.health,
             x.tip,
-            x.covered,
+            None if x.covered == -1 else x.covered,  # nothing has landed
             x.mirrored,
             None if x.lag_seconds is None else f"{x.lag_seconds:.0f}",
             None if x.readable_seconds is None else x.readable_seconds / 3600,

@@ -6,6 +6,7 @@ what loading a code location costs.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias
 
 import dagster as dg
@@ -19,6 +20,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import RANGE_START, Kind, MetadataItem, asset_key
 from mirror_assets.orchestration.materialize import failing, failure
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, project
+from mirror_assets.orchestration.settled_checks import settled
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.look_at_mirror import look_at_mirror
@@ -178,12 +180,26 @@ def landed_runs(composed: Project, table: TableSettings, *, is_incremental: bool
     continuous = incremental_continuity if is_incremental else full_continuity
     store = composed.store
     return {
-        "file_continuity": lambda: check_result(zone, continuous(store, table.name, _applied(composed, table.name))),
-        "metadata_unchanged": lambda: check_result(zone, metadata_unchanged(store, table.name, table.mirror_keys)),
+        "file_continuity": settled(
+            table_context, lambda: check_result(zone, continuous(store, table.name, _applied(composed, table.name)))
+        ),
+        "metadata_unchanged": settled(
+            table_context, lambda: check_result(zone, metadata_unchanged(store, table.name, table.mirror_keys))
+        ),
         NOT_FAILING: lambda: check_result(zone, check_not_failing(table_context)),
         NOT_HELD: lambda: check_result(zone, check_not_held(table_context)),
         "lag": lambda: _lag_result(zone, table_context),
     }
+
+
+@contextmanager
+def telling_landed_checks(context: dg.OpExecutionContext, composed: Project, table: TableSettings) -> Iterator[None]:
+    """Log the checks of landing_zone when the block fails: the run does not reach them then."""
+    try:
+        yield
+    except dg.Failure:
+        log_landed_checks(context, composed, table)
+        raise
 
 
 def log_landed_checks(context: dg.OpExecutionContext, composed: Project, table: TableSettings) -> None:

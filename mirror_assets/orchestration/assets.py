@@ -16,6 +16,7 @@ from mirror_assets.history.keep import keep_history
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome
+from mirror_assets.orchestration.asset_checks import telling_landed_checks
 from mirror_assets.orchestration.asset_names import (
     Kind,
     MetadataItem,
@@ -85,8 +86,10 @@ def change_feed_asset(config: Config, table: TableSettings) -> dg.AssetsDefiniti
         context: dg.AssetExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
-        table_context = project(config, landing_zone, sources, spark, context.log.info).table(table)
-        with telling(config, context.log.warning):
+        composed = project(config, landing_zone, sources, spark, context.log.info)
+        table_context = composed.table(table)
+        checking = telling_landed_checks(context.op_execution_context, composed, table)
+        with telling(config, context.log.warning), checking:
             return materialize_slices(context, key, table_context, keys, _stage_slices(context, table_context, keys))
 
     return change_feed
@@ -128,8 +131,10 @@ def landing_zone_asset(config: Config, table: TableSettings) -> dg.AssetsDefinit
         context: dg.AssetExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
-        table_context = project(config, landing_zone, sources, spark, context.log.info).table(table)
-        with telling(config, context.log.warning):
+        composed = project(config, landing_zone, sources, spark, context.log.info)
+        table_context = composed.table(table)
+        checking = telling_landed_checks(context.op_execution_context, composed, table)
+        with telling(config, context.log.warning), checking:
             return materialize_slices(context, key, table_context, keys, _publish_slices(table_context, keys))
 
     return landing_zone_folder

@@ -28,6 +28,7 @@ from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_ke
 from mirror_assets.orchestration.direct_lake_checks import LAKE_CHECKS, mirror_runs, source_runs
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import SourceTables
+from mirror_assets.orchestration.settled_checks import settled
 from mirror_assets.orchestration.staged_checks import NOTHING_STAGED, run_staged
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.errors import unexpected
@@ -100,7 +101,8 @@ class TableChecks:
             (Kind.MIRROR, mirror_runs(self.instance, self.composed, table, self.sources, self.mirror)),
         ]
         if self.with_spark:
-            by_asset.append((Kind.MIRROR, {RECONCILED: lambda: run_reconciled(self.composed, table)}))
+            reconciled = settled(self.composed.table(table), lambda: run_reconciled(self.composed, table))
+            by_asset.append((Kind.MIRROR, {RECONCILED: reconciled}))
         if table.keeps_history:
             by_asset.append((Kind.HISTORY, history_runs(config, table, self.sources)))
         return {

@@ -18,14 +18,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_checks import LANDED_CHECKS
 from mirror_assets.orchestration.asset_names import Kind, asset_key, slices_of
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP
-from mirror_assets.orchestration.jobs import (
-    MIRROR_ALL,
-    MIRROR_SCHEMA,
-    MIRROR_TABLE,
-    REBUILD,
-    REBUILD_OP,
-    REPLICATE,
-)
+from mirror_assets.orchestration.jobs import MIRROR_ALL, MIRROR_SCHEMA, MIRROR_TABLE, REBUILD, REBUILD_OP, REPLICATE
 from mirror_assets.orchestration.staged_checks import NOTHING_STAGED
 from mirror_assets.pipeline import stage
 from mirror_assets.pipeline.context import TableContext
@@ -190,6 +183,7 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
     failure = drive(read_failure(TABLE), waiting.store)
     assert failure is not None
     assert failure.slice == str(key(4, 4))
+    assert "PLANNED" not in {_status(instance, _ZONE, name) for name in LANDED_CHECKS}
     assert len(waiting.files) == 1
 
     assert _launch(waiting, instance, *keys[:2]).success

@@ -1,0 +1,67 @@
+"""`mirror-assets check` for some tables and some checks: what it runs, and its exit codes. No Spark."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.cli.main import main
+from mirror_assets_tests.pipeline.paper import TABLE, Paper
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A table that is an hour late, which warns by default."""
+    paper = Paper(tmp_path)
+    paper.create(time.time() - 7200)
+    paper.commit(1, time.time() - 3600)
+    paper.cover(0)
+    text = f"landing_zone: {{path: ./landing}}\ntables:\n  {TABLE}: {{source: ./lake, keys: [id]}}\n"
+    text += "  shop.other: {source: ./lake, keys: [id], lag: {error_seconds: 60}}\n"
+    file = tmp_path / "mirror.yaml"
+    file.write_text(text)
+    return file
+
+
+def _lines(capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str, bool, str]]:
+    lines = json.loads(capsys.readouterr().out)
+    return sorted((line["asset"], line["check"], line["passed"], line["severity"]) for line in lines)
+
+
+def test_one_check_of_one_table(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = ["--table", str(TABLE), "--only", "lag", "--only", "retention", "--json"]
+    assert main(["check", "--config", str(file), *chosen]) == 0
+    assert _lines(capsys) == [
+        ("landing_zone/shop/orders", "lag", False, "WARN"),
+        ("source/shop/orders", "retention", True, "WARN"),
+    ]
+
+
+def test_an_error_of_a_check_that_does_not_block_exits_with_1(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--config", str(file), "--only", "lag", "--json"]) == 1
+    assert ("landing_zone/shop/other", "lag", False, "ERROR") in _lines(capsys)
+
+
+def test_a_failed_blocking_check_is_told_in_its_line_alone(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--config", str(file), "--table", str(TABLE), "--only", "metadata_unchanged"]) == 1
+    shown = capsys.readouterr()
+    assert "_metadata.json is missing" in shown.out
+    assert "error:" not in shown.err
+
+
+def test_a_source_that_is_gone_exits_with_1(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (file.parent / "lake").rename(file.parent / "gone")
+    assert main(["check", "--config", str(file), "--table", str(TABLE), "--only", "lag", "--json"]) == 1
+    assert _lines(capsys) == [("landing_zone/shop/orders", "lag", False, "ERROR")]
+
+
+@pytest.mark.parametrize("wrong", [["--only", "lags"], ["--table", "shop.none"]])
+def test_a_name_that_is_not_there_exits_with_2(file: Path, wrong: list[str]) -> None:
+    try:
+        code = main(["check", "--config", str(file), *wrong])
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    assert code == 2
