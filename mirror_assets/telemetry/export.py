@@ -86,12 +86,12 @@ def _parts(
     readers: list[MetricReader] = []
     spans: SpanProcessor | None = None
     port: ScrapePort | None = None
-    if export.endpoint is not None:
-        reader, spans = _otlp(export.endpoint, export.every_seconds)
-        readers.append(reader)
     if export.port is not None:
         found, port = _scraped(export.host, export.port, warn)
         readers.append(found)
+    if export.endpoint is not None:
+        reader, spans = _otlp(export.endpoint, export.every_seconds)
+        readers.append(reader)
     return readers, spans, port
 
 
@@ -105,11 +105,13 @@ def _otlp(endpoint: str, every_seconds: float) -> tuple[MetricReader, SpanProces
     from mirror_assets.telemetry.otel import SERIES_LIMITS
 
     base = endpoint.rstrip("/")
+    # Last comes what starts a thread that nothing would end, should one of these be refused.
+    spans = BatchSpanProcessor(OTLPSpanExporter(f"{base}/v1/traces", timeout=_REQUEST_SECONDS))
     sender = OTLPMetricExporter(f"{base}/v1/metrics", timeout=_REQUEST_SECONDS)
     reader = PeriodicExportingMetricReader(
         sender, every_seconds * 1000, _REQUEST_SECONDS * 1000, cardinality_limits=SERIES_LIMITS
     )
-    return reader, BatchSpanProcessor(OTLPSpanExporter(f"{base}/v1/traces", timeout=_REQUEST_SECONDS))
+    return reader, spans
 
 
 def _scraped(host: str, port: int, warn: Callable[[str], None]) -> tuple[MetricReader, ScrapePort]:

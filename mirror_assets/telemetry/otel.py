@@ -144,7 +144,7 @@ class OpenTelemetryRecorder:
             below = set_span_in_context(get_current_span())
             self._tracer.start_span(name, below, start_time=began_ns).end(ended_ns)
 
-    def annotate(self, name: str, value: str) -> None:
+    def annotate(self, name: str, value: str | int) -> None:
         """Add an attribute to the span that is open."""
         get_current_span().set_attribute(name, value)
 

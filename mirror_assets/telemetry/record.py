@@ -40,7 +40,7 @@ class Recorder(Protocol):
     def past_span(self, name: str, began_ns: int, ended_ns: int) -> None:
         """Add a span that has ended below the one that is open; times are nanoseconds since 1970."""
 
-    def annotate(self, name: str, value: str) -> None:
+    def annotate(self, name: str, value: str | int) -> None:
         """Add an attribute to the span that is open."""
 
 
@@ -177,6 +177,8 @@ def landed(figures: LandedFigures) -> None:
     recorder, table = _SWITCH.recorder, {"table": figures.table}
     if recorder is None:
         return
+    recorder.annotate("mirror.files", figures.files)
+    recorder.annotate("mirror.rows", sum(figures.rows.values()))
     recorder.add(known.SLICES, 1, {**table, "kind": figures.kind})
     recorder.add(known.FILES, figures.files, table)
     recorder.add(known.BYTES, figures.bytes, table)

@@ -54,6 +54,6 @@ class ScrapePort:
         """Serve; return why that can't be, or None."""
         try:
             self._server, _ = start_http_server(self.port, self.host, self.registry)
-        except OSError as error:
-            return error.strerror or str(error)
+        except (OSError, OverflowError, ValueError) as error:  # the latter for ports and hosts that can't be
+            return getattr(error, "strerror", None) or str(error)
         return None

@@ -42,6 +42,7 @@ def tell_everything() -> None:
     """Tell of one slice, and of each other thing, once."""
     record.follows(["shop.orders", "shop.never_looked_at"])
     record.looked("shop.orders", 7, 1, time.time() - 60)
+    figures = LandedFigures("shop.orders", "changes", 1, 100, {"inserts": 5, "deletes": 0}, time.time() - 3, 18, 26.1)
     with table_scope("shop.orders"):
         with record.planning("shop.orders"):
             time.sleep(0.01)
@@ -49,8 +50,7 @@ def tell_everything() -> None:
             for name in (Stage.STAGE, Stage.CHECK, Stage.PUBLISH):
                 with record.stage(name, WORK):
                     record.attempt("a1")
-    figures = LandedFigures("shop.orders", "changes", 1, 100, {"inserts": 5, "deletes": 0}, time.time() - 3, 18, 26.1)
-    record.landed(figures)
+            record.landed(figures)
     record.covers("shop.orders", 3, time.time() - 30)
     record.checked("shop.orders", "key_presence", passed=True)
     record.checked("shop.orders", "row_order", passed=False)
@@ -116,6 +116,10 @@ def test_a_slice_is_one_trace_with_its_plan_first(collector: Collector) -> None:
     assert not spans["apply"].parent_span_id
     assert root.start_time_unix_nano == spans["plan"].start_time_unix_nano < spans["plan"].end_time_unix_nano
     told = attributes(spans["publish"].attributes)
+    assert {one.key: one.value.int_value for one in root.attributes if one.value.int_value} == {
+        "mirror.rows": 5,
+        "mirror.files": 1,
+    }
     assert told == {"mirror.table": "shop.orders", "mirror.slice": WORK.slice, "mirror.attempt": "a1"}
     assert {one.name for one in INSTRUMENTS} == set(collector.metrics)
     assert collector.resources[-1]["service.name"] == "mirror-assets"
@@ -248,3 +252,11 @@ def test_the_environment_may_name_the_service(monkeypatch: pytest.MonkeyPatch, c
     told = collector.resources[-1]
     assert told["service.name"] == "mirror-assets"
     assert (told["service.instance.id"], told["deployment.environment"]) == ("one", "test")
+
+
+@pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 65_536), ("no.such.host.invalid", 9464), ("a..b", 9464)])
+def test_an_address_that_cannot_be_is_a_warning(host: str, port: int) -> None:
+    warned = list[str]()
+    with exporting(Export(host=host, port=port), warned.append):
+        assert record.is_on()
+    assert len(warned) == 1
