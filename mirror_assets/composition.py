@@ -68,7 +68,12 @@ class Project:
     @classmethod
     def of(cls, config: Config, session: Session | None = None) -> Project:
         """Compose what mirror.yaml names; `session` takes the place of Spark's. Raises what `open_zone` raises."""
-        opened = session or SparkSettings.of(config).open
+        settings = cache(partial(SparkSettings.of, config))  # of every source's store: only Spark needs them
+
+        def start(owner: str | None) -> SparkSession:
+            return settings().open(owner)
+
+        opened = session or start
 
         def log(name: TableName) -> SourceLog:
             return source_log(config, config.table(str(name)), opened)
@@ -120,19 +125,22 @@ def locator(config: Config, table: TableSettings, session: Session | None) -> Lo
     """Return what asks the table's catalog where it lies; None for a source with an address."""
     if not config.is_of_catalog(table.source):
         return None
-    in_spark = None if session is None or session is no_spark else partial(_in_spark, session, table)
+    in_spark = None if session is None or session is no_spark else partial(find_in_spark, session, str(table.name))
     return partial(config.locate, table.source, in_spark)
 
 
-def _in_spark(session: Session, table: TableSettings, catalog: str, name: str) -> str:
-    """Return where a catalog of Spark keeps the table. Raises catalog_table_unknown and catalog_table_unfit."""
+def find_in_spark(session: Session, table: str, catalog: str, name: str) -> str:
+    """Return where a catalog of Spark keeps what is called `name` there, and `table` in the mirror.
+
+    Raises catalog_table_unknown and catalog_table_unfit.
+    """
     from mirror_assets.encode.spark_catalog import find_table
 
     found = find_table(session("catalogs"), catalog, name)
     if found is None:
-        raise catalog_table_unknown(f"{table.name}, {name}", catalog, "Spark does not find it")
+        raise catalog_table_unknown(f"{table}, {name}", catalog, "Spark does not find it")
     if found.provider != "delta" or found.location is None:
-        raise catalog_table_unfit(f"{table.name}, {name}", catalog, f"a {found.kind} {found.provider}".strip())
+        raise catalog_table_unfit(f"{table}, {name}", catalog, f"a {found.kind} {found.provider}".strip())
     return found.location
 
 

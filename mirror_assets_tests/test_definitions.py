@@ -9,13 +9,15 @@ import pytest
 from dagster._config import validate_config
 
 from mirror_assets.definitions import defs
-from mirror_assets.orchestration.jobs import ALL_CHECKS, HISTORY, REBUILD, REBUILD_OP
+from mirror_assets.orchestration.jobs import ALL_CHECKS, HISTORY, MIRROR_TABLE, REBUILD, REBUILD_OP
 
 _CONFIG = "landing_zone: {path: ./landing}\ntables:\n  shop.orders: {source: ./orders, keys: [id]}\n"
 
 
-def _job_names(definitions: dg.Definitions) -> set[str]:
-    return {job.name for job in definitions.resolve_all_job_defs()}
+def _tables(definitions: dg.Definitions) -> list[str]:
+    partitions = definitions.resolve_job_def(MIRROR_TABLE).partitions_def
+    assert partitions is not None
+    return list(partitions.get_partition_keys())
 
 
 def test_definitions_are_built_once_for_a_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,8 +27,8 @@ def test_definitions_are_built_once_for_a_configuration(tmp_path: Path, monkeypa
     built = defs()
     assert defs() is built
     config.write_text(_CONFIG.replace("orders", "items"), encoding="utf-8")
-    assert "table_shop__items" in _job_names(defs())
-    assert "table_shop__orders" in _job_names(built)
+    assert _tables(defs()) == ["shop.items"]
+    assert _tables(built) == ["shop.orders"]
 
 
 def test_a_rebuild_takes_the_tables_of_its_own_definitions_alone(

@@ -188,12 +188,13 @@ def _defaults(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, o
     """Every setting of the model by its dotted path, with its default."""
     for attribute, field in model.model_fields.items():
         name, kind = field.alias or attribute, field.annotation
-        if get_origin(kind) in (UnionType, Union):
-            kind = next(filter(_is_model, get_args(kind)), kind)
+        kinds = get_args(kind) if get_origin(kind) in (UnionType, Union) else (kind,)
+        models = list(filter(_is_model, kinds))
         if name in ("defaults", "settings") and kind is TableDefaults:
             yield name, None if field.is_required() else ()
-        elif _is_model(kind):
-            yield from _defaults(kind, f"{prefix}{name}.")
+        elif models:
+            for one in models:
+                yield from _defaults(one, f"{prefix}{name}.")
         else:
             yield prefix + name, ... if field.is_required() else field.get_default(call_default_factory=True)
 

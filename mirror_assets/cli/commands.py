@@ -15,7 +15,9 @@ from mirror_assets.cli.early_start import start_spark_early
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.options import (
     PATH,
+    CatalogOptions,
     RangeOptions,
+    catalog,
     commit_range,
     configured,
     duration,
@@ -73,6 +75,8 @@ def demo(folder: Path, months: int, settings: Path | None, *, as_json: bool) -> 
         "init ./lake",
         "init s3://acme-lake/sales --credential environment --region eu-central-1",
         "init 'abfss://<workspace>@onelake.dfs.fabric.microsoft.com/<lakehouse>/Tables' --credential client_secret",
+        "init https://host --catalog main --schema 'sales*' --token-variable UC_TOKEN",
+        "init spark --catalog spark_catalog --spark-setting spark.sql.catalogImplementation=hive",
     )
 )
 @click.argument("lake")
@@ -82,17 +86,20 @@ def demo(folder: Path, months: int, settings: Path | None, *, as_json: bool) -> 
 @click.option("--depth", type=whole_number("a number from 1 to 9", 1, 9), default="3", help="Folders below LAKE.")
 @click.option("--no-spark", is_flag=True, help="Don't prove keys: only names and statistics tell of them.")
 @store
+@catalog
 @printed
 def init(lake: str, file: Path, sql: Path | None, depth: int, *, as_json: bool, **options: object) -> Exit:
     """Write a mirror.yaml for the Delta tables of LAKE.
 
-    LAKE is a folder, or a store's address. Proposes keys, and proves them with Spark. What is switched off, such as a
-    change data feed, goes as ALTER TABLE into an SQL file; runs none of it. Exit 1 if no table can be mirrored yet.
+    LAKE is a folder, a store's address, or with --catalog the server of a Unity Catalog, or `spark`. Proposes keys,
+    and proves them with Spark. What is switched off, such as a change data feed, goes as ALTER TABLE into an SQL file;
+    runs none of it. Exit 1 if no table can be mirrored yet.
     """
     from mirror_assets.cli import init as initial
 
     force, without = bool(options.pop("force")), bool(options.pop("no_spark"))
-    request = initial.InitRequest(lake, options, depth, file, sql, force, not without)
+    of_catalog = CatalogOptions.taken_from(options)
+    request = initial.InitRequest(lake, options, of_catalog, depth, file, sql, force, not without)
     return initial.init(request, as_json=as_json)
 
 

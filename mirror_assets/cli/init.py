@@ -6,26 +6,27 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mirror_assets.cli.exit import Exit
+from mirror_assets.cli.options import CatalogOptions
 from mirror_assets.cli.output import note, show
+from mirror_assets.composition import Session, SparkSettings
 from mirror_assets.config import Config
+from mirror_assets.config.table_settings import StorePath
+from mirror_assets.init.catalog_lake import CatalogRequest, open_catalog
 from mirror_assets.init.draft import Draft, make_draft, require_new
 from mirror_assets.init.entries import TableEntry, counted
-from mirror_assets.init.lake import open_lake
+from mirror_assets.init.lake import Lake, open_lake
 from mirror_assets.init.survey import Survey
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
 class InitRequest:
-    """What was typed: the lake, the settings of its store, and where the files go."""
+    """What was typed: the lake, by the settings of its store or its catalog, and where the files go."""
 
     place: str
     store: Mapping[str, object]
+    catalog: CatalogOptions | None
     depth: int
     file: Path
     sql: Path | None
@@ -55,9 +56,10 @@ def init(request: InitRequest, *, as_json: bool) -> Exit:
     sql = request.sql or file.with_suffix(".sql")
     if not request.force:
         require_new(file, sql)
-    lake = open_lake(request.place, request.store, request.depth, file.absolute().parent)
-    note(f"{counted(len(lake.tables), 'table')} below {lake.root}")
-    draft = make_draft(lake, file, sql, _open_spark if request.with_spark else None)
+    lake = _open(request)
+    where = f"below {lake.root}" if request.catalog is None else f"in the catalog {request.catalog.catalog}"
+    note(f"{counted(len(lake.tables), 'table')} {where}")
+    draft = make_draft(lake, file, sql, _proving_session if request.with_spark else None)
     draft.write()
     _show(draft, time.monotonic() - began, as_json=as_json)
     for step in _next_steps(draft):
@@ -65,11 +67,22 @@ def init(request: InitRequest, *, as_json: bool) -> Exit:
     return Exit.FINE if draft.is_ready else Exit.FAILED
 
 
-def _open_spark(config: Config) -> SparkSession:
-    from mirror_assets.composition import open_spark
+def _open(request: InitRequest) -> Lake:
+    if request.catalog is None:
+        return open_lake(request.place, request.store, request.depth, request.file.absolute().parent)
+    typed = request.catalog
+    named = (typed.catalog, typed.schema or "*", typed.token_variable)
+    catalog = CatalogRequest(request.place, *named, typed.stores, request.store, typed.settings_of_spark)
+    return open_catalog(catalog, request.file, _session)
 
+
+def _proving_session(config: Config) -> Session:
     note("Looking for keys with Spark; --no-spark does without")
-    return open_spark(config, "init")
+    return _session(config)
+
+
+def _session(config: Config) -> Session:
+    return SparkSettings.of(config).open
 
 
 def _show(draft: Draft, seconds: float, *, as_json: bool) -> None:
@@ -95,7 +108,7 @@ def _show(draft: Draft, seconds: float, *, as_json: bool) -> None:
 def _line(entry: TableEntry, survey: Survey) -> TableLine:
     return TableLine(
         table=str(entry.name),
-        path=entry.source.path,
+        path=entry.source.path if isinstance(entry.source, StorePath) else entry.source.table,
         rows=survey.state.rows,
         feed=survey.state.feed_enabled,
         row_tracking=survey.state.metadata.row_tracking,

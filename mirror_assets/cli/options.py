@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -58,6 +58,52 @@ def store(command: Decorated) -> Decorated:
         click.option("--key-file", type=PATH, help="Google: a service account's key, for the credential `key_file`."),
         click.option("--env-prefix", metavar="PREFIX_", help="What the names of environment variables begin with."),
     )
+
+
+def catalog(command: Decorated) -> Decorated:
+    """Add what names a catalog's tables; `CatalogOptions` has what was typed."""
+    return with_options(
+        command,
+        click.option("--catalog", metavar="NAME", help="The tables of this catalog, which LAKE has."),
+        click.option("--schema", metavar="PATTERN", help="Catalog: only schemas like this.  [default: *]"),
+        click.option("--token-variable", metavar="NAME", help="Catalog: the environment variable that has its token."),
+        click.option("--store", "stores", multiple=True, metavar="ADDRESS", help="Catalog: a store of its tables."),
+        click.option(
+            "--spark-setting", "spark_settings", multiple=True, metavar="NAME=VALUE", help="Catalog: Spark's, of it."
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class CatalogOptions:
+    """The options of a catalog as they were typed."""
+
+    catalog: str
+    schema: str | None
+    token_variable: str | None
+    stores: tuple[str, ...]
+    spark_settings: tuple[str, ...]
+
+    @classmethod
+    def taken_from(cls, options: dict[str, Any]) -> CatalogOptions | None:
+        """Take them out of a command's options; None without `--catalog`. Raises click.UsageError for others alone."""
+        mine = {field.name: options.pop(field.name) for field in fields(cls)}
+        if mine["catalog"]:
+            return cls(**mine)
+        given = next((name for name, value in mine.items() if value), None)
+        if given:
+            option = given.removesuffix("s").replace("_", "-")
+            raise click.UsageError(f"--{option} goes with --catalog")
+        return None
+
+    @property
+    def settings_of_spark(self) -> dict[str, str]:
+        """Spark's settings by name. Raises click.BadParameter."""
+        pairs = [setting.partition("=") for setting in self.spark_settings]
+        for name, equals, _ in pairs:
+            if not name or not equals:
+                raise click.BadParameter(f"expected NAME=VALUE, got {name + equals!r}", param_hint="--spark-setting")
+        return {name.strip(): value for name, _, value in pairs}
 
 
 def tables(command: Decorated) -> Decorated:

@@ -8,7 +8,8 @@ from enum import Enum
 from pathlib import PurePosixPath
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+from pydantic_core import PydanticKnownError
 
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.setting_values import Keys, Section, Text
@@ -49,13 +50,20 @@ def _template(text: str) -> str:
     return text
 
 
+def _schemas(pattern: str) -> str:
+    if any(character in pattern for character in "./\\") or not pattern.strip():
+        raise ValueError(f"expected a schema of the catalog, or a pattern of such as sales_*, got {pattern!r}")
+    return pattern
+
+
 FolderPattern = Annotated[Text, AfterValidator(_folders)]
 EndPattern = Annotated[Text, AfterValidator(_end_of_path)]
+SchemaPattern = Annotated[Text, AfterValidator(_schemas)]
 Template = Annotated[Text, AfterValidator(_template)]
 
 
 class FromStore(Section):
-    """Folders of a store. A place of another kind has the same two methods."""
+    """Folders of a store."""
 
     store: Text = Field(description="The store's name in `stores`.")
     path: FolderPattern = Field(default="*", description="Pattern of the table folders below the store's root.")
@@ -64,11 +72,48 @@ class FromStore(Section):
         """Return the setting `source` of the table at a path below the root."""
         return {"store": self.store, "path": path}
 
+    @property
+    def usual_schema(self) -> str | None:
+        """The tables' schema in the mirror, if the rule names none."""
+        return None
+
+
+class FromCatalog(Section):
+    """Tables of a Unity Catalog, by their schemas there."""
+
+    catalog: Text = Field(description="The catalog's name in `catalogs`.")
+    schema_name: SchemaPattern = Field(
+        default="*", alias="schema", description="Schema, or pattern of schemas, that have the tables."
+    )
+
+    def source(self, path: str) -> Mapping[str, str]:
+        """Return the setting `source` of the table at `<schema>/<table>`."""
+        return {"catalog": self.catalog, "table": path.replace("/", ".", 1)}
+
+    @property
+    def usual_schema(self) -> str | None:
+        """The tables' schema in the mirror, if the rule names none: the one that they have."""
+        return "{folder}"
+
+
+def _place(value: object, info: ValidationInfo) -> FromStore | FromCatalog:
+    """Return the place of the kind that is named; mistakes are those of that kind."""
+    if isinstance(value, FromStore | FromCatalog):
+        return value
+    if not isinstance(value, dict):
+        raise PydanticKnownError("dict_type")
+    if "catalog" in value and "store" in value:
+        raise ValueError("expected {store, path} or {catalog, schema}, not both")
+    kind = FromCatalog if "catalog" in value else FromStore
+    return kind.model_validate(value, context=info.context)
+
 
 class DiscoverRule(Section):
     """Tables that are found, and mirrored with the same settings."""
 
-    place: FromStore = Field(alias="from", description="Where the tables are.")
+    place: Annotated[FromStore | FromCatalog, BeforeValidator(_place)] = Field(
+        alias="from", description="Where the tables are: {store, path} or {catalog, schema}."
+    )
     schema_name: Template | None = Field(
         default=None, alias="schema", description="Their schema in the mirror; {folder} is the folder that holds them."
     )
@@ -84,9 +129,10 @@ class DiscoverRule(Section):
 
     def name(self, path: PurePosixPath) -> str:
         """Return the name in the mirror of the table at a path that begins with the root's own name."""
-        if self.schema_name is None:
+        schema = self.schema_name or self.place.usual_schema
+        if schema is None:
             return path.name
-        return f"{self.schema_name.format(folder=path.parent.name, table=path.name)}.{path.name}"
+        return f"{schema.format(folder=path.parent.name, table=path.name)}.{path.name}"
 
     def excludes(self, path: PurePosixPath) -> bool:
         """Return whether the folder is left out."""

@@ -12,6 +12,7 @@ from typing import Protocol
 from mirror_assets.config.discover_rule import DEFAULT_KEYS, DiscoverRule
 from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import TableConfig, TableDefaults
+from mirror_assets.discovery.finder import RulePlace
 from mirror_assets.discovery.finding import Finding, FolderFacts, FolderKind, FoundFolder
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
@@ -108,12 +109,12 @@ class Surroundings(Protocol):
         """The addresses of the tables that are written in the file, by name."""
         ...
 
-    def address(self, rule: DiscoverRule, path: str) -> str:
-        """Return the address of a path that the rule has found. Raises ValueError where no address leads there."""
+    def place(self, rule: DiscoverRule) -> RulePlace:
+        """Return where the rule looks."""
         ...
 
-    def whole_path(self, rule: DiscoverRule, path: str) -> PurePosixPath:
-        """Return the path behind its root's own name, which patterns and names are made of."""
+    def lies_at(self, address: str) -> str:
+        """Return where a table lies, as far as that is known: a table of a catalog may be in a folder that is found."""
         ...
 
     def own_place(self, address: str) -> str | None:
@@ -128,7 +129,7 @@ def decide(around: Surroundings, findings: Sequence[RuleFinding]) -> tuple[Disco
     out: which of them a mirror has may not depend on which is found first.
     """
     found = [table for one in findings if one.finding for table in _folders(around, one, one.finding)]
-    tables = tuple(_apart(found, around.named))
+    tables = tuple(_apart(around, found))
     rules = {one.rule: one.settings for one in findings}
     settings = {row.name: _table(rules[row.rule], path, row.keys) for row, path in tables if row.state.is_mirrored}
     rows = tuple(row for row, _ in tables)
@@ -140,10 +141,11 @@ _Row = tuple[DiscoveredTable, str]
 
 def _folders(around: Surroundings, one: RuleFinding, finding: Finding) -> Iterator[_Row]:
     """Yield what each folder is by itself, and its path below the root."""
+    place = around.place(one.settings)
     for folder in finding.folders:
-        path = around.whole_path(one.settings, folder.path)
+        path = place.whole_path(folder.path)
         try:
-            address = around.address(one.settings, folder.path)
+            address = place.address(folder.path)
         except ValueError as error:
             yield DiscoveredTable(path.name, folder.path, one.rule, FoundState.NAME_REFUSED, str(error)), folder.path
             continue
@@ -163,7 +165,7 @@ def _judged(
         )
     known = {
         FolderKind.UNREAD: (FoundState.UNREAD, "the next look reads it"),
-        FolderKind.NOT_A_TABLE: (FoundState.NOT_A_TABLE, "it has no commits in `_delta_log`"),
+        FolderKind.NOT_A_TABLE: (FoundState.NOT_A_TABLE, folder.facts.why),
         FolderKind.UNREADABLE: (FoundState.UNREADABLE, folder.facts.why),
         FolderKind.UNLISTED: (FoundState.UNREADABLE, folder.facts.why),
     }.get(folder.facts.kind)
@@ -211,26 +213,26 @@ def _unfit(changes: Changes, row: DiscoveredTable, facts: FolderFacts) -> tuple[
     return None
 
 
-def _apart(found: Iterable[_Row], named: dict[str, str]) -> Iterator[_Row]:
-    """Yield the rows; of those with one address, only the first rule's; those with a name that is taken are marked."""
+def _apart(around: Surroundings, found: Iterable[_Row]) -> Iterator[_Row]:
+    """Yield the rows; of those in one place, only the first rule's; those with a name that is taken are marked."""
     rows: dict[str, _Row] = {}
     for row, path in found:
-        rows.setdefault(row.address, (row, path))
-    by_address = {address: name for name, address in named.items()}
-    names = {TableName.parse(name).folder.casefold(): name for name in named}
+        rows.setdefault(around.lies_at(row.address), (row, path))
+    by_place = {around.lies_at(address): name for name, address in around.named.items()}
+    names = {TableName.parse(name).folder.casefold(): name for name in around.named}
     same: defaultdict[str, list[str]] = defaultdict(list)
-    for row, _ in rows.values():
-        if _is_candidate(row) and row.address not in by_address:
+    for place, (row, _) in rows.items():
+        if _is_candidate(row) and place not in by_place:
             same[TableName.parse(row.name).folder.casefold()].append(row.address)
-    for row, path in rows.values():
-        yield _named_apart(row, by_address, names, same), path
+    for place, (row, path) in rows.items():
+        yield _named_apart(row, by_place.get(place), names, same), path
 
 
 def _named_apart(
-    row: DiscoveredTable, by_address: dict[str, str], names: dict[str, str], same: dict[str, list[str]]
+    row: DiscoveredTable, named: str | None, names: dict[str, str], same: dict[str, list[str]]
 ) -> DiscoveredTable:
-    if row.address in by_address:
-        return replace(row, name=by_address[row.address], state=FoundState.NAMED, reason="it stands under `tables`")
+    if named is not None:
+        return replace(row, name=named, state=FoundState.NAMED, reason="it stands under `tables`")
     if not _is_candidate(row):
         return row
     folder = TableName.parse(row.name).folder.casefold()

@@ -148,7 +148,8 @@ def _settings_at(model: type[BaseModel], steps: Steps) -> tuple[str, ...]:
             kind = arguments[0] if arguments[-1] is Ellipsis else arguments[-1]
         if type(None) in get_args(kind):
             kind = get_args(kind)[0]  # `Model | None`: a mapping that may be left out
-    return tuple(_fields(kind)) if isinstance(kind, type) and issubclass(kind, BaseModel) else ()
+    models = [one for one in (kind, *get_args(kind)) if isinstance(one, type) and issubclass(one, BaseModel)]
+    return tuple(name for one in models for name in _fields(one))
 
 
 def _fields(model: type[BaseModel]) -> dict[str, object]:

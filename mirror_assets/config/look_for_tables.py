@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import PurePosixPath
 
+from mirror_assets.config.catalogs import CatalogAddress
 from mirror_assets.config.discover_rule import DiscoverRule
 from mirror_assets.config.discovered import FoundState, RuleFinding, decide
+from mirror_assets.config.locate import last_address
 from mirror_assets.config.model import Config
+from mirror_assets.config.rule_places import place_of
 from mirror_assets.config.setting_values import is_uri
 from mirror_assets.config.table_settings import TableDefaults
 from mirror_assets.discovery.cache import FindingCache
-from mirror_assets.discovery.finder import Look, TableFinder
+from mirror_assets.discovery.finder import Look, RulePlace
 from mirror_assets.errors import MirrorError
 from mirror_assets.storage.lake.address import LakeAddress
 
 _LOG = logging.getLogger(__name__)
-_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
 class When(Enum):
@@ -56,11 +57,12 @@ def with_found_tables(config: Config, when: When = When.UNKNOWN, environment: Ma
 
 def _finding(around: _Around, number: int, rule: DiscoverRule, cache: FindingCache, when: When) -> RuleFinding:
     """Look at the rule's place, if it is time; where nobody can look, what is known stays."""
-    finder = around.finder(rule)
+    place = around.place(rule)
+    finder = place.finder()
     known = cache.read(finder.place)
     if when is When.NEVER or (when is When.UNKNOWN and known is not None):
         return RuleFinding(number, rule, finder.place, known)
-    look = Look(lambda path: not rule.excludes(around.whole_path(rule, path)), all_others=when is When.NOW)
+    look = Look(lambda path: not rule.excludes(place.whole_path(path)), all_others=when is When.NOW)
     try:
         finding = look.at(finder, known, time.time())
     except MirrorError as error:
@@ -84,29 +86,15 @@ class _Around:
     def named(self) -> dict[str, str]:
         return {name: self.config.table(name).source for name in self.config.named_tables}
 
-    def finder(self, rule: DiscoverRule) -> TableFinder:
-        # It loads deltalake, which a file without rules does not need.
-        from mirror_assets.discovery.folders import FolderFinder
+    def place(self, rule: DiscoverRule) -> RulePlace:
+        return place_of(self.config, rule)
 
-        return FolderFinder(self._root(rule), rule.place.path, self.config.access, partial(self.address, rule))
-
-    def address(self, rule: DiscoverRule, path: str) -> str:
-        address = self.config.stores[rule.place.store].table(path)
-        if _ESCAPE.search(path) or (is_uri(address) and LakeAddress.parse(address).uri != address):
-            raise ValueError(f"readers of Delta tables take {path!r} for another path; rename its folder")
-        return address
-
-    def whole_path(self, rule: DiscoverRule, path: str) -> PurePosixPath:
-        root = self.config.stores[rule.place.store]
-        address = root.address
-        name = PurePosixPath(root.root).name if address is None else PurePosixPath(address.container, address.path).name
-        return PurePosixPath(name, path)
+    def lies_at(self, address: str) -> str:
+        return last_address(address, self.config.catalogs) or address
 
     def own_place(self, address: str) -> str | None:
-        return next((what for what, folder in self._own if _holds(folder, address)), None)
-
-    def _root(self, rule: DiscoverRule) -> str:
-        return self.config.stores[rule.place.store].root
+        lies_at = self.lies_at(address)
+        return next((what for what, folder in self._own if _holds(folder, lies_at)), None)
 
     @cached_property
     def _own(self) -> list[tuple[str, str]]:
@@ -121,7 +109,7 @@ class _Around:
 
 
 def _holds(folder: str, address: str) -> bool:
-    if is_uri(folder) != is_uri(address):
+    if is_uri(folder) != is_uri(address) or CatalogAddress.parse(address) is not None:
         return False
     if is_uri(folder):
         return LakeAddress.parse(folder).holds(LakeAddress.parse(address))

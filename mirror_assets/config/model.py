@@ -10,7 +10,7 @@ from pydantic import Field, PrivateAttr, model_validator
 from mirror_assets.config.access import access_to, store_of
 from mirror_assets.config.automation import AutomationConfig
 from mirror_assets.config.catalogs import CatalogAddress, CatalogConfig
-from mirror_assets.config.discover_rule import DiscoverRule
+from mirror_assets.config.discover_rule import DiscoverRule, FromStore
 from mirror_assets.config.discovered import Discovered
 from mirror_assets.config.document import Origin
 from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
@@ -157,14 +157,15 @@ class Config(Section):
     def lake_stores(self) -> tuple[LakeStore, ...]:
         """Return the stores that the sources and histories lie in, those of one bucket and identity once.
 
-        Tables of a catalog that hands out no credentials may lie in any store of the file.
+        Tables of a catalog that hands out no credentials may lie in any store of the file, and so may those to come.
         """
-        tables = self.all_tables()
-        uris = [*(table.source for table in tables), *(self.stores[rule.place.store].root for rule in self.discover)]
+        tables, places = self.all_tables(), (rule.place for rule in self.discover)
+        roots = (self.stores[place.store].root for place in places if isinstance(place, FromStore))
+        uris = [*(table.source for table in tables), *roots]
         if any(table.keeps_history for table in tables):
             uris.append(self.history.path)
         found = [store_of(uri, self._stores) for uri in uris]
-        if any(not self.catalogs[of.catalog].is_vending for of in self._of_catalogs()):
+        if any(not catalog.is_vending for catalog in self.catalogs.values()):
             found += [store.store for store in self.stores.values()]
         return tuple(dict.fromkeys(store for store in found if store is not None))
 

@@ -32,6 +32,10 @@ _READ_ONLY = (
     "the catalog's credentials for this table are for reading only; leave maintenance to the table's owner, or write "
     "`credentials: stores` in the catalog"
 )
+_SPARK_LISTS = (
+    "only Spark can list this catalog, and tables are looked for without it; write its tables under `tables` (`mirror-"
+    "assets init` does), or name their folders by {store, path}"
+)
 _SECRET = "this looks like a secret; keep it in an environment variable and write ${NAME}"  # noqa: S105 a message
 
 
@@ -97,36 +101,49 @@ def _catalogs_known(document: Document) -> Iterator[tuple[Steps, str]]:
         steps = ("tables", name, "source")
         catalog, table = document.get(*steps, "catalog"), document.get(*steps, "table")
         if isinstance(catalog, str) and catalog not in known:
-            listed = did_you_mean(catalog, known) if known else "; write it under `catalogs`"
-            yield (*steps, "catalog"), f"there is no catalog {catalog!r}{listed}"
+            yield (*steps, "catalog"), _no_catalog(catalog, known)
         problem = table_problem(document.get("catalogs", str(catalog), "type"), table) if catalog in known else None
         if problem:
             yield (*steps, "table"), problem
 
 
+def _no_catalog(catalog: str, known: tuple[str, ...]) -> str:
+    listed = did_you_mean(catalog, known) if known else "; write it under `catalogs`"
+    return f"there is no catalog {catalog!r}{listed}"
+
+
 def _no_vended_maintenance(document: Document) -> Iterator[tuple[Steps, str]]:
     """Refuse maintenance of tables that are read with a catalog's credentials: those are for reading."""
-    for name in document.names("tables"):
-        catalog = document.get("catalogs", str(document.get("tables", name, "source", "catalog")))
-        if not isinstance(catalog, dict) or catalog.get("type") != CatalogType.UNITY.value:
+    tables = _mapping(document.value, "tables").items()
+    for own, settings, source in (
+        *((("tables", name), table, _mapping(table, "source")) for name, table in tables),
+        *(
+            (("discover", str(number), "settings"), _mapping(rule, "settings"), _mapping(rule, "from"))
+            for number, rule in enumerate(_rules(document))
+        ),
+    ):
+        catalog = document.get("catalogs", str(source.get("catalog")))
+        if not _is_vending(catalog):
             continue
-        if catalog.get("credentials") == CatalogCredentials.STORES.value:
-            continue
-        for place in (("defaults",), ("tables", name)):
-            for setting in document.names(*place, "maintenance"):
-                if document.get(*place, "maintenance", setting) is True:
+        for place, written in ((("defaults",), document.get("defaults")), (own, settings)):
+            for setting, value in _mapping(written, "maintenance").items():
+                if value is True:
                     yield (*place, "maintenance", setting), _READ_ONLY
 
 
+def _is_vending(catalog: Value) -> bool:
+    """Whether tables are read with credentials that the catalog hands out."""
+    if not isinstance(catalog, dict) or catalog.get("type") != CatalogType.UNITY.value:
+        return False
+    return catalog.get("credentials") != CatalogCredentials.STORES.value
+
+
 def _finding_rules(document: Document) -> Iterator[tuple[Steps, str]]:
-    """Require of each rule of `discover` a store that is there, keys where changes need them, and no idle setting."""
-    written, stores = document.get("discover"), document.names("stores")
-    rules = written if isinstance(written, list) else []
-    for number, rule in enumerate(rules):
+    """Require of each rule of `discover` a place that is there, keys where changes need them, and no idle setting."""
+    for number, rule in enumerate(_rules(document)):
         steps, settings = ("discover", str(number)), _mapping(rule, "settings")
-        store = _mapping(rule, "from").get("store")
-        if isinstance(store, str) and store not in stores:
-            yield (*steps, "from", "store"), _no_store(store, stores)
+        for setting, message in _place_known(document, _mapping(rule, "from")):
+            yield (*steps, "from", setting), message
         if "keys" in settings:
             yield (*steps, "settings", "keys"), "write them as `keys: {default: […]}` of the rule"
         changes, own = settings.get("changes", document.get("defaults", "changes")), _mapping(rule, "keys")
@@ -136,6 +153,24 @@ def _finding_rules(document: Document) -> Iterator[tuple[Steps, str]]:
             yield (*steps, "approved"), "it needs `new_tables: hold`: else nothing waits for approval"
         if _mapping(settings, "direct_lake").get("frames_of") == FramesOf.MIRROR.value and document.get(*_FABRIC):
             yield (*steps, "settings", "direct_lake", "frames_of"), _FABRIC_FRAMES
+
+
+def _rules(document: Document) -> list[Value]:
+    written = document.get("discover")
+    return written if isinstance(written, list) else []
+
+
+def _place_known(document: Document, place: dict[str, Value]) -> Iterator[tuple[str, str]]:
+    """Require that the store or catalog of a rule is there, and that it can be listed without a JVM."""
+    (store, stores), (catalog, catalogs) = (
+        (place.get(kind), document.names(f"{kind}s")) for kind in ("store", "catalog")
+    )
+    if isinstance(store, str) and store not in stores:
+        yield "store", _no_store(store, stores)
+    if isinstance(catalog, str) and catalog not in catalogs:
+        yield "catalog", _no_catalog(catalog, catalogs)
+    elif document.get("catalogs", str(catalog), "type") == CatalogType.SPARK.value:
+        yield "catalog", _SPARK_LISTS
 
 
 def _mapping(value: Value, step: str) -> dict[str, Value]:

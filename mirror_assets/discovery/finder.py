@@ -1,9 +1,10 @@
-"""Finds the tables of a place. What lists folders is in `folders`; a catalog's finder would list names."""
+"""Finds the tables of a place: `folders` lists those of a store, `catalog_tables` the names of a catalog."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Protocol
 
 from mirror_assets.discovery.finding import Finding, FolderFacts, behind_listing
@@ -34,6 +35,22 @@ class TableFinder(Protocol):
 
     def read(self, paths: Sequence[str]) -> dict[str, FolderFacts]:
         """Return what these are, side by side where that is faster. What can't be told is left out."""
+        ...
+
+
+class RulePlace(Protocol):
+    """Where a rule looks, and what the paths that are found there mean."""
+
+    def finder(self) -> TableFinder:
+        """Return what lists the place."""
+        ...
+
+    def address(self, path: str) -> str:
+        """Return the address of a path that was found. Raises ValueError where no address leads there."""
+        ...
+
+    def whole_path(self, path: str) -> PurePosixPath:
+        """Return the path behind the place's own name, which patterns and names are made of."""
         ...
 
 

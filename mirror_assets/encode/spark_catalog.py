@@ -35,6 +35,21 @@ def find_table(spark: SparkSession, catalog: str, table: str) -> SparkTable | No
         return _or_none(lambda: _described(spark, catalog, table))
 
 
+def list_tables(spark: SparkSession, catalog: str) -> tuple[tuple[str, ...], ...]:
+    """Return the names of what the catalog has, tables and views, as (schema, name).
+
+    Raises what `spark_errors` makes of Spark's errors.
+    """
+    with spark_errors(f"Spark lists its catalog {catalog}"):
+        schemas = [str(row[0]) for row in spark.sql(f"SHOW NAMESPACES IN {_quoted(catalog)}").collect()]
+        return tuple(
+            (schema, str(row["tableName"]))
+            for schema in schemas
+            for row in spark.sql(f"SHOW TABLES IN {_quoted(f'{catalog}.{schema}')}").collect()
+            if not row["isTemporary"]
+        )
+
+
 def _of_metastore(spark: SparkSession, table: str) -> SparkTable:
     """Ask the metastore alone: `DESCRIBE` would open the table's log, too."""
     jvm = Jvm(spark)

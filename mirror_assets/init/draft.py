@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from mirror_assets.composition import Session, able_to_read
 from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
 from mirror_assets.errors import MirrorError
@@ -19,9 +20,6 @@ from mirror_assets.init.propose_keys import KeyProposal, assumed_key, declared_k
 from mirror_assets.init.survey import Survey, SurveyedTable, config_of, survey_lake
 from mirror_assets.init.write_config import config_text
 from mirror_assets.init.write_sql import sql_text
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # Tables that Spark reads at the same time.
 _AT_ONCE = 4
@@ -79,7 +77,7 @@ def require_new(*files: Path) -> None:
             raise file_exists(file)
 
 
-def make_draft(lake: Lake, file: Path, sql: Path, spark: Callable[[Config], SparkSession] | None) -> Draft:
+def make_draft(lake: Lake, file: Path, sql: Path, spark: Callable[[Config], Session] | None) -> Draft:
     """Survey the lake and look for keys; `spark` opens the session that proves them, None to do without.
 
     Raises what opening the session raises; what is wrong with a table only keeps that table out.
@@ -95,11 +93,12 @@ _Readable = tuple[SurveyedTable, Survey]
 
 
 def _entries(
-    lake: Lake, file: Path, readable: Sequence[_Readable], spark: Callable[[Config], SparkSession] | None
+    lake: Lake, file: Path, readable: Sequence[_Readable], spark: Callable[[Config], Session] | None
 ) -> tuple[TableEntry, ...]:
     if spark is None or not readable:
         return tuple(table_entry(table, survey, _unproven(table, survey), _BY_NAME) for table, survey in readable)
     session = spark(config_of(lake, file, [(table.name, table.table) for table, _ in readable]))
+    session("init")  # what keeps Spark from starting is no table's fault
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return tuple(pool.map(partial(_proven_entry, session), readable))
 
@@ -108,7 +107,7 @@ def _unproven(table: SurveyedTable, survey: Survey) -> KeyProposal | None:
     return declared_key(table.table.declared_keys) or assumed_key(survey, table.name.table)
 
 
-def _proven_entry(session: SparkSession, readable: _Readable) -> TableEntry:
+def _proven_entry(session: Session, readable: _Readable) -> TableEntry:
     from mirror_assets.init.prove_keys import prove_key
 
     table, survey = readable
@@ -117,6 +116,8 @@ def _proven_entry(session: SparkSession, readable: _Readable) -> TableEntry:
         return table_entry(table, survey, _unproven(table, survey), _BY_NAME)
     candidates = key_candidates(survey, table.name.table)
     try:
-        return table_entry(table, survey, prove_key(session, survey.state, survey.settings.source, candidates), None)
+        # A session reads with the keys of one table at a time.
+        spark = able_to_read(survey.log, partial(session, threading.current_thread().name))()
+        return table_entry(table, survey, prove_key(spark, survey.state, survey.log.uri, candidates), None)
     except MirrorError as error:
         return table_entry(table, survey, None, error.what.rstrip("."))

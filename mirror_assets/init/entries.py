@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mirror_assets.config import Changes
-from mirror_assets.config.table_settings import RetentionLimits, StorePath
+from mirror_assets.config.table_settings import CatalogTable, RetentionLimits, StorePath
 from mirror_assets.direct_lake.sql import table_at
 from mirror_assets.errors import MirrorError
 from mirror_assets.init.propose_keys import KeyProposal, Proof
@@ -37,7 +37,7 @@ class TableEntry:
     """
 
     name: TableName
-    source: StorePath
+    source: StorePath | CatalogTable
     changes: Changes
     keys: KeyProposal | None = None
     columns: tuple[str, ...] | None = None
@@ -69,7 +69,10 @@ def table_entry(table: SurveyedTable, survey: Survey, keys: KeyProposal | None, 
         columns=columns,
         notes=tuple(_notes(survey)),
         missing="; ".join(filter(None, (off, *problems))) or None,
-        statements=(*_statements(survey, changes, needed=off is not None), *_retention(survey)),
+        statements=(
+            *_statements(survey, changes, table.table.sql_name, needed=off is not None),
+            *_retention(survey, table.table.sql_name),
+        ),
         needs_key_only=off is not None and survey.state.feed_enabled,
     )
 
@@ -109,8 +112,8 @@ def _notes(survey: Survey) -> Iterator[str]:
         yield f"Direct Lake can't load `{issue.column}` of the source: it {issue.message}."
 
 
-def _statements(survey: Survey, changes: Changes, *, needed: bool) -> Iterator[Statement]:
-    table = table_at(survey.state.uri)
+def _statements(survey: Survey, changes: Changes, sql_name: str | None, *, needed: bool) -> Iterator[Statement]:
+    table = sql_name or table_at(survey.state.uri)
     if needed and changes is Changes.FEED:
         sql = f"ALTER TABLE {table} SET TBLPROPERTIES (delta.enableChangeDataFeed = true)"
         yield Statement(sql, f"The change data feed is off. {feed_consequence(survey.state.protocol)}")
@@ -119,7 +122,7 @@ def _statements(survey: Survey, changes: Changes, *, needed: bool) -> Iterator[S
         yield Statement(sql, f"No key was found; with row tracking none is needed. {_ROW_TRACKING}")
 
 
-def _retention(survey: Survey) -> Iterator[Statement]:
+def _retention(survey: Survey, sql_name: str | None) -> Iterator[Statement]:
     """Yield the statement for a table that forgets commits so soon that the retention check would always warn."""
     limit = RetentionLimits().warn_seconds or 0
     try:
@@ -129,4 +132,4 @@ def _retention(survey: Survey) -> Iterator[Statement]:
     if retention.first.seconds < limit:
         days = retention.first.seconds / _DAY
         why = f"Commits can be read for {days:.1f} days only ({retention.first.name}): a mirror that stops loses them."
-        yield Statement(retention.keeping(_KEPT_DAYS * _DAY), why, needed=False)
+        yield Statement(retention.keeping(_KEPT_DAYS * _DAY, sql_name), why, needed=False)

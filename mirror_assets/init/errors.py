@@ -24,6 +24,16 @@ def no_tables(place: str, depth: int) -> SettingError:
     )
 
 
+def no_tables_in_catalog(catalog: str, schema: str, others: int) -> SettingError:
+    """The catalog shows no Delta table."""
+    else_ = f", but {others} that are none" if others else ""
+    return SettingError(
+        f"the catalog {catalog} shows no Delta tables in schemas like {schema!r}{else_}.",
+        "correct --catalog or --schema, or grant the token's owner USE SCHEMA and SELECT.",
+        code=ErrorCode.SOURCE_NOT_DELTA,
+    )
+
+
 def file_exists(file: Path) -> SettingError:
     """A file is there that would be overwritten."""
     return SettingError(

@@ -1,21 +1,21 @@
-"""The lake that `init` looks at: a store or a folder, and the tables found in it.
-
-A catalog makes a Lake of its own: with tables that name their source and the keys that it declares.
-"""
+"""The lake that `init` looks at: a store, a folder or (in `catalog_lake`) a catalog, and the tables found in it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pydantic
 
+from mirror_assets.config import Config
 from mirror_assets.config.access import access_to
+from mirror_assets.config.catalogs import CatalogConfig
+from mirror_assets.config.document import Origin
 from mirror_assets.config.setting_values import is_uri
 from mirror_assets.config.stores import StoreConfig
-from mirror_assets.config.table_settings import StorePath
+from mirror_assets.config.table_settings import CatalogTable, StorePath
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.init.errors import lake_unfit, no_tables
 from mirror_assets.source.access import Access
@@ -32,22 +32,26 @@ class LakeTable:
     """A table that was found. `parts` are its path's names, for its name in the mirror.
 
     `declared_keys` are the primary key that a catalog declares. `hindrance` is why nobody knows whether it is a table.
+    `sql_name` is its name in the catalog as SQL writes it; None of a table that SQL names by its address.
     """
 
     path: str
-    source: StorePath
+    source: StorePath | CatalogTable
     parts: tuple[str, ...]
     declared_keys: tuple[str, ...] = ()
     hindrance: str | None = None
+    sql_name: str | None = None
 
 
 @dataclass(frozen=True)
 class Lake:
-    """The stores as mirror.yaml has them, and the tables in order of their paths."""
+    """The stores, catalogs and Spark settings as mirror.yaml has them, and the tables in order of their paths."""
 
     root: str
     stores: Mapping[str, StoreConfig]
     tables: tuple[LakeTable, ...]
+    catalogs: Mapping[str, CatalogConfig] = field(default_factory=dict)
+    spark_settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def open_lake(place: str, settings: Mapping[str, object], depth: int, beside: Path | None = None) -> Lake:
@@ -56,7 +60,7 @@ def open_lake(place: str, settings: Mapping[str, object], depth: int, beside: Pa
     `settings` are those of a store but its root. What a mirror.yaml in the folder `beside` writes is no part of it.
     Raises SettingError for settings that don't fit the store, and where no table is; what `find_tables` raises.
     """
-    store = _store(place, settings)
+    store = open_store(place, settings)
     found = find_tables(_access(store), depth)
     root = str(store.root)
     parts = tuple(filter(None, _LAST.split(store.address.path if store.address else root)))
@@ -77,7 +81,20 @@ def open_lake(place: str, settings: Mapping[str, object], depth: int, beside: Pa
     return Lake(root, {STORE: store}, tables)
 
 
-def _store(place: str, settings: Mapping[str, object]) -> StoreConfig:
+def lake_config(lake: Lake, file: Path, tables: Mapping[str, object] | None = None) -> Config:
+    """Return a configuration at `file` that reaches these tables of the lake. Raises pydantic.ValidationError."""
+    written = {
+        "landing_zone": {"path": "./landing"},
+        "stores": {name: store.model_dump(exclude_unset=True) for name, store in lake.stores.items()},
+        "catalogs": {name: catalog.model_dump(exclude_unset=True) for name, catalog in lake.catalogs.items()},
+        "spark": {"settings": dict(lake.spark_settings)},
+        "tables": dict(tables or {}),
+    }
+    return Config.model_validate(written, context=Origin(file))
+
+
+def open_store(place: str, settings: Mapping[str, object]) -> StoreConfig:
+    """Return the store at an address, or a folder, with these settings. Raises lake_unfit."""
     root = place if is_uri(place) else str(Path(place).absolute())
     given = {name: value for name, value in settings.items() if value is not None}
     if "${" in root:

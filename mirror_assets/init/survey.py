@@ -12,15 +12,15 @@ import pydantic
 
 from mirror_assets.composition import source_log
 from mirror_assets.config import Changes, Config, SourceColumn, TableSettings, source_problems
-from mirror_assets.config.document import Origin
 from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames
 from mirror_assets.direct_lake.type_rules import TypeIssue, TypeLint, Weight
 from mirror_assets.errors import MirrorError
-from mirror_assets.init.lake import Lake, LakeTable, unwritable
+from mirror_assets.init.lake import Lake, LakeTable, lake_config, unwritable
 from mirror_assets.init.name_tables import name_tables
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.column_statistics import ColumnStatistics
 from mirror_assets.source.errors import ColumnUnfit
+from mirror_assets.source.log import SourceLog
 from mirror_assets.source.schema import Field, landing_type
 from mirror_assets.source.source_state import SourceState, source_columns
 from mirror_assets.source.storage_errors import translated
@@ -34,6 +34,7 @@ class Survey:
     """A table that can be read, at its newest version. `settings` are those of a table that mirrors all columns."""
 
     settings: TableSettings
+    log: SourceLog
     state: SourceState
     statistics: tuple[ColumnStatistics, ...]
 
@@ -97,12 +98,11 @@ def survey_lake(lake: Lake, file: Path) -> tuple[SurveyedTable, ...]:
 
 def config_of(lake: Lake, file: Path, tables: Sequence[tuple[TableName, LakeTable]]) -> Config:
     """Return a configuration that reaches these tables. Raises pydantic.ValidationError."""
-    stores = {name: store.model_dump(exclude_unset=True) for name, store in lake.stores.items()}
-    settings = {
-        str(name): {"source": asdict(table.source), "changes": Changes.APPEND_ONLY.value} for name, table in tables
-    }
-    written = {"landing_zone": {"path": "./landing"}, "stores": stores, "tables": settings}
-    return Config.model_validate(written, context=Origin(file))
+    return lake_config(
+        lake,
+        file,
+        {str(name): {"source": asdict(table.source), "changes": Changes.APPEND_ONLY.value} for name, table in tables},
+    )
 
 
 def _surveyed(lake: Lake, file: Path, table: LakeTable, name: TableName) -> SurveyedTable:
@@ -126,7 +126,7 @@ def _survey(config: Config, name: TableName) -> Survey:
     with translated(settings.source):
         state = log.state()
         _ = state.schema
-        return Survey(settings, state, log.column_statistics(state))
+        return Survey(settings, log, state, log.column_statistics(state))
 
 
 def _unfit(fields: Sequence[Field]) -> Iterator[ColumnUnfit]:

@@ -27,14 +27,24 @@ def config_text(
     lake: Lake, entries: Sequence[TableEntry], unreadable: Sequence[Unreadable], file: Path, sql: Path
 ) -> str:
     """Return the text of the file. Tables for which something is missing are comments."""
-    stores = [f"  {flow(name)}: {flow(_store(store, file))}" for name, store in lake.stores.items()]
-    blocks = [_HEADER, *(["\n".join(["stores:", *stores, ""])] if stores else [])]
+    blocks = [_HEADER, *_places(lake, file)]
     tables = ["\n".join(_table(entry, sql)) + "\n" for entry in entries]
     ready = any(entry.missing is None for entry in entries)
     blocks.append("\n".join([f"tables:{'' if ready else ' {}'}", *tables]))
     if unreadable:
         blocks.append("\n".join(["# Not mirrored, for they can't be read:", *_unreadable(unreadable), ""]))
     return "\n".join(blocks)
+
+
+def _places(lake: Lake, file: Path) -> Iterator[str]:
+    """Yield where the tables are: Spark's settings for that, stores and catalogs, as far as there are any."""
+    if lake.spark_settings:
+        yield f"spark:\n  settings: {flow(dict(lake.spark_settings))}\n"
+    catalogs = {name: catalog.model_dump(mode="json", exclude_defaults=True) for name, catalog in lake.catalogs.items()}
+    stores = {name: _store(store, file) for name, store in lake.stores.items()}
+    for block, entries in (("stores", stores), ("catalogs", catalogs)):
+        if entries:
+            yield "\n".join([f"{block}:", *(f"  {flow(name)}: {flow(one)}" for name, one in entries.items()), ""])
 
 
 class _OneLine(yaml.SafeDumper):

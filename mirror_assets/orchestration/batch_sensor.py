@@ -7,7 +7,6 @@ what the landing zone's runner record says, never what Dagster remembers. There 
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -19,6 +18,7 @@ from mirror_assets.errors import RetryError, UnknownOutcome
 from mirror_assets.landing.runner import Runner, read_runner
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import BATCH_TAG
+from mirror_assets.orchestration.code_mark import code_mark
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP, FollowSources, Job, MirrorTables
 from mirror_assets.orchestration.rediscovery import CodeServer, Rediscovery
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, known_sources, project
@@ -34,8 +34,6 @@ SENSOR = "mirror"
 # Dagster ends a tick after 60 seconds.
 _TICK_SECONDS = 40.0
 _RESIDENT_INTERVAL_SECONDS = 20
-# Another load of the definitions may have other settings, or other code: its runs replace ours.
-_CODE = uuid.uuid4().hex
 # Of Dagster's queue: runs that people start wait for the mirror, and not the mirror for them.
 PRIORITY = "dagster/priority"
 
@@ -80,7 +78,8 @@ def mirror_sensor(config: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
             kept[0] = _Watches(rediscovery.config, known_sources(rediscovery.config))
         watches, known = kept[0], rediscovery.config
         composed = project(known, landing_zone, watches.sources or sources)
-        tick = _Tick(context, known, composed, watches, rediscovery.code or _CODE)
+        code = code_mark(context.code_location_origin, known, rediscovery.code)
+        tick = _Tick(context, known, composed, watches, code)
         try:
             answers = [tick.batch(number) for number in range(min(automation.batches, len(known.tables)))]
         except (RetryError, UnknownOutcome) as error:

@@ -1,7 +1,7 @@
-"""Jobs: mirror all tables or one schema, one table's slices, replicate, rebuild, keep histories, run all checks."""
+"""Jobs: mirror all tables, one schema or one table, replicate, rebuild, keep histories, run all checks."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import dagster as dg
@@ -9,12 +9,11 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from pydantic import Field
 
 from mirror_assets.composition import Project
-from mirror_assets.config import Config, TableSettings
+from mirror_assets.config import Config
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable
-from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
-from mirror_assets.orchestration.asset_names import Kind, asset_key, flat_name, group_name
+from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, Kind, asset_key
 from mirror_assets.orchestration.assets import mirror_event
 from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.doctor_job import doctor_job
@@ -39,6 +38,8 @@ from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.source.ranges import parse_range
 
 MIRROR_ALL = "mirror_all"
+MIRROR_SCHEMA = "mirror_schema"
+MIRROR_TABLE = "mirror_table"
 REPLICATE = "replicate"
 REBUILD = "rebuild"
 ALL_CHECKS = "all_checks"
@@ -81,14 +82,15 @@ class RebuildTable(dg.Config):
 def build_jobs(settings: Config) -> list[Job]:
     """Return every job of the configuration."""
     tables = settings.all_tables()
-    groups = sorted({group_name(table.name) for table in tables})
-    by_group = {group: [table for table in tables if group_name(table.name) == group] for group in groups}
+    by_schema: dict[str, list[str]] = {}
+    for table in tables:
+        by_schema.setdefault(table.name.schema or DEFAULT_GROUP, []).append(str(table.name))
     mirror = _mirror_graph(settings)
     all_tables = f"Mirror {len(tables)} tables until nothing is left."
     return [
         mirror.to_job(name=MIRROR_ALL, description=all_tables, **bare(settings)),
-        *(_schema_job(settings, mirror, group, members) for group, members in by_group.items()),
-        *_table_jobs(settings, mirror),
+        _partitioned(settings, mirror, MIRROR_SCHEMA, "Mirror the tables of one schema.", by_schema),
+        _partitioned(settings, mirror, MIRROR_TABLE, "Mirror one table.", {name: [name] for name in settings.tables}),
         _replicate_job(settings),
         _rebuild_job(settings),
         *history_jobs(settings),
@@ -102,28 +104,19 @@ def build_jobs(settings: Config) -> list[Job]:
     ]
 
 
-def table_job_name(table: TableName) -> str:
-    """Return the name of the job of one table."""
-    return f"table_{flat_name(table)}"
+def _partitioned(
+    settings: Config, mirror: dg.GraphDefinition, name: str, description: str, tables: Mapping[str, list[str]]
+) -> Job:
+    """Return the job with a partition for each name, which mirrors its tables; nothing else is left to configure.
 
+    Dagster's daemon reads each job anew every minute: one for each of hundreds of tables would keep it at work.
+    """
 
-def _table_jobs(settings: Config, mirror: dg.GraphDefinition) -> Iterator[Job]:
-    """Yield the job of each table, in which nothing is left to configure but what it mirrors."""
-    fixed = bare(settings)
-    for table in settings.all_tables():
-        yield mirror.to_job(
-            name=table_job_name(table.name),
-            config=dg.RunConfig(ops={TABLES_OP: MirrorTables(tables=[str(table.name)])}),
-            description=f"Mirror {table.name}.",
-            **fixed,
-        )
+    @dg.static_partitioned_config(partition_keys=list(tables))
+    def of_partition(key: str) -> Mapping[str, object]:
+        return {"ops": {TABLES_OP: {"config": {"tables": tables[key]}}}}
 
-
-def _schema_job(settings: Config, mirror: dg.GraphDefinition, group: str, members: Sequence[TableSettings]) -> Job:
-    names = [str(table.name) for table in members]
-    run_config = dg.RunConfig(ops={TABLES_OP: MirrorTables(tables=names)})
-    description = f"Mirror the {len(names)} tables of schema {group}."
-    return mirror.to_job(name=f"mirror_{group}", config=run_config, description=description, **bare(settings))
+    return mirror.to_job(name=name, config=of_partition, description=description, **bare(settings))
 
 
 def _mirror_graph(settings: Config) -> dg.GraphDefinition:

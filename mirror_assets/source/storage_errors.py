@@ -38,6 +38,8 @@ _SYSTEM = re.compile(r'(?:Error: )?Os \{ code: \d+, kind: \w+, message: "([^"]*)
 
 # The library names both sides of a hole in the log; the first side's version is the last before it.
 _GAP = re.compile(r"Expected contiguous commit files, but found gap: .*?version: (\d+)")
+# A listing has a commit's checksum, and not the commit: the store is slow to show what is new.
+_BEHIND = re.compile(r"CRC file version \d+ is newer than log segment version \d+")
 # What a table needs is told by words, too: the library has one error for all.
 _FEATURE = re.compile(r"Feature '(.+?)' is not supported")
 _READER = re.compile(r"Unsupported minimum reader version (\d+)")
@@ -83,6 +85,8 @@ def _of_table(uri: str, words: str) -> MirrorError:
         return AddressOfDatabricks(uri)
     if gap := _GAP.search(words):
         return LogGap(uri, int(gap[1]) + 1)
+    if _BEHIND.search(words):
+        return SourceUnavailable(uri, "its store does not list the newest commit yet")
     if _CATALOG.search(words):
         return CatalogManaged(uri)
     if _NO_COLUMNS.search(words):

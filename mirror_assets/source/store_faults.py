@@ -27,7 +27,8 @@ _NETWORK = (
 _NAME = "correct the name in `root` of the store in `stores`, or in the table's `source`; or create it."
 _GRANT = (
     "grant this identity to list and read the table's folder and all files below it (of S3: s3:ListBucket and "
-    "s3:GetObject, and kms:Decrypt for encrypted files), or name another `credential` in `stores`."
+    "s3:GetObject, and kms:Decrypt for encrypted files), or name another `credential` in `stores`. With keys of a "
+    "catalog: let its storage credential reach the folder."
 )
 _HOST = "run again; if it stays so, correct `endpoint` of the store in `stores`{endpoint}, or the host in its `root`."
 _WAIT = "run again. If it stays so, mirror fewer tables at once (`automation.batches`), or less often."

@@ -92,8 +92,10 @@ class Retention:
         """
         return self.keeping(self.first.seconds + max(age, self.first.seconds, _HOUR))
 
-    def keeping(self, seconds: float) -> str:
+    def keeping(self, seconds: float, table: str | None = None) -> str:
         """Return the SQL that keeps VACUUM and the log's cleanup from anything younger than this.
+
+        `table` is the table's name as SQL writes it; None: by its address.
 
         It names every property that is shorter now, for Spark refuses to keep files for longer than log entries, even
         where the log is never cleaned (reference `direct-lake` §3.3).
@@ -101,7 +103,7 @@ class Retention:
         interval = interval_of_days(seconds)
         shorter = (clock.name for clock in (self.log, self.files) if clock.seconds < seconds)
         properties = ", ".join(f"{name} = '{interval}'" for name in shorter)
-        return f"ALTER TABLE delta.`{self.uri}` SET TBLPROPERTIES ({properties})"
+        return f"ALTER TABLE {table or f'delta.`{self.uri}`'} SET TBLPROPERTIES ({properties})"
 
 
 def _clock(uri: str, metadata: Metadata, name: str) -> Clock:

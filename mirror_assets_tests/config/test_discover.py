@@ -73,6 +73,49 @@ def test_mistakes_in_where_and_keys(old: str, new: str, mistake: str) -> None:
     assert mistakes(BASE.replace(old, new)) == [f"mirror.yaml:{mistake}"]
 
 
+CATALOGS = """\
+landing_zone: {path: landing}
+catalogs:
+  main: {type: unity, url: "https://host"}
+  hive: {type: spark}
+discover:
+  - from: {catalog: main, schema: sales}
+    keys: {default: [id]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "mistake"),
+    [
+        ("catalog: main", "catalog: mian", "6: discover.0.from.catalog: there is no catalog 'mian'; did you mean 'main'?"),
+        ("schema: sales", "shema: sales", "6: discover.0.from.shema: unknown setting; did you mean 'schema'?"),
+        ("schema: sales", "schema: main.sales", "6: discover.0.from.schema: expected a schema of the catalog, or a pattern of such as sales_*, got 'main.sales'"),
+        ("schema: sales", "schema: 7", "6: discover.0.from.schema: expected text (quotes make it text), got 7"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_a_catalogs_place(old: str, new: str, mistake: str) -> None:
+    assert mistakes(CATALOGS.replace(old, new)) == [f"mirror.yaml:{mistake}"]
+
+
+def test_a_place_is_a_store_or_a_catalog() -> None:
+    found = mistakes(CATALOGS.replace("schema: sales", "store: lake"))
+    assert found[0] == "mirror.yaml:6: discover.0.from: expected {store, path} or {catalog, schema}, not both"
+
+
+def test_a_catalog_that_only_spark_can_list_is_refused() -> None:
+    (mistake,) = mistakes(CATALOGS.replace("catalog: main", "catalog: hive"))
+    assert mistake.startswith("mirror.yaml:6: discover.0.from.catalog: only Spark can list this catalog")
+
+
+def test_tables_that_are_found_are_not_maintained_with_keys_for_reading() -> None:
+    (mistake,) = mistakes(f"{CATALOGS}    settings: {{maintenance: {{vacuum: true}}}}\n")
+    assert mistake.startswith("mirror.yaml:8: discover.0.settings.maintenance.vacuum: the catalog's credentials")
+    (mistake,) = mistakes(f"{CATALOGS}defaults: {{maintenance: {{optimize: true}}}}\n")
+    assert mistake.startswith("mirror.yaml:8: defaults.maintenance.optimize: the catalog's credentials")
+    stores = CATALOGS.replace('"https://host"', '"https://host", credentials: stores')
+    parse_config(f"{stores}    settings: {{maintenance: {{vacuum: true}}}}\n".encode(), Path("mirror.yaml"), {})
+
+
 def test_a_rule_needs_keys_unless_its_changes_do_without() -> None:
     without = BASE.replace("    keys: {default: [id]}\n", "")
     (mistake,) = mistakes(without)

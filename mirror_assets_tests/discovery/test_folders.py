@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from mirror_assets.discovery import folders
+from mirror_assets.discovery import read_facts
 from mirror_assets.discovery.finder import Look
 from mirror_assets.discovery.finding import Finding, FolderKind
 from mirror_assets.discovery.folders import FolderFinder
@@ -188,7 +188,7 @@ def test_five_hundred_folders_of_a_disk(tmp_path: Path, monkeypatch: pytest.Monk
         return facts(access)
 
     monkeypatch.setattr(os, "scandir", scan)
-    monkeypatch.setattr(folders, "table_facts", opening)
+    monkeypatch.setattr(read_facts, "table_facts", opening)
     root = str(lake.lake)
     finder = FolderFinder(root, "*/*", PlainAccess, lambda path: f"{root}/{path}")
     first = _EVERYTHING.at(finder, None, 0)
@@ -199,7 +199,7 @@ def test_five_hundred_folders_of_a_disk(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_store_that_never_answers_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "_SHORT", folders._SHORT | {"timeout": "1s", "retry_timeout": "1s"})
+    monkeypatch.setattr(read_facts, "_SHORT", read_facts._SHORT | {"timeout": "1s", "retry_timeout": "1s"})
     with socket.create_server(("127.0.0.1", 0)) as silent:
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
         options = {"aws_endpoint_url": endpoint, "aws_allow_http": "true", "aws_region": "us-east-1"}

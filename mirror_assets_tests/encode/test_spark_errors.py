@@ -161,7 +161,7 @@ _S3A = {
 }
 
 
-@pytest.mark.parametrize(("told", "cause"), _S3A.items())
+@pytest.mark.parametrize(("told", "cause"), _S3A.items(), ids=[cause.partition("s3://")[2] for cause in _S3A.values()])
 def test_a_fault_of_the_sources_store_is_told_as_the_log_tells_it(spark: SparkSession, told: str, cause: str) -> None:
     error = spark_error(
         _raised(spark, (_FETCH, "x"), ("java.io.IOException", told)), "shop.orders, reading s3://lake/orders"

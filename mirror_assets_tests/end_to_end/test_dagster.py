@@ -16,7 +16,15 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import Kind, asset_key, slices_of
-from mirror_assets.orchestration.jobs import ALL_CHECKS, MIRROR_ALL, REBUILD, REBUILD_OP, REPLICATE, table_job_name
+from mirror_assets.orchestration.jobs import (
+    ALL_CHECKS,
+    MIRROR_ALL,
+    MIRROR_SCHEMA,
+    MIRROR_TABLE,
+    REBUILD,
+    REBUILD_OP,
+    REPLICATE,
+)
 from mirror_assets.pipeline import stage
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SourceBroke
@@ -287,7 +295,12 @@ def test_mirror_all_logs_slices_and_checks_only_job_fails_on_damage(lab: Lab, in
     assert not checks.execute_in_process(instance=instance, raise_on_error=False).success
 
 
-def test_a_tables_own_job_mirrors_that_table(waiting: Lab, instance: dg.DagsterInstance) -> None:
-    job = build_definitions(waiting.config).resolve_job_def(table_job_name(TABLE))
-    assert job.execute_in_process(instance=instance).success
+@pytest.mark.parametrize(("name", "partition"), [(MIRROR_TABLE, str(TABLE)), (MIRROR_SCHEMA, TABLE.schema)])
+def test_a_table_or_schema_is_a_partition_of_a_job(
+    waiting: Lab, instance: dg.DagsterInstance, name: str, partition: str
+) -> None:
+    job = build_definitions(waiting.config).resolve_job_def(name)
+    assert job.partitions_def is not None
+    assert job.partitions_def.get_partition_keys() == [partition]
+    assert job.execute_in_process(instance=instance, partition_key=partition).success
     assert _materialized(instance, _ZONE) == {str(key(2, 3)), str(key(4, 5))}

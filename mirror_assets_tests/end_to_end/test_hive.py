@@ -34,6 +34,16 @@ def test_a_table_of_a_metastore_lands_changes_and_is_replaced(tmp_path: Path) ->
     assert "not a Delta table" in refused["plain"]
     assert refused["absent"].startswith("catalog_table_unknown: shop.absent")
     assert refused["seen"].startswith("source_not_delta: shop.seen")
+    out = tmp_path / "found.yaml"
+    settings = [f"--spark-setting={name}={value}" for name, value in program.settings(tmp_path, quick_jvm.OPTIONS)]
+    asked = ["init", "spark", "--catalog", "spark_catalog", *settings, "--out", str(out)]
+    command = [str(Path(sys.executable).with_name("mirror-assets")), *asked]
+    made = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
+    assert made.returncode == 0, made.stderr[-3000:]
+    found = load_config(out)
+    assert {str(table.name): (table.source, table.keys) for table in found.all_tables()} == {
+        "shop.orders": ("catalog://spark_catalog/shop.orders", ("id",))
+    }, "neither the view nor the table of Parquet files"
 
 
 def test_definitions_load_without_a_jvm(tmp_path: Path) -> None:

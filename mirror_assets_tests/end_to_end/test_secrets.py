@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
+import uuid
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import dagster as dg
+import pyarrow as pa
 import pytest
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import ModuleTarget
 from dagster_graphql.cli import execute_query
+from deltalake import write_deltalake
+from werkzeug.wrappers import Response
 
 from mirror_assets.cli import main
 from mirror_assets.composition import SparkSettings, open_spark
@@ -23,9 +27,11 @@ from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.storage.onelake.clients import shared_clients
 from mirror_assets_tests.lab import TABLE, Lab
+from mirror_assets_tests.lakes.s3_server import BUCKET, PREFIX, REGION, S3Server
 from mirror_assets_tests.onelake import LoopbackOneLake
 from mirror_assets_tests.onelake.lab import OneLakeLab
 
+_FEED = {"delta.enableChangeDataFeed": "true"}
 _PARTITIONS = "spark.sql.shuffle.partitions"
 PLANTED = "planted-secret-that-is-wrong-0123456789"
 
@@ -209,3 +215,38 @@ _QUERIES = (
     eventConnection { events { __typename ... on MessageEvent { message level }
     ... on EngineEvent { metadataEntries { label description } } } } } } } }""",
 )
+
+
+def test_keys_of_sources_are_nowhere_in_dagsters_storage(
+    lab: Lab,
+    s3: S3Server,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """A run that works, one with a wrong key, and one whose key may not read; the launched run's events, too."""
+    caplog.set_level(logging.DEBUG)
+    root, rows = f"s3://{BUCKET}/{uuid.uuid4().hex}", pa.table({"id": [1, 2]})
+    write_deltalake(f"{root}/orders", rows, configuration=_FEED, storage_options=s3.options)
+    place = f'region: {REGION}, endpoint: "{s3.url}", credential: environment, env_prefix: {PREFIX}'
+    lab.config_file.write_text(
+        "landing_zone: {path: ./landing}\nautomation: {mode: batch}\n"
+        f'stores: {{lake: {{root: "{root}", {place}}}}}\n'
+        "tables: {orders: {source: {store: lake, path: orders}, keys: [id]}}\n"
+    )
+    config = ["--config", str(lab.config_file)]
+    assert main(["run", *config]) == 0
+    write_deltalake(f"{root}/orders", rows, mode="append", storage_options=s3.options)
+    monkeypatch.setenv(f"{PREFIX}AWS_SECRET_ACCESS_KEY", PLANTED)
+    assert main(["run", *config]) == 2
+    s3.fault = lambda _: Response(b"<Error><Code>AccessDenied</Code></Error>", 403)
+    assert main(["run", *config]) == 2
+    ours = [record.getMessage() for record in caplog.records if not record.name.startswith(("moto", "botocore"))]
+    told = [*capfd.readouterr(), *ours]
+    assert any("can't be read" in text for text in told), "no failure was looked at"
+    everything = [(name, data) for name, data in (*stored(home), *written(lab.root))]
+    assert any(root.encode() in data for _, data in stored(home)), "the source's address was not looked at"
+    for secret in (s3.keys.secret, PLANTED):
+        assert [text for text in told if secret in text] == []
+        assert [name for name, data in everything if secret.encode() in data] == []

@@ -12,7 +12,7 @@ import boto3
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.config import locate
+from mirror_assets.config import load_config, locate
 from mirror_assets.encode.vended import use_keys
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
 from mirror_assets.landing.format import SliceKind
@@ -22,6 +22,7 @@ from mirror_assets_tests.unity.bucket import NAME, REGION, LoopbackBucket, S3Req
 from mirror_assets_tests.unity.lab import UnityLab
 from mirror_assets_tests.unity.server import TOKEN, Answer, LoopbackUnity, Table
 
+_CATALOG = ("--catalog", "main", "--token-variable", "UC_TOKEN")
 # Small enough for a test; users have Unity Catalog's own, half a minute.
 _LEAD = "fs.unitycatalog.renewal.leadTimeMillis"
 
@@ -219,14 +220,27 @@ def test_the_commands_of_a_user(unity: LoopbackUnity, bucket: LoopbackBucket, tm
     )
     place = {"AWS_REGION": REGION, "AWS_ENDPOINT_URL_S3": bucket.url, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     environment = os.environ | quick_jvm.ENVIRONMENT | place
-    shown = ""
+    shown = _typed(environment, "init", unity.url, *_CATALOG, "--schema", "sal*", "--out", str(lab.root / "found.yaml"))
+    found = load_config(lab.root / "found.yaml").table("sales.orders")
+    assert (found.source, found.keys) == ("catalog://main/sales.orders", ("id",))
+    assert "10 distinct at version 0" in (lab.root / "found.yaml").read_text(), "Spark counted them with vended keys"
+    rule = "discover: [{from: {catalog: main, schema: sales}, keys: {default: [id]}}]\n"
+    found_by_rule = lab.root / "rule.yaml"
+    found_by_rule.write_text(lab.file.read_text().partition("tables:")[0] + rule)
+    assert "sales.orders" in _typed(environment, "discover", "--config", str(found_by_rule))
+    assert "snapshot" in _typed(environment, "plan", "--config", str(found_by_rule))
     for command in ("run", "replicate", "reconcile"):
-        asked = [str(Path(sys.executable).with_name("mirror-assets")), command, "--config", str(lab.file)]
-        made = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False, timeout=250)
-        assert made.returncode == 0, made.stderr[-3000:]
-        shown += made.stdout + made.stderr
+        shown += _typed(environment, command, "--config", str(lab.file))
     assert "equal" in shown
     assert TOKEN not in shown
     assert "ASIA" not in shown
     (known,) = (tmp_path / "cache" / "mirror_assets" / "catalogs").iterdir()
     assert TOKEN not in known.read_text()
+
+
+def _typed(environment: dict[str, str], *arguments: str) -> str:
+    """Run a command as a user types it; return what it shows."""
+    asked = [str(Path(sys.executable).with_name("mirror-assets")), *arguments]
+    made = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False, timeout=250)
+    assert made.returncode == 0, made.stderr[-3000:]
+    return made.stdout + made.stderr

@@ -33,10 +33,17 @@ def write_settings(root: Path, java_options: str) -> None:
     (root / "mirror.yaml").write_text(
         "landing_zone: {path: ./landing}\nmirror: {path: ./mirror}\nautomation: {mode: batch}\n"
         "catalogs: {hive: {type: spark}}\nspark:\n  settings:\n"
-        "    spark.sql.catalogImplementation: hive\n"
-        f"    spark.sql.warehouse.dir: {root}/warehouse\n"
-        f"    spark.driver.extraJavaOptions: -Dderby.system.home={root}/derby {java_options}\n"
-        f"tables:\n{tables}"
+        + "".join(f"    {name}: {value}\n" for name, value in settings(root, java_options))
+        + f"tables:\n{tables}"
+    )
+
+
+def settings(root: Path, java_options: str) -> tuple[tuple[str, str], ...]:
+    """Spark's settings for a metastore in the folder."""
+    return (
+        ("spark.sql.catalogImplementation", "hive"),
+        ("spark.sql.warehouse.dir", f"{root}/warehouse"),
+        ("spark.driver.extraJavaOptions", f"-Dderby.system.home={root}/derby {java_options}"),
     )
 
 

@@ -15,7 +15,7 @@ from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.storage import LocalStore
+from mirror_assets.storage import LocalStore, Store
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, wait_on
 
@@ -38,12 +38,17 @@ class StoreAtHand:
 
 @dataclass(frozen=True)
 class LakeLab:
-    """One table `orders` (id, name, amount; key id) in a store; landing zone and mirror are folders of this machine."""
+    """One table `orders` (id, name, amount; key id) in a store; the mirror is a folder of this machine.
+
+    So is the landing zone, unless `landing_zone` is its setting in mirror.yaml and `zone` opens it.
+    """
 
     spark: SparkSession
     store: StoreAtHand
     path: str
     root: Path
+    landing_zone: str = "{path: ./landing}"
+    zone: Store | None = None
 
     @property
     def uri(self) -> str:
@@ -61,13 +66,18 @@ class LakeLab:
         project = replace(Project.of(self.config), session=lambda _: self.spark)
         return project.table(self.config.table(TABLE))
 
+    @property
+    def replicator(self) -> LocalReplicator:
+        """The stand-in."""
+        return LocalReplicator(self.zone or LocalStore(self.root / "landing"), self.root / "mirror")
+
     def configure(self, settings: Mapping[str, str]) -> None:
         """Write mirror.yaml; `settings` are the table's beside its source."""
         own = "".join(f"    {name}: {value}\n" for name, value in settings.items())
         source = f"    source: {{store: lake, path: {self.path}}}\n"
         self.root.mkdir(parents=True, exist_ok=True)
         (self.root / "mirror.yaml").write_text(
-            "landing_zone: {path: ./landing}\nmirror: {path: ./mirror}\nautomation: {mode: batch}\n"
+            f"landing_zone: {self.landing_zone}\nmirror: {{path: ./mirror}}\nautomation: {{mode: batch}}\n"
             f"{self.store.block}defaults: {{slices: {{max_commits: 2}}}}\ntables:\n  {TABLE}:\n{source}{own}"
         )
 
@@ -85,12 +95,10 @@ class LakeLab:
 
     def mirror(self) -> list[ProcessedSlice]:
         """Mirror until nothing is left, and have the stand-in apply it."""
-        replicator = LocalReplicator(LocalStore(self.root / "landing"), self.root / "mirror")
-        done = list(mirror_table(self.context, wait_on(replicator), RunEvents(lambda _: None)))
-        replicator.poll()
+        done = list(mirror_table(self.context, wait_on(self.replicator), RunEvents(lambda _: None)))
+        self.replicator.poll()
         return done
 
     def compare(self) -> ReconcileState:
         """Return how mirror and source compare."""
-        replicator = LocalReplicator(LocalStore(self.root / "landing"), self.root / "mirror")
-        return reconcile_table(self.context, replicator).state
+        return reconcile_table(self.context, self.replicator).state

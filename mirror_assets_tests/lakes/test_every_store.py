@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from mirror_assets.cli import main
+from mirror_assets.cli.exit import Exit
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lakes.lake import FEED, LakeLab, StoreAtHand
 from mirror_assets_tests.lakes.s3_server import BUCKET, PREFIX, REGION, S3Server
@@ -104,3 +106,20 @@ def test_a_vacuum_between_slices_disturbs_nothing(store: StoreAtHand, spark: Spa
     lab.sql(*_CHANGES[1:])
     assert lab.mirror()
     assert lab.compare() is ReconcileState.EQUAL
+
+
+@pytest.mark.long(20)
+def test_init_writes_settings_that_mirror_the_table(
+    store: StoreAtHand, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab = LakeLab(spark, store, "sales/orders", tmp_path)
+    lab.create()
+    settings = [part.strip().partition(": ") for part in store.settings.split(",")]
+    options = [f"--{name.replace('_', '-')}={value.strip(chr(34))}" for name, _, value in settings]
+    out = str(tmp_path / "mirror.yaml")
+    assert main(["init", store.root, *options, "--out", out]) == Exit.FINE
+    assert "10 rows, 0 NULLs, 10 distinct" in (tmp_path / "mirror.yaml").read_text()
+    assert main(["run", "--config", out]) == Exit.FINE
+    assert main(["replicate", "--config", out]) == Exit.FINE
+    assert main(["reconcile", "--config", out]) == Exit.FINE
+    assert "equal" in capsys.readouterr().out

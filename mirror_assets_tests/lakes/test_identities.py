@@ -46,6 +46,13 @@ def _run(folder: Path, environment: dict[str, str]) -> list[_Landed]:
     return landed
 
 
+def _trusting(onelake: LoopbackOneLake) -> str:
+    """The block `spark` of mirror.yaml, with which Java trusts the server."""
+    trust = {"": onelake.truststore, "Type": "PKCS12", "Password": TRUSTSTORE_PASSWORD}
+    options = " ".join(f"-Djavax.net.ssl.trustStore{name}={value}" for name, value in trust.items())
+    return f'spark: {{settings: {{spark.driver.extraJavaOptions: "{options}"}}}}\n'
+
+
 @pytest.mark.long(60)
 def test_two_accounts_of_s3_and_the_login_of_this_machine(
     s3: S3Server, onelake: LoopbackOneLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -64,7 +71,6 @@ def test_two_accounts_of_s3_and_the_login_of_this_machine(
     items = silver.delta_uri(silver.root.below("returns"))
     write_deltalake(items, _ROWS, configuration=_FEED, storage_options=silver.storage_options())
     place = f'region: {REGION}, endpoint: "{s3.url}", credential: environment'
-    trust = f"-Djavax.net.ssl.trustStore={onelake.truststore} -Djavax.net.ssl.trustStoreType=PKCS12"
     (tmp_path / "mirror.yaml").write_text(
         "landing_zone: {path: ./landing}\n"
         "stores:\n"
@@ -76,8 +82,7 @@ def test_two_accounts_of_s3_and_the_login_of_this_machine(
         "  orders: {source: {store: sales, path: orders}}\n"
         "  items: {source: {store: stock, path: items}}\n"
         "  returns: {source: {store: silver, path: returns}}\n"
-        "spark:\n  settings:\n    spark.driver.extraJavaOptions: "
-        f'"{trust} -Djavax.net.ssl.trustStorePassword={TRUSTSTORE_PASSWORD}"\n'
+        f"{_trusting(onelake)}"
     )
     environment = {
         **sales.environment("SALES_"),
@@ -91,3 +96,31 @@ def test_two_accounts_of_s3_and_the_login_of_this_machine(
     assert {"printed", "_metadata.json"} <= {path.name for path in files}
     for secret in (sales.secret, stock.secret, onelake.principal.secret):
         assert [path for path in files if secret.encode() in path.read_bytes()] == []
+
+
+@pytest.mark.long(40)
+def test_a_shared_access_signature_is_all_that_both_readers_have(
+    onelake: LoopbackOneLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**onelake.environment(), "SSL_CERT_FILE": str(onelake.ca)}.items():
+        monkeypatch.setenv(name, value)
+    item, host = onelake.new_item(), onelake.url.removeprefix("https://")
+    root = LakeAddress.parse(f"abfss://{item.workspace}@{host}/{item.guid}/Tables")
+    owner = AzureStore(root, AzureCredential.CLIENT_SECRET)
+    write_deltalake(
+        owner.delta_uri(root.below("returns")), _ROWS, configuration=_FEED, storage_options=owner.storage_options()
+    )
+    (tmp_path / "mirror.yaml").write_text(
+        "landing_zone: {path: ./landing}\n"
+        f'stores: {{silver: {{root: "{root.uri}", credential: sas, env_prefix: SILVER_}}}}\n'
+        "tables: {returns: {source: {store: silver, path: returns}, keys: [id]}}\n"
+        f"{_trusting(onelake)}"
+    )
+    signature = onelake.shared_access_signature()
+    environment = {"SILVER_AZURE_STORAGE_SAS_TOKEN": signature, "SSL_CERT_FILE": str(onelake.ca)}
+    onelake.log.reset()
+    (landed,) = _run(tmp_path, environment)
+    assert landed["covered"] == 0
+    assert not [record for record in onelake.log.records if not record.operation.is_storage], "nobody signed in"
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path for path in files if signature.rpartition("=")[2].encode() in path.read_bytes()] == []

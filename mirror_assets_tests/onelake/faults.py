@@ -52,6 +52,13 @@ class Garble:
 
 
 @dataclass(frozen=True)
+class Lag:
+    """A listing does not have the names that a pattern fits, in which `*` also stands for slashes: they are too new."""
+
+    names: str
+
+
+@dataclass(frozen=True)
 class Delay:
     """The server takes its time, before the effect or after it."""
 
@@ -72,7 +79,7 @@ class Call:
     moment: Moment
 
 
-Action = Drop | Reply | CutBody | Garble | Delay | Hold | Call
+Action = Drop | Reply | CutBody | Garble | Lag | Delay | Hold | Call
 
 
 def _any_request(_: Request) -> bool:

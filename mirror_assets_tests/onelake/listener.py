@@ -21,9 +21,11 @@ from mirror_assets_tests.onelake.faults import (
     Garble,
     Held,
     Hold,
+    Lag,
     Moment,
     Reply,
 )
+from mirror_assets_tests.onelake.lagging import without_names
 from mirror_assets_tests.onelake.log import Record, RequestLog
 from mirror_assets_tests.onelake.messages import Answer, Request
 from mirror_assets_tests.onelake.operations import Operation, operation_of
@@ -82,6 +84,8 @@ class Listener:
         answer = self._perform(request)
         await _pause(request, faults, Moment.AFTER)
         ended, instead = _ending(request, faults, Moment.AFTER)
+        for lag in _of(Lag, faults):
+            answer = replace(answer, body=without_names(answer.body, lag.names))
         return instead if ended else _garbled(answer, next(_of(Garble, faults), None))
 
     def _perform(self, request: Request) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,11 @@ class LoopbackOneLake(TlsServer):
             "spark.driver.extraJavaOptions": options
         }
 
+    def shared_access_signature(self) -> str:
+        """A signature that may read everything, taken until the next reset."""
+        self.storage.signature = uuid.uuid4().hex
+        return f"sv=2024-08-04&sr=d&sp=rl&se=2099-01-01T00%3A00%3A00Z&sig={self.storage.signature}"
+
     def new_item(self) -> LoopbackItem:
         """A new mirrored database, in a workspace of its own."""
         number = next(self._names)
@@ -95,3 +101,4 @@ class LoopbackOneLake(TlsServer):
         self.faults.clear()
         self.log.reset()
         self.entra.lifetime, self.storage.page_size, self.storage.watch = 3600.0, 5000, nobody
+        self.storage.signature = None

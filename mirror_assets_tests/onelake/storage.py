@@ -45,12 +45,14 @@ def nobody() -> None:
 class Storage:
     """All workspaces behind their API. `page_size` ends listings.
 
+    `signature` is that of a shared access signature that may read everything; without it, none is taken.
     `lock` is held while a request takes effect, and while `watch` looks at what it left.
     """
 
     def __init__(self, entra: Entra, base: str) -> None:
         self.account, self.lock, self.page_size = Account(), threading.RLock(), 5000
         self.watch: Callable[[], object] = nobody
+        self.signature: str | None = None
         self._entra, self._base = entra, base
 
     def path_of(self, url_path: str) -> str:
@@ -88,6 +90,8 @@ class Storage:
         return _ON_ITEM[request.operation](item, request)
 
     def _authorize(self, request: Request) -> None:
+        if self.signature and request.query.get("sig") == self.signature and request.method in ("GET", "HEAD"):
+            return
         require_no_key(request)
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme != "Bearer":

@@ -23,7 +23,7 @@ from mirror_assets.landing.drop import begin_drop
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.runner import Runner, take_over
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration import batch_sensor
+from mirror_assets.orchestration import batch_sensor, code_mark
 from mirror_assets.orchestration.asset_names import BATCH_TAG, Kind, asset_key
 from mirror_assets.orchestration.batch_sensor import SENSOR
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP
@@ -163,7 +163,7 @@ def test_the_next_run_is_asked_for_when_definitions_were_loaded_anew(
 ) -> None:
     request = resident.requested()
     resident.runs(request)
-    monkeypatch.setattr(batch_sensor, "_CODE", "another process of the code server")
+    monkeypatch.setattr(code_mark, "_LOADED", "another process of the code server")
     assert isinstance(resident.tick(), list)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from mirror_assets.orchestration.asset_names import Kind
 from mirror_assets.orchestration.batch_sensor import SENSOR
-from mirror_assets.orchestration.jobs import REBUILD, table_job_name
+from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD
 from mirror_assets_tests.ui.desk import Desk
 from mirror_assets_tests.ui.shop import ORDERS
 
@@ -47,13 +47,13 @@ def test_a_box_of_the_lineage_tells_table_and_stage(desk: Desk) -> None:
     desk.picture("lineage")
 
 
-def test_a_tables_own_job_mirrors_it(desk: Desk) -> None:
+def test_a_job_mirrors_all_tables(desk: Desk) -> None:
     desk.shop.commit()
-    assert _launch(desk, table_job_name(ORDERS)) == "SUCCESS"
+    assert _launch(desk, MIRROR_ALL) == "SUCCESS"
     desk.sees("Spark has started")
     desk.picture("run")
     desk.open("/overview")
-    desk.sees(table_job_name(ORDERS))
+    desk.sees(MIRROR_ALL)
 
 
 @pytest.mark.parametrize(

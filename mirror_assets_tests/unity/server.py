@@ -56,6 +56,7 @@ class Table:
     data_format: str | None = "DELTA"
     table_type: str = "EXTERNAL"
     properties: dict[str, str] = field(default_factory=dict)
+    primary_key: tuple[str, ...] = ()
 
     @property
     def info(self) -> dict[str, Any]:
@@ -71,6 +72,12 @@ class Table:
             "storage_location": self.location,
             "properties": self.properties,
             "table_id": self.table_id,
+            "table_constraints": [
+                {"foreign_key_constraint": {"name": "fk", "child_columns": ["x"], "parent_columns": ["y"]}},
+                {"primary_key_constraint": {"name": "pk", "child_columns": list(self.primary_key)}},
+            ]
+            if self.primary_key
+            else None,
             "created_at": 1,
             "owner": None,
         }

@@ -22,6 +22,18 @@ class UnityColumn(_Answer):
     nullable: bool = True
 
 
+class PrimaryKey(_Answer):
+    """The columns of a primary key, in order. Databricks declares keys, and enforces none."""
+
+    child_columns: tuple[str, ...] = ()
+
+
+class UnityConstraint(_Answer):
+    """A constraint of a table; the kinds that are not known here are left out."""
+
+    primary_key_constraint: PrimaryKey | None = None
+
+
 class UnityTable(_Answer):
     """A table, or what is listed among tables: a view has neither format nor location."""
 
@@ -33,6 +45,13 @@ class UnityTable(_Answer):
     table_id: str | None = None
     columns: tuple[UnityColumn, ...] | None = None
     properties: dict[str, str] | None = None
+    table_constraints: tuple[UnityConstraint, ...] | None = None
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """The columns of the primary key; none where none is declared."""
+        declared = (one.primary_key_constraint for one in self.table_constraints or ())
+        return next((key.child_columns for key in declared if key is not None), ())
 
     @property
     def is_delta(self) -> bool:
