@@ -113,12 +113,7 @@ def _partitioned(
     def of_partition(key: str) -> Mapping[str, object]:
         return {"ops": {TABLES_OP: {"config": {"tables": tables[key]}}}}
 
-    return mirror.to_job(
-        name=name,
-        config=of_partition,
-        description=description,
-        **bare(settings),
-    )
+    return mirror.to_job(name=name, config=of_partition, description=description, **bare(settings))
 
 
 def _mirror_graph(settings: Config) -> dg.GraphDefinition:

@@ -46,15 +46,15 @@ class Desk:
 
     def sees(self, text: str) -> Locator:
         """Wait until the page shows the text, which may be a part of a line; return where. Raises TimeoutError."""
-        found = self.page.get_by_text(re.compile(re.escape(text))).first
+        found = self.page.get_by_text(re.compile(_pattern(text))).first
         found.wait_for(timeout=_PAGE_SECONDS * 1000)
         return found
 
     def click(self, name: str, *, exact: bool = False) -> None:
         """Click the button, or the link, whose name begins so, or is that, once it is enabled."""
-        names = re.compile(rf"^\s*{re.escape(name)}" + (r"\s*$" if exact else ""))
-        button, link = self.page.get_by_role("button", name=names), self.page.get_by_role("link", name=names)
-        button.or_(link).first.click(timeout=_PAGE_SECONDS * 1000)
+        shown = re.compile(rf"^\s*{_pattern(name)}" + (r"\s*$" if exact else ""))
+        found = self.page.locator("button:visible, a:visible").filter(has_text=shown)
+        found.first.click(timeout=_PAGE_SECONDS * 1000)
 
     def click_text(self, text: str) -> None:
         """Click what shows exactly this text."""
@@ -95,3 +95,8 @@ class Desk:
     def _newest(self) -> tuple[str, str]:
         found = self.server.graphql(_RUNS)["runsOrError"]["results"]
         return (found[0]["runId"], found[0]["status"]) if found else ("", "")
+
+
+def _pattern(text: str) -> str:
+    """The text as a pattern that JavaScript understands, too: it knows no escaped space."""
+    return re.escape(text).replace("\\ ", " ")
