@@ -14,7 +14,7 @@ from functools import partial
 import dagster as dg
 from pydantic import Field
 
-from mirror_assets.composition import Project
+from mirror_assets.composition import Project, telling
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.orchestration.asset_checks import checks_failed, is_blocking_failure
 from mirror_assets.orchestration.bare_jobs import bare
@@ -23,6 +23,7 @@ from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
 from mirror_assets.orchestration.table_checks import RECONCILED, Found, TableChecks
 from mirror_assets.pipeline.daemon_pool import DaemonPool
+from mirror_assets.telemetry.record import checked
 
 ALL_CHECKS = "all_checks"
 CHECKS = "checks"
@@ -84,11 +85,12 @@ def _check_graph(settings: Config) -> dg.GraphDefinition:
             tables = [settings.table(name) for name in config.tables] if config.tables else settings.all_tables()
             composed = project(settings, landing_zone, sources, spark if config.spark else None)
             checks = _checks(context, config, composed, sources, tables)
-        results = _evaluated(context, checks, tables)
-        if config.is_scheduled:
-            _record(context, checks.recorded, results)
-        else:
-            yield from _passed_on(results)
+        with telling(settings, context.log.warning):
+            results = _evaluated(context, checks, tables)
+            if config.is_scheduled:
+                _record(context, checks.recorded, results)
+            else:
+                yield from _passed_on(results)
 
     @dg.graph(name="check", description="Run the checks of the tables.")
     def check() -> None:
@@ -126,7 +128,10 @@ def _evaluated(context: dg.OpExecutionContext, checks: TableChecks, tables: Sequ
 
 
 def _all_of(checks: TableChecks, table: TableSettings) -> list[Found]:
-    return list(checks.of(table))
+    found = list(checks.of(table))
+    for result in found:
+        checked(str(table.name), result.check_name, passed=result.passed)
+    return found
 
 
 def _passed_on(results: Iterator[Found]) -> Iterator[Found]:
