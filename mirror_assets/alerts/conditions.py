@@ -7,18 +7,7 @@ from enum import Enum
 import pydantic
 from pydantic import Field
 
-
-class Severity(str, Enum):
-    """How bad it is; the order is that of `rank`."""
-
-    INFO = "info"
-    WARN = "warn"
-    ERROR = "error"
-
-    @property
-    def rank(self) -> int:
-        """A number that grows with the severity."""
-        return list(Severity).index(self)
+from mirror_assets.config.alerts import Severity
 
 
 class Topic(str, Enum):

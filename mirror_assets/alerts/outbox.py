@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from mirror_assets.alerts.conditions import Severity, Value
+from mirror_assets.alerts.conditions import Value
 from mirror_assets.alerts.incidents import Told
 from mirror_assets.alerts.messages import Message
 from mirror_assets.config.alerts import ReceiverConfig
@@ -95,7 +95,7 @@ def _paused(entry: Waiting, outcome: Outcome, now_ms: int) -> Waiting:
 
 
 def _wants(receiver: ReceiverConfig, message: Message) -> bool:
-    if message.severity.rank < Severity(receiver.severity.value).rank:
+    if message.severity.rank < receiver.severity.rank:
         return False
     return receiver.topics is None or message.topic.value in {topic.value for topic in receiver.topics}
 
@@ -104,7 +104,7 @@ def _is_quiet(receivers: Mapping[str, ReceiverConfig], entry: Waiting, now_ms: i
     hours = receivers[entry.receiver].quiet_hours if entry.receiver in receivers else None
     if hours is None or not hours.cover(now_ms):
         return False
-    return hours.unless is None or entry.message.severity.rank < Severity(hours.unless.value).rank
+    return hours.unless is None or entry.message.severity.rank < hours.unless.rank
 
 
 def _same_incident(entry: Waiting, receiver: str, message: Message) -> bool:

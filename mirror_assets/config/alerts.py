@@ -30,12 +30,17 @@ class ReceiverType(str, Enum):
     EMAIL = "email"
 
 
-class AlertSeverity(str, Enum):
-    """How bad something is, as receivers choose by it."""
+class Severity(str, Enum):
+    """How bad something is, as receivers choose by it; the order is that of `rank`."""
 
     INFO = "info"
     WARN = "warn"
     ERROR = "error"
+
+    @property
+    def rank(self) -> int:
+        """A number that grows with the severity."""
+        return list(Severity).index(self)
 
 
 class AlertTopic(str, Enum):
@@ -102,7 +107,7 @@ class QuietHours(Section):
     begin: TimeOfDay = Field(alias="from", description="When they begin each day.")
     end: TimeOfDay = Field(alias="to", description="When they end, on the next day if that is not later.")
     zone: Zone = Field(default="UTC", description="The time zone of both.")
-    unless: AlertSeverity | None = Field(default=None, description="What is as bad as this does not wait.")
+    unless: Severity | None = Field(default=None, description="What is as bad as this does not wait.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -121,7 +126,7 @@ class ReceiverConfig(Section):
     """One receiver of alerts. What is secret is in the environment; settings name the variables."""
 
     type: ReceiverType = Field(description="Which kind of messages it takes.")
-    severity: AlertSeverity = Field(default=AlertSeverity.WARN, description="It is told what is at least as bad.")
+    severity: Severity = Field(default=Severity.WARN, description="It is told what is at least as bad.")
     topics: tuple[AlertTopic, ...] | None = Field(default=None, description="What it is told about; null: all.")
     quiet_hours: QuietHours | None = Field(default=None, description="Hours in which its messages wait.")
     timeout_seconds: Seconds = Field(default=20, description="How long an attempt waits for an answer.")

@@ -8,11 +8,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mirror_assets.alerts.conditions import Severity
 from mirror_assets.alerts.incidents import Told
 from mirror_assets.alerts.messages import Message
 from mirror_assets.alerts.outbox import Outcome, Waiting, queued, ready, settled
-from mirror_assets.config.alerts import QuietHours
+from mirror_assets.config.alerts import QuietHours, Severity
 from mirror_assets_tests.alerts.lettered import AT, HOUR, hook, letter
 
 _MINUTE = 60_000

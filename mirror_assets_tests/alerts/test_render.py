@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.alerts.conditions import Severity
 from mirror_assets.alerts.incidents import Told
 from mirror_assets.alerts.messages import Message, shown_duration
 from mirror_assets.alerts.render.mail import mail_of
@@ -18,6 +17,7 @@ from mirror_assets.alerts.render.pagerduty import pagerduty_bodies
 from mirror_assets.alerts.render.plain import WebhookBody, webhook_body
 from mirror_assets.alerts.render.slack import slack_body
 from mirror_assets.alerts.render.teams import teams_body
+from mirror_assets.config.alerts import Severity
 from mirror_assets_tests.alerts.lettered import letter
 from mirror_assets_tests.pages import DOCS, codes, table
 

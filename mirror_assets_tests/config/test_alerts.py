@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.config import Config, ConfigInvalid
-from mirror_assets.config.alerts import AlertSeverity, AlertTopic
+from mirror_assets.config.alerts import AlertTopic, Severity
 from mirror_assets.config.load import parse_config
 from mirror_assets_tests.pages import DOCS
 
@@ -39,7 +39,7 @@ def test_receivers_are_read() -> None:
         "{receivers: {pager: {type: pagerduty, key_variable: PD_KEY, severity: error, topics: [held, run]},"
         " team: {type: slack, url_variable: SLACK_URL, quiet_hours: {from: 22:00, to: 07:00, zone: Europe/Berlin}}}}"
     ).alerts.receivers
-    assert read["pager"].severity is AlertSeverity.ERROR
+    assert read["pager"].severity is Severity.ERROR
     assert read["pager"].topics == (AlertTopic.HELD, AlertTopic.RUN)
     hours = read["team"].quiet_hours
     assert hours is not None

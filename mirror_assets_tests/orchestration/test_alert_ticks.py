@@ -23,7 +23,8 @@ from dagster._core.scheduler.instigation import (
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster_shared.error import SerializableErrorInfo
 
-from mirror_assets.alerts.conditions import Condition, Severity
+from mirror_assets.alerts.conditions import Condition
+from mirror_assets.config.alerts import Severity
 from mirror_assets.orchestration.alert_ticks import TickLook
 
 _NOW = time.time()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mirror_assets.alerts.conditions import Severity
 from mirror_assets.alerts.incidents import Told
 from mirror_assets.alerts.messages import Message, shown_duration, shown_time
+from mirror_assets.config.alerts import Severity
 
 
 def facts_of(message: Message) -> tuple[tuple[str, str], ...]:

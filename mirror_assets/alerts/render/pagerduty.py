@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from datetime import datetime, timezone
 
-from mirror_assets.alerts.conditions import Severity
 from mirror_assets.alerts.incidents import Told
 from mirror_assets.alerts.messages import Message
 from mirror_assets.alerts.render.facts import facts_of
+from mirror_assets.config.alerts import Severity
 
 EVENTS_URL = "https://events.pagerduty.com/v2/enqueue"
 _SEVERITIES = {Severity.ERROR: "error", Severity.WARN: "warning", Severity.INFO: "info"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from mirror_assets.alerts.conditions import Severity
 from mirror_assets.alerts.incidents import Told
 from mirror_assets.alerts.messages import Message
 from mirror_assets.alerts.render.facts import facts_of, word
+from mirror_assets.config.alerts import Severity
 
 _COLOURS = {Severity.ERROR: "#c4314b", Severity.WARN: "#e8a200", Severity.INFO: "#2f6fde"}
 _GOOD = "#2f9e44"

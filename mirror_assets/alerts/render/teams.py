@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from mirror_assets.alerts.conditions import Severity
 from mirror_assets.alerts.incidents import Told
 from mirror_assets.alerts.messages import Message
 from mirror_assets.alerts.render.facts import facts_of, word
+from mirror_assets.config.alerts import Severity
 
 _SCHEMA = "http://adaptivecards.io/schemas/adaptive-card.json"
 _COLOURS = {Severity.ERROR: "Attention", Severity.WARN: "Warning", Severity.INFO: "Accent"}
