@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -12,6 +13,13 @@ from mirror_assets.definitions import defs
 from mirror_assets.orchestration.jobs import HISTORY, MIRROR_TABLE, REBUILD, REBUILD_OP
 
 _CONFIG = "landing_zone: {path: ./landing}\ntables:\n  shop.orders: {source: ./orders, keys: [id]}\n"
+
+
+@pytest.fixture(autouse=True)
+def instance() -> Iterator[dg.DagsterInstance]:
+    """One that lives: Dagster may remember that of another test, where it keeps the state of definitions."""
+    with dg.DagsterInstance.ephemeral() as opened:
+        yield opened
 
 
 def _tables(definitions: dg.Definitions) -> list[str]:

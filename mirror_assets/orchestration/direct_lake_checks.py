@@ -118,10 +118,11 @@ def mirror_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinit
         context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> Iterator[dg.AssetCheckResult]:
         with failing():
-            composed = project(config, landing_zone, sources, spark)
+            composed = project(config, landing_zone, sources)
             mirrored = composed.mirror()
         runs = mirror_runs(context.instance, composed, table, sources, mirrored)
-        yield from run_selected(context, {**runs, "reconciled": lambda: run_reconciled(composed, table)})
+        with_spark = partial(project, config, landing_zone, sources, spark)
+        yield from run_selected(context, {**runs, "reconciled": lambda: run_reconciled(with_spark(), table)})
 
     return checks
 
