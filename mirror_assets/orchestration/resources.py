@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -278,16 +279,20 @@ def project(
 
 
 def _reporting(session: Session, report: Callable[[str], None]) -> Session:
-    """Return what opens sessions, and reports the start of Spark."""
+    """Return what opens sessions, and reports the start of Spark; threads that ask meanwhile wait for it."""
+    starting = threading.Lock()
 
     def opened(owner: str | None) -> SparkSession:
         if spark_has_started():
             return session(owner)
-        report("Spark starts")
-        began = time.monotonic()
-        found = session(owner)
-        report(f"Spark has started in {duration(time.monotonic() - began)}")
-        return found
+        with starting:
+            if spark_has_started():
+                return session(owner)
+            report("Spark starts")
+            began = time.monotonic()
+            found = session(owner)
+            report(f"Spark has started in {duration(time.monotonic() - began)}")
+            return found
 
     return opened
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -48,10 +50,15 @@ def test_a_run_tells_that_spark_starts_once(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "mirror.yaml").write_text(f"{_ZONE}tables: {{orders: {{source: ./orders, keys: [id]}}}}\n")
     config, told, started = load_config(tmp_path / "mirror.yaml"), list[str](), list[str | None]()
     monkeypatch.setattr(resources, "spark_has_started", lambda: bool(started))
-    monkeypatch.setattr(resources.SparkSessions, "open", lambda _, owner=None: started.append(owner))
+
+    def opens(_: object, owner: str | None = None) -> None:
+        time.sleep(0.01)  # the others ask while the first one starts it
+        started.append(owner)
+
+    monkeypatch.setattr(resources.SparkSessions, "open", opens)
     zone = LandingZone(path=str(tmp_path / "landing"))
     composed = project(config, zone, known_sources(config), spark_resource(config), told.append)
-    for owner in ("a", "b"):
-        composed.session(owner)
-    assert started == ["a", "b"]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(composed.session, "abcd"))
+    assert sorted(map(str, started)) == ["a", "b", "c", "d"]
     assert told == ["Spark starts", "Spark has started in 0.0 s"]
