@@ -8,7 +8,6 @@ import warnings
 import dagster as dg
 
 from mirror_assets.config import Config, load_config
-from mirror_assets.orchestration.alerts_sensor import alerts_sensor
 from mirror_assets.orchestration.asset_checks import history_checks, landed_checks
 from mirror_assets.orchestration.assets import (
     change_feed_asset,
@@ -63,7 +62,7 @@ def build_definitions(config: Config) -> dg.Definitions:
         sensors=[
             mirror_sensor(config, by_name),
             replicator_sensor(config, by_name),
-            *([alerts_sensor(config)] if config.alerts.receivers else []),
+            *_alerts_sensors(config),
         ],
         schedules=job_schedules(config, by_name),
         jobs=jobs,
@@ -71,6 +70,15 @@ def build_definitions(config: Config) -> dg.Definitions:
         # Steps of one run share the Spark session of its process (docs/decisions/0004).
         executor=dg.in_process_executor,
     )
+
+
+def _alerts_sensors(config: Config) -> list[dg.SensorDefinition]:
+    """Return the sensor of alerts where receivers are named; its imports cost every start a third of a second."""
+    if not config.alerts.receivers:
+        return []
+    from mirror_assets.orchestration.alerts_sensor import alerts_sensor
+
+    return [alerts_sensor(config)]
 
 
 @dg.definitions
