@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,3 +71,11 @@ def _asks(resource: dg.Field) -> bool:
     """Whether a resource has settings of its own in a run's configuration."""
     assert isinstance(resource.config_type, dg.Shape)
     return isinstance(resource.config_type.fields["config"].config_type, dg.Shape)
+
+
+def test_definitions_load_nothing_that_their_settings_do_not_need() -> None:
+    """Each start of a command, a run and a code server pays for it."""
+    code = "import sys, mirror_assets.definitions; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "mirror_assets" in loaded
+    assert not {"azure", "opentelemetry", "obstore"} & set(loaded)

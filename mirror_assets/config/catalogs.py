@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from typing_extensions import Self
 
 from mirror_assets.config.setting_values import Section, Text
-from mirror_assets.storage.lake.unity_client import API
+from mirror_assets.storage.lake.unity_answers import API
 
 _SCHEME = "catalog://"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

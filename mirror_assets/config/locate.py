@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from typing import TYPE_CHECKING
 
 from mirror_assets.config.access import PATIENCE, access_to, store_of
 from mirror_assets.config.catalogs import CatalogAddress, CatalogConfig, CatalogType
@@ -22,8 +23,11 @@ from mirror_assets.storage.lake.catalog_errors import (
 )
 from mirror_assets.storage.lake.lake_store import LakeStore
 from mirror_assets.storage.lake.locations import KnownLocations, TableLocation
-from mirror_assets.storage.lake.unity_client import UnityClient
 from mirror_assets.storage.lake.vended import RenewedKeys, VendedKeys, vended_options
+
+if TYPE_CHECKING:
+    # It loads a part of Azure's SDK, which a file without catalogs does not need.
+    from mirror_assets.storage.lake.unity_client import UnityClient
 
 # A catalog is asked again after so long.
 _TRUSTED_SECONDS = 120.0
@@ -101,6 +105,8 @@ _KNOWN = KnownLocations()
 @cache
 def unity_client(label: str, catalog: CatalogConfig) -> UnityClient:
     """Return the client of a catalog of `type: unity`, one for the process."""
+    from mirror_assets.storage.lake.unity_client import UnityClient
+
     assert catalog.url is not None  # noqa: S101 `type: unity` has one
     return UnityClient(label, catalog.url, catalog.known_as(label), catalog.token_variable)
 

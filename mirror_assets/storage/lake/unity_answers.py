@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+# The interface behind a server's address.
+API = "/api/2.1/unity-catalog"
 # A table whose commits the catalog keeps has one of these among its properties.
 _CATALOG_MANAGED = tuple(
     f"delta.feature.{name}" for name in ("catalogManaged", "catalogOwned", "catalogOwned-preview", "coordinatedCommits")

@@ -28,6 +28,7 @@ from mirror_assets.storage.lake.catalog_errors import (
     first_line,
 )
 from mirror_assets.storage.lake.unity_answers import (
+    API,
     ErrorBody,
     SchemaPage,
     TablePage,
@@ -35,7 +36,6 @@ from mirror_assets.storage.lake.unity_answers import (
     UnityTable,
 )
 
-API = "/api/2.1/unity-catalog"
 _TRIES, _SECONDS, _CONNECT_SECONDS = 3, 60, 10
 _AGENT = "mirror-assets"
 _FINE = 200
