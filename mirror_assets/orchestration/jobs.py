@@ -167,7 +167,8 @@ def _replicate_job(settings: Config) -> Job:
             statuses = mirror.poll()
             for status in statuses:
                 has_changed = before is not None and before.get(status.name) != status.processed_rows
-                manifest, version = manifest_or_none(store, status.name), mirrored_version(store, status)
+                manifest = manifest_or_none(store, status.name)
+                version = mirrored_version(store, status.name, manifest, status) if manifest else None
                 context.log_event(mirror_event(status, manifest, version, has_changed=has_changed))
         return list(statuses)
 

@@ -9,7 +9,6 @@ from mirror_assets.fabric.monitoring import MonitoredTable, WatchedMirror
 from mirror_assets.landing.format import Manifest, load
 from mirror_assets.landing.names import TableName, landing_number
 from mirror_assets.landing.rebuild import read_record
-from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.backoff import unresolved_failure
 from mirror_assets.pipeline.context import TableContext
@@ -40,23 +39,18 @@ def look_at_mirror(context: TableContext, mirror: WatchedMirror, now: float) -> 
         table,
         database,
         stuck_seconds=_stuck_seconds(context, manifest, table, now),
-        version=_version(context.store, context.name, manifest, table),
+        version=mirrored_version(context.store, context.name, manifest, table),
         retention_days=days,
         stopped_before=_stopped_before(context, manifest),
     )
 
 
-def mirrored_version(store: Store, table: MonitoredTable) -> int | None:
+def mirrored_version(store: Store, name: TableName, manifest: Manifest, table: MonitoredTable | None) -> int | None:
     """Return the source's version that the mirror has; None where that can't be told. Raises ManifestCorrupt.
 
     Reads the generations behind the manifest's while files wait, a few at most. Fabric reports no file numbers: there
     the version is known once everything is applied.
     """
-    current = drive(read_manifest(table.name), store)
-    return None if current is None else _version(store, table.name, current.manifest, table)
-
-
-def _version(store: Store, name: TableName, manifest: Manifest, table: MonitoredTable | None) -> int | None:
     if table is None:
         return None
     if table.has_applied(manifest):
