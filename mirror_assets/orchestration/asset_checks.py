@@ -44,7 +44,7 @@ def check_result(
 ) -> dg.AssetCheckResult:
     """Convert a CheckResult to an AssetCheckResult, with its figures and the `pictures` as metadata."""
     metadata: dict[str, MetadataItem] = {**result.figures, **(pictures or {})}
-    if result.problems and (step := next_step(result.check)):
+    if result.problems and (step := result.next_step or next_step(result.check)):
         metadata = {"next_step": step, **metadata}
     return dg.AssetCheckResult(
         asset_key=asset,

@@ -29,7 +29,7 @@ from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.pipeline.table_watch import TableWatch
 from mirror_assets.pipeline.turns import Turns, Work
 from mirror_assets.source.ranges import EVERYTHING, Range
-from mirror_assets.telemetry.record import follows
+from mirror_assets.telemetry.record import follows, hears
 
 _TABLES_AT_ONCE = 4
 # Dagster ends a run that was canceled after three minutes; what a slice has begun is staged again by the next run.
@@ -117,6 +117,12 @@ def mirror_tables(
     return [runs.reports[table.name] for table in tables]
 
 
+def _heartbeats(instance: dg.DagsterInstance) -> dict[str, float]:
+    """Return when each of Dagster's daemons that has to run last said that it does; 0 if never."""
+    beats = {name: status.last_heartbeat for name, status in instance.get_daemon_statuses().items()}
+    return {name: beat.timestamp if beat is not None else 0.0 for name, beat in beats.items()}
+
+
 @dataclass(frozen=True)
 class Following:
     """How a run follows the sources.
@@ -166,6 +172,7 @@ def follow_tables(
     tell = partial(states.tell, log=context.log)
     follow = Follow(watch, turns, runs.work, tell, following.every, not following.stays)
     began = time.monotonic()
+    hears(partial(_heartbeats, context.instance))
     if following.stays:
         project.session("the run")  # a run before this one mirrors until Spark has started here
     if following.batch is not None:
@@ -180,6 +187,7 @@ def follow_tables(
         turns.stop(_STOP_SECONDS)
         if following.batch is not None:
             following.batch.leave()
+        hears(None)
     if runs.lost_spark:
         raise dg.Failure("Spark's JVM has ended, and this process can't start another: the next run goes on.")
     return list(runs.reports.values())

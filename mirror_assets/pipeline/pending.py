@@ -80,10 +80,11 @@ def table_lag(pending: PendingCommits, now: float) -> Lag:
     Reads one commit at most. A mirror that begins without a snapshot counts from its start.
     """
     tip, covered, times = pending.tip.version, pending.next - 1, pending.times
+    ahead = max(0.0, pending.tip.timestamp_ms / 1000 - now)
     if not pending.waits:
-        return Lag(tip, covered, 0.0)
+        return Lag(tip, covered, 0.0, ahead)
     oldest = max(pending.next, times.first)
-    return Lag(tip, covered, max(0.0, now - times.at(oldest) / 1000))
+    return Lag(tip, covered, max(0.0, now - times.at(oldest) / 1000), ahead)
 
 
 # The files of one commit have the same age and VACUUM removes them together: a sample is enough.

@@ -62,6 +62,13 @@ COVERED_VERSION: Final = _gauge("mirror.covered.version", "{version}", "The vers
 LOOKED: Final = _gauge("mirror.looked.time", "s", "When the source was last looked at, since 1970; 0 if never.")
 LANDED: Final = _gauge("mirror.landed.time", "s", "When this process last landed something, since 1970.")
 CHECK_PASSED: Final = _gauge("mirror.check.passed", "", "1 if the check's newest result is passed, else 0.", "check")
+DAEMON_HEARTBEAT: Final = Instrument(
+    "mirror.daemon.heartbeat.time",
+    Kind.GAUGE,
+    "s",
+    "When a daemon of Dagster's that has to run last said that it does, since 1970; 0 if never.",
+    ("daemon",),
+)
 
 SLICES: Final = _counter(
     "mirror.slices", "{slice}", "Slices, or chunks of a snapshot, that have landed.", "table", "kind"
@@ -105,4 +112,4 @@ COUNTERS: Final = (
     COST_CAPACITY,
 )
 HISTOGRAMS: Final = (STAGE_DURATION, LANDING_DELAY)
-INSTRUMENTS: Final = (*TABLE_GAUGES, CHECK_PASSED, *COUNTERS, *HISTOGRAMS)
+INSTRUMENTS: Final = (*TABLE_GAUGES, CHECK_PASSED, DAEMON_HEARTBEAT, *COUNTERS, *HISTOGRAMS)

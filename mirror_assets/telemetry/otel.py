@@ -92,6 +92,8 @@ class OpenTelemetryRecorder:
             meter.create_observable_gauge(one.name, [self._of_tables(value)], one.unit, one.text)
         checks = known.CHECK_PASSED
         meter.create_observable_gauge(checks.name, [self._of_checks], checks.unit, checks.text)
+        beats = known.DAEMON_HEARTBEAT
+        meter.create_observable_gauge(beats.name, [self._of_daemons], beats.unit, beats.text)
 
     def _of_tables(
         self, value: Callable[[TableFigures, float], float | None]
@@ -108,6 +110,11 @@ class OpenTelemetryRecorder:
     def _of_checks(self, _options: CallbackOptions) -> Iterator[Observation]:
         for (table, check), passed in self.book.checks().items():
             yield Observation(int(passed), {"table": table, "check": check})
+
+    def _of_daemons(self, _options: CallbackOptions) -> Iterator[Observation]:
+        asked = self.book.heartbeats
+        for daemon, beat in (asked() if asked is not None else {}).items():
+            yield Observation(beat, {"daemon": daemon})
 
     def add(self, counter: Instrument, value: float, labels: Mapping[str, str]) -> None:
         """Add to a counter."""

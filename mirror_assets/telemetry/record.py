@@ -11,7 +11,7 @@ from typing import Protocol
 from mirror_assets.telemetry import instruments as known
 from mirror_assets.telemetry.instruments import Instrument, Stage
 from mirror_assets.telemetry.scope import Scope, current_scope, slice_scope
-from mirror_assets.telemetry.table_book import TableBook
+from mirror_assets.telemetry.table_book import Heartbeats, TableBook
 from mirror_assets.telemetry.trace_ids import slice_trace
 
 
@@ -213,6 +213,12 @@ def follows(tables: Iterable[str]) -> None:
     """Name the tables that this process mirrors."""
     if _SWITCH.recorder is not None:
         _SWITCH.recorder.book.follow(tables)
+
+
+def hears(heartbeats: Heartbeats | None) -> None:
+    """Ask for the daemons' heartbeats like this whenever somebody wants to know; None: no more."""
+    if _SWITCH.recorder is not None:
+        _SWITCH.recorder.book.heartbeats = heartbeats
 
 
 def looked(table: str, tip: int, covered: int, waiting_since: float | None) -> None:

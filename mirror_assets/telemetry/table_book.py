@@ -1,9 +1,12 @@
-"""What is known of each table. Lag is computed when somebody asks, so it grows while nothing happens."""
+"""What is known of each table, and of the daemons.
+
+Lag is computed when somebody asks, so it grows while nothing happens.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 
@@ -34,14 +37,22 @@ class TableFigures:
         return 0 if self.waiting_since is None else max(1, self.tip - self.covered)
 
 
+Heartbeats = Callable[[], Mapping[str, float]]
+"""Asks when each daemon last said that it runs, in seconds since 1970."""
+
+
 class TableBook:
-    """The figures of tables and the newest results of their checks; threads may share it."""
+    """The figures of tables and the newest results of their checks; threads may share it.
+
+    `heartbeats` is there while somebody knows of daemons; it is asked when somebody wants to know.
+    """
 
     def __init__(self) -> None:
         """Know no table yet."""
         self._tables: dict[str, TableFigures] = {}
         self._checks: dict[tuple[str, str], bool] = {}
         self._lock = threading.Lock()
+        self.heartbeats: Heartbeats | None = None
 
     def follow(self, tables: Iterable[str]) -> None:
         """Name tables of which nothing is known yet, so that one that is never looked at is seen."""

@@ -10,7 +10,8 @@ class CheckResult:
     """The result of one check: its problems, one text per file or key, and figures to show as metadata.
 
     `note` is a remark on a passed check. With `is_warning`, the problems are warnings, not errors. `not_looked_at` says
-    which check has to pass first: such a result has found nothing, and opens no gate either.
+    which check has to pass first: such a result has found nothing, and opens no gate either. `next_step` is what a
+    person does, where that is not what the check's failures always need.
     """
 
     check: str
@@ -19,6 +20,7 @@ class CheckResult:
     note: str = ""
     is_warning: bool = False
     not_looked_at: str = ""
+    next_step: str = ""
 
     @property
     def passed(self) -> bool:

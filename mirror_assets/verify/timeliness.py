@@ -13,15 +13,21 @@ from mirror_assets.source.table_properties import Clock, Retention
 from mirror_assets.verify.check_result import CheckResult
 
 _HOUR = 3600
+# Clocks that are kept right differ by less, and a commit takes less from its beginning to its end.
+MOST_APART_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Lag:
-    """The source's newest version, the covered one, and seconds since the oldest uncovered commit (0 if none)."""
+    """The source's newest version, the covered one, and seconds since the oldest uncovered commit (0 if none).
+
+    `ahead_seconds` is how far the newest commit is dated ahead of this machine's clock, 0 where it is not.
+    """
 
     tip: int
     covered: int
     seconds: float
+    ahead_seconds: float = 0.0
 
     @property
     def commits(self) -> int:
@@ -30,13 +36,27 @@ class Lag:
 
 
 def check_lag(lag: Lag, limit_seconds: float | None) -> CheckResult:
-    """Fail if the oldest uncovered commit is older than the limit; never without a limit."""
+    """Fail if the oldest uncovered commit is older than the limit; never without a limit.
+
+    Warn if the newest commit is dated ahead of this machine's clock: how long commits have waited is then wrong.
+    """
     late = limit_seconds is not None and lag.commits > 0 and lag.seconds > limit_seconds
     problem = (
         f"version {lag.covered + 1} has waited {lag.seconds:.0f} s, more than {limit_seconds:.0f} s" if late else ""
     )
     figures: dict[str, int | float | str] = {"commits_behind": lag.commits, "seconds_behind": round(lag.seconds, 3)}
+    if not problem and lag.ahead_seconds > MOST_APART_SECONDS:
+        return _clocks_apart(lag, figures)
     return CheckResult("lag", (problem,) if problem else (), figures)
+
+
+def _clocks_apart(lag: Lag, figures: dict[str, int | float | str]) -> CheckResult:
+    text = (
+        f"version {lag.tip} is dated {lag.ahead_seconds:,.0f} s ahead of this machine's clock: "
+        "how long commits wait can't be told"
+    )
+    step = "set the clock right: this machine's if many tables say so, else that of who writes the table."
+    return CheckResult("lag", (text,), figures, is_warning=True, next_step=step)
 
 
 class Consequence(str, Enum):

@@ -57,6 +57,7 @@ def tell_everything() -> None:
     record.failed("shop.orders", "checks_failed")
     record.request("onelake.example", "PUT", "201")
     record.applied([WORK], time.time_ns() - 10**9)
+    record.hears(lambda: {"SENSOR": time.time() - 400})
 
 
 def test_every_metric_is_scraped_by_its_name_and_labels() -> None:
@@ -74,6 +75,19 @@ def test_every_metric_is_scraped_by_its_name_and_labels() -> None:
     assert value(series, "mirror_lag_commits", table="shop.orders") == 4
     assert value(series, "mirror_looked_time_seconds", table="shop.never_looked_at") == 0
     assert value(series, "mirror_lag_seconds", table="shop.never_looked_at") is None
+
+
+def test_heartbeats_are_asked_for_when_somebody_scrapes() -> None:
+    port, beats = free_port(), {"SENSOR": 1.0, "SCHEDULER": 0.0}
+    with exporting(Export(port=port), ignore):
+        record.hears(lambda: beats)
+        assert value(scrape(port), "mirror_daemon_heartbeat_time_seconds", daemon="SENSOR") == 1
+        beats["SENSOR"] = 2.0
+        series = scrape(port)
+        assert value(series, "mirror_daemon_heartbeat_time_seconds", daemon="SENSOR") == 2
+        assert value(series, "mirror_daemon_heartbeat_time_seconds", daemon="SCHEDULER") == 0
+        record.hears(None)
+        assert value(scrape(port), "mirror_daemon_heartbeat_time_seconds", daemon="SENSOR") is None
 
 
 def test_lag_grows_while_nobody_tells_anything() -> None:

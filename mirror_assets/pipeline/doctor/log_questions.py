@@ -21,13 +21,11 @@ from mirror_assets.pipeline.source_check import check_source, table_columns
 from mirror_assets.source.source_state import SourceState
 from mirror_assets.source.table_log import TableLog
 from mirror_assets.source.table_properties import Retention
-from mirror_assets.verify.timeliness import check_retention
+from mirror_assets.verify.timeliness import MOST_APART_SECONDS, check_retention
 
 _DAY = 86_400.0
 # A commit that has to be read within less time is lost when mirroring stands still for a night.
 _SPARE = _DAY
-# Clocks that are kept right differ by less, and a commit takes less from its beginning to its end.
-_MOST_APART = 60.0
 
 
 @dataclass(frozen=True)
@@ -122,13 +120,13 @@ def compare_clocks(version: str, stored: float, committed: float, now: float) ->
 
     All are seconds since 1970. A store's clock that is behind ours can't be told from a commit that is older.
     """
-    if stored - now > _MOST_APART:
+    if stored - now > MOST_APART_SECONDS:
         ahead = f"the store's clock is {stored - now:,.0f} s or more ahead of this machine's"
         return warn(f"{ahead}: it wrote {version} later than now", "set this machine's clock right.")
-    if committed - stored > _MOST_APART:
+    if committed - stored > MOST_APART_SECONDS:
         ahead = f"the writer's clock was {committed - stored:,.0f} s or more ahead of the store's"
         return warn(f"{ahead} at {version}: `start` and `--from` by time are as wrong", "set the writer's clock right.")
-    if stored - committed > _MOST_APART:
+    if stored - committed > MOST_APART_SECONDS:
         apart = f"the store wrote the file of {version} {stored - committed:,.0f} s behind the time of its commit"
         return not_asked(f"{apart}: it was copied, or its writer's clock is slow; which, nothing tells")
     told = f"store and writer agreed within {abs(stored - committed):,.1f} s at {version}"
