@@ -16,18 +16,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 from benchmarks.many import ManyTables
-from benchmarks.postgres import Postgres, PostgresMissing, free_port, postgres
+from benchmarks.postgres import Postgres, PostgresMissing, postgres
 from mirror_assets.landing.runner import read_runner
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.batch_runner import is_alive
 from mirror_assets.storage import LocalStore
+from mirror_assets_tests.dagster_processes import CODE_SERVER, DAEMON, DagsterProcesses
 from mirror_assets_tests.kills.__main__ import tell
 
 _PROJECT = Path(__file__).parents[2]
@@ -40,35 +41,15 @@ class Deployment:
     """The processes of Dagster on a lake, as a supervisor keeps them; the webserver only shows."""
 
     lake: ManyTables
-    home: Path
     random: Random
+    processes: DagsterProcesses
     database: Postgres | None = None
-    port: int = field(default_factory=free_port)
-    _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """Of all processes."""
-        own = {"DAGSTER_HOME": str(self.home), "MIRROR_CONFIG": str(self.lake.config), "MIRROR_SENSORS": "on"}
-        return {**os.environ, **own, "PYTHONPATH": str(_PROJECT)}
 
     def supervise(self) -> None:
         """Start what does not run."""
         if self.database is not None:
             self.database.start()
-        workspace = self.home / "workspace.yaml"
-        location = f"{{host: 127.0.0.1, port: {self.port}, location_name: mirror_assets}}"
-        workspace.write_text(f"load_from:\n  - grpc_server: {location}\n")
-        module = ["--module-name", "mirror_assets.definitions"]
-        address = ["--host", "127.0.0.1", "--port", str(self.port)]
-        self._keep("code server", ["dagster", "api", "grpc", *address, *module])
-        self._keep("daemon", ["dagster._daemon", "run", "-w", str(workspace)])
-
-    def kill(self, name: str) -> None:
-        """Kill the process by -9."""
-        process = self._processes[name]
-        process.kill()
-        process.wait()
+        self.processes.supervise()
 
     def kill_run(self) -> None:
         """Kill the run that stays by -9, and its JVM with it, as the kernel does when memory runs out."""
@@ -81,18 +62,8 @@ class Deployment:
 
     def end(self) -> None:
         """End everything."""
-        for name in self._processes:
-            self.kill(name)
+        self.processes.end()
         self.kill_run()
-
-    def _keep(self, name: str, module: Sequence[str]) -> None:
-        known = self._processes.get(name)
-        if known is not None and known.poll() is None:
-            return
-        with (self.home / f"{name}.log").open("ab") as log:
-            self._processes[name] = subprocess.Popen(
-                [sys.executable, "-m", *module], cwd=_PROJECT, env=self.environment, stdout=log, stderr=log
-            )
 
 
 def _children(pid: int) -> Iterator[int]:
@@ -108,8 +79,8 @@ def _children(pid: int) -> Iterator[int]:
 def _second_run(deployment: Deployment) -> Iterator[None]:
     """A run from elsewhere that follows the same tables."""
     program = Path(sys.executable).with_name("mirror-assets")
-    environment = {name: value for name, value in deployment.environment.items() if name != "DAGSTER_HOME"}
-    with (deployment.home / "second.log").open("ab") as log:
+    environment = {name: value for name, value in deployment.processes.environment.items() if name != "DAGSTER_HOME"}
+    with (deployment.processes.home / "second.log").open("ab") as log:
         second = subprocess.Popen(
             [program, "run", "--follow", "--config", deployment.lake.config], env=environment, stdout=log, stderr=log
         )
@@ -160,7 +131,7 @@ def _problems(lake: ManyTables) -> list[str]:
 def attack(deployment: Deployment, kills: int) -> list[float]:
     """Kill so many times; return the seconds from each kill until every commit had landed."""
     lake, draw = deployment.lake, deployment.random
-    victims = ["run", "code server", "daemon", "two runs", *(["database"] if deployment.database else [])]
+    victims = ["run", CODE_SERVER, DAEMON, "two runs", *(["database"] if deployment.database else [])]
     told = list[float]()
     for turn in range(kills):
         victim = victims[turn % len(victims)]
@@ -184,7 +155,7 @@ def _kill(deployment: Deployment, victim: str) -> None:
         assert deployment.database is not None
         deployment.database.end(signal.SIGKILL)
     else:
-        deployment.kill(victim)
+        deployment.processes.kill(victim)
 
 
 def main() -> int:
@@ -199,14 +170,15 @@ def main() -> int:
         tell(f"{options.kills} kills, seed {options.seed}")
         lake, home = ManyTables.make(folder / "lake", options.tables), folder / "home"
         home.mkdir()
-        settings, database = (_PROJECT / "deploy" / "dagster.yaml").read_text(), None
+        settings, database = (_PROJECT / "dagster.yaml").read_text(), None
         try:
             database = stack.enter_context(postgres(dict(os.environ)))
             settings += f"\nstorage:\n  postgres:\n    postgres_url: {database.url}\n"
         except PostgresMissing as missing:
             tell(f"without Postgres: {missing}")
         (home / "dagster.yaml").write_text(settings)
-        deployment = Deployment(lake, home, Random(options.seed), database)
+        processes = DagsterProcesses(home, {"MIRROR_CONFIG": str(lake.config)})
+        deployment = Deployment(lake, Random(options.seed), processes, database)
         stack.callback(deployment.end)
         deployment.supervise()
         tell(f"first load: {_landed(lake, 0, 300, deployment.supervise):.1f} s")

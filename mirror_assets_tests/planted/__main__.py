@@ -1,0 +1,88 @@
+"""Plant twelve faults under a real daemon with the usual settings, and print who was told what, and when.
+
+It takes about three quarters of an hour: the checks run every five minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from mirror_assets_tests.kills.__main__ import tell
+from mirror_assets_tests.planted.faults import HELD, OF_ALL, OF_TABLES, TABLES, Fault
+from mirror_assets_tests.planted.site import Site, site
+from mirror_assets_tests.planted.watch import Watch
+
+_FIRST_LOAD_SECONDS = 300.0
+
+
+def _first_load(place: Site) -> float:
+    """Wait until all tables have landed, and the checks have run; return the seconds. Raises TimeoutError."""
+    began = time.monotonic()
+    while time.monotonic() - began < _FIRST_LOAD_SECONDS:
+        found = {key: value for key, value in place.metrics().items() if key[0] == "mirror_covered_version"}
+        if sum(version >= 0 for version in found.values()) == len(TABLES):
+            return time.monotonic() - began
+        time.sleep(0.5)
+    message = f"not all tables have landed within {_FIRST_LOAD_SECONDS:.0f} s; see the logs in {place.processes.home}"
+    raise TimeoutError(message)
+
+
+def plant_of_tables(watch: Watch, faults: list[Fault]) -> None:
+    """Plant all at once; mend all when all are told."""
+    planted = [watch.plant(fault) for fault in faults]
+    tell(f"planted: {', '.join(fault.name for fault in faults)}")
+    watch.until_begun(planted)
+    for told in planted:
+        tell(told.line)
+    for told in planted:
+        watch.mend(told)
+    watch.until_ended(planted)
+    for told in planted:
+        tell(told.line)
+
+
+def plant_of_all(watch: Watch, fault: Fault) -> None:
+    """Plant the fault alone."""
+    told = watch.plant(fault)
+    tell(f"planted: {fault.name}")
+    watch.until_begun([told])
+    watch.stay(fault.lasts)
+    watch.mend(told)
+    watch.until_ended([told])
+    tell(told.line)
+
+
+def main() -> int:
+    """Exit code 0 when each fault was told once, its end once, and nothing else was told."""
+    parser = argparse.ArgumentParser(prog="python -m mirror_assets_tests.planted", description=__doc__)
+    parser.add_argument("--only", nargs="*", help="names of faults (default: all)")
+    parser.add_argument("--folder", type=Path, help="a new folder, which is kept (default: one that is not)")
+    options = parser.parse_args()
+    chosen = [fault for fault in OF_TABLES if not options.only or fault.name in options.only]
+    with ExitStack() as stack:
+        temporary = tempfile.TemporaryDirectory(prefix="mirror-assets-planted-")
+        folder = options.folder or Path(stack.enter_context(temporary))
+        place = stack.enter_context(site(folder.resolve(), TABLES, HELD))
+        watch = Watch(place)
+        tell(f"first load: {_first_load(place):.0f} s")
+        if chosen:
+            plant_of_tables(watch, chosen)
+        for fault in OF_ALL:
+            if not options.only or fault.name in options.only:
+                plant_of_all(watch, fault)
+        watch.stay(60.0)
+        tell("| fault | seconds until told | until its end was told | messages | the first |\n|---|---|---|---|---|")
+        for told in watch.told:
+            tell(told.line)
+        for message in watch.others:
+            tell(f"unexplained: {message['event']} {message['title']}: {message['text']}")
+    return 0 if all(told.is_once and told.ended for told in watch.told) and not watch.others else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

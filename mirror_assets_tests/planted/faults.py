@@ -1,0 +1,144 @@
+"""The twelve faults: how each is planted and mended, and by which message it is known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import dagster as dg
+from dagster._core.scheduler.instigation import InstigatorStatus
+
+from mirror_assets.orchestration.batch_sensor import SENSOR
+from mirror_assets_tests.dagster_processes import DAEMON
+from mirror_assets_tests.planted.site import Site
+
+# The rule MirrorDaemonDead of docs/metrics.md.
+DAEMON_IS_DEAD_SECONDS = 300.0
+_AN_HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault. `table` is whose it is, of those that are one table's; `says` is in the text of its message.
+
+    Without `mend`, it ends by itself. `lasts` is how long it stays after it was told, in seconds: what else it leads to
+    has time to be told, too. `is_dead` is there for the fault that no alert can tell: it asks the metrics.
+    """
+
+    name: str
+    plant: Callable[[Site], None]
+    mend: Callable[[Site], None] | None
+    says: str
+    table: str | None = None
+    lasts: float = 0.0
+    is_dead: Callable[[Site], bool] | None = None
+
+
+def _source_away(site: Site) -> None:
+    site.lake.path("orders").rename(site.lake.folder / "elsewhere")
+
+
+def _source_back(site: Site) -> None:
+    (site.lake.folder / "elsewhere").rename(site.lake.path("orders"))
+
+
+def _feed_off(site: Site) -> None:
+    site.lake.set_feed("returns", on=False)
+    site.lake.update("returns")
+
+
+def _feed_on(site: Site) -> None:
+    site.lake.set_feed("returns", on=True)
+    site.command("rebuild", "shop.returns")
+
+
+def _null_key_deleted(site: Site) -> None:
+    site.lake.open("customers").delete("id IS NULL")
+    site.command("rebuild", "shop.customers")
+
+
+def _stop_sensor(site: Site, status: InstigatorStatus) -> None:
+    with dg.DagsterInstance.from_config(str(site.processes.home)) as instance:
+        (state,) = (one for one in instance.all_instigator_state() if one.instigator_name == SENSOR)
+        instance.update_instigator_state(state.with_status(status))
+
+
+def _fill_disk(site: Site) -> None:
+    site.staging.fill()
+    site.lake.update("items")
+
+
+def _set_database(site: Site, state: str) -> None:
+    site.database.state = state
+
+
+def _daemon_is_dead(site: Site) -> bool:
+    beats = [value for (name, _), value in site.metrics().items() if name == "mirror_daemon_heartbeat_time_seconds"]
+    return bool(beats) and time.time() - min(beats) > DAEMON_IS_DEAD_SECONDS
+
+
+TABLES = ("orders", "returns", "customers", "prices", "stock", "carts", "visits", "items")
+HELD = ("returns", "prices")
+
+# Those of one table each are planted together: nobody may take one for another.
+OF_TABLES = (
+    Fault("source away", _source_away, _source_back, "orders", "orders"),
+    Fault("feed off", _feed_off, _feed_on, "feed", "returns"),
+    Fault(
+        "NULL key", lambda site: site.lake.append_null_key("customers"), _null_key_deleted, "key_presence", "customers"
+    ),
+    Fault(
+        "held break",
+        lambda site: site.lake.change_type("prices"),
+        lambda site: site.command("rebuild", "shop.prices"),
+        "prices",
+        "prices",
+    ),
+    Fault("VACUUM too early", lambda site: site.lake.commit_vacuumed("stock"), None, "snapshot", "stock"),
+    Fault(
+        "table failed in Fabric",
+        lambda site: site.failed.add("carts"),
+        lambda site: site.failed.discard("carts"),
+        "InvalidRowMarker",
+        "carts",
+    ),
+    Fault(
+        "clock off",
+        lambda site: site.lake.commit_dated("visits", _AN_HOUR),
+        lambda site: site.lake.update("visits"),
+        "ahead of this machine's clock",
+        "visits",
+    ),
+)
+# Those of everything come one after another. One that many tables show lasts until the checks have run, too.
+OF_ALL = (
+    Fault(
+        "expired token",
+        lambda site: site.refuse_secret(refused=True),
+        lambda site: site.refuse_secret(refused=False),
+        "token",
+        lasts=330.0,
+    ),
+    Fault("full disk", _fill_disk, lambda site: site.staging.free(), "space", lasts=330.0),
+    Fault(
+        "paused Fabric",
+        lambda site: _set_database(site, "Paused"),
+        lambda site: _set_database(site, "Running"),
+        "paused",
+        lasts=330.0,
+    ),
+    Fault(
+        "sensor stopped",
+        lambda site: _stop_sensor(site, InstigatorStatus.STOPPED),
+        lambda site: _stop_sensor(site, InstigatorStatus.RUNNING),
+        "stopped",
+    ),
+    Fault(
+        "daemon dead",
+        lambda site: site.processes.kill(DAEMON),
+        lambda site: site.processes.supervise(),
+        "",
+        is_dead=_daemon_is_dead,
+    ),
+)

@@ -1,0 +1,95 @@
+"""A lake of small tables written by delta-rs, in which faults can be planted before anybody looks."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+_FEED = {"delta.enableChangeDataFeed": "true"}
+_LOG = "_delta_log"
+
+
+def _rows(first: int, count: int) -> pa.Table:
+    numbers = range(first, first + count)
+    return pa.table({"id": numbers, "name": [f"n{number}" for number in numbers], "amount": [1.5] * count})
+
+
+@dataclass(frozen=True)
+class Lake:
+    """Tables in folders below `folder`, with columns id, name and amount."""
+
+    folder: Path
+
+    def make(self, table: str) -> None:
+        """Write the table at version 0, of ten rows, with its feed on."""
+        write_deltalake(str(self.path(table)), _rows(0, 10), configuration=_FEED)
+
+    def path(self, table: str) -> Path:
+        """The table's folder."""
+        return self.folder / table
+
+    def open(self, table: str) -> DeltaTable:
+        """The table as delta-rs has it now."""
+        return DeltaTable(str(self.path(table)))
+
+    def update(self, table: str) -> None:
+        """Commit an update of two rows, which writes a change file."""
+        self.open(table).update({"amount": "amount + 1"}, predicate="id < 2")
+
+    def append_null_key(self, table: str) -> None:
+        """Commit a row whose key is NULL."""
+        row = pa.table({"id": pa.array([None], pa.int64()), "name": ["nobody"], "amount": [0.0]})
+        write_deltalake(str(self.path(table)), row, mode="append")
+
+    def change_type(self, table: str) -> None:
+        """Commit the same table with another type of a column: nothing that has landed can go on with that."""
+        rows = _rows(0, 10)
+        texts = rows.set_column(2, "amount", pa.array(["1.5"] * 10))
+        write_deltalake(str(self.path(table)), texts, mode="overwrite", schema_mode="overwrite")
+
+    def set_feed(self, table: str, *, on: bool) -> None:
+        """Commit the table's property that switches its feed on or off."""
+        self.open(table).alter.set_table_properties({"delta.enableChangeDataFeed": str(on).lower()})
+
+    def commit_vacuumed(self, table: str) -> None:
+        """Commit an update whose change file is gone before anybody can read it: a VACUUM that is too early."""
+        self._commit_at_once(table, leaves_out="_change_data")
+
+    def commit_dated(self, table: str, ahead_seconds: float) -> None:
+        """Commit an update by a writer whose clock is so many seconds ahead."""
+
+        def later(action: dict[str, dict[str, object]]) -> None:
+            if "commitInfo" in action:
+                action["commitInfo"]["timestamp"] = int((time.time() + ahead_seconds) * 1000)
+
+        self._commit_at_once(table, edit=later)
+
+    def _commit_at_once(
+        self, table: str, edit: Callable[[dict[str, dict[str, object]]], None] = lambda _: None, leaves_out: str = "-"
+    ) -> None:
+        """Make the commit in a copy, and publish it from there, its log entry last: nobody sees it half done."""
+        copy = self.folder.parent / "copies" / table
+        shutil.copytree(self.path(table), copy)
+        before = {path.relative_to(copy) for path in copy.rglob("*")}
+        opened = DeltaTable(str(copy))
+        opened.update({"amount": "amount + 1"}, predicate="id < 2")
+        entry = Path(_LOG) / f"{opened.version():020}.json"
+        actions = [json.loads(line) for line in (copy / entry).read_text(encoding="utf-8").splitlines()]
+        for action in actions:
+            edit(action)
+        for path in copy.rglob("*"):
+            own = path.relative_to(copy)
+            if path.is_file() and own not in before and own.parts[0] not in (_LOG, leaves_out):
+                (self.path(table) / own).parent.mkdir(exist_ok=True)
+                shutil.copyfile(path, self.path(table) / own)
+        unseen = self.path(table) / _LOG / f".{entry.name}.tmp"
+        unseen.write_text("".join(f"{json.dumps(action)}\n" for action in actions), encoding="utf-8")
+        unseen.rename(self.path(table) / entry)
+        shutil.rmtree(copy)

@@ -1,0 +1,148 @@
+"""What a mirror of a small lake has in reality: OneLake, Fabric, Dagster's processes, and a receiver of alerts."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import dagster as dg
+
+from mirror_assets.standin.replicator import LocalReplicator
+from mirror_assets_tests.alerts.web import WebReceiver, web_receiver
+from mirror_assets_tests.dagster_processes import DagsterProcesses
+from mirror_assets_tests.end_to_end.disks import Disk, disk
+from mirror_assets_tests.fabric.databases import Json, LoopbackDatabase, replicating
+from mirror_assets_tests.fabric.loopback import LoopbackFabric
+from mirror_assets_tests.onelake.server import LoopbackOneLake
+from mirror_assets_tests.onelake.stores import loopback_store
+from mirror_assets_tests.planted.lake import Lake
+from mirror_assets_tests.telemetry.scrape import Series, free_port, scrape
+
+_PROJECT = Path(__file__).parents[2]
+_STAGING_SIZE = "64m"
+# Only what has to differ from the defaults is set: the times are those that people get.
+_CONFIG = """\
+landing_zone:
+  onelake: {{url: "{url}", credential: client_secret, ca_bundle: ca.pem, staging_path: ./staging}}
+mirror:
+  fabric: {{workspace: {workspace}, item: {item}, endpoint: "{fabric}", credential: client_secret, ca_bundle: ca.pem}}
+alerts:
+  receivers: {{hook: {{type: webhook, url_variable: HOOK_URL, severity: info}}}}
+metrics: {{prometheus: {{port: {port}}}}}
+tables:
+"""
+
+
+@dataclass
+class Site:
+    """The place where faults are planted. `failed` are the tables that Fabric shows as failed."""
+
+    folder: Path
+    lake: Lake
+    onelake: LoopbackOneLake
+    database: LoopbackDatabase
+    staging: Disk
+    hook: WebReceiver
+    processes: DagsterProcesses
+    metrics_port: int
+    failed: set[str] = field(default_factory=set)
+
+    @property
+    def config(self) -> Path:
+        """Its mirror.yaml."""
+        return self.folder / "mirror.yaml"
+
+    def command(self, *arguments: str) -> None:
+        """Run `mirror-assets`, as a person does. Raises CalledProcessError."""
+        program = Path(sys.executable).with_name("mirror-assets")
+        environment = {k: v for k, v in self.processes.environment.items() if k != "DAGSTER_HOME"}
+        with (self.folder / "commands.log").open("ab") as log:
+            subprocess.run([program, *arguments], env=environment, stdout=log, stderr=log, check=True)
+
+    def refuse_secret(self, *, refused: bool) -> None:
+        """Let the secret of the mirror's identity expire, or be the right one again."""
+        entra, right = self.onelake.entra, self.processes.variables["AZURE_CLIENT_SECRET"]
+        entra.principal = dataclasses.replace(entra.principal, secret="another" if refused else right)
+        entra.forget_tokens()
+
+    def metrics(self) -> Series:
+        """What the run that stays exports; nothing while there is none."""
+        return scrape(self.metrics_port)
+
+    def tables(self, replicator: LocalReplicator) -> list[Json]:
+        """What Fabric tells of its tables."""
+        told = replicating(replicator)()
+        return [_failed(one) if one["sourceTableName"] in self.failed else one for one in told]
+
+
+def _failed(told: Json) -> Json:
+    error = {"errorCode": "InvalidRowMarker", "message": "The file has a row marker that is not known."}
+    return {**told, "status": "Failed", "error": error}
+
+
+@contextmanager
+def site(folder: Path, tables: Sequence[str], held: Sequence[str]) -> Iterator[Site]:
+    """Set up a site that mirrors the tables; of those in `held`, a person decides about rebuilds."""
+    with ExitStack() as stack:
+        onelake = stack.enter_context(LoopbackOneLake(_made(folder / "onelake")))
+        fabric = stack.enter_context(LoopbackFabric(_made(folder / "fabric"), onelake.entra))
+        item = onelake.new_item()
+        fabric.interface.workspace = item.workspace
+        (folder / "ca.pem").write_bytes(onelake.ca.read_bytes() + fabric.ca.read_bytes())
+        port, lake = free_port(), Lake(folder / "lake")
+        head = _CONFIG.format(url=item.url, workspace=item.workspace, item=item.guid, fabric=fabric.url, port=port)
+        for table in tables:
+            lake.make(table)
+            on_break = ", on_break: hold" if table in held else ""
+            head += f"  shop.{table}: {{source: ./lake/{table}, keys: [id]{on_break}}}\n"
+        (folder / "mirror.yaml").write_text(head, encoding="utf-8")
+        home, hook = _made(folder / "home"), stack.enter_context(web_receiver())
+        shutil.copy(_PROJECT / "dagster.yaml", home)
+        variables = {**onelake.environment(), "MIRROR_CONFIG": str(folder / "mirror.yaml"), "HOOK_URL": hook.url}
+        small = stack.enter_context(disk(folder / "staging", _STAGING_SIZE))
+        processes = DagsterProcesses(home, variables)
+        database = fabric.interface.add(LoopbackDatabase("shop", id=item.guid, state="Running"))
+        made = Site(folder, lake, onelake, database, small, hook, processes, port)
+        replicator = LocalReplicator(loopback_store(onelake, item), folder / "mirrored")
+        database.tables = lambda: made.tables(replicator)
+        with dg.DagsterInstance.from_config(str(home)) as instance:
+            instance.get_runs_count()  # two processes that make the same SQLite files at once get into each other's way
+        stack.callback(_end, made)
+        processes.supervise()
+        yield made
+
+
+def _end(made: Site) -> None:
+    """End all processes; runs are children of the code server, and end behind it."""
+    made.processes.end()
+    deadline = time.monotonic() + 20
+    while _runs(made) and time.monotonic() < deadline:
+        for pid in _runs(made):
+            os.kill(pid, 9)
+        time.sleep(0.5)
+
+
+def _runs(made: Site) -> list[int]:
+    """The processes that have the site's mirror.yaml in their environment."""
+    mark = f"MIRROR_CONFIG={made.config}".encode()
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder
