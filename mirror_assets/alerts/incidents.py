@@ -112,10 +112,17 @@ def advance(incidents: Iterable[Incident], now_wrong: Mapping[str, Condition], n
 def _with_members(incident: Incident, now_wrong: Mapping[str, Condition], now_ms: int) -> Incident:
     """Return the incident with those of its conditions that still hold, as they are now."""
     still = [now_wrong[member.id] for member in incident.members if member.id in now_wrong]
-    members = tuple(member for member in still if member.cause == incident.cause)
+    members = tuple(member for member in still if _stays(incident, member))
     gone = None if members else incident.gone_ms or now_ms
     changed = incident.model_copy(update={"members": members, "gone_ms": gone})
     return _worst(changed, members)
+
+
+def _stays(incident: Incident, condition: Condition) -> bool:
+    """Return whether the condition is still one of the incident's: of the same fault, whatever words it has now."""
+    if condition.cause == incident.cause:
+        return True
+    return condition.code is not None and condition.code == incident.example.code and not condition.joins
 
 
 def _takes(incident: Incident, condition: Condition) -> bool:

@@ -14,12 +14,16 @@ _LOG = logging.getLogger(__name__)
 
 
 class AlertState(Value):
-    """The whole memory. `checks_read` and `runs_read` are how far the events were read, None before the first look."""
+    """The whole memory. `checks_read` and `runs_read` are how far the events were read, None before the first look.
+
+    So is `rebuilt`, the epoch of each table's newest rebuild.
+    """
 
     incidents: tuple[Incident, ...] = ()
     outbox: tuple[Waiting, ...] = ()
     checks_read: int | None = None
     runs_read: str | None = None
+    rebuilt: dict[str, int] | None = None
 
     @property
     def conditions(self) -> dict[str, Condition]:

@@ -1,4 +1,4 @@
-"""What the landing zone says is wrong: tables whose runs fail, and tables that are rebuilt.
+"""What the landing zone says: tables whose runs fail, and tables that are rebuilt.
 
 The truth of both is kept there, whoever runs: Dagster, the command line, another instance. A quiet zone costs two
 listings; a table that fails costs two small reads more.
@@ -6,7 +6,7 @@ listings; a table that fails costs two small reads more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mirror_assets.alerts.causes import cause_of, is_transient, split_next
@@ -30,25 +30,40 @@ def table_id(table: str) -> str:
     return f"{ZONE}table:{table}"
 
 
+@dataclass(frozen=True)
+class ZoneSeen:
+    """What a look at the landing zone has found: what is wrong now, and the newest rebuild of each table.
+
+    A zone that can't be read `is_away`: that is all that is known then.
+    """
+
+    wrong: tuple[Condition, ...] = ()
+    rebuilds: tuple[RebuildRecord, ...] = ()
+    is_away: bool = False
+
+
 @dataclass
 class ZoneLook:
-    """Looks at the records of a landing zone; remembers by ETag those that say nothing, so they are read once."""
+    """Looks at the records of a landing zone; remembers by ETag what they say, so they are read once."""
 
     store: Store
     names: frozenset[TableName]
     _void: dict[str, str] = field(default_factory=dict)
+    _rebuilt: dict[TableName, tuple[str, RebuildRecord | None]] = field(default_factory=dict)
     _missed: int = 0
 
-    def conditions(self) -> tuple[Condition, ...] | None:
-        """Return what is wrong now; None if nobody knows.
+    def seen(self) -> ZoneSeen | None:
+        """Return what the zone says now; None if nobody knows.
 
-        A zone that can't be read is a condition, and the only one; of what time may resolve, the second time.
+        That it can't be read is wrong, too; of what time may resolve, the second time.
         """
         try:
-            found = (*self._failing(), *self._rebuilt())
+            found = ZoneSeen(tuple(self._failing()), tuple(self._rebuilds()))
         except MirrorError as error:
             self._missed += 1
-            return None if self._missed < 2 and is_transient(error.code.value) else (_away(error),)
+            return (
+                None if self._missed < 2 and is_transient(error.code.value) else ZoneSeen((_away(error),), is_away=True)
+            )
         self._missed = 0
         return found
 
@@ -70,18 +85,17 @@ class ZoneLook:
         except ManifestCorrupt:
             return True
 
-    def _rebuilt(self) -> Iterator[Condition]:
+    def _rebuilds(self) -> Iterator[RebuildRecord]:
         for name, etag in self._records(REBUILDS):
-            if self._void.get(name.rebuild_record) == etag:
-                continue
-            try:
-                record = drive(read_rebuild(name), self.store)
-            except ManifestCorrupt:
-                continue  # whoever mirrors the table says so
-            if record is not None and record.is_running and not record.is_drop:
-                yield rebuilding(record)
-            else:
-                self._void[name.rebuild_record] = etag
+            known, record = self._rebuilt.get(name, ("", None))
+            if known != etag:
+                try:
+                    record = drive(read_rebuild(name), self.store)
+                except ManifestCorrupt:
+                    continue  # whoever mirrors the table says so
+                self._rebuilt[name] = (etag, record)
+            if record is not None:
+                yield record
 
     def _records(self, folder: str) -> Iterator[tuple[TableName, str]]:
         """Yield the tables of this configuration that have a record there, with its ETag."""
@@ -119,9 +133,13 @@ def rebuilding(record: RebuildRecord) -> Condition:
         cause="rebuild",
         subject=record.table,
         what="rebuild",
-        text="The table folder is dropped and loaded again from a snapshot of the source.",
+        text=f"The table folder is dropped and loaded again from a snapshot of the source, because {_why(record)}",
         next_step="nothing: it goes on by itself; `mirror-assets status` shows its step.",
     )
+
+
+def _why(record: RebuildRecord) -> str:
+    return record.reason or "a person wanted it."
 
 
 def _away(error: MirrorError) -> Condition:
@@ -140,14 +158,32 @@ def _away(error: MirrorError) -> Condition:
     )
 
 
-def with_zone(known: Mapping[str, Condition], found: Iterable[Condition] | None) -> dict[str, Condition]:
-    """Return what is wrong with the zone's conditions replaced by those found.
+Epochs = Mapping[str, int]
+"""The epoch of each table's newest rebuild that was seen, by the table's name."""
 
-    While the zone can't be read, what it said last still holds.
+
+def with_zone(known: Mapping[str, Condition], seen: ZoneSeen | None, rebuilt: Epochs | None) -> dict[str, Condition]:
+    """Return what is wrong with the zone's conditions replaced by those seen.
+
+    While the zone can't be read, what it said last still holds. `rebuilt` has what was seen before, None before the
+    first look: a rebuild that began and ended between two looks counts for one look.
     """
-    if found is None:
+    if seen is None:
         return dict(known)
-    seen = {condition.id: condition for condition in found}
-    if _AWAY in seen:
-        return {**known, **seen}
-    return {key: condition for key, condition in known.items() if not key.startswith(ZONE)} | seen
+    found = {condition.id: condition for condition in seen.wrong}
+    if seen.is_away:
+        return {**known, **found}
+    news = (record for record in seen.rebuilds if not record.is_drop and _is_news(record, rebuilt))
+    found |= {condition.id: condition for condition in map(rebuilding, news)}
+    return {key: condition for key, condition in known.items() if not key.startswith(ZONE)} | found
+
+
+def _is_news(record: RebuildRecord, rebuilt: Epochs | None) -> bool:
+    return record.is_running or (rebuilt is not None and rebuilt.get(record.table) != record.epoch)
+
+
+def epochs_seen(seen: ZoneSeen | None, rebuilt: Epochs | None) -> Epochs | None:
+    """Return the epochs that the next look starts from."""
+    if seen is None or seen.is_away:
+        return rebuilt
+    return {record.table: record.epoch for record in seen.rebuilds}

@@ -15,6 +15,8 @@ from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import Create, DeleteTree, Replace, Steps, identity_of, list_folder, read
 from mirror_assets.storage import Content, FileInfo, PathChanged, PathExists, PathMissing
 
+_LONGEST_REASON = 1000
+
 
 class RebuildStep(str, Enum):
     """The steps of a rebuild, in Microsoft's order (reference `landing-zone` §4.35), and below them those of a drop."""
@@ -33,13 +35,15 @@ class RebuildRecord(Record):
     """`_rebuild/<table>.json`: publishers refuse until it is finished; `rebuild` or `drop` continues from its step.
 
     It is kept when it is finished, so that epochs are counted on when a folder is lost. `epoch` is the one a rebuild
-    starts; nothing lands in the `epoch` of a drop, which ends all before it.
+    starts; nothing lands in the `epoch` of a drop, which ends all before it. `reason` is why it was begun; None: a
+    person wanted it.
     """
 
     format: Literal[1] = 1
     table: str
     epoch: Annotated[int, Field(ge=1)]
     step: RebuildStep
+    reason: str | None = None
 
     @property
     def is_running(self) -> bool:
@@ -85,8 +89,8 @@ def require_alive(table: TableName, epoch: int) -> Steps[None]:
         raise LostRace(str(table), "of an earlier epoch")
 
 
-def begin_rebuild(table: TableName) -> Steps[RebuildRecord]:
-    """Return the running rebuild, or start a new one with the table's next epoch.
+def begin_rebuild(table: TableName, reason: str | None = None) -> Steps[RebuildRecord]:
+    """Return the running rebuild, or start a new one with the table's next epoch, for this reason.
 
     Raises RebuildRunning when another process starts one at the same time, TableDropped while a drop is running, and
     ManifestCorrupt for the record.
@@ -96,7 +100,7 @@ def begin_rebuild(table: TableName) -> Steps[RebuildRecord]:
         raise TableDropped(str(table), found[0].step.value)
     if found is not None and found[0].is_running:
         return found[0]
-    return (yield from put_record(table, RebuildStep.STAGING, found))
+    return (yield from put_record(table, RebuildStep.STAGING, found, reason))
 
 
 def advance_rebuild(table: TableName, record: RebuildRecord, step: RebuildStep) -> Steps[RebuildRecord]:
@@ -145,11 +149,11 @@ def _may_be_snapshot(table: TableName, staged: FileInfo, record: RebuildRecord) 
 
 
 def put_record(
-    table: TableName, step: RebuildStep, found: tuple[RebuildRecord, Content] | None
+    table: TableName, step: RebuildStep, found: tuple[RebuildRecord, Content] | None, reason: str | None = None
 ) -> Steps[RebuildRecord]:
     """Write a record with the next epoch, at this step, in place of `found`. Raises RebuildRunning."""
     epoch = yield from _last_epoch(table, found[0].epoch if found else 1)
-    record = RebuildRecord(table=str(table), epoch=epoch + 1, step=step)
+    record = RebuildRecord(table=str(table), epoch=epoch + 1, step=step, reason=reason and reason[:_LONGEST_REASON])
     try:
         if found is None:
             yield Create(table.rebuild_record, encode(record))

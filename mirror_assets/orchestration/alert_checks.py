@@ -51,10 +51,12 @@ def read_checks(instance: dg.DagsterInstance, after: int | None, tables: Mapping
             if evaluation is None:
                 continue
             key = f"{CHECK}{evaluation.asset_key.to_user_string()}:{evaluation.check_name}"
+            if not evaluation.passed and _may_pass_by_itself(evaluation):
+                continue  # it says nothing yet, and takes nothing back
             passing.discard(key)
             failing.pop(key, None)
             table = tables.get(evaluation.asset_key.to_user_string())
-            if evaluation.passed or table is None or _may_pass_by_itself(evaluation):
+            if evaluation.passed or table is None:
                 passing.add(key)
             else:
                 failing[key] = _condition(key, table, evaluation, record.timestamp)

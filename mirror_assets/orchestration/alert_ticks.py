@@ -13,6 +13,7 @@ from mirror_assets.alerts.causes import cause_of, split_next
 from mirror_assets.alerts.conditions import Condition, Topic
 from mirror_assets.alerts.consequences import TICK
 from mirror_assets.config.alerts import Severity
+from mirror_assets.orchestration.tick_errors import split_code
 from mirror_assets.redaction import redacted
 
 _TICKS = 3
@@ -57,9 +58,10 @@ class TickLook:
         ticks = self.instance.get_ticks(state.instigator_origin_id, state.selector_id, limit=_TICKS)
         ended = next((tick for tick in ticks if tick.status is not TickStatus.STARTED), None)
         if ended is not None and ended.status is TickStatus.FAILURE:
-            what, next_step = split_next(_why(ended))
+            said, code = split_code(_why(ended))
+            what, next_step = split_next(said)
             then = next_step or "read the tick's error; the sensor goes on by itself when it is mended."
-            yield self._condition(state, "its tick failed", Severity.ERROR, what, then)
+            yield self._condition(state, "its tick failed", Severity.ERROR, what, then, code)
         elif awake and ticks and self._is_sensor(state) and now - ticks[0].timestamp > self.silent_seconds:
             what = f"It has not ticked for {round((now - ticks[0].timestamp) / 60)} minutes, though it is on."
             then = "see that the daemon's sensor threads and the code server are alive, and restart them."
@@ -69,17 +71,28 @@ class TickLook:
     def _is_sensor(state: InstigatorState) -> bool:
         return state.instigator_type is InstigatorType.SENSOR
 
-    def _condition(self, state: InstigatorState, what: str, severity: Severity, text: str, next_step: str) -> Condition:
+    def _condition(
+        self,
+        state: InstigatorState,
+        what: str,
+        severity: Severity,
+        text: str,
+        next_step: str,
+        code: str | None = None,
+    ) -> Condition:
         name, kind = state.instigator_name, "sensors" if self._is_sensor(state) else "schedules"
+        cause = cause_of(code, f"{kind} {what}", text, name)
         return Condition(
             id=f"{TICK}{name}",
             topic=Topic.TICK,
             severity=severity,
-            cause=cause_of(None, f"{kind} {what}", text, name).key,
+            cause=cause.key,
             subject=name,
             what=what,
             text=text,
             next_step=next_step,
+            code=code,
+            joins=cause.joins,
             page=f"locations/{self.location}/{kind}/{name}",
         )
 

@@ -20,7 +20,7 @@ from mirror_assets.alerts.incidents import Pace, advance
 from mirror_assets.alerts.messages import Pages, message_of
 from mirror_assets.alerts.outbox import queued, ready, settled
 from mirror_assets.alerts.state import AlertState
-from mirror_assets.alerts.zone import ZoneLook, with_zone
+from mirror_assets.alerts.zone import ZoneLook, ZoneSeen, epochs_seen, with_zone
 from mirror_assets.config import Config
 from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.errors import MirrorError
@@ -89,9 +89,9 @@ class _ZoneThread:
 
     look: ZoneLook
     _work: threading.Thread | None = None
-    _found: tuple[Condition, ...] | None = None
+    _found: ZoneSeen | None = None
 
-    def conditions(self) -> tuple[Condition, ...] | None:
+    def seen(self) -> ZoneSeen | None:
         """Return what the zone says; None when it takes longer, or does not say."""
         if self._work is None or not self._work.is_alive():
             self._found = None
@@ -101,7 +101,7 @@ class _ZoneThread:
         return None if self._work.is_alive() else self._found
 
     def _run(self) -> None:
-        self._found = self.look.conditions()
+        self._found = self.look.seen()
 
 
 @dataclass
@@ -155,7 +155,8 @@ class AlertWatch:
         runs = read_runs(instance, state.runs_read, self._tables)
         wrong = checks.over({key: one for key, one in told.items() if self._is_ours(one)}, now_ms)
         wrong = without_ended(instance, wrong | {one.id: one for one in runs.failing}, now)
-        wrong = with_zone(wrong, self._zone_of(zone))
+        seen = self._seen_of(zone)
+        wrong = with_zone(wrong, seen, state.rebuilt)
         ticks = TickLook(instance, location, SENSOR, settings.silent_minutes * 60, is_on()).conditions(now)
         overdue = self._overdue.conditions(instance, now) if self._overdue is not None else ()
         wrong = {key: one for key, one in wrong.items() if not key.startswith((TICK, OVERDUE))}
@@ -164,19 +165,25 @@ class AlertWatch:
         pages = Pages(settings.dagster_url, settings.docs_url)
         messages = [message_of(due, now_ms, pages) for due in turn.due]
         outbox = queued(state.outbox, messages, settings.receivers)
-        return AlertState(incidents=turn.incidents, outbox=outbox, checks_read=checks.read_to, runs_read=runs.read_to)
+        return AlertState(
+            incidents=turn.incidents,
+            outbox=outbox,
+            checks_read=checks.read_to,
+            runs_read=runs.read_to,
+            rebuilt=epochs_seen(seen, state.rebuilt),
+        )
 
     def _is_ours(self, condition: Condition) -> bool:
         """Return whether what was wrong is still of a table that is mirrored, or of no table at all."""
         return not condition.id.startswith("check:") or condition.subject in self._tables.names
 
-    def _zone_of(self, zone: LandingZone) -> tuple[Condition, ...] | None:
+    def _seen_of(self, zone: LandingZone) -> ZoneSeen | None:
         if self._zone is None:
             try:
                 self._zone = _ZoneThread(ZoneLook(zone.open(), frozenset(self.config.names)))
             except MirrorError:
                 return None  # the runs say so
-        return self._zone.conditions()
+        return self._zone.seen()
 
 
 def _shown(state: AlertState) -> str:

@@ -26,6 +26,7 @@ from mirror_assets.orchestration.run_records import BatchRuns, busy_rebuild
 from mirror_assets.orchestration.schedules import default_sensor_status
 from mirror_assets.orchestration.table_events import registered_boundaries
 from mirror_assets.orchestration.table_states import TableStates
+from mirror_assets.orchestration.tick_errors import coded_tick
 from mirror_assets.pipeline.batch_runner import batch_of, is_alive
 from mirror_assets.pipeline.next_action import Land, Rebuild
 from mirror_assets.pipeline.table_watch import Seen, TableWatch
@@ -63,14 +64,7 @@ def mirror_sensor(config: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
     automation, rediscovery, kept = config.automation, Rediscovery(config), [_Watches(config)]
     is_resident = automation.mode is Mode.RESIDENT
 
-    @dg.sensor(
-        name=SENSOR,
-        job=jobs[MIRROR_ALL],
-        minimum_interval_seconds=_RESIDENT_INTERVAL_SECONDS if is_resident else max(1, round(automation.every)),
-        default_status=default_sensor_status(),
-        description=f"Mirrors {len(config.tables)} tables, in mode {automation.mode.value}.",
-    )
-    def sensor(
+    def evaluate(
         context: dg.SensorEvaluationContext, landing_zone: LandingZone, sources: SourceTables
     ) -> dg.SensorResult | dg.SkipReason:
         rediscovery.tick(CodeServer.of(context), context.log)
@@ -88,6 +82,19 @@ def mirror_sensor(config: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
         if requests:
             return dg.SensorResult(run_requests=requests)
         return dg.SkipReason("; ".join(str(answer) for answer in answers) or "no table has been found yet")
+
+    @dg.sensor(
+        name=SENSOR,
+        job=jobs[MIRROR_ALL],
+        minimum_interval_seconds=_RESIDENT_INTERVAL_SECONDS if is_resident else max(1, round(automation.every)),
+        default_status=default_sensor_status(),
+        description=f"Mirrors {len(config.tables)} tables, in mode {automation.mode.value}.",
+    )
+    def sensor(
+        context: dg.SensorEvaluationContext, landing_zone: LandingZone, sources: SourceTables
+    ) -> dg.SensorResult | dg.SkipReason:
+        with coded_tick():
+            return evaluate(context, landing_zone, sources)
 
     return sensor
 

@@ -51,14 +51,14 @@ class TableRuns:
     reports: dict[TableName, TableReport] = field(default_factory=dict)
     lost_spark: bool = False
 
-    def work(self, table_context: TableContext, rebuild_first: bool = False) -> Work:  # noqa: FBT001, FBT002
+    def work(self, table_context: TableContext, rebuild_because: str | None = None) -> Work:
         """Mirror the table under its lease, one slice a turn; leave it to another run that has the lease."""
         name = table_context.name
         self.reports.setdefault(name, TableReport(str(name)))
         try:
             wait = mirror_wait(self.project.mirror(), name)
             with leased(table_context.store, name, self.context.run_id):
-                yield from self._slices(table_context, wait, rebuild_first=rebuild_first)
+                yield from self._slices(table_context, wait, rebuild_because)
         except TableBusy as busy:
             self.context.log.info(busy.what)
             self.reports[name] = self.reports[name].left_to(busy)
@@ -69,7 +69,7 @@ class TableRuns:
             self.context.log.exception(f"{name} failed")
             self._fail(table_context, unexpected(str(name), error))
 
-    def _slices(self, table_context: TableContext, wait: MirrorWait, *, rebuild_first: bool) -> Work:
+    def _slices(self, table_context: TableContext, wait: MirrorWait, rebuild_because: str | None) -> Work:
         name = table_context.name
 
         def rebuilt(published: Published) -> None:
@@ -83,7 +83,7 @@ class TableRuns:
             self.events.boundaries(name),
         )
         slices = mirror_table(
-            table_context, wait, events, self.requested, rebuild_first=rebuild_first, plan_again=self.plan_again
+            table_context, wait, events, self.requested, rebuild_because=rebuild_because, plan_again=self.plan_again
         )
         for processed in slices:
             self.events.landed(table_context, processed)

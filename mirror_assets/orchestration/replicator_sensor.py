@@ -12,6 +12,7 @@ from mirror_assets.orchestration.jobs import REPLICATE, Job
 from mirror_assets.orchestration.resources import LandingZone, mirror_of
 from mirror_assets.orchestration.run_records import BUSY
 from mirror_assets.orchestration.schedules import default_sensor_status
+from mirror_assets.orchestration.tick_errors import coded_tick
 from mirror_assets.pipeline.context import manifest_or_none
 
 _REPLICATE_SECONDS = 20
@@ -36,7 +37,8 @@ def _stand_in_sensor(settings: Config, jobs: dict[str, Job]) -> dg.SensorDefinit
     def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.RunRequest | dg.SkipReason:
         if context.instance.get_runs(dg.RunsFilter(job_name=REPLICATE, statuses=BUSY), limit=1):
             return dg.SkipReason("it is polling")
-        waits = stand_in(settings, landing_zone.store()).has_work()
+        with coded_tick():
+            waits = stand_in(settings, landing_zone.store()).has_work()
         return dg.RunRequest() if waits else dg.SkipReason("no landing file waits")
 
     return sensor
@@ -62,12 +64,13 @@ def _fabric_sensor(settings: Config) -> dg.SensorDefinition:
         description="Asks Fabric what it has applied.",
     )
     def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.SensorResult | dg.SkipReason:
-        try:
-            statuses = mirror_of(settings, landing_zone).status()
-        except RetryError as error:
-            return dg.SkipReason(str(error))
-        ours = [status for status in statuses if status.name in settings.names]
-        context.log.info(f"Fabric mirrors {len(ours)} of {len(settings.names)} tables")
-        return dg.SensorResult(asset_events=[event(landing_zone, status) for status in ours])
+        with coded_tick():
+            try:
+                statuses = mirror_of(settings, landing_zone).status()
+            except RetryError as error:
+                return dg.SkipReason(str(error))
+            ours = [status for status in statuses if status.name in settings.names]
+            context.log.info(f"Fabric mirrors {len(ours)} of {len(settings.names)} tables")
+            return dg.SensorResult(asset_events=[event(landing_zone, status) for status in ours])
 
     return sensor

@@ -22,13 +22,13 @@ _IDLE_SECONDS = 0.5
 class Follow:
     """Looks every `every` seconds, and starts the `work` of each table that needs some.
 
-    `work` takes a table and whether to rebuild it first. `told` receives every look, in the calling thread. With
+    `work` takes a table, and why to rebuild it first, if so. `told` receives every look, in the calling thread. With
     `looks_again`, a round follows at once behind the last work: its caller waits for one that finds nothing.
     """
 
     watch: TableWatch
     turns: Turns
-    work: Callable[[TableContext, bool], Work]
+    work: Callable[[TableContext, str | None], Work]
     told: Callable[[Seen], None]
     every: float
     looks_again: bool = False
@@ -67,4 +67,5 @@ class Follow:
             self._cost += 0.0 if seen.is_complete else seen.cpu_seconds
             self.told(seen)
             if isinstance(seen.action, Land | Rebuild):
-                self.turns.add(seen.context.name, self.work(seen.context, isinstance(seen.action, Rebuild)))
+                why = seen.action.why if isinstance(seen.action, Rebuild) else None
+                self.turns.add(seen.context.name, self.work(seen.context, why))

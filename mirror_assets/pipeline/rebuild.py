@@ -64,14 +64,18 @@ class MirrorWait:
             time.sleep(self.pause_seconds)
 
 
-def rebuild_table(context: TableContext, wait: MirrorWait, report: Callable[[str], None]) -> Published:
+def rebuild_table(
+    context: TableContext, wait: MirrorWait, report: Callable[[str], None], reason: str | None = None
+) -> Published:
     """Rebuild the table, or continue an interrupted rebuild, and return the publication of the new epoch.
+
+    `reason` is recorded; None: a person wants it.
 
     The table folder is dropped when the new snapshot is staged and has passed its checks; when that fails, the rebuild
     is called off and what has landed stays. Raises ChecksFailed, mirror_slow, and what staging raises.
     """
     check_source(context.config, context.table, context.log.state())
-    record, staged = drive(begin_rebuild(context.name), context.store), None
+    record, staged = drive(begin_rebuild(context.name, reason), context.store), None
     if record.step is RebuildStep.STAGING:
         staged = _stage_or_call_off(context, record, report)
         record = drive(advance_rebuild(context.name, record, RebuildStep.DROPPING), context.store)

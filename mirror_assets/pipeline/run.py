@@ -50,23 +50,23 @@ def mirror_table(
     events: RunEvents,
     requested: Range = EVERYTHING,
     *,
-    rebuild_first: bool = False,
+    rebuild_because: str | None = None,
     plan_again: bool = True,
 ) -> Iterator[ProcessedSlice]:
     """Yield each slice, or chunk of one, when it has landed, up to the source's newest version or the range's end.
 
     Without `plan_again` it ends behind what one plan has; a caller that looks again anyway finds the rest.
-    An interrupted rebuild or publication is finished first; `rebuild_first` asks for a rebuild. A rebuild is not among
+    An interrupted rebuild or publication is finished first; `rebuild_because` asks for a rebuild. None is among
     the slices. When another run has landed the slice, or Spark has interrupted a job, the table is planned again.
     Raises SourceBroke at a break that must not be rebuilt, RowsChanged, ChecksFailed, RangeRefused, and what staging
     and publishing raise; the slices before the one that failed have landed.
     """
 
-    def rebuild() -> None:
-        events.rebuilt(rebuild_table(context, wait, events.report))
+    def rebuild(reason: str | None) -> None:
+        events.rebuilt(rebuild_table(context, wait, events.report, reason))
 
-    if rebuild_first or _is_rebuilding(context):
-        rebuild()
+    if rebuild_because is not None or _is_rebuilding(context):
+        rebuild(rebuild_because)
     retries = _RETRIES
     while True:
         try:
@@ -81,7 +81,7 @@ def mirror_table(
             if not may_rebuild(context, requested):
                 raise
             events.report(f"rebuild, because {error.what}")
-            rebuild()
+            rebuild(error.what)
 
 
 def _is_rebuilding(context: TableContext) -> bool:

@@ -46,6 +46,8 @@ _READER = re.compile(r"Unsupported minimum reader version (\d+)")
 _TYPE = re.compile(r"Unsupported Delta table type: '(.+?)'")
 _CATALOG = re.compile(r"catalog-managed|Feature 'catalogOwned'", re.IGNORECASE)
 _NO_COLUMNS = re.compile(r"with empty schema|unmasked nulls.*\bschemaString\b")
+# A store without folders has no log there; a disk has no folder.
+_NO_LOG = re.compile(r"No files in log segment|\(No such file or directory\)")
 _DATABRICKS = re.compile(r"dbfs:", re.IGNORECASE)
 
 
@@ -107,7 +109,7 @@ def _need(words: str) -> str | None:
 
 
 def _not_found(uri: str, words: str) -> MirrorError:
-    return SourceNotDelta(uri) if "No files in log segment" in words else SourceUnreadable(uri, words)
+    return SourceNotDelta(uri) if _NO_LOG.search(words) else SourceUnreadable(uri, words)
 
 
 def _words(error: Exception) -> str:

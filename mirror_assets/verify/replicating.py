@@ -35,10 +35,11 @@ class Replication:
 
 @dataclass(frozen=True)
 class _Found:
-    """A problem, and whether it only warns."""
+    """A problem, whether it only warns, and what to do, where the text does not say it."""
 
     text: str
     is_warning: bool
+    next_step: str = ""
 
 
 def check_replicating(seen: Replication, warn_seconds: float | None, error_seconds: float | None) -> CheckResult:
@@ -50,7 +51,7 @@ def check_replicating(seen: Replication, warn_seconds: float | None, error_secon
     figures = _figures(seen)
     if found is None:
         return CheckResult(REPLICATING, figures=figures, note=_note(seen))
-    return CheckResult(REPLICATING, (found.text,), figures, is_warning=found.is_warning)
+    return CheckResult(REPLICATING, (found.text,), figures, is_warning=found.is_warning, next_step=found.next_step)
 
 
 def _problem(seen: Replication, warn: float | None, error: float | None) -> _Found | None:
@@ -94,7 +95,10 @@ def _of_table(table: MonitoredTable | None) -> _Found | None:
         return None
     code = f"{table.error_code}: " if table.error_code else ""
     why = f"{code}{table.message or 'no reason given'}"
-    return _Found(f"the replicator has stopped the table ({table.state.value}): {why}", is_warning=False)
+    step = f"correct what Fabric names, then run `mirror-assets rebuild {table.name}`."
+    return _Found(
+        f"the replicator has stopped the table ({table.state.value}): {why}", is_warning=False, next_step=step
+    )
 
 
 def _stuck(seen: Replication, warn: float | None, error: float | None) -> _Found | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.alerts.zone import ZoneLook, with_zone
+from mirror_assets.alerts.zone import ZoneLook, ZoneSeen, epochs_seen, with_zone
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.drop import begin_drop
 from mirror_assets.landing.failures import Failure, record_failure
@@ -29,7 +29,7 @@ def _fail(look: ZoneLook, failure: Failure = _GAP, name: TableName = _NAMES[0]) 
 
 
 def _found(look: ZoneLook) -> list[str]:
-    return [condition.id for condition in look.conditions() or ()]
+    return list(with_zone({}, look.seen(), {}))
 
 
 def _asked(look: ZoneLook) -> dict[str, int]:
@@ -55,13 +55,29 @@ def test_a_failure_that_counts_no_more_is_read_once(look: ZoneLook) -> None:
 
 
 def test_a_rebuild_is_wrong_as_long_as_it_runs(look: ZoneLook) -> None:
-    record = drive(begin_rebuild(_NAMES[1]), look.store)
+    record = drive(begin_rebuild(_NAMES[1], "version 3 is gone."), look.store)
     assert _found(look) == ["zone:rebuild:sales.items"]
+    seen = look.seen()
+    (told,) = with_zone({}, seen, {}).values()
+    assert told.text.endswith("a snapshot of the source, because version 3 is gone.")
+    rebuilt = epochs_seen(seen, {})
     drive(advance_rebuild(_NAMES[1], record, RebuildStep.FINISHED), look.store)
-    assert _found(look) == []
+    assert with_zone({}, look.seen(), rebuilt) == {}
     _asked(look)
-    assert _found(look) == []
+    assert with_zone({}, look.seen(), rebuilt) == {}
     assert _asked(look) == {"list": 2}
+
+
+def test_a_rebuild_that_ends_between_two_looks_counts_for_one(look: ZoneLook) -> None:
+    drive(begin_drop(_NAMES[0]), look.store)
+    record = drive(begin_rebuild(_NAMES[1]), look.store)
+    drive(advance_rebuild(_NAMES[1], record, RebuildStep.FINISHED), look.store)
+    seen = look.seen()
+    assert with_zone({}, seen, None) == {}, "what was there before the first look is history"
+    assert list(with_zone({}, seen, {})) == ["zone:rebuild:sales.items"]
+    rebuilt = epochs_seen(seen, {})
+    assert with_zone({}, look.seen(), rebuilt) == {}
+    assert epochs_seen(None, rebuilt) == epochs_seen(ZoneSeen(is_away=True), rebuilt) == rebuilt
 
 
 def test_a_table_that_only_a_rebuild_helps_is_told_by_that_or_as_held(look: ZoneLook) -> None:
@@ -76,7 +92,7 @@ def test_tables_of_others_are_none_of_ours(look: ZoneLook) -> None:
 
 def test_what_the_zone_said_holds_while_nobody_knows(look: ZoneLook) -> None:
     _fail(look)
-    found = look.conditions()
-    known = with_zone({}, found)
-    assert with_zone(known, None) == known
-    assert with_zone(known, ()) == {}
+    known = with_zone({}, look.seen(), {})
+    assert len(known) == 1
+    assert with_zone(known, None, {}) == known
+    assert with_zone(known, ZoneSeen(), {}) == {}

@@ -23,9 +23,12 @@ from dagster._core.scheduler.instigation import (
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster_shared.error import SerializableErrorInfo
 
+from mirror_assets.alerts.causes import cause_of
 from mirror_assets.alerts.conditions import Condition
 from mirror_assets.config.alerts import Severity
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.orchestration.alert_ticks import TickLook
+from mirror_assets.orchestration.tick_errors import TickFailed, coded_tick
 
 _NOW = time.time()
 
@@ -68,6 +71,20 @@ class Sensors:
 def sensors() -> Iterator[Sensors]:
     with dg.instance_for_test() as instance:
         yield Sensors(instance)
+
+
+def test_a_tick_that_fails_by_an_error_of_ours_has_its_code_and_cause(sensors: Sensors) -> None:
+    error = SettingError("https://a.example/zone refused the token.", "renew it.", code=ErrorCode.TOKEN_REFUSED)
+    with pytest.raises(TickFailed) as raised, coded_tick():
+        raise error
+    for name in ("mirror", "replicator"):
+        state = sensors.add(name, InstigatorStatus.RUNNING)
+        sensors.tick(state, TickStatus.FAILURE, 3, f"mirror_assets.tick_errors.TickFailed: {raised.value}\n")
+    found = sensors.conditions()
+    assert [(one.code, one.text, one.next_step, one.joins) for one in found] == [
+        ("token_refused", "https://a.example/zone refused the token.", "renew it.", True)
+    ] * 2
+    assert {one.cause for one in found} == {cause_of("token_refused", "", error.what, "").key}
 
 
 def test_a_failed_tick_is_told_with_what_its_error_says_until_one_goes_well(sensors: Sensors) -> None:

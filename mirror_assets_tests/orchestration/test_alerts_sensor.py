@@ -235,6 +235,41 @@ def test_a_rebuild_is_told_when_it_begins_and_ends(deployment: Deployment, recei
     assert receiver.bodies[0]["severity"] == "info"
 
 
+def test_a_rebuild_that_nobody_saw_running_is_told_once(deployment: Deployment, receiver: WebReceiver) -> None:
+    deployment.settle()
+    name = TableName("sales", "t003")
+    record = drive(begin_rebuild(name, "version 3 is gone."), deployment.store)
+    drive(advance_rebuild(name, record, RebuildStep.FINISHED), deployment.store)
+    deployment.settle()
+    deployment.restart()
+    deployment.settle()
+    assert receiver.titles() == ["sales.t003: rebuild", "Ended: sales.t003: rebuild"]
+    assert "because version 3 is gone." in receiver.bodies[0]["text"]
+
+
+def test_other_words_for_a_fault_that_was_told_are_no_news(deployment: Deployment, receiver: WebReceiver) -> None:
+    states, name = TableStates(deployment.instance), TableName("sales", "t001")
+    for text in ("/lake/t001 is no Delta table.", "1 runs of sales.t001 failed: it is no Delta table."):
+        states.failed(name, SettingError(text, "correct it.", code=ErrorCode.SOURCE_NOT_DELTA))
+        deployment.settle()
+    assert [body["event"] for body in receiver.bodies] == ["begun"]
+    states.failed(name, SettingError("the feed is off.", "switch it on.", code=ErrorCode.FEED_DISABLED))
+    deployment.settle()
+    assert [body["event"] for body in receiver.bodies] == ["begun", "begun", "ended"]
+
+
+def test_what_time_may_resolve_takes_nothing_back(deployment: Deployment, receiver: WebReceiver) -> None:
+    states, name = TableStates(deployment.instance), TableName("sales", "t001")
+    states.failed(name, SettingError("it is no Delta table.", "correct it.", code=ErrorCode.SOURCE_NOT_DELTA))
+    deployment.settle()
+    states.failed(name, RetryError("it does not answer.", "run again.", code=ErrorCode.SOURCE_UNAVAILABLE))
+    deployment.settle()
+    assert [body["event"] for body in receiver.bodies] == ["begun"]
+    states.landed(name)
+    deployment.settle()
+    assert [body["event"] for body in receiver.bodies] == ["begun", "ended"]
+
+
 def test_what_was_told_is_known_after_a_restart(deployment: Deployment, receiver: WebReceiver) -> None:
     deployment.check("retention", passed=False, text="one hour is left")
     deployment.settle()

@@ -45,12 +45,12 @@ def context(tmp_path: Path) -> TableContext:
     return Project.of(parse_config(text, tmp_path / "mirror.yaml", {})).tables()[0]
 
 
-def follow(watch: Scripted, seconds: float, *, looks_again: bool = False) -> list[bool]:
-    """Follow for a while, or until nothing is pending; return for each work whether it is to rebuild first."""
-    begun: list[bool] = []
+def follow(watch: Scripted, seconds: float, *, looks_again: bool = False) -> list[str | None]:
+    """Follow for a while, or until nothing is pending; return for each work why it is to rebuild first, if so."""
+    begun: list[str | None] = []
 
-    def work(_: TableContext, rebuild_first: bool) -> Work:
-        begun.append(rebuild_first)
+    def work(_: TableContext, why: str | None) -> Work:
+        begun.append(why)
         yield None
 
     deadline = time.monotonic() + seconds
@@ -87,12 +87,12 @@ def test_complete_looks_delay_none(context: TableContext) -> None:
 
 
 def test_what_needs_work_gets_it(context: TableContext) -> None:
-    assert follow(watch_of(context, Land(), Rebuild("why"), Rest("quiet")), 3.0) == [False, True]
+    assert follow(watch_of(context, Land(), Rebuild("why"), Rest("quiet")), 3.0) == [None, "why"]
 
 
 def test_a_run_that_ends_looks_once_more_behind_its_last_work(context: TableContext) -> None:
     watch = watch_of(context, Land(), Rest("quiet"))
     began = time.monotonic()
-    assert follow(watch, 60.0, looks_again=True) == [False]
+    assert follow(watch, 60.0, looks_again=True) == [None]
     assert len(watch.rounds) == 2
     assert time.monotonic() - began < 30

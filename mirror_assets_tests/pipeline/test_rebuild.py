@@ -48,6 +48,19 @@ def test_publishers_wait_and_the_next_run_ends_it(mirrored: Lab) -> None:
     _require_new_epoch(mirrored, epoch=2)
 
 
+def test_why_a_rebuild_was_begun_is_recorded_until_the_next(mirrored: Lab) -> None:
+    assert (
+        rebuild_table(mirrored.context, mirrored.wait, lambda _: None, "version 3 is gone.").outcome is Outcome.LANDED
+    )
+    record = drive(read_rebuild(TABLE), mirrored.store)
+    assert record is not None
+    assert (record.step, record.reason) == (RebuildStep.FINISHED, "version 3 is gone.")
+    assert _rebuild(mirrored) is Outcome.LANDED
+    record = drive(read_rebuild(TABLE), mirrored.store)
+    assert record is not None
+    assert record.reason is None
+
+
 def test_a_corrupt_manifest_is_rebuilt(mirrored: Lab) -> None:
     (mirrored.folder / "_mirror.json").write_text("{")
     with pytest.raises(ManifestCorrupt, match="rebuild"):

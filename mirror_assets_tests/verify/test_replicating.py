@@ -98,3 +98,8 @@ def test_limits_can_be_switched_off_and_figures_have_the_version_first() -> None
     figures = check_replicating(stuck, None, None).figures
     assert next(iter(figures.items())) == ("mirror_version", 7)
     assert (figures["landed_file"], figures["database"], figures["stuck_seconds"]) == (3, "Running", 7200)
+
+
+def test_a_table_that_has_failed_says_how_it_goes_on() -> None:
+    failed = replace(_WELL, table=replace(_TABLE, state=TableState.FAILED))
+    assert "mirror-assets rebuild" in check_replicating(failed, 600, 3600).next_step
