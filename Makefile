@@ -14,7 +14,7 @@ SIZE ?= small
 PICTURES ?= .pictures
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev onelake test ui soak kills kills-dagster check bench java
+.PHONY: help demo dev onelake test ui soak kills kills-dagster planted check bench java
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -44,6 +44,9 @@ kills: java $(INSTALLED) ## kill -9 a `mirror-assets run` KILLS times, then run 
 
 kills-dagster: java $(INSTALLED) ## kill -9 the processes of a Dagster deployment KILLS times: nothing may be lost, and it goes on by itself
 	@$(BIN)/python -m mirror_assets_tests.kills.under_dagster --kills $(KILLS) $(ARGS)
+
+planted: java $(INSTALLED) ## plant twelve faults under a real daemon: who is told what, and when; three quarters of an hour
+	@$(BIN)/python -m mirror_assets_tests.planted $(ARGS)
 
 check: $(INSTALLED) ## lint, format, types and import borders
 	$(BIN)/ruff check .
