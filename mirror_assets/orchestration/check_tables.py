@@ -87,10 +87,10 @@ def _check_graph(settings: Config) -> dg.GraphDefinition:
             checks = _checks(context, config, composed, sources, tables)
         with telling(settings, context.log.warning):
             results = _evaluated(context, checks, tables)
-            if config.is_scheduled:
-                _record(context, checks.recorded, results)
-            else:
+            if checks.recorded is None:
                 yield from _passed_on(results)
+            else:
+                _record(context, checks.recorded, results)
 
     @dg.graph(name="check", description="Run the checks of the tables.")
     def check() -> None:
@@ -145,15 +145,19 @@ def _passed_on(results: Iterator[Found]) -> Iterator[Found]:
         raise failure(checks_failed(failed))
 
 
-def _record(context: dg.OpExecutionContext, recorded: RecordedChecks | None, results: Iterator[Found]) -> None:
+def _record(context: dg.OpExecutionContext, recorded: RecordedChecks, results: Iterator[Found]) -> None:
     """Log what is news. Logged, not yielded: Dagster fails a step that yields a failed blocking check."""
-    began, many, failed, news = time.monotonic(), 0, 0, 0
+    began, many, failed, same = time.monotonic(), 0, 0, list[Found]()
     for found in results:
         many, failed = many + 1, failed + (not found.passed)
-        if recorded is None or recorded.is_news(found):
-            news += 1
+        if recorded.is_news(found):
             context.log_event(found)  # type: ignore[arg-type]  # it is recorded; the annotation lags
-    seconds = time.monotonic() - began
+        else:
+            same.append(found)
+    again = recorded.due(same)
+    for found in again:
+        context.log_event(found)  # type: ignore[arg-type]  # as above
+    seconds, news = time.monotonic() - began, many - len(same) + len(again)
     context.log.info(
         f"{many} checks in {seconds:.1f} s: {failed} failed; {news} results recorded, the others as before"
     )

@@ -22,6 +22,7 @@ from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CHECKS, RECONCILE, CheckTables
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import resources
+from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.source.log import SourceLog
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
@@ -99,6 +100,20 @@ def test_what_is_no_news_is_recorded_when_its_turn_comes(
     late = {found.check_name: found.passed for found in _run(paper.config, instance).get_asset_check_evaluations()}
     assert late["lag"] is False
     assert set(late) < first
+
+
+def test_checks_without_a_result_take_no_turn_from_the_others(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = asset_key(Kind.CHANGE_FEED, TABLE)
+    for name in BLOCKING_CHECKS:  # of the last slice, long ago: a run of the schedule has nothing to say of them
+        instance.report_runless_asset_event(dg.AssetCheckEvaluation(feed, name, passed=True))
+    _land(paper)
+    _run(paper.config, instance)
+    monkeypatch.setattr(recorded_checks, "_RECORDED_AGAIN", 2)
+    again = [_evaluated(_run(paper.config, instance)) for _ in range(2)]
+    assert [len(names) for names in again] == [2, 2]
+    assert not again[0] & again[1], "each in its turn"
 
 
 def test_a_source_that_is_gone_is_one_failed_check_and_the_others_stay(
