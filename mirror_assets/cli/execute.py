@@ -67,8 +67,7 @@ class HistoryReport:
 def run(path: Path | None, names: Sequence[str], commits: RangeOptions, *, as_json: bool) -> Exit:
     """Mirror the tables until nothing is left; a table that fails doesn't hold up the others."""
     config = load_config(path, when=When.REFRESH)
-    for name in names:
-        config.table(name)
+    config.chosen(names)  # refuses an unknown one before a run begins
     reports = mirror(config, names, commits)
     rows = [
         (x.table, x.covered, x.slices, x.files, x.rows.inserts, x.rows.updates, x.rows.deletes, x.seconds, x.result)
@@ -96,8 +95,7 @@ def check(path: Path | None, names: Sequence[str], only: Sequence[str], *, as_js
     `only` names checks; none: all. Raises TableUnknown.
     """
     config = load_config(path)
-    for name in names:
-        config.table(name)
+    config.chosen(names)
     result = execute(config, ALL_CHECKS, {CHECK_OP: CheckTables(tables=list(names), checks=list(only))})
     orphans = [] if names or only else orphan_lines(config)
     lines, broken = [*check_lines(result), *orphans], broken_checks(result)
@@ -190,7 +188,7 @@ def history(path: Path | None, names: Sequence[str], skip_to: int | None, *, as_
 
 def _with_history(config: Config, names: Sequence[str]) -> list[TableSettings]:
     """Return these tables, or all with a history. Raises TableUnknown, and ConfigInvalid for one without a history."""
-    tables = [config.table(name) for name in names] or [t for t in config.all_tables() if t.keeps_history]
+    tables = [table for table in config.chosen(names) if names or table.keeps_history]
     without = [Problem(f"tables.{t.name}.history", "write slices or stream") for t in tables if not t.keeps_history]
     if not tables:
         without = [Problem("defaults.history", "no table keeps its history: write slices or stream")]

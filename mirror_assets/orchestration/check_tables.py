@@ -21,7 +21,7 @@ from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.materialize import failing, failure
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
-from mirror_assets.orchestration.table_checks import RECONCILED, Found, TableChecks
+from mirror_assets.orchestration.table_checks import RECONCILED, Found, TableChecks, known_checks
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.telemetry.record import checked
 
@@ -82,7 +82,7 @@ def _check_graph(settings: Config) -> dg.GraphDefinition:
         spark: SparkSessions,
     ) -> Iterator[Found]:
         with failing():
-            tables = [settings.table(name) for name in config.tables] if config.tables else settings.all_tables()
+            tables = settings.chosen(config.tables)
             composed = project(settings, landing_zone, sources, spark if config.spark else None)
             checks = _checks(context, config, composed, sources, tables)
         with telling(settings, context.log.warning):
@@ -106,8 +106,8 @@ def _checks(
     sources: SourceTables,
     tables: Sequence[TableSettings],
 ) -> TableChecks:
-    mirror = composed.mirror().at_once()
-    checks = TableChecks(context.instance, composed, sources, mirror, frozenset(config.checks), config.spark)
+    mirror, names = composed.mirror().at_once(), known_checks(config.checks)
+    checks = TableChecks(context.instance, composed, sources, mirror, names, config.spark)
     if not config.is_scheduled:
         return checks
     keys = [key for table in tables for key in checks.keys(table)]

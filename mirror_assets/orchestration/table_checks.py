@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeAlias
@@ -12,7 +12,7 @@ import dagster as dg
 
 from mirror_assets.composition import Project
 from mirror_assets.config import TableSettings
-from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, UnknownOutcome
 from mirror_assets.fabric.monitoring import WatchedMirror
 from mirror_assets.orchestration.asset_checks import (
     HISTORY_RETENTION,
@@ -40,6 +40,18 @@ RECONCILED = "reconciled"
 CHECK_NAMES = tuple(
     sorted({*BLOCKING_CHECKS, *LANDED_CHECKS, *LAKE_CHECKS, REPLICATING, RECONCILED, "retention", HISTORY_RETENTION})
 )
+
+
+def known_checks(names: Sequence[str]) -> frozenset[str]:
+    """Return the names. Raises SettingError for one that no check has: a run of no checks would look well."""
+    for name in names:
+        if name not in CHECK_NAMES:
+            raise SettingError(
+                f"no check is called {name!r}.", f"use one of: {', '.join(CHECK_NAMES)}.", code=ErrorCode.CONFIG_INVALID
+            )
+    return frozenset(names)
+
+
 # A source or mirror that can't be asked for so long is no passing fault any more.
 _PASSING_SECONDS = 3600.0
 _SINCE = "unreachable_since"

@@ -58,6 +58,15 @@ def test_a_source_that_is_gone_exits_with_1(file: Path, capsys: pytest.CaptureFi
     assert _lines(capsys) == [("shop/orders_landing_zone", "lag", False, "ERROR")]
 
 
+@pytest.mark.parametrize("command", ["check", "status"])
+def test_a_table_that_is_named_twice_is_shown_once(
+    file: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    only = ["--only", "lag"] if command == "check" else []
+    assert main([command, "--config", str(file), "--table", str(TABLE), "--table", str(TABLE), *only, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 1
+
+
 @pytest.mark.parametrize("wrong", [["--only", "lags"], ["--table", "shop.none"]])
 def test_a_name_that_is_not_there_exits_with_2(file: Path, wrong: list[str]) -> None:
     try:

@@ -161,6 +161,21 @@ def test_a_persons_run_fails_with_what_the_checks_found(paper: Paper, instance: 
     assert "the disk is full. Next: do what the message says" in (told.description or "")
 
 
+def test_a_table_that_is_named_twice_is_checked_once(paper: Paper, instance: dg.DagsterInstance) -> None:
+    twice = CheckTables(tables=[str(TABLE)] * 2, checks=["lag"], spark=False)
+    found = _run(paper.config, instance, ALL_CHECKS, twice).get_asset_check_evaluations()
+    assert [one.check_name for one in found] == ["lag"]
+
+
+@pytest.mark.parametrize("wrong", [CheckTables(checks=["lags"]), CheckTables(tables=["shop.none"])])
+def test_a_run_of_what_is_not_there_fails(paper: Paper, instance: dg.DagsterInstance, wrong: CheckTables) -> None:
+    result = _run(paper.config, instance, ALL_CHECKS, wrong)
+    (failed,) = [event for event in result.all_events if event.is_step_failure]
+    told = failed.step_failure_data.user_failure_data
+    assert told is not None
+    assert "use one of: " in (told.description or "")
+
+
 def test_a_failure_is_taken_back_once_its_slice_is_gone(paper: Paper, instance: dg.DagsterInstance) -> None:
     instance.report_runless_asset_event(
         dg.AssetCheckEvaluation(_ORDER.asset_key, _ORDER.name, passed=False, metadata={})
