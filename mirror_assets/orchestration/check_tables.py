@@ -115,7 +115,7 @@ def _checks(
 
 
 def _evaluated(context: dg.OpExecutionContext, checks: TableChecks, tables: Sequence[TableSettings]) -> Iterator[Found]:
-    """Yield what the checks find, table by table as they end; a table that does not end is left alone."""
+    """Yield what the checks find, table by table as they end; one that does not end is left alone, and has failed."""
     pool = DaemonPool("checks", _WITH_SPARK_AT_ONCE if checks.with_spark else _TABLES_AT_ONCE)
     limit = None if checks.with_spark else _LONGEST_SECONDS
     futures = {pool.submit(partial(_all_of, checks, table)): table for table in tables}
@@ -123,8 +123,9 @@ def _evaluated(context: dg.OpExecutionContext, checks: TableChecks, tables: Sequ
         for done in as_completed(futures, limit):
             yield from done.result()
     except NotDone:
-        open_ = [str(table.name) for future, table in futures.items() if not future.done()]
-        context.log.warning(f"no answer within {_LONGEST_SECONDS:.0f} s, left alone: {', '.join(open_)}")
+        waiting = [table for future, table in futures.items() if not future.done()]
+        context.log.warning(f"{len(waiting)} tables are left alone: no answer within {_LONGEST_SECONDS:.0f} s")
+        yield from (checks.unanswered(table, _LONGEST_SECONDS) for table in waiting)
 
 
 def _all_of(checks: TableChecks, table: TableSettings) -> list[Found]:

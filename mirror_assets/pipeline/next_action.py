@@ -99,13 +99,14 @@ def check_not_failing(context: TableContext) -> CheckResult:
     """Run the check not_failing: has the table's newest run failed, or can it not be planned? A held table passes."""
     known, name = _look(context), str(context.name)
     if known.failure is not None and known.failure.rebuild is None:
-        return CheckResult(NOT_FAILING, (f"{known.failure.count} runs of {name} failed: {known.failure.message}",))
+        failed = f"{known.failure.count} runs of {name} failed: {known.failure.message}"
+        return CheckResult(NOT_FAILING, (failed,), {"code": known.failure.code.value})
     try:
         plan_table(context)
     except RebuildError:
         return CheckResult(NOT_FAILING, ())
     except (SettingError, StopError) as error:
-        return CheckResult(NOT_FAILING, (str(error),))
+        return CheckResult(NOT_FAILING, (str(error),), {"code": error.code.value})
     return CheckResult(NOT_FAILING, ())
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import NoReturn
 
 import dagster as dg
 import pytest
@@ -14,16 +16,20 @@ import pytest
 from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.errors import ErrorCode, RetryError
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 from mirror_assets.landing.failures import Failure, record_failure
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration import recorded_checks, table_checks
+from mirror_assets.orchestration import check_tables, recorded_checks, table_checks
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CHECKS, RECONCILE, CheckTables
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import resources
+from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
+from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.source.log import SourceLog
+from mirror_assets.storage import LocalStore
+from mirror_assets.storage.errors import StoreUnavailable
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
 _LAG = dg.AssetCheckKey(asset_key(Kind.LANDING_ZONE, TABLE), "lag")
@@ -124,6 +130,52 @@ def test_a_source_that_is_gone_is_one_failed_check_and_the_others_stay(
     told = [one.check_name for one in found if "is no Delta table" in (one.description or "")]
     assert told == ["not_failing"], "one cause is told once"
     assert not {"lag", "retention", "not_held"} & {one.check_name for one in found}
+
+
+def test_what_a_failed_run_has_met_is_one_failed_check(paper: Paper, instance: dg.DagsterInstance) -> None:
+    shutil.rmtree(paper.lake / "_delta_log")
+    with pytest.raises(MirrorError) as met:
+        plan_table(paper.context)
+    note_failure(paper.context, met.value, pytest.fail)
+    found = _run(paper.config, instance).get_asset_check_evaluations()
+    told = [one.check_name for one in found if "is no Delta table" in (one.description or "")]
+    assert told == ["not_failing"]
+
+
+def test_a_landing_zone_that_is_away_is_one_failed_check_of_each_table(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def away(_store: LocalStore, path: str, *_: object) -> NoReturn:
+        asked.append(path)
+        raise StoreUnavailable(path, "503, again and again for 120 s")
+
+    for verb in ("head", "list", "read", "read_if_changed"):
+        monkeypatch.setattr(LocalStore, verb, away)
+    names = [f"shop.t{n}" for n in range(40)]
+    tables = "".join(f"  {name}: {{source: {paper.lake}, keys: [id]}}\n" for name in names)
+    text = f"landing_zone: {{path: {paper.zone}}}\ntables:\n{tables}"
+    result = _run(parse_config(text.encode(), paper.root / "mirror.yaml", {}), instance)
+    failed = [one for one in result.get_asset_check_evaluations() if not one.passed]
+    assert sorted(one.asset_key.path[-1] for one in failed if one.check_name == "file_continuity") == sorted(
+        f"t{n}_landing_zone" for n in range(40)
+    )
+    assert {one.check_name for one in failed} == {"file_continuity"}, "one cause, though each request has its own path"
+    assert {one.severity for one in failed} == {dg.AssetCheckSeverity.WARN}
+    assert len(asked) < 200, "a store that does not answer is not asked for every table, check by check"
+
+
+def test_tables_whose_checks_do_not_end_have_failed(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = threading.Event()
+    monkeypatch.setattr(check_tables, "_LONGEST_SECONDS", 0.5)
+    monkeypatch.setattr(SourceLog, "state", lambda *_: over.wait(60))
+    found = _run(paper.config, instance).get_asset_check_evaluations()
+    over.set()
+    assert [(one.check_name, one.passed, one.severity.value) for one in found] == [("file_continuity", False, "WARN")]
+    assert "shop.orders have not ended" in (found[0].description or "")
 
 
 def test_a_source_that_does_not_answer_is_a_warning_for_an_hour(
