@@ -13,13 +13,18 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from mirror_assets.config import TableSettings
-from mirror_assets.errors import ErrorCode, RetryError
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 
 # One request may be lost. So many, of those that began lately, are a store that is away.
 _ENOUGH, _LATELY_SECONDS = 5, 600.0
 _ZONE = "the landing zone"
 _OF_ZONE = frozenset({ErrorCode.STORE_UNAVAILABLE, ErrorCode.STORE_THROTTLED})
 _OF_SOURCE = frozenset({ErrorCode.SOURCE_UNAVAILABLE, ErrorCode.CATALOG_UNAVAILABLE})
+
+
+def is_silence(error: MirrorError) -> bool:
+    """Return whether a store has given no answer: to ask it at once again is to wait once more."""
+    return error.code in _OF_ZONE | _OF_SOURCE
 
 
 class SilentStores:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import time
@@ -185,6 +186,18 @@ def test_a_collector_that_is_away_does_not_hold_up_the_end() -> None:
     with exporting(Export(endpoint=f"http://127.0.0.1:{free_port()}"), ignore):
         tell_everything()
     assert time.monotonic() - began < 20
+
+
+def test_a_collector_that_never_answers_does_not_hold_up_the_end() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with exporting(Export(endpoint=endpoint), ignore):
+            for _ in range(3000):
+                with record.slice_work(WORK):
+                    pass
+            tell_everything()
+            began = time.monotonic()
+        assert time.monotonic() - began < 8
 
 
 def test_there_is_one_export_in_a_process() -> None:
