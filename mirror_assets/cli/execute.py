@@ -37,13 +37,19 @@ from mirror_assets.pipeline.drop import find_orphans
 
 @dataclass(frozen=True)
 class CheckLine:
-    """The result of one check."""
+    """The result of one check; `next_step` is what to do about a failed one."""
 
     asset: str
     check: str
     passed: bool
     severity: str
     message: str
+    next_step: str = ""
+
+    @property
+    def text(self) -> str:
+        """The message with the next step behind it; that of an error has it already."""
+        return self.message if self.next_step in self.message else f"{self.message}. Next: {self.next_step}"
 
     @property
     def is_error(self) -> bool:
@@ -100,7 +106,7 @@ def check(path: Path | None, names: Sequence[str], only: Sequence[str], *, as_js
     orphans = [] if names or only else orphan_lines(config)
     lines, broken = [*check_lines(result), *orphans], broken_checks(result)
     rows = [
-        (x.asset, x.check, "passed" if x.passed else x.severity, x.message)
+        (x.asset, x.check, "passed" if x.passed else x.severity, x.text)
         for x in sorted(lines, key=lambda line: (line.passed, line.asset, line.check))
     ]
     show("Checks", ("asset", "check", "result", "message"), rows, lines, as_json=as_json)
@@ -116,9 +122,16 @@ def broken_checks(result: dg.ExecuteInProcessResult) -> list[StepFailed]:
 def check_lines(result: dg.ExecuteInProcessResult) -> list[CheckLine]:
     """Return the results of a run's checks."""
     return [
-        CheckLine(x.asset_key.to_user_string(), x.check_name, x.passed, x.severity.value, x.description or "")
+        CheckLine(
+            x.asset_key.to_user_string(), x.check_name, x.passed, x.severity.value, x.description or "", _next_step(x)
+        )
         for x in result.get_asset_check_evaluations()
     ]
+
+
+def _next_step(found: dg.AssetCheckEvaluation) -> str:
+    step = found.metadata.get("next_step")
+    return str(step.value) if step and not found.passed else ""
 
 
 def orphan_lines(config: Config) -> list[CheckLine]:

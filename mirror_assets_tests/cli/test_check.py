@@ -40,6 +40,17 @@ def test_one_check_of_one_table(file: Path, capsys: pytest.CaptureFixture[str]) 
     ]
 
 
+def test_a_failed_check_has_its_next_step(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["check", "--config", str(file), "--table", str(TABLE), "--only", "lag", "--only", "retention", "--json"])
+    steps = {line["check"]: line["next_step"] for line in json.loads(capsys.readouterr().out)}
+    assert steps["lag"].startswith("see the checks not_held and not_failing")
+    assert steps["retention"] == ""
+    (file.parent / "lake").rename(file.parent / "gone")
+    main(["check", "--config", str(file), "--table", str(TABLE), "--only", "lag"])
+    shown = capsys.readouterr().out
+    assert " ".join(shown.replace("│", " ").split()).count("Next: ") == 1, "an error's text has it already"
+
+
 def test_an_error_of_a_check_that_does_not_block_exits_with_1(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--config", str(file), "--only", "lag", "--json"]) == 1
     assert ("shop/other_landing_zone", "lag", False, "ERROR") in _lines(capsys)
@@ -48,7 +59,7 @@ def test_an_error_of_a_check_that_does_not_block_exits_with_1(file: Path, capsys
 def test_a_failed_blocking_check_is_told_in_its_line_alone(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--config", str(file), "--table", str(TABLE), "--only", "metadata_unchanged"]) == 1
     shown = capsys.readouterr()
-    assert "_metadata.json is missing" in shown.out
+    assert "_metadata.json is missing. Next: restore _metadata.json; to change keys, rebuild the table." in shown.out
     assert "error:" not in shown.err
 
 
