@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 import dagster as dg
+from dagster._core.storage.tags import MAX_RUNTIME_SECONDS_TAG
 from pydantic import Field
 
 from mirror_assets.composition import Project, telling
@@ -61,6 +62,8 @@ def check_jobs(settings: Config) -> list[dg.JobDefinition]:
             CHECKS,
             "Every check that needs no Spark; records what is new.",
             config=dg.RunConfig(ops={CHECK_OP: checks}),
+            # Dagster's run monitoring ends one that was killed: the schedule leaves out runs while it goes on.
+            tags={MAX_RUNTIME_SECONDS_TAG: str(round(2 * _LONGEST_SECONDS))},
             **fixed,
         ),
         graph.to_job(

@@ -213,6 +213,15 @@ def test_a_persons_run_fails_with_what_the_checks_found(paper: Paper, instance: 
     assert "the disk is full. Next: do what the message says" in (told.description or "")
 
 
+def test_a_run_says_what_to_do_about_a_check_that_could_not_run(paper: Paper, instance: dg.DagsterInstance) -> None:
+    (paper.zone / TABLE.manifest).write_text("{")
+    result = _run(paper.config, instance, ALL_CHECKS, CheckTables(spark=False))
+    (failed,) = [event for event in result.all_events if event.is_step_failure]
+    told = failed.step_failure_data.user_failure_data
+    assert told is not None
+    assert "restore it from a backup" in str(told.metadata["next_step"].value)
+
+
 def test_a_table_that_is_named_twice_is_checked_once(paper: Paper, instance: dg.DagsterInstance) -> None:
     twice = CheckTables(tables=[str(TABLE)] * 2, checks=["lag"], spark=False)
     found = _run(paper.config, instance, ALL_CHECKS, twice).get_asset_check_evaluations()
