@@ -89,7 +89,7 @@ def test_lag_is_told_of_a_table_whose_runs_fail_and_the_run_succeeds(
     assert (lag.passed, lag.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert lag.metadata["commits_behind"].value == 1
     assert "not_failing" in str(lag.metadata["next_step"].value)
-    assert "1 runs of shop.orders failed: slice 1 was not published" in (failing.description or "")
+    assert "1 run of shop.orders failed: slice 1 was not published" in (failing.description or "")
     assert {"retention", "replicating", "file_continuity", "types"} <= _evaluated(result)
     assert not {"reconciled", "row_order"} & _evaluated(result)
 
@@ -106,6 +106,15 @@ def test_what_is_no_news_is_recorded_when_its_turn_comes(
     late = {found.check_name: found.passed for found in _run(paper.config, instance).get_asset_check_evaluations()}
     assert late["lag"] is False
     assert set(late) < first
+
+
+def test_that_a_table_is_late_for_longer_is_no_news(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "lag" in _evaluated(_run(paper.config, instance))
+    monkeypatch.setattr(recorded_checks, "_RECORDED_AGAIN", 0)
+    time.sleep(1.1)
+    assert "lag" not in _evaluated(_run(paper.config, instance))
 
 
 def test_checks_without_a_result_take_no_turn_from_the_others(
