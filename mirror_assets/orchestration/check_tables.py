@@ -86,7 +86,7 @@ def _check_graph(settings: Config) -> dg.GraphDefinition:
     ) -> Iterator[Found]:
         with failing():
             tables = settings.chosen(config.tables)
-            composed = project(settings, landing_zone, sources, spark if config.spark else None)
+            composed = project(settings, landing_zone, sources, spark if config.spark else None, lands=False)
             checks = _checks(context, config, composed, sources, tables)
         with telling(settings, context.log.warning):
             results = _evaluated(context, checks, tables)

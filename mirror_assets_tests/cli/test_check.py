@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from pathlib import Path
 
@@ -38,6 +39,12 @@ def test_one_check_of_one_table(file: Path, capsys: pytest.CaptureFixture[str]) 
         ("shop/orders_landing_zone", "lag", False, "WARN"),
         ("shop/orders_source", "retention", True, "WARN"),
     ]
+
+
+def test_a_check_leaves_a_landing_zone_that_is_not_there_alone(file: Path) -> None:
+    shutil.rmtree(file.parent / "landing")
+    main(["check", "--config", str(file), "--only", "lag"])
+    assert not (file.parent / "landing").exists()
 
 
 def test_a_failed_check_has_its_next_step(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
