@@ -107,8 +107,7 @@ class Project:
 
     def tables(self, names: Sequence[str] = ()) -> list[TableContext]:
         """Return the contexts of these tables, or of all. Raises TableUnknown."""
-        chosen = [self.config.table(name) for name in names] if names else self.config.all_tables()
-        return [self.table(table) for table in chosen]
+        return [self.table(table) for table in self.config.chosen(names)]
 
     def mirror(self) -> WatchedMirror:
         """Return the mirror of the landing zone: the database in Fabric, or the local stand-in's tables."""

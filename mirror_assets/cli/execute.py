@@ -37,13 +37,19 @@ from mirror_assets.pipeline.drop import find_orphans
 
 @dataclass(frozen=True)
 class CheckLine:
-    """The result of one check."""
+    """The result of one check; `next_step` is what to do about a failed one."""
 
     asset: str
     check: str
     passed: bool
     severity: str
     message: str
+    next_step: str = ""
+
+    @property
+    def text(self) -> str:
+        """The message with the next step behind it; that of an error has it already."""
+        return self.message if self.next_step in self.message else f"{self.message}. Next: {self.next_step}"
 
     @property
     def is_error(self) -> bool:
@@ -67,8 +73,7 @@ class HistoryReport:
 def run(path: Path | None, names: Sequence[str], commits: RangeOptions, *, as_json: bool) -> Exit:
     """Mirror the tables until nothing is left; a table that fails doesn't hold up the others."""
     config = load_config(path, when=When.REFRESH)
-    for name in names:
-        config.table(name)
+    config.chosen(names)  # refuses an unknown one before a run begins
     reports = mirror(config, names, commits)
     rows = [
         (x.table, x.covered, x.slices, x.files, x.rows.inserts, x.rows.updates, x.rows.deletes, x.seconds, x.result)
@@ -96,13 +101,12 @@ def check(path: Path | None, names: Sequence[str], only: Sequence[str], *, as_js
     `only` names checks; none: all. Raises TableUnknown.
     """
     config = load_config(path)
-    for name in names:
-        config.table(name)
+    config.chosen(names)
     result = execute(config, ALL_CHECKS, {CHECK_OP: CheckTables(tables=list(names), checks=list(only))})
     orphans = [] if names or only else orphan_lines(config)
     lines, broken = [*check_lines(result), *orphans], broken_checks(result)
     rows = [
-        (x.asset, x.check, "passed" if x.passed else x.severity, x.message)
+        (x.asset, x.check, "passed" if x.passed else x.severity, x.text)
         for x in sorted(lines, key=lambda line: (line.passed, line.asset, line.check))
     ]
     show("Checks", ("asset", "check", "result", "message"), rows, lines, as_json=as_json)
@@ -118,9 +122,16 @@ def broken_checks(result: dg.ExecuteInProcessResult) -> list[StepFailed]:
 def check_lines(result: dg.ExecuteInProcessResult) -> list[CheckLine]:
     """Return the results of a run's checks."""
     return [
-        CheckLine(x.asset_key.to_user_string(), x.check_name, x.passed, x.severity.value, x.description or "")
+        CheckLine(
+            x.asset_key.to_user_string(), x.check_name, x.passed, x.severity.value, x.description or "", _next_step(x)
+        )
         for x in result.get_asset_check_evaluations()
     ]
+
+
+def _next_step(found: dg.AssetCheckEvaluation) -> str:
+    step = found.metadata.get("next_step")
+    return str(step.value) if step and not found.passed else ""
 
 
 def orphan_lines(config: Config) -> list[CheckLine]:
@@ -190,7 +201,7 @@ def history(path: Path | None, names: Sequence[str], skip_to: int | None, *, as_
 
 def _with_history(config: Config, names: Sequence[str]) -> list[TableSettings]:
     """Return these tables, or all with a history. Raises TableUnknown, and ConfigInvalid for one without a history."""
-    tables = [config.table(name) for name in names] or [t for t in config.all_tables() if t.keeps_history]
+    tables = [table for table in config.chosen(names) if names or table.keeps_history]
     without = [Problem(f"tables.{t.name}.history", "write slices or stream") for t in tables if not t.keeps_history]
     if not tables:
         without = [Problem("defaults.history", "no table keeps its history: write slices or stream")]

@@ -53,10 +53,9 @@ class LandedSlice:
 def follow(path: Path | None, names: Sequence[str], every: float, *, as_json: bool) -> Exit:
     """Mirror commits as they come, until it is interrupted; a table that fails is tried again later."""
     config = load_config(path, when=When.REFRESH)
-    for name in names:
-        config.table(name)
+    chosen = config.chosen(names)
     ops = MirrorTables(tables=list(names), follow=FollowSources(every_seconds=every))
-    note(f"following {len(names or config.tables)} tables; Ctrl-C ends behind the slices that are under way")
+    note(f"following {len(chosen)} tables; Ctrl-C ends behind the slices that are under way")
     with _progress(config, as_json=as_json) as handler:
         result = execute(config, MIRROR_ALL, {TABLES_OP: ops}, handler=handler)
     if TABLES_OP not in {event.step_key for event in result.all_events if event.is_step_success}:

@@ -8,7 +8,7 @@ import click
 
 from mirror_assets.cli.commands import app
 from mirror_assets.cli.exit import Exit, exit_code
-from mirror_assets.cli.json_log import is_json, print_line
+from mirror_assets.cli.json_log import is_json, print_line, print_unexpected
 from mirror_assets.cli.spark_log import spark_log
 from mirror_assets.errors import MirrorError
 
@@ -41,6 +41,11 @@ def _run(arguments: Sequence[str] | None) -> Exit:
         else:
             click.echo(f"error: {error}", err=True)
         return exit_code([error.family])
+    except Exception as error:
+        if not is_json():
+            raise
+        print_unexpected(error)
+        return Exit.FAILED
     if isinstance(answer, Exit):
         return answer
     raise SystemExit(answer)  # click itself answered: --help

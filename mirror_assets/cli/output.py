@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 import pydantic
-from rich.console import Console
+from rich.console import Console, Group
 from rich.markup import escape
 from rich.table import Table
 
@@ -38,7 +38,7 @@ def note(text: str) -> None:
 def note_errors(errors: Iterable[MirrorError]) -> Exit:
     """Print errors that did not end the command; return the exit code for them."""
     found = list(errors)
-    note_reported(map(str, found))
+    note_reported(dict.fromkeys(map(str, found)))  # a store that is away is one text for many tables
     return exit_code(error.family for error in found)
 
 
@@ -69,9 +69,18 @@ def show_records(title: str, columns: Sequence[str], rows: Iterable[Sequence[obj
     show_table(as_table(title, columns, rows))
 
 
-def show_table(table: Table) -> None:
-    """Print a table; colours are shown on a terminal only."""
-    Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else _WIDE).print(table)
+def show_table(table: Table | Group) -> None:
+    """Print a table, or one with lines below it; colours are shown on a terminal only."""
+    _console().print(table)
+
+
+def width() -> int:
+    """Return how many characters a line of the output has."""
+    return _console().width
+
+
+def _console() -> Console:
+    return Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else _WIDE)
 
 
 def as_table(

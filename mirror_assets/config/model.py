@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import Field, PrivateAttr, model_validator
@@ -198,6 +198,10 @@ class Config(Section):
     def all_tables(self) -> tuple[TableSettings, ...]:
         """Return the effective settings of every table, in the file's order."""
         return tuple(self.table(name) for name in self.names)
+
+    def chosen(self, names: Sequence[str]) -> tuple[TableSettings, ...]:
+        """Return the tables of these names, each once, or all where none is named. Raises TableUnknown."""
+        return tuple(self.table(name) for name in dict.fromkeys(names)) if names else self.all_tables()
 
     def history_uri(self, name: TableName) -> str:
         """Return the address of the table's history; its path below `history.path` is that below the landing zone."""

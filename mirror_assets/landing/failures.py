@@ -51,6 +51,11 @@ class FailureRecord(Record):
     rebuild: str | None = None
 
     @property
+    def runs(self) -> str:
+        """How many runs failed, as in `1 run` or `3 runs`."""
+        return f"{self.count} run" + ("" if self.count == 1 else "s")
+
+    @property
     def progress(self) -> Progress:
         """Where the table was."""
         return Progress(self.epoch, self.generation)

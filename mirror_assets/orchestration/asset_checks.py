@@ -123,7 +123,9 @@ def checks_failed(failed: Sequence[dg.AssetCheckResult | dg.AssetCheckEvaluation
     more = [f"and {len(found) - _NAMED} more"] if len(found) > _NAMED else []
     many = "blocking check failed" if len(found) == 1 else "blocking checks failed"
     what = f"{len(found)} {many}: {'; '.join([*found[:_NAMED], *more])}."
-    return StopError(what, next_step(failed[0].check_name or ""), code=ErrorCode.CHECKS_FAILED)
+    step = (failed[0].metadata or {}).get("next_step")  # of a check that could not run, the error's
+    first = str(step.value) if isinstance(step, dg.TextMetadataValue) else "do what the message says."
+    return StopError(what, first, code=ErrorCode.CHECKS_FAILED)
 
 
 _PARTITION = "dagster/partition"

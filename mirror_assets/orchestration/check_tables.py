@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 import dagster as dg
+from dagster._core.storage.tags import MAX_RUNTIME_SECONDS_TAG
 from pydantic import Field
 
 from mirror_assets.composition import Project, telling
@@ -21,7 +22,7 @@ from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.materialize import failing, failure
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
-from mirror_assets.orchestration.table_checks import RECONCILED, Found, TableChecks
+from mirror_assets.orchestration.table_checks import RECONCILED, Found, TableChecks, known_checks
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.telemetry.record import checked
 
@@ -61,6 +62,8 @@ def check_jobs(settings: Config) -> list[dg.JobDefinition]:
             CHECKS,
             "Every check that needs no Spark; records what is new.",
             config=dg.RunConfig(ops={CHECK_OP: checks}),
+            # Dagster's run monitoring ends one that was killed: the schedule leaves out runs while it goes on.
+            tags={MAX_RUNTIME_SECONDS_TAG: str(round(2 * _LONGEST_SECONDS))},
             **fixed,
         ),
         graph.to_job(
@@ -82,15 +85,15 @@ def _check_graph(settings: Config) -> dg.GraphDefinition:
         spark: SparkSessions,
     ) -> Iterator[Found]:
         with failing():
-            tables = [settings.table(name) for name in config.tables] if config.tables else settings.all_tables()
-            composed = project(settings, landing_zone, sources, spark if config.spark else None)
+            tables = settings.chosen(config.tables)
+            composed = project(settings, landing_zone, sources, spark if config.spark else None, lands=False)
             checks = _checks(context, config, composed, sources, tables)
         with telling(settings, context.log.warning):
             results = _evaluated(context, checks, tables)
-            if config.is_scheduled:
-                _record(context, checks.recorded, results)
-            else:
+            if checks.recorded is None:
                 yield from _passed_on(results)
+            else:
+                _record(context, checks.recorded, results)
 
     @dg.graph(name="check", description="Run the checks of the tables.")
     def check() -> None:
@@ -106,8 +109,8 @@ def _checks(
     sources: SourceTables,
     tables: Sequence[TableSettings],
 ) -> TableChecks:
-    mirror = composed.mirror().at_once()
-    checks = TableChecks(context.instance, composed, sources, mirror, frozenset(config.checks), config.spark)
+    mirror, names = composed.mirror().at_once(), known_checks(config.checks)
+    checks = TableChecks(context.instance, composed, sources, mirror, names, config.spark)
     if not config.is_scheduled:
         return checks
     keys = [key for table in tables for key in checks.keys(table)]
@@ -115,7 +118,7 @@ def _checks(
 
 
 def _evaluated(context: dg.OpExecutionContext, checks: TableChecks, tables: Sequence[TableSettings]) -> Iterator[Found]:
-    """Yield what the checks find, table by table as they end; a table that does not end is left alone."""
+    """Yield what the checks find, table by table as they end; one that does not end is left alone, and has failed."""
     pool = DaemonPool("checks", _WITH_SPARK_AT_ONCE if checks.with_spark else _TABLES_AT_ONCE)
     limit = None if checks.with_spark else _LONGEST_SECONDS
     futures = {pool.submit(partial(_all_of, checks, table)): table for table in tables}
@@ -123,8 +126,9 @@ def _evaluated(context: dg.OpExecutionContext, checks: TableChecks, tables: Sequ
         for done in as_completed(futures, limit):
             yield from done.result()
     except NotDone:
-        open_ = [str(table.name) for future, table in futures.items() if not future.done()]
-        context.log.warning(f"no answer within {_LONGEST_SECONDS:.0f} s, left alone: {', '.join(open_)}")
+        waiting = [table for future, table in futures.items() if not future.done()]
+        context.log.warning(f"{len(waiting)} tables are left alone: no answer within {_LONGEST_SECONDS:.0f} s")
+        yield from (checks.unanswered(table, _LONGEST_SECONDS) for table in waiting)
 
 
 def _all_of(checks: TableChecks, table: TableSettings) -> list[Found]:
@@ -145,15 +149,19 @@ def _passed_on(results: Iterator[Found]) -> Iterator[Found]:
         raise failure(checks_failed(failed))
 
 
-def _record(context: dg.OpExecutionContext, recorded: RecordedChecks | None, results: Iterator[Found]) -> None:
+def _record(context: dg.OpExecutionContext, recorded: RecordedChecks, results: Iterator[Found]) -> None:
     """Log what is news. Logged, not yielded: Dagster fails a step that yields a failed blocking check."""
-    began, many, failed, news = time.monotonic(), 0, 0, 0
+    began, many, failed, same = time.monotonic(), 0, 0, list[Found]()
     for found in results:
         many, failed = many + 1, failed + (not found.passed)
-        if recorded is None or recorded.is_news(found):
-            news += 1
+        if recorded.is_news(found):
             context.log_event(found)  # type: ignore[arg-type]  # it is recorded; the annotation lags
-    seconds = time.monotonic() - began
+        else:
+            same.append(found)
+    again = recorded.due(same)
+    for found in again:
+        context.log_event(found)  # type: ignore[arg-type]  # as above
+    seconds, news = time.monotonic() - began, many - len(same) + len(again)
     context.log.info(
         f"{many} checks in {seconds:.1f} s: {failed} failed; {news} results recorded, the others as before"
     )

@@ -121,7 +121,7 @@ def mirror_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinit
             composed = project(config, landing_zone, sources)
             mirrored = composed.mirror()
         runs = mirror_runs(context.instance, composed, table, sources, mirrored)
-        with_spark = partial(project, config, landing_zone, sources, spark)
+        with_spark = partial(project, config, landing_zone, sources, spark, lands=False)
         yield from run_selected(context, {**runs, "reconciled": lambda: run_reconciled(with_spark(), table)})
 
     return checks

@@ -9,6 +9,7 @@ from pydantic import Field
 from mirror_assets.composition import Project, no_spark
 from mirror_assets.config import Config
 from mirror_assets.orchestration.bare_jobs import bare
+from mirror_assets.orchestration.materialize import failing
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions
 from mirror_assets.pipeline.doctor.answers import Answer, Verdict
 from mirror_assets.pipeline.doctor.examination import Depth, examine_sources, examine_zone
@@ -30,7 +31,8 @@ def doctor_job(settings: Config) -> dg.JobDefinition:
 
     @dg.op(name=ZONE_OP, description="Probe the landing zone, in a scratch folder, for what publishing needs.")
     def zone_op(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[Answer]:
-        return _logged(context, list(examine_zone(landing_zone.open())))
+        with failing():
+            return _logged(context, list(examine_zone(landing_zone.open())))
 
     @dg.op(name=SOURCES_OP, description="Ask each source, through both readers, whether it can be mirrored.")
     def sources_op(
@@ -42,16 +44,19 @@ def doctor_job(settings: Config) -> dg.JobDefinition:
     ) -> list[Answer]:
         session = spark.open if config.spark else no_spark
         log = partial(sources.log, session=session)
-        composed = Project(settings, landing_zone.open(), landing_zone.local_staging(), log, session)
         depth = Depth(config.spark, config.thorough)
-        return _logged(context, list(examine_sources(composed.tables(config.tables), depth)))
+        with failing():
+            composed = Project(settings, landing_zone.open(), landing_zone.local_staging(), log, session)
+            return _logged(context, list(examine_sources(composed.tables(config.tables), depth)))
 
     @dg.op(description="Fail the run when an answer is no.")
     def all_well(of_zone: list[Answer], of_sources: list[Answer]) -> None:
         answers = (*of_zone, *of_sources)
         wrong = {f"{one.subject}: {one.question}": one.text for one in answers if one.verdict is Verdict.NO}
         if wrong:
-            raise dg.Failure(f"{len(wrong)} of {len(answers)} answers are no", metadata=wrong, allow_retries=False)
+            first = next(f"{asked} {text}" for asked, text in wrong.items())
+            what = f"{len(wrong)} of {len(answers)} answers are no: {first}"
+            raise dg.Failure(what, metadata=wrong, allow_retries=False)
 
     @dg.job(name=DOCTOR, description="Ask landing zone and sources whether mirroring can work.", **bare(settings))
     def doctor() -> None:

@@ -127,7 +127,8 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
         sources: SourceTables,
         spark: SparkSessions,
     ) -> list[TableReport]:
-        chosen = [settings.table(name) for name in config.tables] if config.tables else settings.all_tables()
+        with failing():
+            chosen = settings.chosen(config.tables)
         tag_tables(context.instance, context.run_id, [table.name for table in chosen])
         if config.follow is not None:
             batch, stays = config.follow.batch, config.follow.minutes != 0

@@ -267,15 +267,18 @@ def project(
     sources: SourceTables,
     spark: SparkSessions | None = None,
     report: Callable[[str], None] = lambda _: None,
+    *,
+    lands: bool = True,
 ) -> Project:
     """Compose the project of a step from its resources; without `spark`, nothing in it can start Spark.
 
-    `report` takes a line for the log when Spark starts, which takes a while, and when it has started.
+    `report` takes a line for the log when Spark starts, which takes a while, and when it has started. A step that
+    `lands` nothing leaves a landing zone that is empty as it is.
     """
     if spark is None:
         return Project(config, zone.open(), zone.local_staging(), sources.log, no_spark)
-    session = _reporting(spark.open, report)
-    return Project(config, zone.store(), zone.local_staging(), partial(sources.log, session=session), session)
+    session, store = _reporting(spark.open, report), zone.store() if lands else zone.open()
+    return Project(config, store, zone.local_staging(), partial(sources.log, session=session), session)
 
 
 def _reporting(session: Session, report: Callable[[str], None]) -> Session:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeAlias
@@ -12,7 +12,7 @@ import dagster as dg
 
 from mirror_assets.composition import Project
 from mirror_assets.config import TableSettings
-from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, UnknownOutcome
 from mirror_assets.fabric.monitoring import WatchedMirror
 from mirror_assets.orchestration.asset_checks import (
     HISTORY_RETENTION,
@@ -32,6 +32,7 @@ from mirror_assets.orchestration.settled_checks import settled
 from mirror_assets.orchestration.staged_checks import NOTHING_STAGED, run_staged
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.errors import unexpected
+from mirror_assets.pipeline.silent_stores import SilentStores
 from mirror_assets.pipeline.stage_range import staged_ahead
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.replicating import REPLICATING
@@ -40,6 +41,20 @@ RECONCILED = "reconciled"
 CHECK_NAMES = tuple(
     sorted({*BLOCKING_CHECKS, *LANDED_CHECKS, *LAKE_CHECKS, REPLICATING, RECONCILED, "retention", HISTORY_RETENTION})
 )
+
+
+def known_checks(names: Sequence[str]) -> frozenset[str]:
+    """Return the names. Raises SettingError for one that no check has: a run of no checks would look well."""
+    for name in names:
+        if name not in CHECK_NAMES:
+            raise SettingError(
+                f"no check is called {name!r}.", f"use one of: {', '.join(CHECK_NAMES)}.", code=ErrorCode.CONFIG_INVALID
+            )
+    return frozenset(names)
+
+
+# What these read, the source has no part in.
+_OF_ZONE = frozenset({"file_continuity", "metadata_unchanged", REPLICATING})
 # A source or mirror that can't be asked for so long is no passing fault any more.
 _PASSING_SECONDS = 3600.0
 _SINCE = "unreachable_since"
@@ -64,6 +79,7 @@ class TableChecks:
     names: frozenset[str] = frozenset()
     with_spark: bool = True
     recorded: RecordedChecks | None = None
+    silent: SilentStores = field(default_factory=SilentStores)
     now: float = field(default_factory=time.time)
 
     def keys(self, table: TableSettings) -> list[dg.AssetCheckKey]:
@@ -73,22 +89,32 @@ class TableChecks:
     def of(self, table: TableSettings) -> Iterator[Found]:
         """Run the table's checks one after another, and yield what they find.
 
-        A check that can't run has failed. Of several that one error stops, the first says so, and the others stay as
-        they were; likewise where a check has failed with that error.
+        A check that can't run has failed. Of several that errors of one code stop, the first says so, and the others
+        stay as they were; likewise where a check has failed with that code. Two readers may say one thing in two ways.
         """
         told = set[str]()
         for key, run in self._runs(table).items():
             try:
-                result = run()
+                with self.silent.asking(table, source=key.name not in _OF_ZONE):
+                    result = run()
             except Exception as raised:  # noqa: BLE001 one table's defect must not keep the others from being checked
                 error = raised if isinstance(raised, MirrorError) else unexpected(str(table.name), raised)
-                if str(error) in told:
+                if _cause(error) in told:
                     continue
-                told.add(str(error))
+                told.add(_cause(error))
                 result = self._unable(key, error)
             if result is not None:
-                told.add("" if result.passed else result.description or "")
+                told |= _causes(result)
                 yield evaluation_of(result)
+
+    def unanswered(self, table: TableSettings, seconds: float) -> Found:
+        """Return the result for a table whose checks have not ended after so many seconds."""
+        error = RetryError(
+            f"the checks of {table.name} have not ended after {seconds:.0f} s: a store gives no answer.",
+            "see whether the stores of the source and of the landing zone can be reached from here.",
+            code=ErrorCode.STORE_UNAVAILABLE,
+        )
+        return evaluation_of(self._unable(self.keys(table)[0], error))
 
     def _runs(self, table: TableSettings) -> dict[dg.AssetCheckKey, _Run]:
         config, name = self.composed.config, table.name
@@ -152,6 +178,16 @@ class TableChecks:
         since = last.metadata.get(_SINCE) if last is not None else None
         value = since.value if since is not None else None
         return float(value) if isinstance(value, int | float) else self.now
+
+
+def _cause(error: MirrorError) -> str:
+    """Return what tells causes apart: the code, or the text of an error that has no code of its own."""
+    return str(error) if error.code is ErrorCode.UNEXPECTED else error.code.value
+
+
+def _causes(result: dg.AssetCheckResult) -> set[str]:
+    code = None if result.passed else (result.metadata or {}).get("code")
+    return {str(code.value)} if isinstance(code, dg.TextMetadataValue) else set()
 
 
 def _of(run: Callable[[str], dg.AssetCheckResult | None], check: str) -> _Run:

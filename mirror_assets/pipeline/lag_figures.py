@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
@@ -11,7 +10,8 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.next_action import Action, Rest
 from mirror_assets.pipeline.pending import pending_commits, table_lag
 from mirror_assets.pipeline.plan import TablePlan
-from mirror_assets.telemetry.record import covers, is_on, looked, looked_seconds_ago
+from mirror_assets.pipeline.silent_stores import is_silence
+from mirror_assets.telemetry.record import covers, is_on, looked, looked_seconds_ago, unseen
 
 # A table that is stuck, or works elsewhere, is asked this often at most: to open its log costs more than a look.
 _ASKED_SECONDS = 5.0
@@ -20,7 +20,7 @@ _ASKED_SECONDS = 5.0
 def note_look(context: TableContext, action: Action | MirrorError) -> None:
     """Tell what a look at the table has found; ask source and manifest if the look does not say it.
 
-    A source that can't be asked is not looked at: its figures stay as they were, and their age shows it.
+    Of a source that can't be asked, what is known to wait goes on waiting; that nothing waits is not said any more.
     """
     name = str(context.name)
     ago = looked_seconds_ago(name)
@@ -28,9 +28,13 @@ def note_look(context: TableContext, action: Action | MirrorError) -> None:
         return
     if isinstance(action, Rest) and action.mark is not None:
         looked(name, action.mark.tip.version, action.mark.tip.version, None)
+    elif isinstance(action, MirrorError) and is_silence(action):
+        unseen(name)
     elif ago >= _ASKED_SECONDS:
-        with suppress(MirrorError):
+        try:
             _ask(context)
+        except MirrorError:
+            unseen(name)
 
 
 def _ask(context: TableContext) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -75,7 +76,10 @@ def _open(export: Export, warn: Callable[[str], None]) -> Callable[[], None] | N
         use(None)
         if port is not None:
             port.close()
-        recorder.close(_CLOSE_SECONDS)
+        # The SDK waits for a collector that does not answer several times over, however little time it is given.
+        last = threading.Thread(target=recorder.close, args=(_CLOSE_SECONDS,), name="metrics-close", daemon=True)
+        last.start()
+        last.join(_CLOSE_SECONDS)
 
     return close
 

@@ -227,6 +227,12 @@ def looked(table: str, tip: int, covered: int, waiting_since: float | None) -> N
         _SWITCH.recorder.book.looked(table, tip, covered, waiting_since, time.time())
 
 
+def unseen(table: str) -> None:
+    """Tell that the source could not be looked at."""
+    if _SWITCH.recorder is not None:
+        _SWITCH.recorder.book.unseen(table)
+
+
 def covers(table: str, version: int, waiting_since: float | None) -> None:
     """Tell which version has landed, and since when the next commit waits that is known of, if any."""
     if _SWITCH.recorder is not None:

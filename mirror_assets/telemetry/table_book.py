@@ -15,6 +15,7 @@ class TableFigures:
     """What is known of a table; times are seconds since 1970.
 
     `waiting_since` is the time of the oldest commit that waits, None if none does; `looked` is when that was found.
+    `is_blind`: the newest look has failed, so nobody knows whether one waits by now.
     """
 
     tip: int | None = None
@@ -22,19 +23,22 @@ class TableFigures:
     waiting_since: float | None = None
     looked: float = 0.0
     landed: float | None = None
+    is_blind: bool = False
 
     def lag(self, now: float) -> float | None:
-        """Return the lag in seconds at `now`; None while nothing is known."""
+        """Return the lag in seconds at `now`; None while nothing is known, and never 0 for a source that is away."""
         if self.waiting_since is not None:
             return max(0.0, now - self.waiting_since)
-        return None if self.tip is None else 0.0
+        return None if self.tip is None or self.is_blind else 0.0
 
     @property
     def commits(self) -> int | None:
         """Commits that are known to wait; None while nothing is known."""
         if self.tip is None or self.covered is None:
             return None
-        return 0 if self.waiting_since is None else max(1, self.tip - self.covered)
+        if self.waiting_since is None:
+            return None if self.is_blind else 0
+        return max(1, self.tip - self.covered)
 
 
 Heartbeats = Callable[[], Mapping[str, float]]
@@ -65,7 +69,12 @@ class TableBook:
         with self._lock:
             known = self._tables.get(table, TableFigures())
             found = replace(known, tip=tip, covered=covered, waiting_since=waiting_since, looked=now)
-            self._tables[table] = found
+            self._tables[table] = replace(found, is_blind=False)
+
+    def unseen(self, table: str) -> None:
+        """Note that the source could not be looked at: what was known of it is no news any more."""
+        with self._lock:
+            self._tables[table] = replace(self._tables.get(table, TableFigures()), is_blind=True)
 
     def landed(self, table: str, covered: int, waiting_since: float | None, now: float) -> None:
         """Note that the version has landed, and when the next commit that is known to wait was made, if there is one.

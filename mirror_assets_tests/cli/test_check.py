@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from pathlib import Path
 
@@ -40,6 +41,23 @@ def test_one_check_of_one_table(file: Path, capsys: pytest.CaptureFixture[str]) 
     ]
 
 
+def test_a_check_leaves_a_landing_zone_that_is_not_there_alone(file: Path) -> None:
+    shutil.rmtree(file.parent / "landing")
+    main(["check", "--config", str(file), "--only", "lag"])
+    assert not (file.parent / "landing").exists()
+
+
+def test_a_failed_check_has_its_next_step(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["check", "--config", str(file), "--table", str(TABLE), "--only", "lag", "--only", "retention", "--json"])
+    steps = {line["check"]: line["next_step"] for line in json.loads(capsys.readouterr().out)}
+    assert steps["lag"].startswith("see the checks not_held and not_failing")
+    assert steps["retention"] == ""
+    (file.parent / "lake").rename(file.parent / "gone")
+    main(["check", "--config", str(file), "--table", str(TABLE), "--only", "lag"])
+    shown = capsys.readouterr().out
+    assert " ".join(shown.replace("│", " ").split()).count("Next: ") == 1, "an error's text has it already"
+
+
 def test_an_error_of_a_check_that_does_not_block_exits_with_1(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--config", str(file), "--only", "lag", "--json"]) == 1
     assert ("shop/other_landing_zone", "lag", False, "ERROR") in _lines(capsys)
@@ -48,7 +66,7 @@ def test_an_error_of_a_check_that_does_not_block_exits_with_1(file: Path, capsys
 def test_a_failed_blocking_check_is_told_in_its_line_alone(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--config", str(file), "--table", str(TABLE), "--only", "metadata_unchanged"]) == 1
     shown = capsys.readouterr()
-    assert "_metadata.json is missing" in shown.out
+    assert "_metadata.json is missing. Next: restore _metadata.json; to change keys, rebuild the table." in shown.out
     assert "error:" not in shown.err
 
 
@@ -56,6 +74,15 @@ def test_a_source_that_is_gone_exits_with_1(file: Path, capsys: pytest.CaptureFi
     (file.parent / "lake").rename(file.parent / "gone")
     assert main(["check", "--config", str(file), "--table", str(TABLE), "--only", "lag", "--json"]) == 1
     assert _lines(capsys) == [("shop/orders_landing_zone", "lag", False, "ERROR")]
+
+
+@pytest.mark.parametrize("command", ["check", "status"])
+def test_a_table_that_is_named_twice_is_shown_once(
+    file: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    only = ["--only", "lag"] if command == "check" else []
+    assert main([command, "--config", str(file), "--table", str(TABLE), "--table", str(TABLE), *only, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 1
 
 
 @pytest.mark.parametrize("wrong", [["--only", "lags"], ["--table", "shop.none"]])

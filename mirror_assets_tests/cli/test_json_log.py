@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,6 +41,33 @@ def test_a_wrong_command_line_is_a_line_as_well(capsys: pytest.CaptureFixture[st
     assert ended.value.code == 2
     (line,) = lines(capsys)
     assert "--unknown" in str(line["message"])
+
+
+def test_a_defect_is_one_line_with_where_it_was_raised(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hide("PLANTED", "hunter2-hunter2")
+
+    def broken(*_: object, **__: object) -> None:
+        raise ValueError("two\nlines, one byte that is no text: \udc80, and hunter2-hunter2")
+
+    monkeypatch.setattr("mirror_assets.cli.status.status", broken)
+    assert main(["--log", "json", "status"]) == 1
+    (line,) = lines(capsys)
+    assert (line["level"], line["code"]) == ("error", "unexpected")
+    assert "ValueError: two\nlines" in str(line["message"])
+    assert "in broken" in str(line["exception"])
+    assert "hunter2" not in str(line)
+
+
+def test_what_libraries_say_is_a_line_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    use_json(is_on=True)
+    logging.getLogger("azure.core").warning("a line,\nand another")
+    logging.getLogger("azure.core").info("nobody reads this")
+    with pytest.warns(UserWarning, match="old"):
+        warnings.warn("old", stacklevel=1)
+    (line,) = lines(capsys)
+    assert (line["level"], line["logger"], line["message"]) == ("warning", "azure.core", "a line,\nand another")
 
 
 def test_the_slice_stays_for_the_line_about_its_end(capsys: pytest.CaptureFixture[str]) -> None:

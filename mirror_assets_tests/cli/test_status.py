@@ -6,16 +6,19 @@ import io
 import json
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from rich.console import Console
 
 from mirror_assets.cli.main import main
 from mirror_assets.cli.output import as_table
-from mirror_assets.errors import ErrorCode
+from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.landing.failures import Failure, record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
+from mirror_assets.source.log import SourceLog
+from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
@@ -46,7 +49,7 @@ def test_the_table_that_matters_first_is_at_the_top_and_says_why(
     shown = capsys.readouterr().out
     rows = [line for line in shown.splitlines() if line.startswith("│")]
     assert [row.split("│")[1].strip() for row in rows] == ["failing", "late", "well"]
-    assert "1 runs of failing failed: slice 1 was" in rows[0]
+    assert "1 run of failing failed: slice 1 was" in rows[0]
     assert "version 1 has waited 3600 s" in rows[1]
     assert [row.split("│")[2].strip() for row in rows] == ["failing", "late", "up to date"]
     assert "\x1b" not in shown, "colours are for terminals"
@@ -73,6 +76,77 @@ def test_watch_looks_again_until_it_is_interrupted(
     assert main(["status", "--config", str(file), "--watch", "--every", "2s"]) == 0
     assert looks == [2.0, 2.0]
     assert capsys.readouterr().out.count("Ctrl-C ends") == 2
+
+
+def test_watch_goes_on_while_somebody_edits_the_settings(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["tables: {", file.read_text()]
+
+    def sleep(_seconds: float) -> None:
+        if not texts:
+            raise KeyboardInterrupt
+        file.write_text(texts.pop(0))
+
+    monkeypatch.setattr("mirror_assets.cli.status.time.sleep", sleep)
+    assert main(["status", "--config", str(file), "--watch"]) == 0
+    shown = capsys.readouterr().out
+    assert (shown.count("Ctrl-C ends"), shown.count("error: ")) == (2, 1)
+
+
+def test_watch_begins_with_no_wrong_settings(file: Path) -> None:
+    file.write_text("tables: {")
+    assert main(["status", "--config", str(file), "--watch"]) == 2
+
+
+def test_watch_tells_what_concerns_no_table_alone(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    def away(_mirror: LocalReplicator) -> NoReturn:
+        raise StopError("the mirror can't be read.", "mend it.", code=ErrorCode.MIRROR_UNREADABLE)
+
+    monkeypatch.setattr("mirror_assets.cli.status.time.sleep", interrupted)
+    monkeypatch.setattr(LocalReplicator, "status", away)
+    main(["status", "--config", str(file), "--watch"])
+    assert "the mirror can't be read. Next: mend it." in capsys.readouterr().out
+
+
+def test_a_store_that_does_not_answer_is_not_waited_for_table_by_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def away(log: SourceLog, *_: object) -> NoReturn:
+        asked.append(log.uri)
+        time.sleep(0.2)
+        raise RetryError(f"{log.uri} gives no answer.", "wait.", code=ErrorCode.SOURCE_UNAVAILABLE)
+
+    monkeypatch.setattr(SourceLog, "state", away)
+    text = "landing_zone: {path: ./landing}\ntables:\n"
+    text += "".join(f"  t{n}: {{source: 's3://lake/t{n}', keys: [id]}}\n" for n in range(100))
+    file = tmp_path / "mirror.yaml"
+    file.write_text(text)
+    assert main(["status", "--config", str(file), "--json"]) == 1
+    shown = capsys.readouterr()
+    lines = json.loads(shown.out)
+    assert {(line["health"], line["urgency"]) for line in lines} == {("unreadable", "now")}
+    assert [line["table"] for line in lines] == [f"t{n}" for n in range(100)]
+    assert len(asked) <= 32
+    assert shown.err.count("error: ") <= 33, "one cause is one line, whatever the number of tables"
+
+
+def test_a_narrow_terminal_shows_what_counts(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mirror_assets.cli.output._WIDE", 80)
+    main(["status", "--config", str(file)])
+    titles = capsys.readouterr().out.splitlines()[2]
+    assert [title.strip() for title in titles.strip("┃").split("┃")] == [
+        "table", "health", "source", "landed", "lag", "why"
+    ]  # fmt: skip
 
 
 def test_watch_is_for_people(file: Path) -> None:

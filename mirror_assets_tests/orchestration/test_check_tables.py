@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import NoReturn
 
 import dagster as dg
 import pytest
@@ -14,15 +16,20 @@ import pytest
 from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.errors import ErrorCode, RetryError
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 from mirror_assets.landing.failures import Failure, record_failure
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration import recorded_checks, table_checks
+from mirror_assets.orchestration import check_tables, recorded_checks, table_checks
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CHECKS, RECONCILE, CheckTables
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import resources
+from mirror_assets.pipeline.backoff import note_failure
+from mirror_assets.pipeline.check import BLOCKING_CHECKS
+from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.source.log import SourceLog
+from mirror_assets.storage import LocalStore
+from mirror_assets.storage.errors import StoreUnavailable
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
 _LAG = dg.AssetCheckKey(asset_key(Kind.LANDING_ZONE, TABLE), "lag")
@@ -82,7 +89,7 @@ def test_lag_is_told_of_a_table_whose_runs_fail_and_the_run_succeeds(
     assert (lag.passed, lag.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert lag.metadata["commits_behind"].value == 1
     assert "not_failing" in str(lag.metadata["next_step"].value)
-    assert "1 runs of shop.orders failed: slice 1 was not published" in (failing.description or "")
+    assert "1 run of shop.orders failed: slice 1 was not published" in (failing.description or "")
     assert {"retention", "replicating", "file_continuity", "types"} <= _evaluated(result)
     assert not {"reconciled", "row_order"} & _evaluated(result)
 
@@ -101,6 +108,29 @@ def test_what_is_no_news_is_recorded_when_its_turn_comes(
     assert set(late) < first
 
 
+def test_that_a_table_is_late_for_longer_is_no_news(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "lag" in _evaluated(_run(paper.config, instance))
+    monkeypatch.setattr(recorded_checks, "_RECORDED_AGAIN", 0)
+    time.sleep(1.1)
+    assert "lag" not in _evaluated(_run(paper.config, instance))
+
+
+def test_checks_without_a_result_take_no_turn_from_the_others(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = asset_key(Kind.CHANGE_FEED, TABLE)
+    for name in BLOCKING_CHECKS:  # of the last slice, long ago: a run of the schedule has nothing to say of them
+        instance.report_runless_asset_event(dg.AssetCheckEvaluation(feed, name, passed=True))
+    _land(paper)
+    _run(paper.config, instance)
+    monkeypatch.setattr(recorded_checks, "_RECORDED_AGAIN", 2)
+    again = [_evaluated(_run(paper.config, instance)) for _ in range(2)]
+    assert [len(names) for names in again] == [2, 2]
+    assert not again[0] & again[1], "each in its turn"
+
+
 def test_a_source_that_is_gone_is_one_failed_check_and_the_others_stay(
     paper: Paper, instance: dg.DagsterInstance
 ) -> None:
@@ -109,6 +139,52 @@ def test_a_source_that_is_gone_is_one_failed_check_and_the_others_stay(
     told = [one.check_name for one in found if "is no Delta table" in (one.description or "")]
     assert told == ["not_failing"], "one cause is told once"
     assert not {"lag", "retention", "not_held"} & {one.check_name for one in found}
+
+
+def test_what_a_failed_run_has_met_is_one_failed_check(paper: Paper, instance: dg.DagsterInstance) -> None:
+    shutil.rmtree(paper.lake / "_delta_log")
+    with pytest.raises(MirrorError) as met:
+        plan_table(paper.context)
+    note_failure(paper.context, met.value, pytest.fail)
+    found = _run(paper.config, instance).get_asset_check_evaluations()
+    told = [one.check_name for one in found if "is no Delta table" in (one.description or "")]
+    assert told == ["not_failing"]
+
+
+def test_a_landing_zone_that_is_away_is_one_failed_check_of_each_table(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def away(_store: LocalStore, path: str, *_: object) -> NoReturn:
+        asked.append(path)
+        raise StoreUnavailable(path, "503, again and again for 120 s")
+
+    for verb in ("head", "list", "read", "read_if_changed"):
+        monkeypatch.setattr(LocalStore, verb, away)
+    names = [f"shop.t{n}" for n in range(40)]
+    tables = "".join(f"  {name}: {{source: {paper.lake}, keys: [id]}}\n" for name in names)
+    text = f"landing_zone: {{path: {paper.zone}}}\ntables:\n{tables}"
+    result = _run(parse_config(text.encode(), paper.root / "mirror.yaml", {}), instance)
+    failed = [one for one in result.get_asset_check_evaluations() if not one.passed]
+    assert sorted(one.asset_key.path[-1] for one in failed if one.check_name == "file_continuity") == sorted(
+        f"t{n}_landing_zone" for n in range(40)
+    )
+    assert {one.check_name for one in failed} == {"file_continuity"}, "one cause, though each request has its own path"
+    assert {one.severity for one in failed} == {dg.AssetCheckSeverity.WARN}
+    assert len(asked) < 200, "a store that does not answer is not asked for every table, check by check"
+
+
+def test_tables_whose_checks_do_not_end_have_failed(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = threading.Event()
+    monkeypatch.setattr(check_tables, "_LONGEST_SECONDS", 0.5)
+    monkeypatch.setattr(SourceLog, "state", lambda *_: over.wait(60))
+    found = _run(paper.config, instance).get_asset_check_evaluations()
+    over.set()
+    assert [(one.check_name, one.passed, one.severity.value) for one in found] == [("file_continuity", False, "WARN")]
+    assert "shop.orders have not ended" in (found[0].description or "")
 
 
 def test_a_source_that_does_not_answer_is_a_warning_for_an_hour(
@@ -144,6 +220,30 @@ def test_a_persons_run_fails_with_what_the_checks_found(paper: Paper, instance: 
     assert told is not None
     assert (told.description or "").startswith("1 blocking check failed: not_failing of shop/orders_landing_zone: ")
     assert "the disk is full. Next: do what the message says" in (told.description or "")
+
+
+def test_a_run_says_what_to_do_about_a_check_that_could_not_run(paper: Paper, instance: dg.DagsterInstance) -> None:
+    (paper.zone / TABLE.manifest).write_text("{")
+    result = _run(paper.config, instance, ALL_CHECKS, CheckTables(spark=False))
+    (failed,) = [event for event in result.all_events if event.is_step_failure]
+    told = failed.step_failure_data.user_failure_data
+    assert told is not None
+    assert "restore it from a backup" in str(told.metadata["next_step"].value)
+
+
+def test_a_table_that_is_named_twice_is_checked_once(paper: Paper, instance: dg.DagsterInstance) -> None:
+    twice = CheckTables(tables=[str(TABLE)] * 2, checks=["lag"], spark=False)
+    found = _run(paper.config, instance, ALL_CHECKS, twice).get_asset_check_evaluations()
+    assert [one.check_name for one in found] == ["lag"]
+
+
+@pytest.mark.parametrize("wrong", [CheckTables(checks=["lags"]), CheckTables(tables=["shop.none"])])
+def test_a_run_of_what_is_not_there_fails(paper: Paper, instance: dg.DagsterInstance, wrong: CheckTables) -> None:
+    result = _run(paper.config, instance, ALL_CHECKS, wrong)
+    (failed,) = [event for event in result.all_events if event.is_step_failure]
+    told = failed.step_failure_data.user_failure_data
+    assert told is not None
+    assert "use one of: " in (told.description or "")
 
 
 def test_a_failure_is_taken_back_once_its_slice_is_gone(paper: Paper, instance: dg.DagsterInstance) -> None:

@@ -44,5 +44,15 @@ def test_an_answer_of_no_fails_the_run_with_the_next_step(tmp_path: Path) -> Non
     failed = next(event for event in result.all_events if event.is_step_failure)
     told = failed.step_failure_data.user_failure_data
     assert told is not None
-    assert told.description == f"1 of {len(result.output_for_node(SOURCES_OP)) + 10} answers are no"
+    many = len(result.output_for_node(SOURCES_OP)) + 10
+    assert (told.description or "").startswith(f"1 of {many} answers are no: none: is the log reached? ")
+    assert "Next: correct its address" in (told.description or "")
     assert "Next: correct its address" in str(told.metadata["none: is the log reached?"].value)
+
+
+def test_a_landing_zone_that_can_not_be_is_told_without_a_stack_trace(tmp_path: Path) -> None:
+    (tmp_path / "landing").write_text("a file")
+    result = _run(tmp_path, "orders: {source: ./orders, keys: [id]}")
+    failed = [event.step_failure_data.user_failure_data for event in result.all_events if event.is_step_failure]
+    assert failed
+    assert all(told is not None and "it is a file, not a folder" in (told.description or "") for told in failed)

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from mirror_assets.composition import Project, no_spark
 from mirror_assets.config import load_config
-from mirror_assets.errors import ErrorCode, StopError
+from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.lag_figures import note_covered, note_look, note_plan
 from mirror_assets.pipeline.next_action import Land, QuietMark, Rest
 from mirror_assets.pipeline.plan import TablePlan, plan_table
 from mirror_assets.pipeline.table_watch import TableWatch
+from mirror_assets.source.log import SourceLog
 from mirror_assets.source.log_listing import TipMark
 from mirror_assets.telemetry.export import Export, exporting
 from mirror_assets.telemetry.record import looked
@@ -94,6 +95,31 @@ def test_a_source_that_is_away_keeps_its_figures_and_their_age(port: int, contex
     assert told(port) == (2, 3, 5)
     assert lag(port) > 105
     assert value(scrape(port), "mirror_looked_time_seconds", table=NAME) == seen
+
+
+def test_of_a_source_that_goes_away_nobody_says_that_nothing_waits(
+    port: int, context: TableContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note_look(context, Rest("quiet", QuietMark("etag", None, TipMark(7, 1, 1, 1))))
+    with monkeypatch.context() as patched:
+        patched.setattr(SourceLog, "state", lambda *_: pytest.fail("it was asked once more, and would wait once more"))
+        note_look(context, RetryError("it does not answer.", "wait.", code=ErrorCode.SOURCE_UNAVAILABLE))
+    series = scrape(port)
+    assert value(series, "mirror_lag_seconds", table=NAME) is None
+    assert value(series, "mirror_lag_commits", table=NAME) is None
+    assert value(series, "mirror_source_version", table=NAME) == 7
+    note_look(context, Rest("quiet", QuietMark("etag", None, TipMark(7, 1, 1, 1))))
+    assert lag(port) == 0
+
+
+def test_of_a_source_that_is_gone_nobody_says_that_nothing_waits(
+    port: int, context: TableContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mirror_assets.pipeline.lag_figures._ASKED_SECONDS", 0.0)
+    note_look(context, Rest("quiet", QuietMark("etag", None, TipMark(7, 1, 1, 1))))
+    shutil.rmtree(context.source)
+    note_look(context, StopError("it is gone.", "look.", code=ErrorCode.SOURCE_UNREADABLE))
+    assert value(scrape(port), "mirror_lag_seconds", table=NAME) is None
 
 
 def test_each_look_of_a_watch_is_told(port: int, context: TableContext) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +27,7 @@ from mirror_assets_tests.telemetry.collector import Collector, attributes
 from mirror_assets_tests.telemetry.follower import Follower
 from mirror_assets_tests.telemetry.scrape import free_port, scrape, value, wait_for
 
+_PROMTOOL = shutil.which("promtool")
 WORK = Work("/zone", "shop.orders", "0001-00000002-00000003")
 
 
@@ -88,6 +92,23 @@ def test_heartbeats_are_asked_for_when_somebody_scrapes() -> None:
         assert value(series, "mirror_daemon_heartbeat_time_seconds", daemon="SCHEDULER") == 0
         record.hears(None)
         assert value(scrape(port), "mirror_daemon_heartbeat_time_seconds", daemon="SENSOR") is None
+
+
+@pytest.mark.skipif(_PROMTOOL is None, reason="promtool is not on the path")
+def test_prometheus_takes_whatever_a_table_is_called() -> None:
+    port, names = free_port(), ("shop.Orders", "shop.orders", 'a "b"\\c\nd', "größe.été 🙂", "a{b=c}")
+    with exporting(Export(port=port), ignore):
+        tell_everything()
+        for name in names:
+            record.looked(name, 5, 4, time.time() - 100)
+            record.failed(name, "checks_failed")
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            text = answer.read()
+        series = scrape(port)
+    judged = subprocess.run([str(_PROMTOOL), "check", "metrics"], input=text, capture_output=True, check=False)
+    assert (judged.returncode, judged.stderr.decode()) == (0, "")
+    for name in names:
+        assert value(series, "mirror_lag_commits", table=name) == 1
 
 
 def test_lag_grows_while_nobody_tells_anything() -> None:
@@ -185,6 +206,18 @@ def test_a_collector_that_is_away_does_not_hold_up_the_end() -> None:
     with exporting(Export(endpoint=f"http://127.0.0.1:{free_port()}"), ignore):
         tell_everything()
     assert time.monotonic() - began < 20
+
+
+def test_a_collector_that_never_answers_does_not_hold_up_the_end() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with exporting(Export(endpoint=endpoint), ignore):
+            for _ in range(3000):
+                with record.slice_work(WORK):
+                    pass
+            tell_everything()
+            began = time.monotonic()
+        assert time.monotonic() - began < 8
 
 
 def test_there_is_one_export_in_a_process() -> None:

@@ -1,0 +1,185 @@
+"""How the tables are, as `mirror-assets status` tells it: what landing zone, source and mirror say of each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from mirror_assets.cli.exit import Exit, exit_code
+from mirror_assets.composition import Project
+from mirror_assets.errors import MirrorError
+from mirror_assets.fabric.monitoring import MonitoredTable, WatchedMirror
+from mirror_assets.history.history_log import HistoryLog
+from mirror_assets.landing.cost import daily_cost
+from mirror_assets.landing.names import TableName
+from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.daemon_pool import DaemonPool
+from mirror_assets.pipeline.drop import find_orphans
+from mirror_assets.pipeline.look_at_mirror import look_at_mirror
+from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table_lag
+from mirror_assets.pipeline.silent_stores import SilentStores
+from mirror_assets.pipeline.table_health import Urgency, table_health
+
+
+@dataclass(frozen=True)
+class StatusLine:
+    """What is known of a table; None for what can't be read, and then `error` says why.
+
+    `health` is how it is, in a word, and `why` says it in a sentence. `mirrored` is the version of the source that the
+    mirror has. `readable_seconds`: time left to read the oldest waiting commit. `kept`: the version up to which its
+    history goes. `state` and `message` are the replicator's. `day_requests` and `day_cu_seconds`: what a day of it
+    costs on OneLake, as estimated from its newest slices.
+    """
+
+    table: str
+    health: str
+    urgency: Urgency
+    why: str = ""
+    tip: int | None = None
+    covered: int | None = None
+    mirrored: int | None = None
+    lag_seconds: float | None = None
+    readable_seconds: float | None = None
+    landed: int | None = None
+    applied: int | None = None
+    state: str = "unknown"
+    message: str = ""
+    kept: int | None = None
+    error: str | None = None
+    day_requests: int | None = None
+    day_cu_seconds: int | None = None
+
+
+@dataclass(frozen=True)
+class Status:
+    """One look at all tables: a line of each, in the file's order, notes, and errors.
+
+    `unreadable` are those of the sources. `in_onelake`: the landing zone is where requests cost.
+    """
+
+    lines: tuple[StatusLine, ...]
+    notes: tuple[str, ...]
+    errors: tuple[MirrorError, ...]
+    unreadable: tuple[MirrorError, ...]
+    in_onelake: bool = False
+
+    @property
+    def code(self) -> Exit:
+        """The exit code: it fails if a source can't be read."""
+        return Exit.FAILED if self.unreadable else exit_code(error.family for error in self.errors)
+
+    @property
+    def by_urgency(self) -> list[StatusLine]:
+        """The lines, the table that matters first at the top: by urgency, then by lag."""
+        return sorted(self.lines, key=lambda line: (line.urgency.rank, -(line.lag_seconds or 0.0)))
+
+
+def look(project: Project, names: Sequence[str], pool: DaemonPool) -> Status:
+    """Read how these tables are, or all, several at once; what can't be read does not hold up the others."""
+    mirror, notes, errors = _LookedAt.of(project.mirror().at_once()), list[str](), list[MirrorError]()
+    if mirror.error is not None:  # what has landed is shown all the same
+        errors.append(mirror.error)
+    silent = SilentStores()
+    looks = [pool.submit(partial(_look, table, mirror, silent)) for table in project.tables(names)]
+    lines, unreadable = list[StatusLine](), list[MirrorError]()
+    for line, of_zone, of_source in (look.result() for look in looks):
+        lines.append(line)
+        errors += of_zone
+        unreadable += of_source
+    if not names:
+        try:
+            notes += [orphan.message for orphan in find_orphans(project.store, project.config.names)]
+        except MirrorError as error:
+            errors.append(error)
+    in_onelake = project.config.landing_zone.onelake is not None
+    return Status(tuple(lines), tuple(notes), tuple(errors), tuple(unreadable), in_onelake)
+
+
+@dataclass(frozen=True)
+class _LookedAt:
+    """The mirror and its tables; None for both, and the error, where it could not be asked."""
+
+    mirror: WatchedMirror | None
+    tables: Mapping[TableName, MonitoredTable] | None
+    error: MirrorError | None = None
+
+    @classmethod
+    def of(cls, mirror: WatchedMirror) -> _LookedAt:
+        """Ask for all tables at once."""
+        try:
+            return cls(mirror, {status.name: status for status in mirror.status()})
+        except MirrorError as error:
+            return cls(None, None, error)
+
+
+def _look(
+    table: TableContext, mirror: _LookedAt, silent: SilentStores
+) -> tuple[StatusLine, list[MirrorError], list[MirrorError]]:
+    """Return the table's line, and what could not be read: of landing zone or history, and of the source."""
+    line = StatusLine(str(table.name), "unreadable", Urgency.NOW)
+    try:
+        with silent.asking(table.table, source=False):
+            line = _landed(table, mirror.tables)
+    except MirrorError as error:
+        return _unreadable(line, error), [error], []
+    try:
+        with silent.asking(table.table, source=True):
+            return _with_source(table, line, mirror.mirror), [], []
+    except MirrorError as error:
+        return _unreadable(line, error), [], [error]
+
+
+def _landed(table: TableContext, mirrored: Mapping[TableName, MonitoredTable] | None) -> StatusLine:
+    """Return what landing zone, mirror and history tell of the table; `mirrored` is None where the mirror doesn't."""
+    manifest, status = table.manifest(), mirrored.get(table.name) if mirrored else None
+    absent = "not mirrored yet" if mirrored is not None else "unknown"
+    loading = str(manifest.loading) if manifest and manifest.loading else ""
+    cost = drive(daily_cost(table.name, manifest, time.time()), table.store) if manifest else None
+    return StatusLine(
+        table=str(table.name),
+        health="unknown",
+        urgency=Urgency.NOT,
+        covered=manifest.covered if manifest else -1,
+        landed=manifest.next_number - 1 if manifest else 0,
+        applied=status.applied_number if status else 0,
+        state=status.state.value if status else absent,
+        message=(status and status.message) or loading,
+        kept=_kept(table),
+        day_requests=round(cost.requests) if cost else None,
+        day_cu_seconds=round(cost.capacity_seconds) if cost else None,
+    )
+
+
+def _kept(table: TableContext) -> int | None:
+    """Return the version up to which the table's history goes, or None."""
+    if not table.table.keeps_history:
+        return None
+    uri = table.config.history_uri(table.name)
+    newest = HistoryLog(str(table.name), uri, table.config.access(uri)).newest()
+    return newest.last if newest else None
+
+
+def _with_source(table: TableContext, line: StatusLine, mirror: WatchedMirror | None) -> StatusLine:
+    """Add what the source's log tells, and how the table is. Raises what reading the log raises."""
+    pending, now = pending_commits(table), time.time()
+    lag, deadline = table_lag(pending, now), feed_deadline(table, pending, now)
+    seen = None if mirror is None else look_at_mirror(table, mirror, now)
+    health = table_health(table, pending, seen, now)
+    return replace(
+        line,
+        health=health.word,
+        urgency=health.urgency,
+        why=health.why,
+        tip=lag.tip,
+        mirrored=seen.version if seen else None,
+        lag_seconds=round(lag.seconds, 1),
+        readable_seconds=deadline.seconds_left,
+    )
+
+
+def _unreadable(line: StatusLine, error: MirrorError) -> StatusLine:
+    """Return the line of a table of which something can't be read."""
+    return replace(line, health="unreadable", urgency=Urgency.NOW, why=error.what, message=error.what, error=str(error))

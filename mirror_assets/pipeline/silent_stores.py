@@ -1,0 +1,71 @@
+"""Stores that give no answer: whoever looks at many tables asks such a store a few times, not once for each table.
+
+A request to a store that takes connections and says nothing lasts for half a minute to two minutes, and a table needs
+several. With five hundred tables, a look would take hours.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from mirror_assets.config import TableSettings
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError
+
+# One request may be lost. So many, of those that began lately, are a store that is away.
+_ENOUGH, _LATELY_SECONDS = 5, 600.0
+_ZONE = "the landing zone"
+_OF_ZONE = frozenset({ErrorCode.STORE_UNAVAILABLE, ErrorCode.STORE_THROTTLED})
+_OF_SOURCE = frozenset({ErrorCode.SOURCE_UNAVAILABLE, ErrorCode.CATALOG_UNAVAILABLE})
+
+
+def is_silence(error: MirrorError) -> bool:
+    """Return whether a store has given no answer: to ask it at once again is to wait once more."""
+    return error.code in _OF_ZONE | _OF_SOURCE
+
+
+class SilentStores:
+    """Remembers which stores have not answered, for one look at many tables; threads may share it."""
+
+    def __init__(self) -> None:
+        """Know of none."""
+        self._lock = threading.Lock()
+        self._unanswered: dict[str, list[tuple[float, RetryError]]] = {}
+
+    @contextmanager
+    def asking(self, table: TableSettings, *, source: bool) -> Iterator[None]:
+        """Ask the landing zone in the block, and the table's source if `source` is set.
+
+        Raises RetryError at once where one of them has left several requests unanswered lately, for whichever tables.
+        """
+        store, began = _store_of(table.source), time.monotonic()
+        for place in (_ZONE, store) if source else (_ZONE,):
+            self._refuse(place, began)
+        try:
+            yield
+        except RetryError as error:
+            if error.code in _OF_ZONE:
+                self._note(_ZONE, began, error)
+            elif error.code in _OF_SOURCE:
+                self._note(store, began, error)
+            raise
+
+    def _refuse(self, place: str, now: float) -> None:
+        with self._lock:
+            lately = [error for began, error in self._unanswered.get(place, []) if now - began < _LATELY_SECONDS]
+        if len(lately) >= _ENOUGH:
+            what = f"{place} has left {_ENOUGH} requests unanswered, and is not asked for this table: {lately[0].what}"
+            raise RetryError(what, lately[0].next_step, code=lately[0].code)
+
+    def _note(self, place: str, began: float, error: RetryError) -> None:
+        with self._lock:
+            self._unanswered.setdefault(place, []).append((began, error))
+
+
+def _store_of(source: str) -> str:
+    """Return the store of the address, such as `s3://bucket`; a folder of this machine is a store of its own."""
+    parts = urlsplit(source)
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else source
