@@ -76,7 +76,7 @@ class TableEvents:
             self._context.log_event(observed)
             self._context.log_event(staged)
             for result in processed.results:
-                figures = {"slices": 1, "first_slice": key, **result.figures}
+                figures = {"slice": key, **result.figures}
                 evaluation = dg.AssetCheckEvaluation(feed, result.check, passed=result.passed, metadata=figures)
                 self._context.log_event(evaluation)  # type: ignore[arg-type]  # it is recorded; the annotation lags
             self._context.log_event(landed)

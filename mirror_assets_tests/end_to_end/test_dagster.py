@@ -222,7 +222,7 @@ def test_a_bad_row_is_stopped_by_the_blocking_checks(lab: Lab, instance: dg.Dags
     feed = {found.check_name: found for found in result.get_asset_check_evaluations() if found.asset_key == _FEED}
     assert {name for name, found in feed.items() if not found.passed} == {"key_presence"}
     assert feed["row_order"].description == f"slice {key(2, 2)}: not looked at: key_presence comes first"
-    assert feed["key_presence"].metadata["first_slice"].value == str(key(2, 2))
+    assert feed["key_presence"].metadata["slice"].value == str(key(2, 2))
     (step,) = [event for event in result.all_events if event.is_step_failure]
     said = _description(step)
     assert f"{TABLE}: slice {key(2, 2)} was not published: key_presence: " in said
