@@ -16,6 +16,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.run_reports import TableReport
+from mirror_assets.orchestration.run_tags import tag_failing
 from mirror_assets.orchestration.table_events import TableEvents
 from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.pipeline.backoff import note_failure
@@ -106,7 +107,7 @@ def mirror_tables(
     requested: Range = EVERYTHING,
 ) -> list[TableReport]:
     """Mirror the tables until nothing is left; return a report of each, in order. Errors are in the reports."""
-    states = TableStates(context.instance)
+    states = _states(context)
     runs, turns = TableRuns(context, project, TableEvents(context), states, requested), Turns(_TABLES_AT_ONCE)
     for table in tables:
         turns.add(table.name, runs.work(project.table(table)))
@@ -115,6 +116,11 @@ def mirror_tables(
     finally:
         turns.stop(_STOP_SECONDS)
     return [runs.reports[table.name] for table in tables]
+
+
+def _states(context: dg.OpExecutionContext) -> TableStates:
+    """Return what records how tables are; the run's tags name those that fail."""
+    return TableStates(context.instance, partial(tag_failing, context.instance, context.run_id))
 
 
 @dataclass(frozen=True)
@@ -155,7 +161,7 @@ def follow_tables(
 
     An interrupt ends it behind the slices that are under way.
     """
-    events, states = TableEvents(context), TableStates(context.instance)
+    events, states = TableEvents(context), _states(context)
     runs, turns = TableRuns(context, project, events, states, plan_again=False), Turns(_TABLES_AT_ONCE)
     contexts = [project.table(table) for table in tables]
     follows(str(table.name) for table in tables)
