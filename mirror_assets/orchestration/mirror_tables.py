@@ -33,6 +33,7 @@ from mirror_assets.source.ranges import EVERYTHING, Range
 from mirror_assets.telemetry.record import follows
 
 _TABLES_AT_ONCE = 4
+_INTERRUPTS = (KeyboardInterrupt, dg.DagsterExecutionInterruptedError)
 # Dagster ends a run that was canceled after three minutes; what a slice has begun is staged again by the next run.
 _STOP_SECONDS = 150.0
 # A run whose time is over waits so long for the one that replaces it.
@@ -51,6 +52,7 @@ class TableRuns:
     plan_again: bool = True
     reports: dict[TableName, TableReport] = field(default_factory=dict)
     lost_spark: bool = False
+    is_stopping: bool = False
 
     def work(self, table_context: TableContext, rebuild_first: bool = False) -> Work:  # noqa: FBT001, FBT002
         """Mirror the table under its lease, one slice a turn; leave it to another run that has the lease."""
@@ -93,7 +95,8 @@ class TableRuns:
             yield None
 
     def _fail(self, table_context: TableContext, error: MirrorError) -> None:
-        if self.requested.is_everything:  # that a range can't be had is no fault of the table's
+        # That a range can't be had is no fault of the table's, nor is it that Spark is stopped together with the run.
+        if self.requested.is_everything and not self.is_stopping:
             note_failure(table_context, error, self.context.log.warning)
             self.states.failed(table_context.name, error)
         self.reports[table_context.name] = self.reports[table_context.name].failed(error)
@@ -113,6 +116,9 @@ def mirror_tables(
         turns.add(table.name, runs.work(project.table(table)))
     try:
         turns.finish()
+    except _INTERRUPTS:
+        runs.is_stopping = True
+        raise
     finally:
         turns.stop(_STOP_SECONDS)
     return [runs.reports[table.name] for table in tables]
@@ -178,7 +184,8 @@ def follow_tables(
         following.batch.take_over()
     try:
         follow.until(lambda is_idle: runs.lost_spark or following.is_over(began, is_idle=is_idle))
-    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+    except _INTERRUPTS:
+        runs.is_stopping = True
         if following.minutes is not None:
             raise
         context.log.info("interrupted: waiting for the slices that are under way")
