@@ -22,7 +22,7 @@ from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import TableBusy, unexpected
+from mirror_assets.pipeline.errors import ChecksFailed, TableBusy, unexpected
 from mirror_assets.pipeline.follow import Follow
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait
 from mirror_assets.pipeline.run import RunEvents, mirror_table
@@ -95,6 +95,8 @@ class TableRuns:
             yield None
 
     def _fail(self, table_context: TableContext, error: MirrorError) -> None:
+        if isinstance(error, ChecksFailed):
+            self.events.refused(table_context, error)
         # That a range can't be had is no fault of the table's, nor is it that Spark is stopped together with the run.
         if self.requested.is_everything and not self.is_stopping:
             note_failure(table_context, error, self.context.log.warning)
