@@ -55,6 +55,16 @@ class FailureRecord(Record):
         """Where the table was."""
         return Progress(self.epoch, self.generation)
 
+    @property
+    def counted(self) -> str:
+        """Return `1 run of shop.orders failed`."""
+        return f"{self.count} run{'' if self.count == 1 else 's'} of {self.table} failed"
+
+    @property
+    def reason(self) -> str:
+        """The message, without the table's name before it."""
+        return self.message.removeprefix(f"{self.table}: ")
+
     def stands(self, manifest: Manifest | None, rebuild: RebuildRecord | None) -> bool:
         """Whether the failure still counts: nothing has landed since, and the table was not dropped."""
         if manifest is not None and progress_of(manifest, rebuild) > self.progress:

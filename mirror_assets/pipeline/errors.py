@@ -43,7 +43,7 @@ class TableHeld(StopError):
     def __init__(self, table: str, why: str) -> None:
         self.table, self.why = table, why
         super().__init__(
-            f"{table} is held for approval: {why}",
+            f"{table} is held for approval: {why.removeprefix(f'{table}: ')}",
             f"run the job `rebuild`, or `mirror-assets rebuild {table}`; or fix what the message names and materialize "
             "the slice that failed.",
         )

@@ -46,7 +46,7 @@ def test_the_table_that_matters_first_is_at_the_top_and_says_why(
     shown = capsys.readouterr().out
     rows = [line for line in shown.splitlines() if line.startswith("│")]
     assert [row.split("│")[1].strip() for row in rows] == ["failing", "late", "well"]
-    assert "1 runs of failing failed: slice 1 was" in rows[0]
+    assert "1 run of failing failed: slice 1 was" in rows[0]
     assert "version 1 has waited 3600 s" in rows[1]
     assert [row.split("│")[2].strip() for row in rows] == ["failing", "late", "up to date"]
     assert "\x1b" not in shown, "colours are for terminals"

@@ -82,7 +82,7 @@ def test_lag_is_told_of_a_table_whose_runs_fail_and_the_run_succeeds(
     assert (lag.passed, lag.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert lag.metadata["commits_behind"].value == 1
     assert "not_failing" in str(lag.metadata["next_step"].value)
-    assert "1 runs of shop.orders failed: slice 1 was not published" in (failing.description or "")
+    assert "1 run of shop.orders failed: slice 1 was not published" in (failing.description or "")
     assert {"retention", "replicating", "file_continuity", "types"} <= _evaluated(result)
     assert not {"reconciled", "row_order"} & _evaluated(result)
 

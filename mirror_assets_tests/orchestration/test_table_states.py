@@ -9,8 +9,10 @@ import pytest
 
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.run_tags import FAILING_TAG, tag_failing
 from mirror_assets.orchestration.table_states import TableStates
+from mirror_assets.pipeline.errors import SourceBroke
 
 TABLES = [TableName("sales", f"t{number:03}") for number in range(5)]
 ERROR = StopError("a key is NULL.", "delete the row.", code=ErrorCode.CHECKS_FAILED)
@@ -41,6 +43,19 @@ def test_the_next_run_is_told_of_what_failed_before(instance: dg.DagsterInstance
     told = list[list[TableName]]()
     assert not TableStates(instance, lambda failing: told.append(list(failing))).failed(TABLES[0], ERROR)
     assert told == [TABLES[:1]]
+
+
+def test_a_held_tables_check_names_it_once(instance: dg.DagsterInstance) -> None:
+    broke = SourceBroke(str(TABLES[0]), 3, "a column was renamed")
+    TableStates(instance).failed(TABLES[0], broke)
+    key = dg.AssetCheckKey(asset_key(Kind.LANDING_ZONE, TABLES[0]), "not_held")
+    record = instance.get_latest_asset_check_evaluation_record(key)
+    assert record is not None
+    assert record.event is not None
+    assert record.event.dagster_event is not None
+    said = record.event.dagster_event.asset_check_evaluation_data.description or ""
+    assert said.startswith("sales.t000 is held for approval: version 3 of the source")
+    assert "mirror-assets rebuild sales.t000" in said
 
 
 @pytest.mark.parametrize(

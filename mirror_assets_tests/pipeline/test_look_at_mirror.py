@@ -104,7 +104,7 @@ def test_that_nothing_newer_lands_is_told_beside_a_mirror_that_is_well(paper: Pa
     failure = Failure(ErrorCode.STORE_FULL, "the disk is full")
     drive(record_failure(TABLE, failure, int(time.time() * 1000)), paper.context.store)
     seen = look_at_mirror(paper.context, Scripted(_standin(paper, 3)), time.time())
-    assert seen.stopped_before == "1 runs of shop.orders failed, see the check not_failing"
+    assert seen.stopped_before == "1 run of shop.orders failed, see the check not_failing"
 
 
 def test_nothing_is_asked_of_a_table_of_which_nothing_has_landed(tmp_path: Path) -> None:
