@@ -104,9 +104,9 @@ def dev_server(home: DagsterHome, *, sensors: bool = True) -> Iterator[DevServer
     Raises RuntimeError if they are not there in ten minutes.
     """
     port = free_port()
-    with _started(_make_dev(home, port, sensors=sensors), home, port) as waiting:
-        loaded = waiting.until(_is_loaded)
-        yield DevServer(port, loaded, waiting.until(_are_healthy))
+    with started(_make_dev(home, port, sensors=sensors), home, port) as waiting:
+        loaded = waiting.until(is_loaded)
+        yield DevServer(port, loaded, waiting.until(are_healthy))
 
 
 @contextmanager
@@ -114,13 +114,13 @@ def webserver(home: DagsterHome) -> Iterator[DevServer]:
     """Start the webserver and its code server alone: nothing works behind the pages. Raises as `dev_server` does."""
     port = free_port()
     options = ["--workspace", "workspace.yaml", "--host", "127.0.0.1", "--port", f"{port}"]
-    with _started([sys.executable, "-m", "dagster_webserver", *options], home, port) as waiting:
-        loaded = waiting.until(_is_loaded)
+    with started([sys.executable, "-m", "dagster_webserver", *options], home, port) as waiting:
+        loaded = waiting.until(is_loaded)
         yield DevServer(port, loaded, loaded)
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class Waiting:
     """For a program that has been started."""
 
     url: str
@@ -140,7 +140,7 @@ class _Waiting:
 
 
 @contextmanager
-def _started(command: Sequence[str], home: DagsterHome, port: int) -> Iterator[_Waiting]:
+def started(command: Sequence[str], home: DagsterHome, port: int) -> Iterator[Waiting]:
     """Start the program in the project's folder; with the context, it and all that it has started end."""
     log = home.folder / "dev.log"
     with log.open("wb") as out:
@@ -148,7 +148,7 @@ def _started(command: Sequence[str], home: DagsterHome, port: int) -> Iterator[_
             command, cwd=PROJECT, env=home.environment, stdout=out, stderr=out, start_new_session=True
         )
     try:
-        yield _Waiting(f"http://127.0.0.1:{port}", program, time.monotonic(), log)
+        yield Waiting(f"http://127.0.0.1:{port}", program, time.monotonic(), log)
     finally:
         end_marked(home.mark, seconds=_ENDS_WITHIN_SECONDS)
         program.wait()
@@ -170,7 +170,7 @@ def _make_dev(home: DagsterHome, port: int, *, sensors: bool) -> list[str]:
     ]
 
 
-def _is_loaded(url: str) -> bool:
+def is_loaded(url: str) -> bool:
     """Whether the webserver has the definitions. Raises RuntimeError if they can't be loaded."""
     try:
         entries = _graphql(url, _LOADED)["workspaceOrError"]["locationEntries"]
@@ -184,7 +184,8 @@ def _is_loaded(url: str) -> bool:
     return True
 
 
-def _are_healthy(url: str) -> bool:
+def are_healthy(url: str) -> bool:
+    """Whether every daemon that is needed works."""
     daemons = _graphql(url, _DAEMONS)["instance"]["daemonHealth"]["allDaemonStatuses"]
     return bool(daemons) and all(daemon["healthy"] for daemon in daemons if daemon["required"])
 

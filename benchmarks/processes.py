@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -166,6 +167,17 @@ def is_marked(pid: int, mark: str) -> bool:
         return f"{MARK}={mark}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return False
+
+
+def pythons_of(mark: str, words: str) -> list[int]:
+    """The marked Python processes whose command line has these words."""
+    found = []
+    for pid in _marked(mark):
+        with suppress(OSError):  # it has ended since it was listed
+            line = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").replace("\0", " ")
+            if words in line and Path(line.split()[0]).name.startswith("python"):
+                found.append(pid)
+    return found
 
 
 def end_marked(mark: str, *, seconds: float) -> None:

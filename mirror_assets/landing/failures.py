@@ -51,14 +51,19 @@ class FailureRecord(Record):
     rebuild: str | None = None
 
     @property
-    def runs(self) -> str:
-        """How many runs failed, as in `1 run` or `3 runs`."""
-        return f"{self.count} run" + ("" if self.count == 1 else "s")
-
-    @property
     def progress(self) -> Progress:
         """Where the table was."""
         return Progress(self.epoch, self.generation)
+
+    @property
+    def counted(self) -> str:
+        """Return `1 run of shop.orders failed`."""
+        return f"{self.count} run{'' if self.count == 1 else 's'} of {self.table} failed"
+
+    @property
+    def reason(self) -> str:
+        """The message, without the table's name before it."""
+        return self.message.removeprefix(f"{self.table}: ")
 
     def stands(self, manifest: Manifest | None, rebuild: RebuildRecord | None) -> bool:
         """Whether the failure still counts: nothing has landed since, and the table was not dropped."""

@@ -16,12 +16,13 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.run_reports import TableReport
+from mirror_assets.orchestration.run_tags import tag_failing
 from mirror_assets.orchestration.table_events import TableEvents
 from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import TableBusy, unexpected
+from mirror_assets.pipeline.errors import ChecksFailed, TableBusy, unexpected
 from mirror_assets.pipeline.follow import Follow
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait
 from mirror_assets.pipeline.run import RunEvents, mirror_table
@@ -32,6 +33,7 @@ from mirror_assets.source.ranges import EVERYTHING, Range
 from mirror_assets.telemetry.record import follows, hears
 
 _TABLES_AT_ONCE = 4
+_INTERRUPTS = (KeyboardInterrupt, dg.DagsterExecutionInterruptedError)
 # Dagster ends a run that was canceled after three minutes; what a slice has begun is staged again by the next run.
 _STOP_SECONDS = 150.0
 # A run whose time is over waits so long for the one that replaces it.
@@ -50,6 +52,7 @@ class TableRuns:
     plan_again: bool = True
     reports: dict[TableName, TableReport] = field(default_factory=dict)
     lost_spark: bool = False
+    is_stopping: bool = False
 
     def work(self, table_context: TableContext, rebuild_because: str | None = None) -> Work:
         """Mirror the table under its lease, one slice a turn; leave it to another run that has the lease."""
@@ -92,7 +95,10 @@ class TableRuns:
             yield None
 
     def _fail(self, table_context: TableContext, error: MirrorError) -> None:
-        if self.requested.is_everything:  # that a range can't be had is no fault of the table's
+        if isinstance(error, ChecksFailed):
+            self.events.refused(table_context, error)
+        # That a range can't be had is no fault of the table's, nor is it that Spark is stopped together with the run.
+        if self.requested.is_everything and not self.is_stopping:
             note_failure(table_context, error, self.context.log.warning)
             self.states.failed(table_context.name, error)
         self.reports[table_context.name] = self.reports[table_context.name].failed(error)
@@ -106,12 +112,15 @@ def mirror_tables(
     requested: Range = EVERYTHING,
 ) -> list[TableReport]:
     """Mirror the tables until nothing is left; return a report of each, in order. Errors are in the reports."""
-    states = TableStates(context.instance)
+    states = _states(context)
     runs, turns = TableRuns(context, project, TableEvents(context), states, requested), Turns(_TABLES_AT_ONCE)
     for table in tables:
         turns.add(table.name, runs.work(project.table(table)))
     try:
         turns.finish()
+    except _INTERRUPTS:
+        runs.is_stopping = True
+        raise
     finally:
         turns.stop(_STOP_SECONDS)
     return [runs.reports[table.name] for table in tables]
@@ -121,6 +130,11 @@ def _heartbeats(instance: dg.DagsterInstance) -> dict[str, float]:
     """Return when each of Dagster's daemons that has to run last said that it does; 0 if never."""
     beats = {name: status.last_heartbeat for name, status in instance.get_daemon_statuses().items()}
     return {name: beat.timestamp if beat is not None else 0.0 for name, beat in beats.items()}
+
+
+def _states(context: dg.OpExecutionContext) -> TableStates:
+    """Return what records how tables are; the run's tags name those that fail."""
+    return TableStates(context.instance, partial(tag_failing, context.instance, context.run_id))
 
 
 @dataclass(frozen=True)
@@ -161,7 +175,7 @@ def follow_tables(
 
     An interrupt ends it behind the slices that are under way.
     """
-    events, states = TableEvents(context), TableStates(context.instance)
+    events, states = TableEvents(context), _states(context)
     runs, turns = TableRuns(context, project, events, states, plan_again=False), Turns(_TABLES_AT_ONCE)
     contexts = [project.table(table) for table in tables]
     follows(str(table.name) for table in tables)
@@ -179,7 +193,8 @@ def follow_tables(
         following.batch.take_over()
     try:
         follow.until(lambda is_idle: runs.lost_spark or following.is_over(began, is_idle=is_idle))
-    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+    except _INTERRUPTS:
+        runs.is_stopping = True
         if following.minutes is not None:
             raise
         context.log.info("interrupted: waiting for the slices that are under way")

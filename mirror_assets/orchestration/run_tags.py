@@ -9,6 +9,7 @@ import dagster as dg
 from mirror_assets.landing.names import SliceKey, TableName
 
 TABLE_TAG = "mirror/table"
+FAILING_TAG = "mirror/failing"
 SLICE_TAG = "mirror/slice"
 VERSIONS_TAG = "mirror/versions"
 _NAMED = 3
@@ -26,5 +27,14 @@ def tag_slices(instance: dg.DagsterInstance, run: dg.DagsterRun, table: TableNam
 
 def tag_tables(instance: dg.DagsterInstance, run_id: str, tables: Sequence[TableName]) -> None:
     """Tag a run of a job with the names of its tables, or with how many they are."""
-    names = ", ".join(map(str, tables)) if len(tables) <= _NAMED else f"{len(tables)} tables"
-    instance.add_run_tags(run_id, {TABLE_TAG: names})
+    instance.add_run_tags(run_id, {TABLE_TAG: ", ".join(map(str, tables)) if len(tables) <= _NAMED else _many(tables)})
+
+
+def tag_failing(instance: dg.DagsterInstance, run_id: str, tables: Sequence[TableName]) -> None:
+    """Tag a run with the tables that fail: one that stays is no failed run; `none` once they are mended."""
+    named = ", ".join(map(str, tables[:_NAMED])) or "none"
+    instance.add_run_tags(run_id, {FAILING_TAG: named if len(tables) <= _NAMED else f"{_many(tables)}: {named}, …"})
+
+
+def _many(tables: Sequence[TableName]) -> str:
+    return f"{len(tables)} tables"

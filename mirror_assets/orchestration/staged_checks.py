@@ -82,9 +82,11 @@ def merged(name: str, checked: Sequence[_Checked]) -> CheckResult:
 
 
 def _added(results: Sequence[tuple[str, CheckResult]]) -> dict[str, int | float | str]:
-    figures: dict[str, int | float | str] = {"slices": len(results), "first_slice": results[0][0]}
+    first, last = results[0][0], results[-1][0]
+    # A number would be plotted: most runs of slices have one.
+    figures: dict[str, int | float | str] = {"slice": first}
     if len(results) > 1:
-        figures["last_slice"] = results[-1][0]
+        figures = {"slices": len(results), "first_slice": first, "last_slice": last}
     for _, result in results:
         for figure, value in result.figures.items():
             known = figures.get(figure, 0)

@@ -10,10 +10,13 @@ import dagster as dg
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.publish import Outcome, Published
+from mirror_assets.orchestration.asset_checks import check_result, evaluation_of
 from mirror_assets.orchestration.asset_names import Kind, asset_key, partitions_name
 from mirror_assets.orchestration.partitions import Surplus, delete_keys, ended_keys, registered
 from mirror_assets.orchestration.slice_metadata import landed_metadata, source_materialization, staged_metadata
+from mirror_assets.orchestration.staged_checks import merged
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.plan import Boundaries, slice_key
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.source.planner import PlannedSlice
@@ -76,11 +79,19 @@ class TableEvents:
             self._context.log_event(observed)
             self._context.log_event(staged)
             for result in processed.results:
-                figures = {"slices": 1, "first_slice": key, **result.figures}
+                figures = {"slice": key, **result.figures}
                 evaluation = dg.AssetCheckEvaluation(feed, result.check, passed=result.passed, metadata=figures)
                 self._context.log_event(evaluation)  # type: ignore[arg-type]  # it is recorded; the annotation lags
             self._context.log_event(landed)
         self._forget_oldest(table_context, processed.published.manifest)
+
+    def refused(self, table_context: TableContext, error: ChecksFailed) -> None:
+        """Log what the checks of a slice have found that may not land; a check that has failed says so itself."""
+        feed, key = asset_key(Kind.CHANGE_FEED, table_context.name), str(error.key)
+        with self._lock:
+            for result in error.results:
+                found = check_result(feed, merged(result.check, [(key, (result,))]))
+                self._context.log_event(evaluation_of(found))  # type: ignore[arg-type]  # as above
 
     def rebuilt(self, table_context: TableContext, published: Published) -> None:
         """Register and log the snapshot that a rebuild has begun an epoch with, and forget slices that can't land now.

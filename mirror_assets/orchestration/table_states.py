@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable, Sequence
 
 import dagster as dg
 
@@ -20,9 +21,13 @@ from mirror_assets.telemetry.scope import table_scope
 class TableStates:
     """Knows the newest results, of all instances and runs from the first time on that a table is asked about."""
 
-    def __init__(self, instance: dg.DagsterInstance) -> None:
-        """Read nothing yet."""
+    def __init__(
+        self, instance: dg.DagsterInstance, told: Callable[[Sequence[TableName]], None] = lambda _: None
+    ) -> None:
+        """Read nothing yet; `told` is called with the tables that fail, or are held, when these become others."""
         self._instance = instance
+        self._told = told
+        self._failing = list[TableName]()
         self._known: dict[tuple[TableName, str], str | None] = {}
         self._lock = threading.Lock()
 
@@ -65,9 +70,11 @@ class TableStates:
         with self._lock:
             if (table, check) not in self._known:
                 self._known[table, check] = _newest(self._instance, dg.AssetCheckKey(zone, check))
-            if self._known[table, check] == why:
-                return False
+            is_new = self._known[table, check] != why
             self._known[table, check] = why
+            self._tell_failing()
+        if not is_new:
+            return False
         evaluation = dg.AssetCheckEvaluation(
             zone,
             check,
@@ -78,6 +85,12 @@ class TableStates:
         )
         self._instance.report_runless_asset_event(evaluation)
         return True
+
+    def _tell_failing(self) -> None:
+        failing = sorted({table for (table, _), why in self._known.items() if why is not None})
+        if failing != self._failing:
+            self._failing = failing
+            self._told(failing)
 
 
 def _newest(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> str | None:

@@ -66,7 +66,7 @@ def require_passed(context: TableContext, record: SliceRecord, results: Sequence
 def refusal(context: TableContext, record: SliceRecord, results: Sequence[CheckResult]) -> ChecksFailed | None:
     """Return the error with the problems that the checks have found, or None if all have passed."""
     failed = tuple(f"{result.check}: {result.message}" for result in results if result.problems)
-    return ChecksFailed(str(context.name), record.key, failed) if failed else None
+    return ChecksFailed(str(context.name), record.key, failed, tuple(results)) if failed else None
 
 
 def check_staged(context: TableContext, record: SliceRecord) -> tuple[CheckResult, ...]:

@@ -8,6 +8,7 @@ from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.redaction import redacted
 from mirror_assets.source.breaks import Break, BreakKind
 from mirror_assets.source.errors import RowsChanged
+from mirror_assets.verify.check_result import CheckResult
 
 
 def mirror_slow(what: str, seconds: float) -> RetryError:
@@ -108,12 +109,14 @@ def slice_unfit(table: str, key: str, version: int) -> StopError:
 
 
 class ChecksFailed(StopError):
-    """Blocking checks failed; nothing of the slice was published."""
+    """Blocking checks failed; nothing of the slice was published. `results` are those of all its checks."""
 
     code = ErrorCode.CHECKS_FAILED
 
-    def __init__(self, table: str, key: SliceKey, problems: tuple[str, ...]) -> None:
-        self.table, self.key, self.problems = table, key, problems
+    def __init__(
+        self, table: str, key: SliceKey, problems: tuple[str, ...], results: tuple[CheckResult, ...] = ()
+    ) -> None:
+        self.table, self.key, self.problems, self.results = table, key, problems, results
         again = "run again" if key.first == 0 else f"run `mirror-assets rebuild {table}`: its commits stay as they are"
         super().__init__(
             f"{table}: slice {key} was not published: {'; '.join(problems)}.",

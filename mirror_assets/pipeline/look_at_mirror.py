@@ -97,4 +97,4 @@ def _stopped_before(context: TableContext, manifest: Manifest) -> str | None:
     """Return why nothing newer lands, if runs of the table fail: its mirror looks well all the same."""
     record = drive(read_record(context.name), context.store)
     failure = unresolved_failure(context, manifest, record[0] if record else None)
-    return None if failure is None else f"{failure.runs} of {context.name} failed, see the check not_failing"
+    return None if failure is None else f"{failure.counted}, see the check not_failing"

@@ -78,7 +78,7 @@ def next_action(context: TableContext, boundaries: Boundaries, now: float, *, is
         return Rest(str(busy))
     known = _look(context)
     if known.failure is not None and (pause := failure_pause(known.failure, now)) > 0:
-        return Rest(f"{known.failure.runs} of {context.name} failed; next one in {pause:.0f} s", pause=pause)
+        return Rest(f"{known.failure.counted}; next one in {pause:.0f} s", pause=pause)
     if known.rebuild is not None and known.rebuild.is_running and not known.rebuild.is_drop:
         return Rebuild(known.rebuild.step.value)
     try:
@@ -97,10 +97,10 @@ def check_not_held(context: TableContext) -> CheckResult:
 
 def check_not_failing(context: TableContext) -> CheckResult:
     """Run the check not_failing: has the table's newest run failed, or can it not be planned? A held table passes."""
-    known, name = _look(context), str(context.name)
+    known = _look(context)
     if known.failure is not None and known.failure.rebuild is None:
-        failed = f"{known.failure.runs} of {name} failed: {known.failure.message}"
-        return CheckResult(NOT_FAILING, (failed,), {"code": known.failure.code.value})
+        text = f"{known.failure.counted}: {known.failure.reason}"
+        return CheckResult(NOT_FAILING, (text,), {"code": known.failure.code.value})
     try:
         plan_table(context)
     except RebuildError:

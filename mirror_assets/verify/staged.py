@@ -101,8 +101,8 @@ def _key_problems(staged: StagedSlice, path: str) -> list[str]:
             if key not in file.schema_arrow.names:
                 problems.append(f"{path} has no key column {key!r}")
             elif nulls := _null_count(file, key):
-                rows = _null_rows(file, key)
-                problems.append(f"{path}: key column {key!r} is NULL in {nulls} rows, such as {rows}")
+                rows = f"{nulls:,} row{'' if nulls == 1 else 's'}, such as {_null_rows(file, key)}"
+                problems.append(f"key column {key!r} is NULL in {rows} of {path}")
     return problems
 
 

@@ -224,11 +224,11 @@ def test_a_bad_row_is_stopped_by_the_blocking_checks(lab: Lab, instance: dg.Dags
     feed = {found.check_name: found for found in result.get_asset_check_evaluations() if found.asset_key == _FEED}
     assert {name for name, found in feed.items() if not found.passed} == {"key_presence"}
     assert feed["row_order"].description == f"slice {key(2, 2)}: not looked at: key_presence comes first"
-    assert feed["key_presence"].metadata["first_slice"].value == str(key(2, 2))
+    assert feed["key_presence"].metadata["slice"].value == str(key(2, 2))
     (step,) = [event for event in result.all_events if event.is_step_failure]
     said = _description(step)
     assert f"{TABLE}: slice {key(2, 2)} was not published: key_presence: " in said
-    assert "'id' is NULL in 1 rows, such as row 0 (name 'x', amount 1.0)" in said
+    assert "'id' is NULL in 1 row, such as row 0 (name 'x', amount 1.0) of " in said
     assert f"Next: fix the source or the settings, then run `mirror-assets rebuild {TABLE}`" in said
     assert _materialized(instance, _ZONE) == set()
     told = {name: _status(instance, _ZONE, name) for name in LANDED_CHECKS}
@@ -237,6 +237,20 @@ def test_a_bad_row_is_stopped_by_the_blocking_checks(lab: Lab, instance: dg.Dags
     failure = drive(read_failure(TABLE), lab.store)
     assert failure is not None
     assert (failure.slice, failure.code, failure.count) == (str(key(2, 2)), ErrorCode.CHECKS_FAILED, 1)
+
+
+def test_a_bad_row_is_told_by_its_check_in_a_run_for_all_tables(lab: Lab, instance: dg.DagsterInstance) -> None:
+    lab.mirror()
+    lab.sql("INSERT INTO {t} VALUES (NULL, 'x', 1)")
+    job = build_definitions(lab.config).resolve_job_def(MIRROR_ALL)
+    result = job.execute_in_process(instance=instance, raise_on_error=False)
+    feed = {found.check_name: found for found in result.get_asset_check_evaluations() if found.asset_key == _FEED}
+    assert {name for name, found in feed.items() if not found.passed} == {"key_presence"}
+    assert (feed["key_presence"].description or "").startswith(f"slice {key(2, 2)}: key column 'id' is NULL in 1 row,")
+    assert feed["row_order"].description == f"slice {key(2, 2)}: not looked at: key_presence comes first"
+    run = instance.get_run_by_id(result.run_id)
+    assert run is not None
+    assert run.tags["mirror/failing"] == str(TABLE)
 
 
 def _status(instance: dg.DagsterInstance, asset: dg.AssetKey, check: str) -> str:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.runner import read_runner
 from mirror_assets.landing.steps import drive
@@ -25,6 +26,7 @@ from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.jobs import TABLES_OP, FollowSources, MirrorTables
 from mirror_assets.pipeline import batch_runner
 from mirror_assets.pipeline.batch_runner import BatchRunner, is_alive
+from mirror_assets.pipeline.turns import Turns
 from mirror_assets_tests import quick_jvm
 from mirror_assets_tests.end_to_end.ticks import Location
 from mirror_assets_tests.lab import TABLE, Lab, key
@@ -105,6 +107,32 @@ def test_a_run_whose_spark_has_died_ends_so_that_the_next_one_goes_on(
     found = drive(read_runner(0), waiting.store)
     assert found is not None
     assert not is_alive(found)
+
+
+@pytest.mark.parametrize("follow", [FollowSources(every_seconds=0.1, minutes=60, pending=[str(TABLE)]), None])
+def test_a_slice_that_is_stopped_with_its_run_is_no_failure_of_the_table(
+    waiting: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, follow: FollowSources | None
+) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def stopped(*_: object) -> SliceRecord:
+        begun.set()
+        ended.wait(_SECONDS)
+        raise RuntimeError("the return value of SparkContext.dagScheduler() is null")
+
+    def interrupted(turns: Turns, _: float) -> None:
+        turns._begin()
+        assert begun.wait(_SECONDS)
+        threading.Timer(0.5, ended.set).start()
+        raise dg.DagsterExecutionInterruptedError
+
+    monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", stopped)
+    monkeypatch.setattr(Turns, "go_on", interrupted)
+    config = dg.RunConfig(ops={TABLES_OP: MirrorTables(follow=follow)})
+    assert not Location.of(waiting, instance).job("mirror_all", config).success
+    assert ended.is_set()
+    assert drive(read_failure(TABLE), waiting.store) is None
+    assert instance.get_latest_asset_check_evaluation_record(dg.AssetCheckKey(ZONE, "not_failing")) is None
 
 
 @pytest.mark.long(25)

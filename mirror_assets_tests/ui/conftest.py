@@ -1,4 +1,4 @@
-"""One set of Dagster's processes, and one browser, for the stories of a module."""
+"""One set of Dagster's processes, and one browser, for all stories."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mirror_assets_tests.ui.desk import Desk
 from mirror_assets_tests.ui.shop import Shop
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """The demo's processes without running sensors, on a lake of two tables, and a browser's tab."""
     folder = tmp_path_factory.mktemp("ui")

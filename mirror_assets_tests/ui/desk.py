@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 PICTURES = "MIRROR_PICTURES"
 _RUN_SECONDS = 240
 _PAGE_SECONDS = 60
-_RUNS = "{ runsOrError(limit: 1) { ... on Runs { results { runId status } } } }"
+_JOBS = "/locations/mirror_assets/jobs"
+_RUNS = "{ runsOrError(limit: 1) { ... on Runs { results { runId status stepStats { stepKey } } } } }"
 _ENDED = ("SUCCESS", "FAILURE", "CANCELED")
 
 
@@ -60,6 +61,18 @@ class Desk:
         """Click what shows exactly this text."""
         self.page.get_by_text(text, exact=True).first.click(timeout=_PAGE_SECONDS * 1000)
 
+    def launch(self, job: str, config: str = "") -> str:
+        """Launch a job from its launchpad; return the status of its run, whose page is then open. Raises as `run`."""
+        return self.run(lambda: self.click_launch(job, config))[1]
+
+    def click_launch(self, job: str, config: str = "") -> None:
+        """Launch a job from its launchpad."""
+        self.open(f"{_JOBS}/{job}/playground")
+        self.sees("Launch Run")
+        if config:
+            self.type(config)
+        self.click("Launch Run")
+
     def type(self, text: str) -> None:
         """Type into the launchpad in the place of what is there."""
         self.page.locator(".CodeMirror").first.click(timeout=_PAGE_SECONDS * 1000)
@@ -79,18 +92,33 @@ class Desk:
         with dg.DagsterInstance.from_config(str(self.home.folder)) as instance:
             instance.add_dynamic_partitions(partitions_name(TableName("shop", "orders")), [str(key) for key in keys])
 
-    def run(self, launch: Callable[[], None]) -> tuple[str, str]:
-        """Launch a run by clicking; return its id and its status when it has ended. Raises TimeoutError."""
-        before, (known, status) = self._newest()[0], self._newest()
+    def run(self, launch: Callable[[], None], meanwhile: Callable[[], None] | None = None) -> tuple[str, str]:
+        """Launch a run by clicking; return its id and its status when it has ended.
+
+        `meanwhile` is called when the run has started, and must find it going on. Raises TimeoutError.
+        """
+        before = self._newest()[0]
         launch()
-        deadline = time.monotonic() + _RUN_SECONDS
+        if meanwhile is not None:
+            self._wait_for_run(before, ("STARTED",))
+            meanwhile()
+        return self._wait_for_run(before, _ENDED)
+
+    def _wait_for_run(self, before: str, statuses: Collection[str]) -> tuple[str, str]:
+        """Wait until the run that came behind that of the id `before` has one of the statuses."""
+        known, status, deadline = "", "", time.monotonic() + _RUN_SECONDS
         while time.monotonic() < deadline:
             known, status = self._newest()
-            if known != before and status in _ENDED:
+            if known != before and status in statuses:
                 return known, status
-            time.sleep(1)
+            time.sleep(0.5)
         message = f"run {known} is {status} after {_RUN_SECONDS} s"
         raise TimeoutError(message)
+
+    def steps(self) -> list[str]:
+        """The steps of the newest run."""
+        (newest,) = self.server.graphql(_RUNS)["runsOrError"]["results"]
+        return [step["stepKey"] for step in newest["stepStats"]]
 
     def _newest(self) -> tuple[str, str]:
         found = self.server.graphql(_RUNS)["runsOrError"]["results"]

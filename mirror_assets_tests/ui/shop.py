@@ -10,7 +10,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from mirror_assets.landing.names import SliceKey, TableName
 
-ORDERS, ITEMS = TableName("shop", "orders"), TableName("shop", "items")
+ORDERS, ITEMS, PRICES = (TableName("shop", name) for name in ("orders", "items", "prices"))
 _FEED = {"delta.enableChangeDataFeed": "true"}
 _CONFIG = """landing_zone: {path: ./landing}
 mirror: {path: ./mirror}
@@ -43,6 +43,12 @@ class Shop:
         rows = pa.table({"id": range(10), "name": [f"n{row}" for row in range(10)], "amount": [1.5] * 10})
         for table in (ORDERS, ITEMS):
             write_deltalake(self._path(table), rows, configuration=_FEED)
+
+    def add_prices(self) -> None:
+        """Write another table, and put it into mirror.yaml."""
+        write_deltalake(self._path(PRICES), pa.table({"id": range(3), "price": [1.0] * 3}), configuration=_FEED)
+        with self.config.open("a", encoding="utf-8") as file:
+            file.write(f"  {PRICES}: {{source: ./lake/prices, keys: [id]}}\n")
 
     def commit(self) -> SliceKey:
         """Update two rows of the orders; return the slice that the commit is."""

@@ -6,25 +6,12 @@ import pytest
 
 from mirror_assets.orchestration.asset_names import Kind
 from mirror_assets.orchestration.batch_sensor import SENSOR
-from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD
+from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP
+from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD, REPLICATE
 from mirror_assets_tests.ui.desk import Desk
 from mirror_assets_tests.ui.shop import ORDERS
 
 pytestmark = pytest.mark.ui
-_JOBS = "/locations/mirror_assets/jobs"
-
-
-def _launch(desk: Desk, job: str, config: str = "") -> str:
-    """Launch a job from its launchpad; return the status of its run."""
-
-    def launch() -> None:
-        desk.open(f"{_JOBS}/{job}/playground")
-        desk.sees("Launch Run")
-        if config:
-            desk.type(config)
-        desk.click("Launch Run")
-
-    return desk.run(launch)[1]
 
 
 def _backfill(desk: Desk, kind: Kind) -> str:
@@ -47,9 +34,18 @@ def test_a_box_of_the_lineage_tells_table_and_stage(desk: Desk) -> None:
     desk.picture("lineage")
 
 
-def test_a_job_mirrors_all_tables(desk: Desk) -> None:
+def test_a_job_mirrors_all_tables_while_definitions_are_reloaded(desk: Desk) -> None:
     desk.shop.commit()
-    assert _launch(desk, MIRROR_ALL) == "SUCCESS"
+
+    def reload() -> None:
+        desk.shop.add_prices()
+        desk.open("/asset-groups")
+        desk.click("Reload definitions")
+        desk.sees("prices_landing_zone")
+
+    run, status = desk.run(lambda: desk.click_launch(MIRROR_ALL), reload)
+    assert status == "SUCCESS"
+    desk.open(f"/runs/{run}")
     desk.sees("Spark has started")
     desk.picture("run")
     desk.open("/overview")
@@ -102,7 +98,7 @@ def test_a_null_key_stops_a_backfill_and_its_check_says_so(desk: Desk) -> None:
 def test_a_rebuild_mends_it_and_leaves_nothing_red(desk: Desk) -> None:
     desk.shop.mend()
     config = f"ops: {{rebuild_table: {{config: {{table: {ORDERS}}}}}}}"
-    assert _launch(desk, REBUILD, config) == "SUCCESS"
+    assert desk.launch(REBUILD, config) == "SUCCESS"
     desk.open_asset(Kind.LANDING_ZONE, ORDERS, "partitions")
     desk.sees("0002-00000000-00000008")
     desk.sees("Failed (0)")
@@ -122,5 +118,18 @@ def test_a_check_is_executed_by_hand(desk: Desk) -> None:
 
 def test_the_sensors_page_says_what_it_does(desk: Desk) -> None:
     desk.open(f"/locations/mirror_assets/sensors/{SENSOR}")
-    desk.sees("Mirrors 2 tables")
+    desk.sees("Mirrors 3 tables")
     desk.picture("sensor")
+
+
+def test_all_checks_are_one_step_and_tell_on_the_tables_pages(desk: Desk) -> None:
+    assert desk.launch(REPLICATE) == "SUCCESS"
+    assert desk.launch(ALL_CHECKS) == "SUCCESS"
+    desk.sees(CHECK_OP)
+    assert desk.steps() == [CHECK_OP]
+    desk.picture("all_checks")
+    desk.open_asset(Kind.MIRROR, ORDERS, "checks")
+    desk.click_text("reconciled")
+    desk.sees("Passed")
+    desk.sees("Execution history")
+    desk.picture("reconciled")

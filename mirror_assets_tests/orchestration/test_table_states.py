@@ -1,0 +1,76 @@
+"""Which tables fail, as a run that goes on tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import dagster as dg
+import pytest
+
+from mirror_assets.errors import ErrorCode, StopError
+from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.run_tags import FAILING_TAG, tag_failing
+from mirror_assets.orchestration.table_states import TableStates
+from mirror_assets.pipeline.errors import SourceBroke
+
+TABLES = [TableName("sales", f"t{number:03}") for number in range(5)]
+ERROR = StopError("a key is NULL.", "delete the row.", code=ErrorCode.CHECKS_FAILED)
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as opened:
+        yield opened
+
+
+def test_whoever_listens_is_told_once_of_each_change(instance: dg.DagsterInstance) -> None:
+    told = list[list[TableName]]()
+    states = TableStates(instance, lambda failing: told.append(list(failing)))
+    first, second, *_ = TABLES
+    states.landed(first)
+    assert told == []
+    for _ in range(2):
+        states.failed(second, ERROR)
+        states.landed(first)
+    states.failed(first, ERROR)
+    states.landed(second)
+    assert told == [[second], [first, second], [first]]
+
+
+def test_the_next_run_is_told_of_what_failed_before(instance: dg.DagsterInstance) -> None:
+    TableStates(instance).failed(TABLES[0], ERROR)
+    told = list[list[TableName]]()
+    assert not TableStates(instance, lambda failing: told.append(list(failing))).failed(TABLES[0], ERROR)
+    assert told == [TABLES[:1]]
+
+
+def test_a_held_tables_check_names_it_once(instance: dg.DagsterInstance) -> None:
+    broke = SourceBroke(str(TABLES[0]), 3, "a column was renamed")
+    TableStates(instance).failed(TABLES[0], broke)
+    key = dg.AssetCheckKey(asset_key(Kind.LANDING_ZONE, TABLES[0]), "not_held")
+    record = instance.get_latest_asset_check_evaluation_record(key)
+    assert record is not None
+    assert record.event is not None
+    assert record.event.dagster_event is not None
+    said = record.event.dagster_event.asset_check_evaluation_data.description or ""
+    assert said.startswith("sales.t000 is held for approval: version 3 of the source")
+    assert "mirror-assets rebuild sales.t000" in said
+
+
+@pytest.mark.parametrize(
+    ("failing", "tag"),
+    [
+        (TABLES[:2], "sales.t000, sales.t001"),
+        (TABLES, "5 tables: sales.t000, sales.t001, sales.t002, …"),
+        ([], "none"),
+    ],
+)
+def test_a_run_is_tagged_with_the_tables_that_fail(
+    instance: dg.DagsterInstance, failing: list[TableName], tag: str
+) -> None:
+    run = instance.create_run_for_job(dg.job(name="j")(lambda: None))
+    tag_failing(instance, run.run_id, failing)
+    found = instance.get_run_by_id(run.run_id)
+    assert found is not None
+    assert found.tags[FAILING_TAG] == tag

@@ -1,0 +1,71 @@
+"""The three services of a deployment, as docs/dagster.md says to start them, and a supervisor that keeps them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.dev_server import PROJECT, DagsterHome, DevServer, are_healthy, is_loaded, started
+from benchmarks.postgres import free_port
+
+_PAGE = PROJECT / "docs" / "dagster.md"
+_SECTION = "## When a process dies"
+_LOADED_AT = "{ workspaceOrError { ... on Workspace { locationEntries { updatedTimestamp } } } }"
+_RESTARTS_WITHIN_SECONDS = 120
+_BLOCK = re.compile(r"```(?:text|yaml)\n(.*?)```", re.DOTALL)
+
+
+@contextmanager
+def supervised(home: DagsterHome) -> Iterator[DevServer]:
+    """Start the documented services on ports of their own; whatever dies is started again a second later."""
+    commands, workspace = _documented()
+    code, pages = free_port(), free_port()
+    file = home.folder / "workspace.yaml"
+    file.write_text(workspace.replace("4266", str(code)), encoding="utf-8")
+    ports = {"4266": str(code), "3000": str(pages), "workspace.yaml": str(file)}
+    services = " & ".join(f"while :; do {_ours(command, ports)}; sleep 1; done" for command in commands)
+    with started(["bash", "-c", services], home, pages) as waiting:
+        loaded = waiting.until(_is_loaded)
+        yield DevServer(pages, loaded, waiting.until(are_healthy))
+
+
+def loaded_at(server: DevServer) -> float:
+    """When the webserver loaded the definitions last (seconds since 1970)."""
+    (entry,) = server.graphql(_LOADED_AT)["workspaceOrError"]["locationEntries"]
+    return float(entry["updatedTimestamp"])
+
+
+def wait_until_loaded_anew(server: DevServer, before: float) -> None:
+    """Wait until the webserver has definitions that were loaded later than `before`. Raises TimeoutError."""
+    deadline = time.monotonic() + _RESTARTS_WITHIN_SECONDS
+    while not (_is_loaded(server.url) and loaded_at(server) > before):
+        if time.monotonic() > deadline:
+            message = f"no definitions after {_RESTARTS_WITHIN_SECONDS} s"
+            raise TimeoutError(message)
+        time.sleep(0.5)
+
+
+def _is_loaded(url: str) -> bool:
+    """Whether the webserver has the definitions; at first it may be there before the code server."""
+    try:
+        return is_loaded(url)
+    except RuntimeError:
+        return False
+
+
+def _documented() -> tuple[list[str], str]:
+    """The commands and workspace.yaml of the page."""
+    section = _PAGE.read_text(encoding="utf-8").partition(_SECTION)[2]
+    commands, workspace = _BLOCK.findall(section)[:2]
+    return commands.strip().splitlines(), workspace
+
+
+def _ours(command: str, changed: dict[str, str]) -> str:
+    """The command with this environment's programs, and other values."""
+    program, *words = shlex.split(command)
+    return shlex.join([str(Path(sys.executable).with_name(program)), *(changed.get(word, word) for word in words)])
