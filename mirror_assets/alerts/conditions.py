@@ -2,33 +2,10 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
 import pydantic
 from pydantic import Field
 
-from mirror_assets.config.alerts import Severity
-
-
-class Topic(str, Enum):
-    """What an alert is about."""
-
-    CHECK = "check"
-    """A check fails."""
-    TABLE = "table"
-    """A table can't be mirrored."""
-    HELD = "held"
-    """A table waits for a person to have it rebuilt."""
-    REBUILD = "rebuild"
-    """A table is rebuilt."""
-    RUN = "run"
-    """A run has failed."""
-    TICK = "tick"
-    """A sensor or schedule fails, is off or is silent."""
-    DOCTOR = "doctor"
-    """An answer of the doctor is no."""
-    TEST = "test"
-    """`mirror-assets alerts test`."""
+from mirror_assets.config.alerts import Severity, Topic
 
 
 class Value(pydantic.BaseModel):

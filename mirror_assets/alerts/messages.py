@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from mirror_assets.alerts.conditions import Condition, Topic, Value
+from mirror_assets.alerts.conditions import Condition, Value
 from mirror_assets.alerts.incidents import Due, Incident, Told
-from mirror_assets.config.alerts import Severity
+from mirror_assets.config.alerts import Severity, Topic
 from mirror_assets.errors import ErrorCode
 from mirror_assets.redaction import redacted
 

@@ -97,7 +97,7 @@ def _paused(entry: Waiting, outcome: Outcome, now_ms: int) -> Waiting:
 def _wants(receiver: ReceiverConfig, message: Message) -> bool:
     if message.severity.rank < receiver.severity.rank:
         return False
-    return receiver.topics is None or message.topic.value in {topic.value for topic in receiver.topics}
+    return receiver.topics is None or message.topic in receiver.topics
 
 
 def _is_quiet(receivers: Mapping[str, ReceiverConfig], entry: Waiting, now_ms: int) -> bool:

@@ -43,16 +43,25 @@ class Severity(str, Enum):
         return list(Severity).index(self)
 
 
-class AlertTopic(str, Enum):
+class Topic(str, Enum):
     """What an alert is about, as receivers choose by it."""
 
     CHECK = "check"
+    """A check fails."""
     TABLE = "table"
+    """A table can't be mirrored."""
     HELD = "held"
+    """A table waits for a person to have it rebuilt."""
     REBUILD = "rebuild"
+    """A table is rebuilt."""
     RUN = "run"
+    """A run has failed."""
     TICK = "tick"
+    """A sensor or schedule fails, is off or is silent."""
     DOCTOR = "doctor"
+    """An answer of the doctor is no."""
+    TEST = "test"
+    """`mirror-assets alerts test`, which every receiver gets."""
 
 
 class MailSecurity(str, Enum):
@@ -88,7 +97,7 @@ def _time_of_day(value: object) -> object:
 def _zone(value: str) -> str:
     try:
         ZoneInfo(value)
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # OSError: a folder such as Europe
         raise ValueError(f"{value!r} is no time zone; write one such as Europe/Berlin or UTC") from None
     return value
 
@@ -127,7 +136,7 @@ class ReceiverConfig(Section):
 
     type: ReceiverType = Field(description="Which kind of messages it takes.")
     severity: Severity = Field(default=Severity.WARN, description="It is told what is at least as bad.")
-    topics: tuple[AlertTopic, ...] | None = Field(default=None, description="What it is told about; null: all.")
+    topics: tuple[Topic, ...] | None = Field(default=None, description="What it is told about; null: all.")
     quiet_hours: QuietHours | None = Field(default=None, description="Hours in which its messages wait.")
     timeout_seconds: Seconds = Field(default=20, description="How long an attempt waits for an answer.")
     url_variable: Variable | None = Field(default=None, description="webhook, slack, teams: variable of the address.")

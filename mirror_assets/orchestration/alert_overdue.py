@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
-from mirror_assets.alerts.conditions import Condition, Topic
-from mirror_assets.config.alerts import Severity
+from mirror_assets.alerts.conditions import Condition
+from mirror_assets.config.alerts import Severity, Topic
 
 OVERDUE = "overdue:"
 # Checks become overdue by the minute, and to ask for those of 500 tables costs more than the rest of a look.
