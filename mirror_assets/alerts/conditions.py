@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-import pydantic
-from pydantic import Field
+from typing import Annotated
 
+import pydantic
+from pydantic import BeforeValidator, Field
+
+from mirror_assets.alerts.texts import cleaned, shortened
 from mirror_assets.config.alerts import Severity, Topic
+from mirror_assets.redaction import redacted
+from mirror_assets.row_values import without_values
+
+
+def _shown(value: object) -> object:
+    return shortened(cleaned(without_values(redacted(value)))) if isinstance(value, str) else value
+
+
+Shown = Annotated[str, BeforeValidator(_shown)]
 
 
 class Value(pydantic.BaseModel):
@@ -21,16 +33,19 @@ class Condition(Value):
     `subject` is a table, or the name of a job or sensor; `what` says in a few words what is wrong with it. `page` is
     the path of a page in Dagster's UI. `joins` says whether it belongs to an incident of its cause that was told
     before: the fault lies outside of the table, such as in a store. Else it is news.
+
+    Texts are cleaned when they come in, because they are kept, and sent to people outside: no secret, no value of a
+    row, no control character.
     """
 
     id: str
     topic: Topic
     severity: Severity
-    cause: str
-    subject: str
-    what: str
-    text: str
-    next_step: str = ""
+    cause: Shown
+    subject: Shown
+    what: Shown
+    text: Shown
+    next_step: Shown = ""
     code: str | None = None
     page: str | None = None
     since_ms: int = Field(default=0, ge=0)

@@ -7,14 +7,14 @@ from datetime import datetime, timezone
 
 from mirror_assets.alerts.conditions import Condition, Value
 from mirror_assets.alerts.incidents import Due, Incident, Told
+from mirror_assets.alerts.texts import shortened
 from mirror_assets.config.alerts import Severity, Topic
 from mirror_assets.errors import ErrorCode
-from mirror_assets.redaction import redacted
 
 SUBJECTS_NAMED = 10
-_LONGEST_TEXT = 1500
+_LONGEST_TITLE = 250
 _NOUNS = {Topic.RUN: "jobs", Topic.TICK: "sensors"}
-_PREFIX = {Told.WORSE: "Worse: ", Told.REMINDER: "Still: ", Told.ENDED: "Ended: "}
+PREFIXES = {Told.WORSE: "Worse: ", Told.REMINDER: "Still: ", Told.ENDED: "Ended: "}
 
 
 class Message(Value):
@@ -84,9 +84,9 @@ def message_of(due: Due, now_ms: int, pages: Pages) -> Message:
         told=told,
         severity=worst.severity,
         topic=incident.topic,
-        title=_PREFIX.get(told, "") + _title(subjects, worst),
-        text=_short(("It was: " if told is Told.ENDED else "") + redacted(worst.text)),
-        next_step="" if told is Told.ENDED else redacted(worst.next_step),
+        title=shortened(PREFIXES.get(told, "") + _title(subjects, worst), _LONGEST_TITLE),
+        text=("It was: " if told is Told.ENDED else "") + worst.text,
+        next_step="" if told is Told.ENDED else worst.next_step,
         code=worst.code,
         subjects=subjects[:SUBJECTS_NAMED],
         more=max(0, len(subjects) - SUBJECTS_NAMED),
@@ -141,7 +141,3 @@ def _subjects(incident: Incident, told: Told) -> tuple[str, ...]:
 def _title(subjects: tuple[str, ...], worst: Condition) -> str:
     many = f"{len(subjects)} {_NOUNS.get(worst.topic, 'tables')}"
     return f"{subjects[0] if len(subjects) == 1 else many}: {worst.what}"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 2]} …"
