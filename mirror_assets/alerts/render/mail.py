@@ -51,11 +51,13 @@ def _text(message: Message) -> str:
 
 
 def _html(message: Message) -> str:
-    """Return a page of text and links: nothing in it is loaded from elsewhere."""
+    """Return a page of text and links: nothing in it is loaded from elsewhere.
+
+    It begins with what the subject does not say, because lists of mails show subject and beginning.
+    """
     colour = _GOOD if is_good(message) else _COLOURS[message.severity]
     parts = [
         f'<div style="color:{colour};font-weight:bold">{word(message)}</div>',
-        f'<div style="font-size:19px;font-weight:bold">{escape(headline(message))}</div>',
         f"<p>{_styled(message.text)}</p>",
     ]
     if message.next_step:

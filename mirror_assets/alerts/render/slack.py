@@ -27,7 +27,7 @@ def slack_body(message: Message) -> str:
     title = shortened(f"{sign} {word(message)} · {headline(message)}", _HEADER)
     blocks: list[_Element] = [
         {"type": "header", "text": {"type": "plain_text", "text": title, "emoji": False}},
-        {"type": "rich_text", "elements": [_section(elements) for elements in _paragraphs(message)]},
+        *(_rich_text(elements) for elements in _paragraphs(message)),
     ]
     facts = [_plain(f"{name}: {value}") for name, value in facts_of(message)]
     if facts:
@@ -38,7 +38,7 @@ def slack_body(message: Message) -> str:
 
 def _paragraphs(message: Message) -> list[list[_Element]]:
     """Return the text, the next step and the links. In rich text, unlike in mrkdwn, no text is markup or a mention."""
-    paragraphs = [_styled(f"{message.text}\n")]
+    paragraphs = [_styled(message.text)] if message.text else []
     if message.next_step:
         paragraphs.append([{"type": "text", "text": "Next: ", "style": {"bold": True}}, *_styled(message.next_step)])
     links: list[_Element] = []
@@ -55,8 +55,8 @@ def _styled(text: str) -> list[_Element]:
     ]
 
 
-def _section(elements: list[_Element]) -> _Element:
-    return {"type": "rich_text_section", "elements": elements}
+def _rich_text(elements: list[_Element]) -> _Element:
+    return {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": elements}]}
 
 
 def _plain(text: str) -> _Element:
