@@ -30,9 +30,10 @@ class Condition(Value):
     """One thing that is wrong with one subject.
 
     `id` names both and stays the same while it lasts. `cause` is equal for conditions that one fault explains.
-    `subject` is a table, or the name of a job or sensor; `what` says in a few words what is wrong with it. `page` is
-    the path of a page in Dagster's UI. `joins` says whether it belongs to an incident of its cause that was told
-    before: the fault lies outside of the table, such as in a store. Else it is news.
+    `subject` is a table, or the name of a job or sensor; `what` says in a few words what is wrong with it. `check` is
+    the name of a check that fails or is overdue. `page` is the path of a page in Dagster's UI. `joins` says whether it
+    belongs to an incident of its cause that was told before: the fault lies outside of the table, such as in a store.
+    Else it is news.
 
     Texts are cleaned when they come in, because they are kept, and sent to people outside: no secret, no value of a
     row, no control character.
@@ -47,6 +48,7 @@ class Condition(Value):
     text: Shown
     next_step: Shown = ""
     code: str | None = None
+    check: str | None = None
     page: str | None = None
     since_ms: int = Field(default=0, ge=0)
     joins: bool = False

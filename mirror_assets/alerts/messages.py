@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from urllib.parse import quote
 
 from mirror_assets.alerts.conditions import Condition, Value
 from mirror_assets.alerts.incidents import Due, Incident, Told
@@ -13,7 +14,9 @@ from mirror_assets.errors import ErrorCode
 
 SUBJECTS_NAMED = 10
 _LONGEST_TITLE = 250
+_IN_LINKS = "/?=&%:@~+,;!$()*"
 _NOUNS = {Topic.RUN: "jobs", Topic.TICK: "sensors"}
+_CODES = frozenset(code.value for code in ErrorCode)
 PREFIXES = {Told.WORSE: "Worse: ", Told.REMINDER: "Still: ", Told.ENDED: "Ended: "}
 
 
@@ -53,7 +56,7 @@ class Message(Value):
     @property
     def links(self) -> tuple[tuple[str, str], ...]:
         """The links that there are, each with the words that it is shown under."""
-        both = (("Open in Dagster", self.dagster_link), ("What the code means", self.docs_link))
+        both = (("Open in Dagster", self.dagster_link), ("What this means", self.docs_link))
         return tuple((words, link) for words, link in both if link)
 
 
@@ -66,12 +69,13 @@ class Pages:
 
     def dagster_link(self, page: str | None) -> str | None:
         """Return the address of a page of the UI."""
-        return f"{self.dagster.rstrip('/')}/{page}" if self.dagster and page else None
+        return f"{self.dagster.rstrip('/')}/{quote(page, safe=_IN_LINKS)}" if self.dagster and page else None
 
-    def docs_link(self, code: str | None) -> str | None:
-        """Return the address of the page of error codes."""
-        known = any(code == one.value for one in ErrorCode)
-        return f"{self.docs.rstrip('/')}/errors.md" if self.docs and known else None
+    def docs_link(self, code: str | None, check: str | None = None) -> str | None:
+        """Return the address of the error code in docs/errors.md; where there is none, of the check in checks.md."""
+        if self.docs and code in _CODES:
+            return f"{self.docs.rstrip('/')}/errors.md#{code}"
+        return f"{self.docs.rstrip('/')}/checks.md#{check}" if self.docs and check else None
 
 
 def message_of(due: Due, now_ms: int, pages: Pages) -> Message:
@@ -93,7 +97,7 @@ def message_of(due: Due, now_ms: int, pages: Pages) -> Message:
         began_ms=incident.began_ms,
         at_ms=now_ms,
         dagster_link=pages.dagster_link(worst.page),
-        docs_link=pages.docs_link(worst.code),
+        docs_link=pages.docs_link(worst.code, worst.check),
     )
 
 

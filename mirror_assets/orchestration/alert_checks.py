@@ -104,6 +104,7 @@ def _condition(key: str, table: str, evaluation: dg.AssetCheckEvaluation, at: fl
         text=what,
         next_step=_said(evaluation, "next_step") or next_step or f"read the check {name} in docs/checks.md.",
         code=code,
+        check=name,
         page=f"assets/{'/'.join(asset.path)}?view=checks&checkDetail={name}",
         since_ms=int(at * 1000),
         joins=cause.joins,

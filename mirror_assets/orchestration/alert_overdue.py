@@ -48,6 +48,7 @@ class OverdueLook:
             text=f"The check {name} was evaluated {round(age / 60)} minutes ago, and is due each "
             f"{round(self.seconds / 60)} minutes.",
             next_step="see that the schedule that runs the checks is on, and that its runs are not queued for long.",
+            check=name,
             page=f"assets/{'/'.join(key.asset_key.path)}?view=checks&checkDetail={name}",
             joins=True,
         )

@@ -29,7 +29,7 @@ def letter(
         began_ms=AT - 2 * HOUR,
         at_ms=at,
         dagster_link="https://dagster.example/runs/1",
-        docs_link="https://docs.example/errors.md",
+        docs_link="https://docs.example/errors.md#store_denied",
     )
 
 

@@ -63,6 +63,11 @@ def test_receivers_are_read() -> None:
         ("type: slack, url_variable: U, quiet_hours: {from: late, to: 07:00}", "expected a time of day"),
         ("type: slack, url_variable: U, quiet_hours: {from: 07:00, to: 07:00}", "nothing would ever be told"),
         ("type: slack, url_variable: U, quiet_hours: {from: 22:00, to: 07:00, zone: Berlin}", "is no time zone"),
+        ("type: slack, url_variable: U, quiet_hours: {from: 22:00, to: 07:00, zone: Europe}", "is no time zone"),
+        ("type: email, host: h, sender: a@b.c, to: ['Doe, John <j@b.c>']", "expected one address"),
+        ("type: email, host: h, sender: a@b.c, to: ['d@e.f, g@h.i']", "expected one address"),
+        ('type: email, host: h, to: [d@e.f], sender: "a@b.c\\nBcc: x@y.z"', "expected one address"),
+        ("type: email, host: h, sender: mirror, to: [d@e.f]", "expected one address"),
         ("type: slack, url_variable: U, topic: [run]", "unknown setting; did you mean 'topics'?"),
     ],
 )
