@@ -147,7 +147,7 @@ def _send_mail(name: str, receiver: ReceiverConfig, message: Message, secrets: _
         raise ReceiverRefused(name, f"the certificate of {receiver.host} is not trusted") from None
     except UnicodeError:
         raise ReceiverRefused(
-            name, f"{receiver.host} can't be sent the user, the password or this host's name"
+            name, f"{receiver.host} can't be sent such a user or password"
         ) from None
     except (OSError, smtplib.SMTPException) as error:
         raise ReceiverAway(name, f"{receiver.host}:{receiver.port}: {type(error).__name__}") from None
