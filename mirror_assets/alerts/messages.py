@@ -89,7 +89,7 @@ def message_of(due: Due, now_ms: int, pages: Pages) -> Message:
         severity=worst.severity,
         topic=incident.topic,
         title=shortened(PREFIXES.get(told, "") + _title(subjects, worst), _LONGEST_TITLE),
-        text=("It was: " if told is Told.ENDED else "") + worst.text,
+        text=shortened(("It was: " if told is Told.ENDED else "") + worst.text),
         next_step="" if told is Told.ENDED else worst.next_step,
         code=worst.code,
         subjects=subjects[:SUBJECTS_NAMED],

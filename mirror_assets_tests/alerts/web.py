@@ -32,7 +32,7 @@ class WebReceiver:
     says: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    async def take(self, request: web.Request) -> web.Response:
+    async def take(self, request: web.Request) -> web.StreamResponse:
         """Answer a request."""
         body = json.loads(await request.text())
         with self._lock:
