@@ -146,9 +146,7 @@ def _send_mail(name: str, receiver: ReceiverConfig, message: Message, secrets: _
     except ssl.SSLCertVerificationError:
         raise ReceiverRefused(name, f"the certificate of {receiver.host} is not trusted") from None
     except UnicodeError:
-        raise ReceiverRefused(
-            name, f"{receiver.host} can't be sent such a user or password"
-        ) from None
+        raise ReceiverRefused(name, f"{receiver.host} can't be sent such a user or password") from None
     except (OSError, smtplib.SMTPException) as error:
         raise ReceiverAway(name, f"{receiver.host}:{receiver.port}: {type(error).__name__}") from None
     told = f"{receiver.host} took it for {len(receiver.to) - len(refused)} of {len(receiver.to)} addresses"

@@ -71,7 +71,9 @@ def _html(message: Message) -> str:
 
 
 def _row(name: str, value: str) -> str:
-    return f'<tr><td style="{_SMALL}">{escape(name)}</td><td style="{_SMALL}">{escape(value)}</td></tr>'
+    return (
+        f'<tr><td style="{_SMALL};white-space:nowrap">{escape(name)}</td><td style="{_SMALL}">{escape(value)}</td></tr>'
+    )
 
 
 def _styled(text: str) -> str:
