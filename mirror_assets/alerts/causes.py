@@ -6,6 +6,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
+from mirror_assets.alerts.texts import without_credentials
 from mirror_assets.errors import ErrorCode
 from mirror_assets.row_values import without_values
 
@@ -83,7 +84,7 @@ def cause_of(code: str | None, what: str, text: str, subject: str) -> Cause:
     text names first. Of any other, it is the code, or `what` fails, and the text without the subject's name, numbers,
     paths, ids and values of rows.
     """
-    text = without_values(text)
+    text = without_credentials(without_values(text))
     if code is not None and _CODES.get(code) in _SHARED:
         place = _AUTHORITY.search(text)
         return Cause(f"{code} {place[1].lower() if place else 'here'}", joins=True)

@@ -7,14 +7,16 @@ from typing import Annotated
 import pydantic
 from pydantic import BeforeValidator, Field
 
-from mirror_assets.alerts.texts import cleaned, shortened
+from mirror_assets.alerts.texts import cleaned, shortened, without_credentials
 from mirror_assets.config.alerts import Severity, Topic
 from mirror_assets.redaction import redacted
 from mirror_assets.row_values import without_values
 
 
 def _shown(value: object) -> object:
-    return shortened(cleaned(without_values(redacted(value)))) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return shortened(cleaned(without_credentials(without_values(redacted(value)))))
 
 
 Shown = Annotated[str, BeforeValidator(_shown)]
@@ -43,7 +45,7 @@ class Condition(Value):
     topic: Topic
     severity: Severity
     cause: Shown
-    subject: Shown
+    subject: str
     what: Shown
     text: Shown
     next_step: Shown = ""

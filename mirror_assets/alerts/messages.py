@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from mirror_assets.alerts.conditions import Condition, Value
 from mirror_assets.alerts.incidents import Due, Incident, Told
-from mirror_assets.alerts.texts import shortened
+from mirror_assets.alerts.texts import cleaned, shortened
 from mirror_assets.config.alerts import Severity, Topic
 from mirror_assets.errors import ErrorCode
 
@@ -51,7 +51,7 @@ class Message(Value):
     @property
     def named(self) -> str:
         """The subjects in one line."""
-        return ", ".join(self.subjects) + (f", and {self.more} more" if self.more else "")
+        return cleaned(", ".join(self.subjects)) + (f", and {self.more} more" if self.more else "")
 
     @property
     def links(self) -> tuple[tuple[str, str], ...]:
@@ -88,7 +88,7 @@ def message_of(due: Due, now_ms: int, pages: Pages) -> Message:
         told=told,
         severity=worst.severity,
         topic=incident.topic,
-        title=shortened(PREFIXES.get(told, "") + _title(subjects, worst), _LONGEST_TITLE),
+        title=shortened(cleaned(PREFIXES.get(told, "") + _title(subjects, worst)), _LONGEST_TITLE),
         text=shortened(("It was: " if told is Told.ENDED else "") + worst.text),
         next_step="" if told is Told.ENDED else worst.next_step,
         code=worst.code,

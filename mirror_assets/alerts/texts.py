@@ -8,6 +8,16 @@ _LONGEST = 1500
 # Control characters but line breaks, signs that turn the direction of text around, and halves of a character, which no
 # JSON can have: names of files may.
 _UNFIT = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|[\ud800-\udfff]")
+# A password before a host, and what signs a request of Azure Storage, S3 or Google Cloud Storage.
+_PASSWORD = re.compile(r"(://[^\s:/@'\"]*):[^\s/@'\"]+@")
+_SIGNATURE = re.compile(
+    r"([?&](?:sig|(?:x-amz|x-goog)-(?:signature|credential|security-token))=)[^\s&'\"]+", re.IGNORECASE
+)
+
+
+def without_credentials(text: str) -> str:
+    """Return the text with `…` in place of passwords and signatures in addresses, whoever has written them."""
+    return _SIGNATURE.sub(r"\1…", _PASSWORD.sub(r"\1:…@", text))
 
 
 def cleaned(text: str) -> str:

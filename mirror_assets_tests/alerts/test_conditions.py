@@ -38,6 +38,21 @@ def test_a_secret_is_shown_as_its_variable() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
+        ("GET https://a.example/x?sv=1&sig=aB%2Bc&se=2 failed", "GET https://a.example/x?sv=1&sig=…&se=2 failed"),
+        ("s3: https://b.example/k?X-Amz-Signature=0a1b'", "s3: https://b.example/k?X-Amz-Signature=…'"),
+        ("proxy http://me:secret@proxy.example:80/ refuses", "proxy http://me:…@proxy.example:80/ refuses"),
+        ("abfss://lake@acme.dfs.core.windows.net/a: 403", "abfss://lake@acme.dfs.core.windows.net/a: 403"),
+        ("at http://a.example:80, mail me@b.example", "at http://a.example:80, mail me@b.example"),
+    ],
+)
+def test_an_address_shows_no_credentials(text: str, shown: str) -> None:
+    assert wrong(text).text == shown
+    assert "secret" not in cause_of("store_denied", "failing", text, "t").key
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
         ("a\tb\r\nc", "a b\nc"),
         ("turned \u202egnp.exe", "turned gnp.exe"),
         ("a name of a file: \udcff", "a name of a file: "),
