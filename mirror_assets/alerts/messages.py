@@ -123,7 +123,7 @@ def test_message(receiver: str, now_ms: int, pages: Pages) -> Message:
 
 def shown_time(at_ms: int) -> str:
     """Return a time as people read it, in UTC."""
-    return datetime.fromtimestamp(at_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return datetime.fromtimestamp(at_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def shown_duration(milliseconds: int) -> str:
