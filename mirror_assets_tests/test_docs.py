@@ -17,6 +17,7 @@ import yaml
 from pydantic import BaseModel
 
 import mirror_assets
+from mirror_assets.alerts.messages import Pages
 from mirror_assets.config import Config, ConfigInvalid, DiscoverRule, TableConfig, TableDefaults
 from mirror_assets.config.alerts import ReceiverConfig
 from mirror_assets.config.catalogs import CatalogConfig
@@ -36,6 +37,7 @@ from mirror_assets_tests.pages import DOCS, PAGES, ROOT, codes, table
 _PACKAGE, _TESTS = ROOT / "mirror_assets", ROOT / "mirror_assets_tests"
 _MAP = DOCS / "architecture.md"
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
+_NAMED = re.compile(r'<a id="([^"]+)"></a>')
 _REFERENCE = re.compile(r"[\w/-]+\.py(?:::\w+)?")
 
 _Settings = dict[str, object]
@@ -71,6 +73,20 @@ def test_every_error_code_is_in_the_table_of_its_family() -> None:
     still = {code for _, code in raised}
     assert {(family, code) for family, code in rows - raised if code in still} == set()
     assert {code for _, code in rows} == {code.value for code in ErrorCode}
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_an_alert_leads_to_the_row_of_its_error_code(code: ErrorCode) -> None:
+    link = Pages(docs="https://docs.example/").docs_link(code.value, "lag")
+    assert link == f"https://docs.example/errors.md#{code.value}"
+    assert code.value in _anchors(DOCS / "errors.md")
+
+
+def test_an_alert_without_a_code_leads_to_its_check() -> None:
+    names = {codes(name)[0] for name, *_ in table(DOCS / "checks.md", "Asset checks")}
+    links = {Pages(docs="https://docs.example").docs_link(None, name) for name in names}
+    assert links == {f"https://docs.example/checks.md#{name}" for name in names}
+    assert names <= _anchors(DOCS / "checks.md")
 
 
 def test_every_family_is_told() -> None:
@@ -122,9 +138,12 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
 
 
 def _anchors(page: Path) -> set[str]:
-    """Return the names that GitHub gives to a page's headings."""
-    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """Return the names that GitHub gives to a page's headings, and those that the page gives itself."""
+    text = page.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    named = _NAMED.findall(text)
+    assert len(named) == len(set(named)), "a name is given twice"
+    return set(named) | {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

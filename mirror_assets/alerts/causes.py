@@ -6,7 +6,9 @@ import hashlib
 import re
 from dataclasses import dataclass
 
+from mirror_assets.alerts.texts import without_credentials
 from mirror_assets.errors import ErrorCode
+from mirror_assets.row_values import without_values
 
 # The fault is in something that many tables need: a store, a catalog, Fabric, the session.
 _SHARED = frozenset(
@@ -80,8 +82,9 @@ def cause_of(code: str | None, what: str, text: str, subject: str) -> Cause:
 
     Of a code whose fault lies outside of a table, it is the code and the place: the store, account or server that the
     text names first. Of any other, it is the code, or `what` fails, and the text without the subject's name, numbers,
-    paths and ids.
+    paths, ids and values of rows.
     """
+    text = without_credentials(without_values(text))
     if code is not None and _CODES.get(code) in _SHARED:
         place = _AUTHORITY.search(text)
         return Cause(f"{code} {place[1].lower() if place else 'here'}", joins=True)

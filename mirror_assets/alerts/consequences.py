@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from mirror_assets.alerts.conditions import Condition, Topic
+from mirror_assets.alerts.conditions import Condition
 from mirror_assets.alerts.zone import ZONE
+from mirror_assets.config.alerts import Topic
 
 CHECK = "check:"
 RUN = "run:"

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from mirror_assets.alerts.conditions import Condition, Topic, Value
-from mirror_assets.config.alerts import Severity
+from mirror_assets.alerts.conditions import Condition, Value
+from mirror_assets.config.alerts import Severity, Topic
 
 # Names of subjects that are kept of an incident that has many.
 _NAMES_KEPT = 1000

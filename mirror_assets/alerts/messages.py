@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from urllib.parse import quote
 
-from mirror_assets.alerts.conditions import Condition, Topic, Value
+from mirror_assets.alerts.conditions import Condition, Value
 from mirror_assets.alerts.incidents import Due, Incident, Told
-from mirror_assets.config.alerts import Severity
+from mirror_assets.alerts.texts import cleaned, shortened
+from mirror_assets.config.alerts import Severity, Topic
 from mirror_assets.errors import ErrorCode
-from mirror_assets.redaction import redacted
 
 SUBJECTS_NAMED = 10
-_LONGEST_TEXT = 1500
+_LONGEST_TITLE = 250
+_IN_LINKS = "/?=&%:@~+,;!$()*"
 _NOUNS = {Topic.RUN: "jobs", Topic.TICK: "sensors"}
-_PREFIX = {Told.WORSE: "Worse: ", Told.REMINDER: "Still: ", Told.ENDED: "Ended: "}
+_CODES = frozenset(code.value for code in ErrorCode)
+PREFIXES = {Told.WORSE: "Worse: ", Told.REMINDER: "Still: ", Told.ENDED: "Ended: "}
 
 
 class Message(Value):
@@ -48,12 +51,12 @@ class Message(Value):
     @property
     def named(self) -> str:
         """The subjects in one line."""
-        return ", ".join(self.subjects) + (f", and {self.more} more" if self.more else "")
+        return cleaned(", ".join(self.subjects)) + (f", and {self.more} more" if self.more else "")
 
     @property
     def links(self) -> tuple[tuple[str, str], ...]:
         """The links that there are, each with the words that it is shown under."""
-        both = (("Open in Dagster", self.dagster_link), ("What the code means", self.docs_link))
+        both = (("Open in Dagster", self.dagster_link), ("What this means", self.docs_link))
         return tuple((words, link) for words, link in both if link)
 
 
@@ -66,12 +69,13 @@ class Pages:
 
     def dagster_link(self, page: str | None) -> str | None:
         """Return the address of a page of the UI."""
-        return f"{self.dagster.rstrip('/')}/{page}" if self.dagster and page else None
+        return f"{self.dagster.rstrip('/')}/{quote(page, safe=_IN_LINKS)}" if self.dagster and page else None
 
-    def docs_link(self, code: str | None) -> str | None:
-        """Return the address of the page of error codes."""
-        known = any(code == one.value for one in ErrorCode)
-        return f"{self.docs.rstrip('/')}/errors.md" if self.docs and known else None
+    def docs_link(self, code: str | None, check: str | None = None) -> str | None:
+        """Return the address of the error code in docs/errors.md; where there is none, of the check in checks.md."""
+        if self.docs and code in _CODES:
+            return f"{self.docs.rstrip('/')}/errors.md#{code}"
+        return f"{self.docs.rstrip('/')}/checks.md#{check}" if self.docs and check else None
 
 
 def message_of(due: Due, now_ms: int, pages: Pages) -> Message:
@@ -84,16 +88,16 @@ def message_of(due: Due, now_ms: int, pages: Pages) -> Message:
         told=told,
         severity=worst.severity,
         topic=incident.topic,
-        title=_PREFIX.get(told, "") + _title(subjects, worst),
-        text=_short(("It was: " if told is Told.ENDED else "") + redacted(worst.text)),
-        next_step="" if told is Told.ENDED else redacted(worst.next_step),
+        title=shortened(cleaned(PREFIXES.get(told, "") + _title(subjects, worst)), _LONGEST_TITLE),
+        text=shortened(("It was: " if told is Told.ENDED else "") + worst.text),
+        next_step="" if told is Told.ENDED else worst.next_step,
         code=worst.code,
         subjects=subjects[:SUBJECTS_NAMED],
         more=max(0, len(subjects) - SUBJECTS_NAMED),
         began_ms=incident.began_ms,
         at_ms=now_ms,
         dagster_link=pages.dagster_link(worst.page),
-        docs_link=pages.docs_link(worst.code),
+        docs_link=pages.docs_link(worst.code, worst.check),
     )
 
 
@@ -119,7 +123,7 @@ def test_message(receiver: str, now_ms: int, pages: Pages) -> Message:
 
 def shown_time(at_ms: int) -> str:
     """Return a time as people read it, in UTC."""
-    return datetime.fromtimestamp(at_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return datetime.fromtimestamp(at_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def shown_duration(milliseconds: int) -> str:
@@ -141,7 +145,3 @@ def _subjects(incident: Incident, told: Told) -> tuple[str, ...]:
 def _title(subjects: tuple[str, ...], worst: Condition) -> str:
     many = f"{len(subjects)} {_NOUNS.get(worst.topic, 'tables')}"
     return f"{subjects[0] if len(subjects) == 1 else many}: {worst.what}"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 2]} …"

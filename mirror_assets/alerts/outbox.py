@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from mirror_assets.config.alerts import ReceiverConfig
 
 _FIRST_PAUSE_MS, _LONGEST_PAUSE_MS = 15_000, 15 * 60_000
 _KEPT_MS = 7 * 86_400_000
+_MOST = 1000
+_LOG = logging.getLogger(__name__)
 
 
 class Waiting(Value):
@@ -54,7 +57,26 @@ def queued(
             if message.told is Told.REMINDER and any(_same_incident(entry, name, message) for entry in waiting):
                 continue
             waiting.append(Waiting(receiver=name, message=message))
-    return tuple(waiting)
+    surplus = {(name, message) for name in receivers for message in _surplus(name, waiting)}
+    return tuple(entry for entry in waiting if (entry.receiver, entry.message.id) not in surplus)
+
+
+def _surplus(receiver: str, waiting: Iterable[Waiting]) -> list[str]:
+    """Return the ids of messages that are left out, because more than a thousand wait for the receiver.
+
+    First go incidents that have begun and ended meanwhile, the oldest first; then the oldest messages.
+    """
+    own = [entry.message for entry in waiting if entry.receiver == receiver]
+    if len(own) <= _MOST:
+        return []
+    begun = {message.incident for message in own if message.told is Told.BEGUN}
+    over = {message.incident for message in own if message.told is Told.ENDED} & begun
+    of_over = [message for message in own if message.incident in over]
+    gone = {message.incident for message in of_over[: len(own) - _MOST]}
+    left = [message for message in own if message.incident not in gone]
+    out = [message.id for message in own if message.incident in gone] + [message.id for message in left[:-_MOST]]
+    _LOG.warning("alerts: %d messages wait for the receiver %s; %d are left out", len(own), receiver, len(out))
+    return out
 
 
 def ready(outbox: Iterable[Waiting], receivers: Mapping[str, ReceiverConfig], now_ms: int) -> tuple[Waiting, ...]:
@@ -97,7 +119,7 @@ def _paused(entry: Waiting, outcome: Outcome, now_ms: int) -> Waiting:
 def _wants(receiver: ReceiverConfig, message: Message) -> bool:
     if message.severity.rank < receiver.severity.rank:
         return False
-    return receiver.topics is None or message.topic.value in {topic.value for topic in receiver.topics}
+    return receiver.topics is None or message.topic in receiver.topics
 
 
 def _is_quiet(receivers: Mapping[str, ReceiverConfig], entry: Waiting, now_ms: int) -> bool:

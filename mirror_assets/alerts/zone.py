@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mirror_assets.alerts.causes import cause_of, is_transient, split_next
-from mirror_assets.alerts.conditions import Condition, Topic
-from mirror_assets.config.alerts import Severity
+from mirror_assets.alerts.conditions import Condition
+from mirror_assets.config.alerts import Severity, Topic
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.failures import FailureRecord, read_failure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, time
+from email.utils import getaddresses
 from enum import Enum
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ from mirror_assets.config.setting_values import Count, Seconds, Section, Text
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
+_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 _MAIL_PORT = 587
 _WEBHOOKS = ("webhook", "slack", "teams")
 
@@ -43,16 +45,25 @@ class Severity(str, Enum):
         return list(Severity).index(self)
 
 
-class AlertTopic(str, Enum):
+class Topic(str, Enum):
     """What an alert is about, as receivers choose by it."""
 
     CHECK = "check"
+    """A check fails."""
     TABLE = "table"
+    """A table can't be mirrored."""
     HELD = "held"
+    """A table waits for a person to have it rebuilt."""
     REBUILD = "rebuild"
+    """A table is rebuilt."""
     RUN = "run"
+    """A run has failed."""
     TICK = "tick"
+    """A sensor or schedule fails, is off or is silent."""
     DOCTOR = "doctor"
+    """An answer of the doctor is no."""
+    TEST = "test"
+    """`mirror-assets alerts test`, which every receiver gets."""
 
 
 class MailSecurity(str, Enum):
@@ -88,14 +99,22 @@ def _time_of_day(value: object) -> object:
 def _zone(value: str) -> str:
     try:
         ZoneInfo(value)
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # OSError: a folder such as Europe
         raise ValueError(f"{value!r} is no time zone; write one such as Europe/Berlin or UTC") from None
+    return value
+
+
+def _mail_address(value: object) -> object:
+    found = getaddresses([value]) if isinstance(value, str) and value.isprintable() else []
+    if len(found) != 1 or not _ADDRESS.fullmatch(found[0][1]):
+        raise ValueError("expected one address, such as data@acme.example or Mirror <mirror@acme.example>")
     return value
 
 
 Variable = Annotated[Text, BeforeValidator(_variable)]
 WebAddress = Annotated[Text, BeforeValidator(_web_address)]
 TimeOfDay = Annotated[Text, BeforeValidator(_time_of_day)]
+MailAddress = Annotated[Text, BeforeValidator(_mail_address)]
 Zone = Annotated[Text, AfterValidator(_zone)]
 
 
@@ -127,7 +146,7 @@ class ReceiverConfig(Section):
 
     type: ReceiverType = Field(description="Which kind of messages it takes.")
     severity: Severity = Field(default=Severity.WARN, description="It is told what is at least as bad.")
-    topics: tuple[AlertTopic, ...] | None = Field(default=None, description="What it is told about; null: all.")
+    topics: tuple[Topic, ...] | None = Field(default=None, description="What it is told about; null: all.")
     quiet_hours: QuietHours | None = Field(default=None, description="Hours in which its messages wait.")
     timeout_seconds: Seconds = Field(default=20, description="How long an attempt waits for an answer.")
     url_variable: Variable | None = Field(default=None, description="webhook, slack, teams: variable of the address.")
@@ -139,8 +158,8 @@ class ReceiverConfig(Section):
     security: MailSecurity = Field(default=MailSecurity.STARTTLS, description="email: starttls, tls or none.")
     user: Text | None = Field(default=None, description="email: who signs in; null: nobody.")
     password_variable: Variable | None = Field(default=None, description="email: variable of the password.")
-    sender: Text | None = Field(default=None, description="email: the address in From.")
-    to: tuple[Text, ...] = Field(default=(), description="email: the addresses of those who are told.")
+    sender: MailAddress | None = Field(default=None, description="email: the address in From.")
+    to: tuple[MailAddress, ...] = Field(default=(), description="email: the addresses of those who are told.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -19,6 +19,7 @@ from mirror_assets.encode.columns import (
 )
 from mirror_assets.encode.part_assignment import EncodeGroup, part_of_row
 from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.row_values import shown_key
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
 
@@ -112,7 +113,7 @@ def repeated_key_samples(changes: DataFrame, keys: Sequence[str]) -> tuple[str, 
     grouped = changes.select(F.col(COMMIT_VERSION).alias("version"), is_new_row().alias("is_new"), *columns)
     counted = grouped.groupBy("version", "is_new", *names).agg(F.count(F.lit(1)).alias("rows"))
     rows = counted.where("rows > 1").limit(_SAMPLES).collect()
-    shown = [", ".join(f"{key}={row[alias]!r}" for alias, key in names.items()) for row in rows]
+    shown = [shown_key({key: row[alias] for alias, key in names.items()}) for row in rows]
     return tuple(f"{key} at version {row['version']}" for key, row in zip(shown, rows, strict=True))
 
 

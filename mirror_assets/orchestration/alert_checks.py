@@ -10,9 +10,9 @@ from dagster._core.event_api import EventRecordsFilter
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 
 from mirror_assets.alerts.causes import cause_of, is_transient, split_next
-from mirror_assets.alerts.conditions import Condition, Topic
+from mirror_assets.alerts.conditions import Condition
 from mirror_assets.alerts.consequences import CHECK
-from mirror_assets.config.alerts import Severity
+from mirror_assets.config.alerts import Severity, Topic
 from mirror_assets.errors import ErrorCode
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD
 
@@ -106,6 +106,7 @@ def _condition(key: str, table: str, evaluation: dg.AssetCheckEvaluation, at: fl
         text=what,
         next_step=_said(evaluation, "next_step") or next_step or f"read the check {name} in docs/checks.md.",
         code=code,
+        check=name,
         page=f"assets/{'/'.join(asset.path)}?view=checks&checkDetail={name}",
         since_ms=int(at * 1000),
         joins=cause.joins,

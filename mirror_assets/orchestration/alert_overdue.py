@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
-from mirror_assets.alerts.conditions import Condition, Topic
-from mirror_assets.config.alerts import Severity
+from mirror_assets.alerts.conditions import Condition
+from mirror_assets.config.alerts import Severity, Topic
 
 OVERDUE = "overdue:"
 # Checks become overdue by the minute, and to ask for those of 500 tables costs more than the rest of a look.
@@ -48,6 +48,7 @@ class OverdueLook:
             text=f"The check {name} was evaluated {round(age / 60)} minutes ago, and is due each "
             f"{round(self.seconds / 60)} minutes.",
             next_step="see that the schedule that runs the checks is on, and that its runs are not queued for long.",
+            check=name,
             page=f"assets/{'/'.join(key.asset_key.path)}?view=checks&checkDetail={name}",
             joins=True,
         )

@@ -13,9 +13,9 @@ from datetime import datetime, timezone
 import dagster as dg
 
 from mirror_assets.alerts.causes import cause_of, split_next
-from mirror_assets.alerts.conditions import Condition, Topic
+from mirror_assets.alerts.conditions import Condition
 from mirror_assets.alerts.consequences import RUN
-from mirror_assets.config.alerts import Severity
+from mirror_assets.config.alerts import Severity, Topic
 from mirror_assets.orchestration.doctor_job import DOCTOR
 from mirror_assets.orchestration.jobs import MIRROR_ALL
 

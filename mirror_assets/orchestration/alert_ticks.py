@@ -10,9 +10,9 @@ from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, InstigatorTick, TickStatus
 
 from mirror_assets.alerts.causes import cause_of, split_next
-from mirror_assets.alerts.conditions import Condition, Topic
+from mirror_assets.alerts.conditions import Condition
 from mirror_assets.alerts.consequences import TICK
-from mirror_assets.config.alerts import Severity
+from mirror_assets.config.alerts import Severity, Topic
 from mirror_assets.orchestration.tick_errors import split_code
 from mirror_assets.redaction import redacted
 

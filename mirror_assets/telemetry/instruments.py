@@ -61,7 +61,7 @@ SOURCE_VERSION: Final = _gauge("mirror.source.version", "{version}", "The source
 COVERED_VERSION: Final = _gauge("mirror.covered.version", "{version}", "The version that has landed.")
 LOOKED: Final = _gauge("mirror.looked.time", "s", "When the source was last looked at, since 1970; 0 if never.")
 LANDED: Final = _gauge("mirror.landed.time", "s", "When this process last landed something, since 1970.")
-CHECK_PASSED: Final = _gauge("mirror.check.passed", "", "1 if the check's newest result is passed, else 0.", "check")
+CHECK_PASSED: Final = _gauge("mirror.check.passed", "", "0 if the check's newest result is a failure, else 1.", "check")
 DAEMON_HEARTBEAT: Final = Instrument(
     "mirror.daemon.heartbeat.time",
     Kind.GAUGE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from mirror_assets.row_values import marked
 from mirror_assets.verify.check_result import CheckResult
 
 
@@ -120,4 +121,4 @@ def shown(sample: DifferenceSample) -> str:
     """Return a differing key as text: its values, the side with rows, and the columns that differ."""
     key = ", ".join("NULL" if value is None else value for value in sample.key)
     columns = f" in {', '.join(sample.columns)}" if sample.columns else ""
-    return f"key ({key}) {sample.side.value}{columns}"
+    return f"key {marked(key)} {sample.side.value}{columns}"

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from mirror_assets.landing.format import SliceKind, SliceRecord
 from mirror_assets.markers import Marker
+from mirror_assets.row_values import shown_key
 from mirror_assets.verify.keys import MARKER, PLACE, SHARE_ROWS, VERSION, aliases, codes_of, maybe_repeated, read_keys
 from mirror_assets.verify.part_swaps import Crossings, Flags
 from mirror_assets.verify.staged import Numbers, StagedSlice
@@ -264,7 +265,7 @@ class RepeatedKeys:
 
 def describe_key(record: SliceRecord, row: Mapping[str, object]) -> str:
     """Return the key of a row, whose columns are named by `aliases`, as text."""
-    return ", ".join(f"{name}={row[alias]!r}" for name, alias in zip(record.keys, aliases(record), strict=True))
+    return shown_key({name: row[alias] for name, alias in zip(record.keys, aliases(record), strict=True)})
 
 
 def describe_place(staged: StagedSlice, place: int) -> str:

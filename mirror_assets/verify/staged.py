@@ -17,12 +17,13 @@ import pyarrow.parquet as pq
 from mirror_assets.landing.format import Column, SliceRecord
 from mirror_assets.landing.staged_parts import count_markers, found_parts
 from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.row_values import shown_values
 from mirror_assets.storage import Store
 from mirror_assets.verify.check_result import CheckResult
 
 Numbers = npt.NDArray[np.int64]
 _SAMPLES = 5
-_SHOWN_COLUMNS, _SHOWN_CHARACTERS = 4, 40
+_SHOWN_COLUMNS = 4
 _VALID_MARKERS = pa.array([int(marker) for marker in Marker], pa.int32())
 _SIMPLE: dict[str, pa.DataType] = {
     "tinyint": pa.int8(),
@@ -122,11 +123,7 @@ def _null_rows(file: pq.ParquetFile, name: str) -> str:
     if not others:
         return ", ".join(f"row {at}" for at in rows.to_pylist())
     values = file.read(others).take(rows).to_pylist()
-    return ", ".join(f"row {at} ({_shown(row)})" for at, row in zip(rows.to_pylist(), values, strict=True))
-
-
-def _shown(row: dict[str, object]) -> str:
-    return ", ".join(f"{name} {repr(value)[:_SHOWN_CHARACTERS]}" for name, value in row.items())
+    return ", ".join(f"row {at} {shown_values(row)}" for at, row in zip(rows.to_pylist(), values, strict=True))
 
 
 def marker_values(staged: StagedSlice) -> CheckResult:

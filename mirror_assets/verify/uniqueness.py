@@ -12,6 +12,7 @@ from mirror_assets.encode.private.table_version import read_version
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import Marker
+from mirror_assets.row_values import shown_key
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.keys import MARKER, PLACE
 from mirror_assets.verify.repeated_keys import ROWS, SAMPLES, KeyInspection, Violations, describe_key, describe_place
@@ -41,10 +42,7 @@ def version_uniqueness(spark: SparkSession, uri: str, version: int, keys: Sequen
     with spark_errors(f"the keys of {uri}"):
         counted = read_version(spark, uri, version).groupBy(*columns).agg(F.count(F.lit(1)).alias("rows"))
         twice = counted.where(F.col("rows") > 1).limit(SAMPLES).collect()
-    problems = tuple(
-        f"key {', '.join(f'{key}={value!r}' for key, value in zip(keys, row, strict=False))} has {row[-1]} rows"
-        for row in twice
-    )
+    problems = tuple(f"key {shown_key(dict(zip(keys, row, strict=False)))} has {row[-1]} rows" for row in twice)
     return CheckResult("key_uniqueness", problems)
 
 

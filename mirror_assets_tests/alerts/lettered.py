@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from mirror_assets.alerts.conditions import Topic
 from mirror_assets.alerts.incidents import Told
 from mirror_assets.alerts.messages import Message
-from mirror_assets.config.alerts import ReceiverConfig, Severity
+from mirror_assets.config.alerts import ReceiverConfig, Severity, Topic
 
 AT = 1_767_225_600_000  # 2026-01-01 00:00 UTC
 HOUR = 3_600_000
@@ -30,7 +29,7 @@ def letter(
         began_ms=AT - 2 * HOUR,
         at_ms=at,
         dagster_link="https://dagster.example/runs/1",
-        docs_link="https://docs.example/errors.md",
+        docs_link="https://docs.example/errors.md#store_denied",
     )
 
 

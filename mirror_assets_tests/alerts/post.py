@@ -21,12 +21,13 @@ USER, PASSWORD = "mirror", "a secret of the mail server"
 
 @dataclass
 class MailServer:
-    """What arrived; `answers` are for the next mails, instead of taking them."""
+    """What arrived; `answers` are for the next mails, instead of taking them, and `farewell` is for QUIT."""
 
     port: int = 0
     mails: list[EmailMessage] = field(default_factory=list)
     to: list[list[str]] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)
+    farewell: str = "221 bye"
 
     async def handle_RCPT(  # noqa: N802 aiosmtpd's name
         self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: list[str]
@@ -47,6 +48,10 @@ class MailServer:
         self.mails.append(mail)
         self.to.append(list(envelope.rcpt_tos))
         return "250 taken"
+
+    async def handle_QUIT(self, _server: SMTP, _session: Session, _envelope: Envelope) -> str:  # noqa: N802
+        """Answer the farewell."""
+        return self.farewell
 
 
 def _authenticate(_server: SMTP, _session: Session, _envelope: Envelope, _mechanism: str, data: object) -> AuthResult:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 
 from mirror_assets.alerts.causes import cause_of, is_transient, split_next
-from mirror_assets.alerts.conditions import Condition, Topic
+from mirror_assets.alerts.conditions import Condition
 from mirror_assets.alerts.consequences import without_consequences
-from mirror_assets.config.alerts import Severity
+from mirror_assets.config.alerts import Severity, Topic
 from mirror_assets.errors import ErrorCode, SettingError
 
 

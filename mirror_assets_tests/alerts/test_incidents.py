@@ -7,9 +7,9 @@ from collections import Counter
 import hypothesis.strategies as st
 from hypothesis import given
 
-from mirror_assets.alerts.conditions import Condition, Topic
+from mirror_assets.alerts.conditions import Condition
 from mirror_assets.alerts.incidents import Due, Incident, Pace, Told, advance
-from mirror_assets.config.alerts import Severity
+from mirror_assets.config.alerts import Severity, Topic
 
 _PACE = Pace(gather=30, settle=60, remind=1000)
 _QUIET_TURNS = 3

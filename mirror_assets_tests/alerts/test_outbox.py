@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 
 import hypothesis.strategies as st
 import pytest
@@ -72,6 +73,23 @@ def test_what_could_not_be_delivered_for_a_week_is_dropped() -> None:
     assert settled(waiting, [], AT + 8 * 24 * HOUR) == ()
 
 
+def test_a_receiver_that_takes_nothing_for_a_week_keeps_a_thousand_messages() -> None:
+    receivers = {"dead": hook(), "works": hook()}
+    ongoing = [letter(incident=f"ongoing{n}", at=AT) for n in range(500)]
+    outbox = queued((), [*ongoing, letter(Told.ENDED, incident="told")], receivers)
+    for n in range(2000):
+        told = [letter(told, incident=f"over{n}", at=AT + n) for told in (Told.BEGUN, Told.ENDED)]
+        outbox = queued(outbox, told, receivers)
+        outbox = tuple(entry for entry in outbox if entry.receiver == "dead")
+    waiting = [(entry.message.incident, entry.message.told) for entry in outbox]
+    assert len(waiting) <= 1000
+    assert {(one.incident, Told.BEGUN) for one in ongoing} <= set(waiting), "what lasts is still told"
+    assert ("told", Told.ENDED) in waiting, "who was told of a beginning is told of the end"
+    counted = Counter(incident for incident, _ in waiting if incident.startswith("over"))
+    assert set(counted.values()) == {2}, "no end without its beginning"
+    assert ("over1999", Told.ENDED) in waiting
+
+
 @pytest.mark.parametrize(
     ("begin", "end", "quiet"),
     [("22:00", "07:00", range(1260, 1800)), ("01:00", "02:00", range(60))],
@@ -89,6 +107,16 @@ def test_summer_time_counts() -> None:
     assert hours.cover(summer)
     assert hours.cover(summer + 7 * HOUR - _MINUTE)
     assert not hours.cover(summer + 7 * HOUR)
+
+
+@pytest.mark.parametrize("day", ["2026-03-28", "2026-03-29", "2026-10-24", "2026-10-25"])
+@pytest.mark.parametrize(("begin", "end"), [("22:00", "07:00"), ("02:15", "02:45"), ("23:00", "22:00")])
+def test_quiet_hours_end_within_a_day_when_clocks_change(day: str, begin: str, end: str) -> None:
+    hours = QuietHours.model_validate({"from": begin, "to": end, "zone": "Europe/Berlin"})
+    midnight = int(datetime.fromisoformat(f"{day}T00:00:00+00:00").timestamp() * 1000)
+    quiet = [hours.cover(midnight + minute * _MINUTE) for minute in range(0, 2 * 1440, 5)]
+    longest = max(len(run) for run in "".join("q" if one else "." for one in quiet).split("."))
+    assert longest * 5 <= 24 * 60
 
 
 def test_quiet_hours_let_through_what_is_bad_enough() -> None:

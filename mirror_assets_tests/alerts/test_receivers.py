@@ -80,10 +80,46 @@ def test_a_receiver_that_is_away_tells_no_secret() -> None:
     assert "secret-path" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("url", "why"), [("", "HOOK_URL is not set"), ("no-address", "no http address")])
+@pytest.mark.parametrize(
+    ("url", "why"), [("", "HOOK_URL is not set"), ("no-address", "no http address"), ("http://[::1", "no http address")]
+)
 def test_a_variable_that_is_not_fit_is_named(url: str, why: str) -> None:
     with pytest.raises(ReceiverRefused, match=why):
         send("hook", hook(), letter(), {"HOOK_URL": url})
+
+
+def test_an_answer_that_does_not_end_confirms_by_its_status(web: WebReceiver) -> None:
+    """Sent again, the message would arrive twice, and again each quarter of an hour."""
+    web.stuck_seconds = 3
+    assert send("hook", hook(timeout_seconds=0.3), letter(), {"HOOK_URL": web.url}).startswith("HTTP 200")
+    assert len(web.bodies) == 1
+
+
+def test_an_answer_that_repeats_the_address_tells_no_secret(web: WebReceiver) -> None:
+    web.statuses, web.says = [404], "no such hook: PATH"
+    with pytest.raises(ReceiverRefused, match=r"no such hook: \$\{HOOK_URL\}"):
+        send("hook", hook(), letter(), {"HOOK_URL": web.url})
+
+
+def test_a_long_answer_is_cut(web: WebReceiver) -> None:
+    web.says = "x" * 1_000_000
+    assert len(send("hook", hook(), letter(), {"HOOK_URL": web.url})) < 250
+
+
+def test_a_redirect_is_refused_and_not_followed(web: WebReceiver) -> None:
+    web.statuses, web.answer_headers = [307], {"Location": web.url}
+    with pytest.raises(ReceiverRefused, match="HTTP 307"):
+        send("hook", hook(), letter(), {"HOOK_URL": web.url})
+    assert web.bodies == []
+
+
+def test_the_token_is_sent_whatever_a_netrc_says(
+    web: WebReceiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login someone password else\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    send("hook", hook(token_variable="TOKEN"), letter(), {"HOOK_URL": web.url, "TOKEN": "the-token"})  # noqa: S106
+    assert web.headers[0]["Authorization"] == "Bearer the-token"
 
 
 # Mails.
@@ -121,6 +157,13 @@ def test_a_mail_server_that_is_busy_is_asked_again() -> None:
         send("mail", mail(server.port, security="none"), letter(), {})
 
 
+def test_a_mail_that_was_taken_is_sent_whatever_comes_after() -> None:
+    with mail_server() as server:
+        server.farewell = "421 too busy to say goodbye"
+        assert send("mail", mail(server.port, security="none"), letter(), {}).endswith("took it for 1 of 1 addresses")
+    assert len(server.mails) == 1
+
+
 @pytest.mark.parametrize("security", ["starttls", "tls"])
 def test_who_signs_in_does_so_over_a_connection_whose_certificate_is_trusted(
     security: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -135,6 +178,8 @@ def test_who_signs_in_does_so_over_a_connection_whose_certificate_is_trusted(
         with pytest.raises(ReceiverRefused, match="does not let mirror sign in") as caught:
             send("mail", receiver, letter(), {"MAIL_PASSWORD": "another one"})
         assert "another one" not in str(caught.value)
+        with pytest.raises(ReceiverRefused, match="such a user or password"):
+            send("mail", receiver, letter(), {"MAIL_PASSWORD": "pässwort"})
         send("mail", receiver, letter(), {"MAIL_PASSWORD": PASSWORD})
     assert len(server.mails) == 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -58,18 +58,97 @@ def test_a_message_looks_as_in_its_golden_file(form: str, told: str) -> None:
     assert rendered == file.read_text(encoding="utf-8")
 
 
-def test_no_text_is_markup_in_slack_and_teams() -> None:
-    assert "<403>" not in slack_body(letter())
-    assert "&lt;403&gt;" in slack_body(letter())
-    assert "<403>" not in _mail(letter()).partition("text/html")[2]
-    assert "TextBlock" not in teams_body(letter()).replace("RichTextBlock", "")
+_EVIL = (
+    "<!channel> @here <https://evil.example|click> [a](https://evil.example) *b* _i_ ~s~ :fire: {{DATE(2026-01-01)}}"
+)
 
 
-def test_what_is_too_long_for_slack_is_cut() -> None:
-    long = letter().model_copy(update={"text": "x" * 9000, "title": "t" * 400})
-    blocks = json.loads(slack_body(long))["attachments"][0]["blocks"]
-    assert len(blocks[0]["text"]["text"]) == 150
-    assert len(blocks[1]["text"]["text"]) <= 3000
+def _elements(found: object) -> Iterator[dict[str, object]]:
+    """Yield each JSON object in the value, however deep."""
+    if isinstance(found, dict):
+        yield found
+    for inner in found.values() if isinstance(found, dict) else found if isinstance(found, list) else ():
+        yield from _elements(inner)
+
+
+def test_no_text_is_markup_in_slack() -> None:
+    evil = letter().model_copy(update={"text": _EVIL, "title": _EVIL, "next_step": _EVIL})
+    body = json.loads(slack_body(evil))
+    assert "<" not in body["text"]
+    kinds = {element["type"] for element in _elements(body["blocks"]) if "type" in element}
+    assert kinds == {"header", "plain_text", "rich_text", "rich_text_section", "text", "link", "context"}
+    links = [element["url"] for element in _elements(body["blocks"]) if element.get("type") == "link"]
+    assert links == [evil.dagster_link, evil.docs_link]
+
+
+def test_no_text_is_markup_in_teams_and_mail() -> None:
+    evil = letter().model_copy(update={"text": _EVIL, "title": _EVIL, "next_step": _EVIL})
+    card = json.loads(teams_body(evil))["attachments"][0]["content"]
+    kinds = {element["type"] for element in _elements(card) if "type" in element}
+    assert kinds == {"AdaptiveCard", "RichTextBlock", "TextRun", "Action.OpenUrl"}
+    assert "{{" not in json.dumps(card), "a card fills in dates"
+    assert "<!channel>" not in _mail(evil).partition("text/html")[2]
+
+
+def test_commands_are_shown_as_code() -> None:
+    step = letter().model_copy(update={"next_step": "run `mirror-assets rebuild a` or `b"})
+    slack = [one for one in _elements(json.loads(slack_body(step))) if one.get("style") == {"code": True}]
+    teams = [one for one in _elements(json.loads(teams_body(step))) if one.get("fontType") == "Monospace"]
+    assert [one["text"] for one in slack] == [one["text"] for one in teams] == ["app_1", "mirror-assets rebuild a"]
+    assert "<code>mirror-assets rebuild a</code> or `b" in mail_of(step, "a@b.example", ["c@d.example"]).as_string()
+
+
+def test_slack_shows_the_title_once() -> None:
+    """A text above an attachment would be shown beside the attachment's own title."""
+    body = json.loads(slack_body(letter()))
+    assert set(body) == {"text", "blocks"}
+    assert body["blocks"][0]["text"]["text"] == "🔴 ERROR · 12 tables: can't be mirrored (store_denied)"
+
+
+def test_what_has_ended_says_so_once() -> None:
+    ended = _MESSAGES["ended"]
+    assert mail_of(ended, "a@b.example", ["c@d.example"])["Subject"] == "[ENDED] 12 tables: can't be mirrored"
+    assert "Ended: " not in slack_body(ended) + teams_body(ended)
+
+
+_LONGEST = letter().model_copy(
+    update={
+        "title": "t" * 250,
+        "text": "`€`" * 500,
+        "next_step": "`a`<" * 375,
+        "subjects": tuple(f"{'s' * 250}{n}" for n in range(10)),
+        "more": 490,
+        "dagster_link": "https://dagster.example/" + "p" * 500,
+    }
+)
+
+
+def test_slack_takes_the_longest_message() -> None:
+    blocks = json.loads(slack_body(_LONGEST))["blocks"]
+    assert len(blocks[0]["text"]["text"].encode("utf-16-le")) // 2 <= 150
+    texts = [str(element["text"]) for element in _elements(blocks) if isinstance(element.get("text"), str)]
+    assert max(map(len, texts)) <= 2000
+    assert all(texts), "it refuses an element without text"
+    assert len(blocks[-1]["elements"]) <= 10
+
+
+def test_teams_and_pagerduty_take_the_longest_message() -> None:
+    assert len(teams_body(_LONGEST).encode()) < 28 * 1024
+    (event,) = pagerduty_bodies(_LONGEST.model_copy(update={"title": "t" * 4000}), "key")
+    assert len(json.loads(event)["payload"]["summary"]) == 1024
+    assert len(event.encode()) < 512 * 1024
+
+
+def test_a_mail_has_no_line_that_a_server_refuses() -> None:
+    for long in (_LONGEST, letter().model_copy(update={"text": "x" * 1500, "title": "ü" * 250})):
+        lines = mail_of(long, "a@b.example", ["c@d.example"]).as_bytes().splitlines()
+        assert max(map(len, lines)) <= 998
+
+
+def test_an_empty_text_is_no_empty_element() -> None:
+    bare = letter().model_copy(update={"text": "", "next_step": ""})
+    assert all(element["text"] for element in _elements(json.loads(slack_body(bare))) if "text" in element)
+    assert all(element["text"] for element in _elements(json.loads(teams_body(bare))) if "text" in element)
 
 
 def test_a_subject_has_no_line_break() -> None:

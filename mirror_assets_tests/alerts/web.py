@@ -18,7 +18,8 @@ from aiohttp import web
 class WebReceiver:
     """What arrived, in order, and how it answers: a status, after so many seconds.
 
-    `statuses` are for the next requests; when they are used up, it answers 200.
+    `statuses` are for the next requests; when they are used up, it answers 200. `says` is its text, in which PATH is
+    the path of the request. With `stuck_seconds`, the text begins and does not end for so long.
     """
 
     url: str = ""
@@ -27,9 +28,11 @@ class WebReceiver:
     statuses: list[int] = field(default_factory=list)
     answer_headers: dict[str, str] = field(default_factory=dict)
     late_seconds: float = 0.0
+    stuck_seconds: float = 0.0
+    says: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    async def take(self, request: web.Request) -> web.Response:
+    async def take(self, request: web.Request) -> web.StreamResponse:
         """Answer a request."""
         body = json.loads(await request.text())
         with self._lock:
@@ -38,7 +41,18 @@ class WebReceiver:
                 self.bodies.append(body)
                 self.headers.append(dict(request.headers))
         await asyncio.sleep(self.late_seconds)
-        return web.Response(status=status, text="ok" if status < 300 else "not now", headers=self.answer_headers)
+        if self.stuck_seconds:
+            return await self._stuck(request, status)
+        text = self.says.replace("PATH", request.path) or ("ok" if status < 300 else "not now")
+        return web.Response(status=status, text=text, headers=self.answer_headers)
+
+    async def _stuck(self, request: web.Request, status: int) -> web.StreamResponse:
+        """Answer with a status and the beginning of a text that does not end."""
+        answer = web.StreamResponse(status=status, headers={"Content-Length": "100"})
+        await answer.prepare(request)
+        await answer.write(b"o")
+        await asyncio.sleep(self.stuck_seconds)
+        return answer
 
     def titles(self) -> list[str]:
         """The titles of what arrived, of webhooks with plain JSON."""

@@ -71,7 +71,7 @@ def test_reconcile_fails_on_a_difference(mirrored: Lab, capsys: pytest.CaptureFi
     assert _main(mirrored, "reconcile") == 1
     output = capsys.readouterr()
     assert "amount" in output.out
-    assert "key (2) differs in amount" in output.err
+    assert "key «2» differs in amount" in output.err
 
 
 def test_rebuild_starts_a_new_epoch(mirrored: Lab) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.config import Config, ConfigInvalid
-from mirror_assets.config.alerts import AlertTopic, Severity
+from mirror_assets.config.alerts import Severity, Topic
 from mirror_assets.config.load import parse_config
 from mirror_assets_tests.pages import DOCS
 
@@ -40,7 +40,7 @@ def test_receivers_are_read() -> None:
         " team: {type: slack, url_variable: SLACK_URL, quiet_hours: {from: 22:00, to: 07:00, zone: Europe/Berlin}}}}"
     ).alerts.receivers
     assert read["pager"].severity is Severity.ERROR
-    assert read["pager"].topics == (AlertTopic.HELD, AlertTopic.RUN)
+    assert read["pager"].topics == (Topic.HELD, Topic.RUN)
     hours = read["team"].quiet_hours
     assert hours is not None
     assert (hours.begin, hours.end) == ("22:00", "07:00"), "YAML reads 22:00 as a number"
@@ -63,6 +63,11 @@ def test_receivers_are_read() -> None:
         ("type: slack, url_variable: U, quiet_hours: {from: late, to: 07:00}", "expected a time of day"),
         ("type: slack, url_variable: U, quiet_hours: {from: 07:00, to: 07:00}", "nothing would ever be told"),
         ("type: slack, url_variable: U, quiet_hours: {from: 22:00, to: 07:00, zone: Berlin}", "is no time zone"),
+        ("type: slack, url_variable: U, quiet_hours: {from: 22:00, to: 07:00, zone: Europe}", "is no time zone"),
+        ("type: email, host: h, sender: a@b.c, to: ['Doe, John <j@b.c>']", "expected one address"),
+        ("type: email, host: h, sender: a@b.c, to: ['d@e.f, g@h.i']", "expected one address"),
+        ('type: email, host: h, to: [d@e.f], sender: "a@b.c\\nBcc: x@y.z"', "expected one address"),
+        ("type: email, host: h, sender: mirror, to: [d@e.f]", "expected one address"),
         ("type: slack, url_variable: U, topic: [run]", "unknown setting; did you mean 'topics'?"),
     ],
 )

@@ -77,7 +77,7 @@ def test_a_row_that_would_land_without_its_values_is_refused(spark: SparkSession
 
 def test_two_live_rows_of_one_key_are_refused_with_the_key(spark: SparkSession, tmp_path: Path) -> None:
     twice = feed(spark, (NEW, 2, 1, "a", 0, False), (NEW, 2, 1, "b", 0, False))
-    with pytest.raises(DuplicateKey, match="id=1 at version 2"):
+    with pytest.raises(DuplicateKey, match="«id=1» at version 2"):
         encode_net(twice, _SLICE, str(tmp_path / "parts"), "zstd", {})
 
 

@@ -228,7 +228,7 @@ def test_a_bad_row_is_stopped_by_the_blocking_checks(lab: Lab, instance: dg.Dags
     (step,) = [event for event in result.all_events if event.is_step_failure]
     said = _description(step)
     assert f"{TABLE}: slice {key(2, 2)} was not published: key_presence: " in said
-    assert "'id' is NULL in 1 row, such as row 0 (name 'x', amount 1.0) of " in said
+    assert "'id' is NULL in 1 row, such as row 0 «name 'x', amount 1.0» of " in said
     assert f"Next: fix the source or the settings, then run `mirror-assets rebuild {TABLE}`" in said
     assert _materialized(instance, _ZONE) == set()
     told = {name: _status(instance, _ZONE, name) for name in LANDED_CHECKS}

@@ -141,7 +141,7 @@ def test_two_hundred_tables_with_one_cause_are_one_message_and_one_at_the_end(
     assert told["subject_count"] == _TABLES
     assert told["subjects"] == [f"sales.t{n:03d}" for n in range(10)]
     assert told["next_step"] == "renew it."
-    assert told["links"]["docs"] == "https://docs.example/errors.md"
+    assert told["links"]["docs"] == "https://docs.example/errors.md#store_denied"
     for path in (deployment.root / "landing" / "_failures").iterdir():
         path.unlink()
     deployment.settle()

@@ -119,7 +119,7 @@ def test_a_key_that_is_appended_twice_publishes_nothing(events: Lab) -> None:
     events.configure(_APPEND_ONLY, defaults="slices: {max_commits: 20}")
     events.mirror()
     events.sql("INSERT INTO {t} VALUES (1, 'a', 1)", "INSERT INTO {t} VALUES (1, 'b', 1)")
-    with pytest.raises(ChecksFailed, match="key id=1 has 2 rows that were appended"):
+    with pytest.raises(ChecksFailed, match="key «id=1» has 2 rows that were appended"):
         events.mirror()
 
 

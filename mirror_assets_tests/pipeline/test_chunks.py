@@ -133,7 +133,7 @@ def test_a_partition_is_done_with_its_last_chunk(large: Lab) -> None:
 
 def test_a_key_in_two_chunks_publishes_nothing(large: Lab) -> None:
     large.sql("INSERT INTO {t} VALUES (1, 'again', 1)")
-    with pytest.raises(ChecksFailed, match=r"key_uniqueness: key id=1 has 2 rows"):
+    with pytest.raises(ChecksFailed, match=r"key_uniqueness: key «id=1» has 2 rows"):
         large.mirror()
     assert large.files == []
 

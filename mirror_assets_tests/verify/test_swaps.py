@@ -56,7 +56,7 @@ def test_one_key_among_many_whose_changes_differ_is_enough(tmp_path: Path) -> No
     both = Changes(np.tile(keys, 2), np.repeat([1, 2], 30_000), np.full(60_000, int(Marker.UPDATE)), value)
     slice_ = Slice(both, np.array([30_000, 60_000]), (0, 1))
     assert problems(slice_, tmp_path / "right", _COMMITS) == ""
-    assert "key id=12345" in problems(slice_.exchanged(0, 1), tmp_path / "wrong", _COMMITS)
+    assert "key «id=12345»" in problems(slice_.exchanged(0, 1), tmp_path / "wrong", _COMMITS)
 
 
 @pytest.mark.soak

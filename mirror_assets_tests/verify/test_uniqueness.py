@@ -34,7 +34,7 @@ def _problems(folder: Path, parts: list[list[Row]], share_rows: int = 1_000) -> 
 def test_what_cannot_follow_is_named_with_its_place(tmp_path: Path, markers: list[int], problem: str) -> None:
     first, second = markers
     rows: list[list[Row]] = [[(1, "a", _UPDATE), (7, "b", first)], [(1, "b", _INSERT), (7, "b", second)]]
-    assert _problems(tmp_path, rows) == f"key id=7, place='b' {problem}" + (
+    assert _problems(tmp_path, rows) == f"key «id=7, place='b'» {problem}" + (
         ", so the source has two rows of it: row 1 of part-00001.parquet"
         if second == _INSERT
         else ": row 1 of part-00001.parquet"

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from mirror_assets.alerts.incidents import Told
 from mirror_assets.alerts.messages import Message
 from mirror_assets.alerts.render.facts import facts_of
+from mirror_assets.alerts.texts import shortened
 from mirror_assets.config.alerts import Severity
 
 EVENTS_URL = "https://events.pagerduty.com/v2/enqueue"
@@ -34,7 +35,7 @@ def _trigger(message: Message, routing_key: str) -> str:
         "dedup_key": message.incident,
         "client": _CLIENT,
         "payload": {
-            "summary": message.title[:_LONGEST_SUMMARY],
+            "summary": shortened(message.title, _LONGEST_SUMMARY),
             "source": message.subjects[0] if message.count == 1 else _CLIENT,
             "severity": _SEVERITIES[message.severity],
             "timestamp": began,

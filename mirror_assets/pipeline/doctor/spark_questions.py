@@ -14,6 +14,7 @@ from mirror_assets.encode.private.table_version import read_version
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.pipeline.context import TableContext, reading
 from mirror_assets.pipeline.doctor.answers import Finding, Verdict, ok, warn
+from mirror_assets.row_values import shown_key
 from mirror_assets.source.errors import SourceNotDelta
 from mirror_assets.source.losses import FileUnfound, SourceRead
 from mirror_assets.source.source_state import SourceState
@@ -72,7 +73,7 @@ class _KeyCounts:
 
     def describe(self, keys: Sequence[str]) -> str:
         """Return what is wrong as text."""
-        example = ", ".join(f"{key}={value!r}" for key, value in zip(keys, self.example, strict=False))
+        example = shown_key(dict(zip(keys, self.example, strict=False)))
         twice = f"{self.repeated:,} keys are repeated, such as {example}" if self.repeated else ""
         null = f"{self.with_null:,} rows have NULL in a key" if self.with_null else ""
         return ", and ".join(filter(None, (twice, null)))

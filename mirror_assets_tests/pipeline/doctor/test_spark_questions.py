@@ -37,7 +37,7 @@ def test_repeated_keys_and_null_are_counted_in_one_aggregation(lab: Lab) -> None
     lab.sql("INSERT INTO {t} VALUES (4, 'again', 1), (4, 'again', 2), (7, 'again', 3), (NULL, 'none', 4)")
     found = answers(_project(lab), Depth())[_TABLE, KEYS_UNIQUE]
     assert found.verdict is Verdict.NO
-    assert found.words == "2 keys are repeated, such as id=4, and 1 rows have NULL in a key in all 14 rows"
+    assert found.words == "2 keys are repeated, such as «id=4», and 1 rows have NULL in a key in all 14 rows"
     assert "choose `keys` that are unique" in found.next_step
 
 
@@ -96,4 +96,4 @@ def test_keys_of_several_columns_with_unusual_names(lab: Lab, thorough: bool) ->
     )
     lab.configure(keys="[id, n. ame]")
     found = answers(_project(lab), Depth(thorough=thorough))[_TABLE, KEYS_UNIQUE]
-    assert found.words == "1 keys are repeated, such as id=4, n. ame='n4' in all 11 rows"
+    assert found.words == "1 keys are repeated, such as «id=4, n. ame='n4'» in all 11 rows"
