@@ -123,7 +123,8 @@ class AlertWatch:
             for ending in _STEPS
         }
         self._tables = TableNames(steps, frozenset(text for _, text in tables))
-        every, late = self.config.automation.checks_every_minutes, self.config.alerts.overdue_minutes
+        every = self.config.automation.checks_minutes(len(self.config.tables))
+        late = self.config.alerts.overdue_minutes
         if every is not None and late is not None:
             self._overdue = OverdueLook((every + late) * 60.0, is_on())
 

@@ -174,6 +174,7 @@ def test_a_table_with_a_defect_does_not_keep_the_others_from_being_checked(
     ("settings", "crons"),
     [
         ("", {CHECKS: "*/5 * * * *", RECONCILE: "30 1 * * *"}),
+        ("checks_every_minutes: 1", {CHECKS: "*/1 * * * *", RECONCILE: "30 1 * * *"}),
         ("checks_every_minutes: 60, reconcile_every_hours: 6", {CHECKS: "0 * * * *", RECONCILE: "30 */6 * * *"}),
         ("checks_every_minutes: null, reconcile_every_hours: null", {}),
     ],
