@@ -92,13 +92,26 @@ def test_what_is_no_news_is_recorded_when_its_turn_comes(
 ) -> None:
     _land(paper)
     first = _evaluated(_run(paper.config, instance))
-    monkeypatch.setattr(recorded_checks, "_RECORDED_AGAIN", 2)
+    monkeypatch.setattr(recorded_checks, "_RECORDED_A_MINUTE", 1)
     again = _run(paper.config, instance)
-    assert len(again.get_asset_check_evaluations()) == 2
+    assert len(again.get_asset_check_evaluations()) == 5 < len(first)
     paper.commit(2, time.time() - 3600)
     late = {found.check_name: found.passed for found in _run(paper.config, instance).get_asset_check_evaluations()}
     assert late["lag"] is False
     assert set(late) < first
+
+
+def test_what_fails_is_recorded_each_day(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paper.commit(1, time.time() - 7200)
+    monkeypatch.setattr(recorded_checks, "_RECORDED_A_MINUTE", 0)
+    first = _run(paper.config, instance).get_asset_check_evaluations()
+    failed = {found.check_name for found in first if not found.passed}
+    assert failed > {"lag"}
+    assert _evaluated(_run(paper.config, instance)) == {"lag"}, "its text says how late the table is"
+    monkeypatch.setattr(recorded_checks, "_FAILED_AGAIN_SECONDS", 0.0)
+    assert _evaluated(_run(paper.config, instance)) == failed
 
 
 def test_a_source_that_is_gone_is_one_failed_check_and_the_others_stay(
