@@ -21,8 +21,9 @@ from mirror_assets.orchestration import recorded_checks, table_checks
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CHECKS, RECONCILE, CheckTables
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
-from mirror_assets.orchestration.resources import resources
+from mirror_assets.orchestration.resources import SourceTable, resources
 from mirror_assets.source.log import SourceLog
+from mirror_assets.source.source_state import SourceState
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
 _LAG = dg.AssetCheckKey(asset_key(Kind.LANDING_ZONE, TABLE), "lag")
@@ -85,6 +86,23 @@ def test_lag_is_told_of_a_table_whose_runs_fail_and_the_run_succeeds(
     assert "1 runs of shop.orders failed: slice 1 was not published" in (failing.description or "")
     assert {"retention", "replicating", "file_continuity", "types"} <= _evaluated(result)
     assert not {"reconciled", "row_order"} & _evaluated(result)
+
+
+def test_the_checks_of_a_table_open_its_log_twice(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And by deltalake alone: to make Dagster's resource of a table takes longer than to open it."""
+    _land(paper)
+    opened, state = list[str](), SourceLog.state
+
+    def counted(log: SourceLog, version: int | None = None) -> SourceState:
+        opened.append(log.uri)
+        return state(log, version)
+
+    monkeypatch.setattr(SourceLog, "state", counted)
+    monkeypatch.setattr(SourceTable, "of", lambda *_: pytest.fail("a resource was made"))
+    assert {"lag", "retention", "not_held", "not_failing"} <= _evaluated(_run(paper.config, instance))
+    assert len(opened) == 2, "a plan for not_held and not_failing, and what waits for lag and retention"
 
 
 def test_what_is_no_news_is_recorded_when_its_turn_comes(
