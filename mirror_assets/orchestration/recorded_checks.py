@@ -16,7 +16,7 @@ from dagster._core.storage.asset_check_execution_record import (
 )
 
 # So many results that are no news are recorded a minute, those that were recorded longest ago: people see when a check
-# ran last, and a plot has points. A result takes some seven kilobytes of SQLite: these are 20 MB a day.
+# ran last, and a plot has points. A result takes ten kilobytes of SQLite: these are 30 MB a day.
 _RECORDED_A_MINUTE = 2
 # Alerts forget a failed check that nobody evaluates for a week.
 _FAILED_AGAIN_SECONDS = 86_400.0
