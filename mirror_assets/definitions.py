@@ -19,6 +19,7 @@ from mirror_assets.orchestration.assets import (
 from mirror_assets.orchestration.batch_sensor import mirror_sensor
 from mirror_assets.orchestration.direct_lake_checks import mirror_checks, source_checks
 from mirror_assets.orchestration.jobs import build_jobs
+from mirror_assets.orchestration.jobs_first import is_for_a_run, jobs_first
 from mirror_assets.orchestration.replicator_sensor import replicator_sensor
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.schedules import job_schedules
@@ -81,13 +82,21 @@ def _alerts_sensors(config: Config) -> list[dg.SensorDefinition]:
     return [alerts_sensor(config)]
 
 
-@dg.definitions
-def defs() -> dg.Definitions:
+@dg.definitions  # type: ignore[arg-type]  # a repository will do; the annotation lags
+def defs() -> dg.Definitions | dg.RepositoryDefinition:
     """The definitions of the configuration that MIRROR_CONFIG names, or of ./mirror.yaml.
 
-    Dagster asks twice whenever it loads them: for what they are, and for themselves.
+    A code server asks twice whenever it loads them: for what they are, and for themselves. The process of a run asks
+    once, and for most runs nothing but its job is made.
     """
     config = load_config()
+    if not _NEWEST and is_for_a_run():
+        return jobs_first(lambda: build_jobs(config), lambda: _built(config))
+    return _built(config)
+
+
+def _built(config: Config) -> dg.Definitions:
+    """Return the definitions, which are kept until the configuration changes."""
     settings = config.model_dump()
     if not _NEWEST or _NEWEST[0][0] != settings:
         _NEWEST[:] = [(settings, build_definitions(config))]

@@ -10,9 +10,13 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster._config import validate_config
+from dagster._core.remote_representation.external_data import RepositorySnap
+from dagster_shared.serdes import serialize_value
 
-from mirror_assets.definitions import defs
-from mirror_assets.orchestration.jobs import HISTORY, MIRROR_TABLE, REBUILD, REBUILD_OP
+from mirror_assets.config import load_config
+from mirror_assets.definitions import build_definitions, defs
+from mirror_assets.orchestration.jobs import HISTORY, MIRROR_TABLE, REBUILD, REBUILD_OP, build_jobs
+from mirror_assets.orchestration.jobs_first import jobs_first
 
 _CONFIG = "landing_zone: {path: ./landing}\ntables:\n  shop.orders: {source: ./orders, keys: [id]}\n"
 
@@ -39,6 +43,36 @@ def test_definitions_are_built_once_for_a_configuration(tmp_path: Path, monkeypa
     config.write_text(_CONFIG.replace("orders", "items"), encoding="utf-8")
     assert _tables(defs()) == ["shop.items"]
     assert _tables(built) == ["shop.orders"]
+
+
+_RUN = """
+import dagster as dg
+from dagster._core.definitions.reconstruct import ReconstructableRepository
+from mirror_assets import definitions
+repository = ReconstructableRepository.for_module("mirror_assets.definitions", "defs")
+with dg.DagsterInstance.ephemeral() as instance:
+    result = dg.execute_job(repository.get_reconstructable_job("checks"), instance)
+    print(result.success, len(definitions._NEWEST))
+    print(repository.get_reconstructable_job("__ASSET_JOB").get_definition().name, len(definitions._NEWEST))
+"""
+
+
+def test_the_process_of_a_run_makes_what_its_job_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "mirror.yaml"
+    config.write_text(f"mirror: {{path: ./mirror}}\n{_CONFIG}", encoding="utf-8")
+    monkeypatch.setenv("MIRROR_CONFIG", str(config))
+    run = subprocess.run([sys.executable, "-c", _RUN], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert run.stdout.split() == ["True", "0", "__ASSET_JOB", "1"]
+
+
+def test_the_definitions_of_a_run_are_those_of_the_code_server(tmp_path: Path) -> None:
+    (tmp_path / "mirror.yaml").write_text(_CONFIG, encoding="utf-8")
+    config = load_config(tmp_path / "mirror.yaml")
+    whole = build_definitions(config).get_repository_def()
+    lazy = jobs_first(lambda: build_jobs(config), lambda: build_definitions(config))
+    assert all(lazy.get_job(job.name).name == job.name for job in whole.get_all_jobs())
+    assert not lazy.has_job("another")
+    assert serialize_value(RepositorySnap.from_def(lazy)) == serialize_value(RepositorySnap.from_def(whole))
 
 
 def test_a_rebuild_takes_the_tables_of_its_own_definitions_alone(

@@ -11,6 +11,7 @@ from mirror_assets.config.alerts import Topic
 CHECK = "check:"
 RUN = "run:"
 TICK = "tick:"
+OVERDUE = "overdue:"
 _LAG = ":lag"
 _NOT_FAILING = ":not_failing"
 _STAGED = f"{CHECK}change_feed/"
@@ -21,6 +22,7 @@ def without_consequences(wrong: Mapping[str, Condition], told: Container[str]) -
 
     - A run that fails for a table follows from what the table's own state says.
     - So do its check `not_failing`, the checks of what it has staged, and `lag` while it does not move.
+    - Checks are overdue because their schedule is off, its tick fails, or its runs fail.
     """
     by_table: dict[str, list[Condition]] = {}
     for condition in wrong.values():
@@ -36,6 +38,8 @@ def _follows(condition: Condition, of_table: list[Condition]) -> bool:
     others = [other for other in of_table if other.id != condition.id]
     if condition.id.startswith(RUN):
         return any(_explains_runs(other) for other in others)
+    if condition.id.startswith(OVERDUE):
+        return bool(others)
     if condition.id.endswith(_LAG):
         return any(other.topic in (Topic.TABLE, Topic.HELD, Topic.REBUILD) for other in others)
     if condition.id.endswith(_NOT_FAILING) or condition.id.startswith(_STAGED):

@@ -197,5 +197,5 @@ class AlertsConfig(Section):
     remind_hours: Seconds | None = Field(default=6, description="When what lasts is told again; null: never.")
     silent_minutes: Count = Field(default=10, description="A sensor without a tick for so long is silent.")
     overdue_minutes: Count | None = Field(
-        default=None, description="A table whose check `lag` nobody has evaluated for so long is overdue; null: none."
+        default=30, description="How late the runs of the schedule `checks` may be; null: nobody is told."
     )

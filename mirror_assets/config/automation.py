@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from mirror_assets.config.setting_values import Count, Seconds, Section
 
 # A look costs a request per table. A run that waits may look often; a sensor that has to start one need not.
 _RESIDENT_SECONDS, _BATCH_SECONDS = 2.0, 15.0
+# A hundred tables take five seconds of a processor: at this pace, checks cost two per cent of one at most.
+_CHECKS_MINUTES, _CHECKS_TABLES = 5, 100
+
+
+def divisors(whole: int) -> list[int]:
+    """Return the divisors of a number, from the least."""
+    return [number for number in range(1, whole + 1) if whole % number == 0]
 
 
 def _divisor(whole: int) -> AfterValidator:
     """Return the check that a period fits into a whole: else its schedule would have gaps of two lengths."""
-    fitting = [number for number in range(1, whole + 1) if whole % number == 0]
+    fitting = divisors(whole)
 
     def fits(number: int) -> int:
         if number not in fitting:
@@ -25,7 +32,14 @@ def _divisor(whole: int) -> AfterValidator:
     return AfterValidator(fits)
 
 
-DivisorOfHour = Annotated[Count, _divisor(60)]
+def _minutes(value: object) -> object:
+    # Before the type is looked at: of a union, pydantic would tell what each of its members has to say.
+    if value not in (None, "auto", *divisors(60)) or isinstance(value, bool):
+        raise ValueError(f"expected auto, null or one of {', '.join(map(str, divisors(60)))}")
+    return value
+
+
+Minutes = Annotated[int | Literal["auto"] | None, BeforeValidator(_minutes)]
 DivisorOfDay = Annotated[Count, _divisor(24)]
 
 
@@ -48,13 +62,21 @@ class AutomationConfig(Section):
         default=None, description="How often commits are looked for; null: 2, and 15 in mode batch."
     )
 
-    checks_every_minutes: DivisorOfHour | None = Field(
-        default=5, description="How often the checks without Spark run, for all tables; null: never by themselves."
+    checks_every_minutes: Minutes = Field(
+        default="auto",
+        description="How often the checks without Spark run; auto: 5 a hundred tables; null: never by themselves.",
     )
     reconcile_every_hours: DivisorOfDay | None = Field(
         default=24, description="How often mirrors are compared with their sources; null: never by themselves."
     )
     discover_every_seconds: Seconds = Field(default=60, description="How often the rules of `discover` look again.")
+
+    def checks_minutes(self, tables: int) -> int | None:
+        """Return how many minutes are between two runs of the checks of so many tables; None: they don't run."""
+        if self.checks_every_minutes != "auto":
+            return self.checks_every_minutes
+        wanted = _CHECKS_MINUTES * tables / _CHECKS_TABLES
+        return min((fit for fit in divisors(60) if fit >= max(wanted, _CHECKS_MINUTES)), default=60)
 
     @property
     def every(self) -> float:

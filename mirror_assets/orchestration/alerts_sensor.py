@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 
 from mirror_assets.alerts.conditions import Condition
-from mirror_assets.alerts.consequences import TICK, without_consequences
+from mirror_assets.alerts.consequences import OVERDUE, TICK, without_consequences
 from mirror_assets.alerts.couriers import Couriers
 from mirror_assets.alerts.incidents import Pace, advance
 from mirror_assets.alerts.messages import Pages, message_of
@@ -25,7 +25,7 @@ from mirror_assets.config import Config
 from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.errors import MirrorError
 from mirror_assets.orchestration.alert_checks import read_checks
-from mirror_assets.orchestration.alert_overdue import OVERDUE, OverdueLook
+from mirror_assets.orchestration.alert_overdue import OverdueLook
 from mirror_assets.orchestration.alert_runs import TableNames, read_runs, without_ended
 from mirror_assets.orchestration.alert_ticks import TickLook
 from mirror_assets.orchestration.asset_names import Kind, asset_key
@@ -35,7 +35,6 @@ from mirror_assets.orchestration.schedules import default_sensor_status, is_on
 SENSOR = "alerts"
 _KEY = "mirror_assets/alerts"
 _ZONE_WAIT_SECONDS, _DELIVERY_WAIT_SECONDS = 8.0, 5.0
-_REGULAR_CHECK = "lag"
 _STEPS = ("", "_checks", "_staged")
 
 
@@ -124,12 +123,10 @@ class AlertWatch:
             for ending in _STEPS
         }
         self._tables = TableNames(steps, frozenset(text for _, text in tables))
-        minutes = self.config.alerts.overdue_minutes
-        if minutes is not None:
-            zones = (
-                (dg.AssetCheckKey(asset_key(Kind.LANDING_ZONE, name), _REGULAR_CHECK), text) for name, text in tables
-            )
-            self._overdue = OverdueLook(dict(zones), minutes * 60.0)
+        every = self.config.automation.checks_minutes(len(self.config.tables))
+        late = self.config.alerts.overdue_minutes
+        if every is not None and late is not None:
+            self._overdue = OverdueLook((every + late) * 60.0, is_on())
 
     def tick(self, instance: dg.DagsterInstance, zone: LandingZone, location: str, now: float | None = None) -> str:
         """Look once, and deliver what is due; return what is open, in a few words. `now` is in seconds since 1970."""
@@ -158,7 +155,7 @@ class AlertWatch:
         seen = self._seen_of(zone)
         wrong = with_zone(wrong, seen, state.rebuilt)
         ticks = TickLook(instance, location, SENSOR, settings.silent_minutes * 60, is_on()).conditions(now)
-        overdue = self._overdue.conditions(instance, now) if self._overdue is not None else ()
+        overdue = self._overdue.conditions(instance, location, now) if self._overdue is not None else ()
         wrong = {key: one for key, one in wrong.items() if not key.startswith((TICK, OVERDUE))}
         wrong |= {one.id: one for one in (*ticks, *overdue)}
         turn = advance(state.incidents, without_consequences(wrong, told), now_ms, pace_of(settings))

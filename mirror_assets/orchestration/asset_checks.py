@@ -7,6 +7,7 @@ what loading a code location costs.
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache, partial
 from typing import TypeAlias
 
 import dagster as dg
@@ -25,7 +26,8 @@ from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.look_at_mirror import look_at_mirror
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, check_not_failing, check_not_held
-from mirror_assets.pipeline.pending import deadline_at, feed_deadline, pending_commits, table_lag
+from mirror_assets.pipeline.pending import PendingCommits, deadline_at, feed_deadline, pending_commits, table_lag
+from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.verify.check_result import CheckResult
@@ -70,6 +72,12 @@ def retention_result(
 # So many failed checks are told in an error's text.
 _NAMED = 5
 CheckRuns: TypeAlias = Mapping[str, Callable[[], dg.AssetCheckResult]]
+Pending: TypeAlias = Callable[[], PendingCommits]
+
+
+def pending_once(table_context: TableContext) -> Pending:
+    """Return what reads source and manifest when it is called first: lag and retention look at the same moment."""
+    return cache(partial(pending_commits, table_context))
 
 
 def checks_step(
@@ -141,10 +149,10 @@ def retention_spec(source: dg.AssetKey) -> dg.AssetCheckSpec:
     return dg.AssetCheckSpec("retention", asset=source, description="How long the next commit can still be read.")
 
 
-def run_retention(table_context: TableContext) -> dg.AssetCheckResult:
+def run_retention(table_context: TableContext, pending: Pending) -> dg.AssetCheckResult:
     """Run the check retention."""
     table = table_context.table
-    deadline = feed_deadline(table_context, pending_commits(table_context), time.time())
+    deadline = feed_deadline(table_context, pending(), time.time())
     return retention_result(asset_key(Kind.SOURCE, table.name), deadline, table.retention)
 
 
@@ -176,9 +184,12 @@ def landed_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinit
     return landed
 
 
-def landed_runs(composed: Project, table: TableSettings, *, is_incremental: bool) -> CheckRuns:
+def landed_runs(
+    composed: Project, table: TableSettings, *, is_incremental: bool, pending: Pending | None = None
+) -> CheckRuns:
     """Return the checks of landing_zone; an incremental file_continuity reads what is new since it last passed."""
     zone, table_context = asset_key(Kind.LANDING_ZONE, table.name), composed.table(table)
+    plan, pending = cache(partial(plan_table, table_context)), pending or pending_once(table_context)
     continuous = incremental_continuity if is_incremental else full_continuity
     store = composed.store
     return {
@@ -188,9 +199,9 @@ def landed_runs(composed: Project, table: TableSettings, *, is_incremental: bool
         "metadata_unchanged": settled(
             table_context, lambda: check_result(zone, metadata_unchanged(store, table.name, table.mirror_keys))
         ),
-        NOT_FAILING: lambda: check_result(zone, check_not_failing(table_context)),
-        NOT_HELD: lambda: check_result(zone, check_not_held(table_context)),
-        "lag": lambda: _lag_result(zone, table_context),
+        NOT_FAILING: lambda: check_result(zone, check_not_failing(table_context, plan)),
+        NOT_HELD: lambda: check_result(zone, check_not_held(table_context, plan)),
+        "lag": lambda: _lag_result(zone, table_context, pending),
     }
 
 
@@ -233,9 +244,9 @@ def evaluation_of(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
     )
 
 
-def _lag_result(zone: dg.AssetKey, table_context: TableContext) -> dg.AssetCheckResult:
+def _lag_result(zone: dg.AssetKey, table_context: TableContext, pending: Pending) -> dg.AssetCheckResult:
     limits = table_context.table.lag
-    lag = table_lag(pending_commits(table_context), time.time())
+    lag = table_lag(pending(), time.time())
     error = check_lag(lag, limits.error_seconds)
     if not error.passed:
         return check_result(zone, error)

@@ -114,7 +114,9 @@ def _checks(
     if not config.is_scheduled:
         return checks
     keys = [key for table in tables for key in checks.keys(table)]
-    return replace(checks, recorded=RecordedChecks(context.instance, keys))
+    # Where the schedule has no pace, a person runs its job.
+    minutes = composed.config.automation.checks_minutes(len(composed.config.tables)) or 1
+    return replace(checks, recorded=RecordedChecks(context.instance, keys, minutes))
 
 
 def _evaluated(context: dg.OpExecutionContext, checks: TableChecks, tables: Sequence[TableSettings]) -> Iterator[Found]:

@@ -26,8 +26,10 @@ from mirror_assets.direct_lake.vacuum.vacuum_plan import VacuumPlan
 from mirror_assets.fabric.monitoring import WatchedMirror
 from mirror_assets.orchestration.asset_checks import (
     CheckRuns,
+    Pending,
     check_result,
     checks_step,
+    pending_once,
     reconciled_spec,
     replicating_spec,
     retention_spec,
@@ -84,15 +86,21 @@ def source_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinit
 
 
 def source_runs(
-    instance: dg.DagsterInstance, composed: Project, table: TableSettings, sources: SourceTables
+    instance: dg.DagsterInstance,
+    composed: Project,
+    table: TableSettings,
+    sources: SourceTables,
+    pending: Pending | None = None,
 ) -> CheckRuns:
     """Return the checks of the source; the instance's storage caches footers."""
+    table_context = composed.table(table)
+    pending = pending or pending_once(table_context)
 
     def lake() -> _Results:
         return _source_results(instance, composed, table, sources)
 
     return {
-        "retention": lambda: run_retention(composed.table(table)),
+        "retention": lambda: run_retention(table_context, pending),
         **_lake_runs(asset_key(Kind.SOURCE, table.name), tuple(LAKE_CHECKS), lake),
     }
 

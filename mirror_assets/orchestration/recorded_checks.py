@@ -1,11 +1,12 @@
 """The newest recorded results of checks: what a schedule finds again and again is recorded seldom.
 
-Recorded at each run, five hundred tables would write two million results a day into Dagster's storage.
+Recorded at each run, a hundred tables would write half a million results a day into Dagster's storage.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 
 import dagster as dg
@@ -14,18 +15,20 @@ from dagster._core.storage.asset_check_execution_record import (
     AssetCheckExecutionRecord,
 )
 
-# So many results that are no news are recorded in each run, those that were recorded longest ago: people see when a
-# check ran last, and a plot has points. With a few tables these are all.
-_RECORDED_AGAIN = 50
+# So many results that are no news are recorded a minute, those that were recorded longest ago: people see when a check
+# ran last, and a plot has points. A result takes ten kilobytes of SQLite: these are 30 MB a day.
+_RECORDED_A_MINUTE = 2
+# Alerts forget a failed check that nobody evaluates for a week.
+_FAILED_AGAIN_SECONDS = 86_400.0
 _KEYS_A_QUERY = 500
 
 
 class RecordedChecks:
     """What Dagster has recorded last of some checks, read once."""
 
-    def __init__(self, instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]) -> None:
-        """Read the newest record of each key."""
-        storage = instance.event_log_storage
+    def __init__(self, instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey], minutes: int = 0) -> None:
+        """Read the newest record of each key; `minutes` are between two runs of the schedule."""
+        storage, self._turns = instance.event_log_storage, _RECORDED_A_MINUTE * minutes
         self._records: dict[dg.AssetCheckKey, AssetCheckExecutionRecord] = {}
         for begin in range(0, len(keys), _KEYS_A_QUERY):
             asked = keys[begin : begin + _KEYS_A_QUERY]
@@ -49,11 +52,17 @@ class RecordedChecks:
         return not found.passed and _said(last) != _said(found)
 
     def due(self, found: Sequence[dg.AssetCheckEvaluation]) -> list[dg.AssetCheckEvaluation]:
-        """Return the results, of those that are no news, to record again: the ones that were recorded longest ago.
+        """Return the results, of those that are no news, to record again: the oldest, and what has failed for a day.
 
         Not all checks have a result in each run: one without would never be recorded, and be due for ever.
         """
-        return sorted(found, key=lambda one: self._records[one.asset_check_key].create_timestamp)[:_RECORDED_AGAIN]
+        ordered = sorted(found, key=self._recorded)
+        long_ago = time.time() - _FAILED_AGAIN_SECONDS
+        again = (one for one in ordered[self._turns :] if not one.passed and self._recorded(one) < long_ago)
+        return [*ordered[: self._turns], *again]
+
+    def _recorded(self, found: dg.AssetCheckEvaluation) -> float:
+        return self._records[found.asset_check_key].create_timestamp
 
 
 _NUMBER = re.compile(r"[\d,.]*\d")

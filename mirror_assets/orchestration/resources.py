@@ -145,15 +145,19 @@ class SourceTables(dg.ConfigurableResource[None]):
         return resource
 
     def load(self, table: TableName) -> DeltaTable:
-        """Return the table at its newest version, opened by dagster-deltalake."""
-        return _opened(self.access(table))
+        """Return the table at its newest version, opened by dagster-deltalake, for assets of one's own.
+
+        Dagster takes longer to make such a resource than deltalake to open a table: `log` opens it by itself.
+        """
+        opened: DeltaTable = SourceTable.of(self.access(table)).load()
+        return opened
 
     def log(self, table: TableName, session: Session | None = None) -> SourceLog:
         """Return the table's log; `session` is Spark, to ask its catalogs."""
         locate = type(self)._locate(str(table), session)  # noqa: SLF001 its own
         if locate is not None:
-            return SourceLog(self._uris[str(table)], load=_opened, locate=locate)
-        return SourceLog(self._uris[str(table)], self.access(table), _opened)
+            return SourceLog(self._uris[str(table)], locate=locate)
+        return SourceLog(self._uris[str(table)], self.access(table))
 
     def table_log(self, table: TableName) -> TableLog:
         """Return the table's log as Direct Lake reads it; a catalog is asked where it is."""
@@ -166,11 +170,6 @@ class SourceTables(dg.ConfigurableResource[None]):
     def access(self, table: TableName) -> Access:
         """Return the way to the table."""
         return type(self)._access(self._uris[str(table)])  # noqa: SLF001 its own
-
-
-def _opened(access: Access) -> DeltaTable:
-    opened: DeltaTable = SourceTable.of(access).load()
-    return opened
 
 
 class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no types

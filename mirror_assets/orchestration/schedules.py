@@ -7,7 +7,6 @@ import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from mirror_assets.config import Config
-from mirror_assets.config.automation import AutomationConfig
 from mirror_assets.orchestration.check_tables import CHECKS, RECONCILE
 from mirror_assets.orchestration.jobs import HISTORY
 from mirror_assets.orchestration.maintenance import MAINTENANCE
@@ -38,13 +37,14 @@ def job_schedules(
     settings: Config, jobs: Mapping[str, dg.JobDefinition | UnresolvedAssetJobDefinition]
 ) -> list[dg.ScheduleDefinition]:
     """Return the schedules of the jobs that exist, by name."""
-    crons = {name: cron for name, cron in (_CRON | check_crons(settings.automation)).items() if name in jobs}
+    crons = {name: cron for name, cron in (_CRON | check_crons(settings)).items() if name in jobs}
     return [_schedule(name, cron, jobs[name]) for name, cron in crons.items()]
 
 
-def check_crons(automation: AutomationConfig) -> dict[str, str]:
+def check_crons(settings: Config) -> dict[str, str]:
     """Return when the jobs of checks run, in UTC; a job whose setting is null is left out."""
-    minutes, hours = automation.checks_every_minutes, automation.reconcile_every_hours
+    automation = settings.automation
+    minutes, hours = automation.checks_minutes(len(settings.tables)), automation.reconcile_every_hours
     every_minutes = {} if minutes is None else {CHECKS: "0 * * * *" if minutes == 60 else f"*/{minutes} * * * *"}
     # Before the histories and maintenance, which have a Spark of their own.
     every_hours = {} if hours is None else {RECONCILE: "30 1 * * *" if hours == 24 else f"30 */{hours} * * *"}

@@ -22,6 +22,7 @@ from mirror_assets.orchestration.asset_checks import (
     evaluation_of,
     history_runs,
     landed_runs,
+    pending_once,
     run_reconciled,
 )
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
@@ -118,11 +119,13 @@ class TableChecks:
 
     def _runs(self, table: TableSettings) -> dict[dg.AssetCheckKey, _Run]:
         config, name = self.composed.config, table.name
+        pending = pending_once(self.composed.table(table))
         # landing_zone comes first: its check not_failing tells the errors that keep others from running.
+        is_again = self.recorded is not None
         by_asset: list[tuple[Kind, CheckRuns | Mapping[str, _Run]]] = [
             # The files that have passed once are read again by a person's run only.
-            (Kind.LANDING_ZONE, landed_runs(self.composed, table, is_incremental=self.recorded is not None)),
-            (Kind.SOURCE, source_runs(self.instance, self.composed, table, self.sources)),
+            (Kind.LANDING_ZONE, landed_runs(self.composed, table, is_incremental=is_again, pending=pending)),
+            (Kind.SOURCE, source_runs(self.instance, self.composed, table, self.sources, pending)),
             (Kind.CHANGE_FEED, self._staged(table)),
             (Kind.MIRROR, mirror_runs(self.instance, self.composed, table, self.sources, self.mirror)),
         ]

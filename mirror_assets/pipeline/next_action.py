@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mirror_assets.errors import RebuildError, SettingError, StopError
@@ -89,20 +90,24 @@ def next_action(context: TableContext, boundaries: Boundaries, now: float, *, is
         return _rebuild(context, error.what)
 
 
-def check_not_held(context: TableContext) -> CheckResult:
+Plan = Callable[[], TablePlan]
+"""Returns the table's plan. Two checks ask for it: a function that keeps it saves the second half."""
+
+
+def check_not_held(context: TableContext, plan: Plan) -> CheckResult:
     """Run the check not_held: does the table wait for a person to rebuild it? Raises what `next_action` raises."""
-    why = _held(context)
+    why = _held(context, plan)
     return CheckResult(NOT_HELD, (why,) if why else ())
 
 
-def check_not_failing(context: TableContext) -> CheckResult:
+def check_not_failing(context: TableContext, plan: Plan) -> CheckResult:
     """Run the check not_failing: has the table's newest run failed, or can it not be planned? A held table passes."""
     known = _look(context)
     if known.failure is not None and known.failure.rebuild is None:
         text = f"{known.failure.counted}: {known.failure.reason}"
         return CheckResult(NOT_FAILING, (text,), {"code": known.failure.code.value})
     try:
-        plan_table(context)
+        plan()
     except RebuildError:
         return CheckResult(NOT_FAILING, ())
     except (SettingError, StopError) as error:
@@ -110,7 +115,7 @@ def check_not_failing(context: TableContext) -> CheckResult:
     return CheckResult(NOT_FAILING, ())
 
 
-def _held(context: TableContext) -> str | None:
+def _held(context: TableContext, plan: Plan) -> str | None:
     known = _look(context)
     if known.rebuild is not None and known.rebuild.is_running:
         return None
@@ -118,7 +123,7 @@ def _held(context: TableContext) -> str | None:
         if known.failure is not None and known.failure.rebuild is not None:
             _rebuild(context, known.failure.rebuild)
         else:
-            _require_unbroken(context, plan_table(context))
+            _require_unbroken(context, plan())
     except TableHeld as error:
         return str(error)
     except RebuildError as error:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache, partial
 
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, check_not_failing, check_not_held
 from mirror_assets.pipeline.pending import PendingCommits, feed_deadline, table_lag
+from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.replicating import REPLICATING, Replication, check_replicating
 from mirror_assets.verify.timeliness import check_lag, check_retention
@@ -71,8 +73,9 @@ def _results(
 ) -> Iterator[CheckResult]:
     """Yield the results, causes first."""
     table, lag, deadline = context.table, table_lag(pending, now), feed_deadline(context, pending, now)
-    yield check_not_failing(context)
-    yield check_not_held(context)
+    plan = cache(partial(plan_table, context))
+    yield check_not_failing(context, plan)
+    yield check_not_held(context, plan)
     if seen is not None:
         yield check_replicating(seen, table.replication.warn_seconds, table.replication.error_seconds)
     yield check_retention(deadline, table.retention.error_seconds)

@@ -44,15 +44,14 @@ class SourceLog:
         self,
         uri: str,
         access: Access | None = None,
-        load: Callable[[Access], DeltaTable] | None = None,
         locate: Locate | None = None,
     ) -> None:
-        """Name the source, and the way to it; `load` opens the newest version. Nothing is read yet.
+        """Name the source, and the way to it. Nothing is read yet.
 
         `locate` asks a catalog where the table lies. It is asked before the newest version is read; whatever is read
         then, and Spark reads, is at that place, so that a plan and its slices are of one table.
         """
-        self._locate, self._load = locate, load or load_table
+        self._locate = locate
         self._place = Located(uri, access or PlainAccess(uri)) if locate is None else None
         self._opened: tuple[Located, LogReader] | None = None
 
@@ -176,7 +175,7 @@ class SourceLog:
     def _open(self, version: int | None) -> DeltaTable:
         try:
             with translated(self.uri):
-                table = self._load(self.access)
+                table = load_table(self.access)
                 if version is not None and version != table.version():
                     self._go_to(table, version)
                 return table

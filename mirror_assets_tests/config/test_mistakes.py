@@ -126,6 +126,7 @@ def test_mistakes_in_place_of_a_setting(old: str, new: str, mistake: str) -> Non
 
 ELSEWHERE = [
     ("landing: {}", "landing: unknown setting; did you mean 'landing_zone'?"),
+    ("automation: {checks_every_minutes: 7}", "automation.checks_every_minutes: expected auto, null or one of 1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60"),
     ("partner: {name: ''}", "partner.name: it must not be empty"),
     ("partner: {source_version: 4.2}", "partner.source_version: expected text (quotes make it text), got 4.2"),
     ("mirror:", "mirror: expected settings below it (name: value), got nothing"),

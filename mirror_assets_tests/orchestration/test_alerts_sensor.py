@@ -10,6 +10,14 @@ from typing import NoReturn
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.remote_origin import (
+    ManagedGrpcPythonEnvCodeLocationOrigin,
+    RemoteInstigatorOrigin,
+    RemoteRepositoryOrigin,
+)
+from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, ScheduleInstigatorData
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.config.load import parse_config
@@ -22,8 +30,10 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration import alerts_sensor
 from mirror_assets.orchestration.alerts_sensor import SENSOR, AlertWatch
 from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.check_tables import CHECKS
 from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig
 from mirror_assets.orchestration.resources import resources
+from mirror_assets.orchestration.schedules import SENSORS_VARIABLE
 from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreUnavailable
@@ -400,22 +410,65 @@ def test_the_sensor_is_there_where_somebody_is_to_be_told(deployment: Deployment
     assert receiver.bodies == []
 
 
-def test_a_check_that_nobody_evaluates_any_more_is_overdue(tmp_path: Path, receiver: WebReceiver) -> None:
+def _run_checks(deployment: Deployment) -> None:
+    """Run the job of the schedule, which ends well whatever it finds."""
+    job = build_definitions(deployment.config).resolve_job_def(CHECKS)
+    assert job.execute_in_process(instance=deployment.instance).success
+
+
+def _overdue_later(tmp_path: Path, instance: dg.DagsterInstance, minutes: int) -> Deployment:
+    """Return a deployment so many minutes after a run of the checks, with four looks behind that."""
+    deployment = Deployment(tmp_path, instance, tables=1, overdue="10")
+    deployment.tick()
+    _run_checks(deployment)
+    deployment.tick(minutes * 60)
+    deployment.settle()
+    return deployment
+
+
+def test_checks_that_nobody_runs_any_more_are_overdue(
+    tmp_path: Path, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SENSORS_VARIABLE, "on")
     with dg.instance_for_test() as instance:
-        deployment = Deployment(tmp_path, instance, tables=20, overdue="60")
-        for number in range(15):
-            deployment.check("lag", passed=True, asset=f"t{number:03d}")
-        deployment.tick(59 * 60)
+        deployment = _overdue_later(tmp_path, instance, 12)
+        assert _of_checks(receiver) == []
+        deployment.tick(120)
         deployment.settle()
-        deployment.settle()
-        assert receiver.titles() == ["15 tables: check lag is overdue"]
-        assert (receiver.bodies[0]["severity"], receiver.bodies[0]["topic"]) == ("warn", "check")
-        for number in range(15):
-            deployment.check("lag", passed=True, asset=f"t{number:03d}")
+        assert _of_checks(receiver) == ["checks: are overdue"]
+        told = next(body for body in receiver.bodies if body["subjects"] == [CHECKS])
+        assert (told["severity"], told["topic"]) == ("warn", "check")
+        assert told["links"]["dagster"] == f"https://dagster.example/locations/{_LOCATION}/schedules/{CHECKS}"
+        deployment.restart()  # the new process does not know since when; it waits as long as a new deployment
         deployment.at = time.time()
+        _run_checks(deployment)
         deployment.settle()
         deployment.settle()
-        assert receiver.titles()[1:] == ["Ended: 15 tables: check lag is overdue"]
+        assert _of_checks(receiver)[1:] == ["Ended: checks: are overdue"]
+
+
+@pytest.mark.parametrize("why", ["never on", "switched off"])
+def test_checks_whose_schedule_is_off_are_not_overdue(
+    tmp_path: Path, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    if why == "switched off":
+        monkeypatch.setenv(SENSORS_VARIABLE, "on")
+    with dg.instance_for_test() as instance:
+        if why == "switched off":
+            target = LoadableTargetOrigin(module_name="mirror_assets.definitions")
+            place = RemoteRepositoryOrigin(ManagedGrpcPythonEnvCodeLocationOrigin(target, _LOCATION), "__repository__")
+            origin = RemoteInstigatorOrigin(place, CHECKS)
+            instance.add_instigator_state(
+                InstigatorState(
+                    origin, InstigatorType.SCHEDULE, InstigatorStatus.STOPPED, ScheduleInstigatorData("* * * * *")
+                )
+            )
+        _overdue_later(tmp_path, instance, 100)
+    assert [title for title in _of_checks(receiver) if "overdue" in title] == []
+
+
+def _of_checks(receiver: WebReceiver) -> list[str]:
+    return [title for title in receiver.titles() if CHECKS in title]
 
 
 def test_a_message_whose_answer_nobody_heard_is_sent_again_with_its_id(

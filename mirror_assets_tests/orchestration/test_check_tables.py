@@ -23,11 +23,12 @@ from mirror_assets.orchestration import check_tables, recorded_checks, table_che
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CHECKS, RECONCILE, CheckTables
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
-from mirror_assets.orchestration.resources import resources
+from mirror_assets.orchestration.resources import SourceTable, resources
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.source.log import SourceLog
+from mirror_assets.source.source_state import SourceState
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreUnavailable
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
@@ -94,14 +95,31 @@ def test_lag_is_told_of_a_table_whose_runs_fail_and_the_run_succeeds(
     assert not {"reconciled", "row_order"} & _evaluated(result)
 
 
+def test_the_checks_of_a_table_open_its_log_twice(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And by deltalake alone: to make Dagster's resource of a table takes longer than to open it."""
+    _land(paper)
+    opened, state = list[str](), SourceLog.state
+
+    def counted(log: SourceLog, version: int | None = None) -> SourceState:
+        opened.append(log.uri)
+        return state(log, version)
+
+    monkeypatch.setattr(SourceLog, "state", counted)
+    monkeypatch.setattr(SourceTable, "of", lambda *_: pytest.fail("a resource was made"))
+    assert {"lag", "retention", "not_held", "not_failing"} <= _evaluated(_run(paper.config, instance))
+    assert len(opened) == 2, "a plan for not_held and not_failing, and what waits for lag and retention"
+
+
 def test_what_is_no_news_is_recorded_when_its_turn_comes(
     paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _land(paper)
     first = _evaluated(_run(paper.config, instance))
-    monkeypatch.setattr(recorded_checks, "_RECORDED_AGAIN", 2)
+    monkeypatch.setattr(recorded_checks, "_RECORDED_A_MINUTE", 1)
     again = _run(paper.config, instance)
-    assert len(again.get_asset_check_evaluations()) == 2
+    assert len(again.get_asset_check_evaluations()) == 5 < len(first)
     paper.commit(2, time.time() - 3600)
     late = {found.check_name: found.passed for found in _run(paper.config, instance).get_asset_check_evaluations()}
     assert late["lag"] is False
@@ -112,7 +130,7 @@ def test_that_a_table_is_late_for_longer_is_no_news(
     paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "lag" in _evaluated(_run(paper.config, instance))
-    monkeypatch.setattr(recorded_checks, "_RECORDED_AGAIN", 0)
+    monkeypatch.setattr(recorded_checks, "_RECORDED_A_MINUTE", 0)
     time.sleep(1.1)
     assert "lag" not in _evaluated(_run(paper.config, instance))
 
@@ -125,10 +143,23 @@ def test_checks_without_a_result_take_no_turn_from_the_others(
         instance.report_runless_asset_event(dg.AssetCheckEvaluation(feed, name, passed=True))
     _land(paper)
     _run(paper.config, instance)
-    monkeypatch.setattr(recorded_checks, "_RECORDED_AGAIN", 2)
+    monkeypatch.setattr(recorded_checks, "_RECORDED_A_MINUTE", 1)
     again = [_evaluated(_run(paper.config, instance)) for _ in range(2)]
-    assert [len(names) for names in again] == [2, 2]
+    assert [len(names) for names in again] == [5, 5]
     assert not again[0] & again[1], "each in its turn"
+
+
+def test_what_fails_is_recorded_each_day(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paper.commit(1, time.time() - 7200)
+    monkeypatch.setattr(recorded_checks, "_RECORDED_A_MINUTE", 0)
+    first = _run(paper.config, instance).get_asset_check_evaluations()
+    failed = {found.check_name for found in first if not found.passed}
+    assert failed > {"lag"}
+    assert _evaluated(_run(paper.config, instance)) == set()
+    monkeypatch.setattr(recorded_checks, "_FAILED_AGAIN_SECONDS", 0.0)
+    assert _evaluated(_run(paper.config, instance)) == failed
 
 
 def test_a_source_that_is_gone_is_one_failed_check_and_the_others_stay(
@@ -274,6 +305,7 @@ def test_a_table_with_a_defect_does_not_keep_the_others_from_being_checked(
     ("settings", "crons"),
     [
         ("", {CHECKS: "*/5 * * * *", RECONCILE: "30 1 * * *"}),
+        ("checks_every_minutes: 1", {CHECKS: "*/1 * * * *", RECONCILE: "30 1 * * *"}),
         ("checks_every_minutes: 60, reconcile_every_hours: 6", {CHECKS: "0 * * * *", RECONCILE: "30 */6 * * *"}),
         ("checks_every_minutes: null, reconcile_every_hours: null", {}),
     ],
