@@ -56,7 +56,7 @@ class RecordedChecks:
 
         Not all checks have a result in each run: one without would never be recorded, and be due for ever.
         """
-        ordered = sorted(found, key=self._recorded)
+        ordered = sorted(found, key=lambda one: self._records[one.asset_check_key].id)
         long_ago = time.time() - _FAILED_AGAIN_SECONDS
         again = (one for one in ordered[self._turns :] if not one.passed and self._recorded(one) < long_ago)
         return [*ordered[: self._turns], *again]

@@ -144,9 +144,10 @@ def test_checks_without_a_result_take_no_turn_from_the_others(
     _land(paper)
     _run(paper.config, instance)
     monkeypatch.setattr(recorded_checks, "_RECORDED_A_MINUTE", 1)
-    again = [_evaluated(_run(paper.config, instance)) for _ in range(2)]
-    assert [len(names) for names in again] == [5, 5]
-    assert not again[0] & again[1], "each in its turn"
+    runs = [_run(paper.config, instance).get_asset_check_evaluations() for _ in range(2)]
+    first, second = ({found.asset_check_key for found in run} for run in runs)
+    assert len(first) == len(second) == 5
+    assert not first & second, "each in its turn"
 
 
 def test_what_fails_is_recorded_each_day(
