@@ -93,7 +93,8 @@ def as_table(
     cells = [[_cell(value) for value in row] for row in rows]
     table = Table(title=escape(title), title_justify="left", title_style="bold")
     for index, name in enumerate(columns):
-        table.add_column(name, justify="right" if cells and all(map(_is_number, (c[index] for c in cells))) else "left")
+        said = [row[index] for row in cells if row[index]]
+        table.add_column(name, justify="right" if said and all(map(_is_number, said)) else "left")
     for index, row in enumerate(cells):
         table.add_row(*map(escape, row), style=styles[index] if styles else None)
     return table

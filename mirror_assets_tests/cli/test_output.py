@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.cli.output import note, show_line, show_records, show_text
+from mirror_assets.cli.output import as_table, note, show_line, show_records, show_text
 
 _SAID = "/etc/mirror.yaml:100: tables.[bold]: expected :smile:"
 
@@ -25,3 +25,8 @@ def test_cells_without_a_value_are_empty_and_fractions_have_one_digit(capsys: py
     *_, one, two, _ = capsys.readouterr().out.splitlines()
     assert [cell.strip() for cell in one.split("│")[1:-1]] == ["one", "3", "0.2"]
     assert [cell.strip() for cell in two.split("│")[1:-1]] == ["two", "", "12.0"]
+
+
+def test_numbers_are_aligned_to_the_right_beside_empty_cells() -> None:
+    table = as_table("Status", ("table", "landed"), [("orders", 12), ("new", None)])
+    assert [column.justify for column in table.columns] == ["left", "right"]
