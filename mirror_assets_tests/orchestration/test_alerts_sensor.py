@@ -126,7 +126,7 @@ def test_a_check_is_told_when_it_fails_and_when_it_passes(deployment: Deployment
     assert told["subjects"] == ["sales.t000"]
     assert told["text"] == "version 7 has waited 1,200 s"
     page = "https://dagster.example/assets/sales/t000_landing_zone?view=checks&checkDetail=lag"
-    assert told["links"] == {"dagster": page, "docs": None}
+    assert told["links"] == {"dagster": page, "docs": "https://docs.example/checks.md#lag"}
     deployment.check("lag", passed=False, text="version 7 has waited 1,300 s")
     deployment.settle()
     deployment.check("lag", passed=True)
