@@ -161,7 +161,7 @@ def follow_tables(
 
     An interrupt ends it behind the slices that are under way.
     """
-    events, states = TableEvents(context), TableStates(context.instance)
+    events, states = TableEvents(context, stays=following.stays), TableStates(context.instance)
     runs, turns = TableRuns(context, project, events, states, plan_again=False), Turns(_TABLES_AT_ONCE)
     contexts = [project.table(table) for table in tables]
     follows(str(table.name) for table in tables)
