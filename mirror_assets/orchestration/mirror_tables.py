@@ -175,7 +175,7 @@ def follow_tables(
 
     An interrupt ends it behind the slices that are under way.
     """
-    events, states = TableEvents(context), _states(context)
+    events, states = TableEvents(context, stays=following.stays), _states(context)
     runs, turns = TableRuns(context, project, events, states, plan_again=False), Turns(_TABLES_AT_ONCE)
     contexts = [project.table(table) for table in tables]
     follows(str(table.name) for table in tables)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 
 import dagster as dg
@@ -39,9 +40,9 @@ def registered_boundaries(
 class TableEvents:
     """Registers and logs slices in a run; several tables may do so at once."""
 
-    def __init__(self, context: dg.OpExecutionContext) -> None:
-        """Log into the run of this context."""
-        self._context = context
+    def __init__(self, context: dg.OpExecutionContext, *, stays: bool = False) -> None:
+        """Log into the run of this context; `stays` is for a run that lasts for hours."""
+        self._context, self._stays = context, stays
         self._instance = context.instance
         self._lock = threading.Lock()
         self._surplus: dict[TableName, Surplus] = {}
@@ -75,23 +76,18 @@ class TableEvents:
         landed = dg.AssetMaterialization(
             zone, partition=key, metadata=landed_metadata(table_context, processed.published, steps)
         )
-        with self._lock:
-            self._context.log_event(observed)
-            self._context.log_event(staged)
-            for result in processed.results:
-                figures = {"slice": key, **result.figures}
-                evaluation = dg.AssetCheckEvaluation(feed, result.check, passed=result.passed, metadata=figures)
-                self._context.log_event(evaluation)  # type: ignore[arg-type]  # it is recorded; the annotation lags
-            self._context.log_event(landed)
+        checked = [
+            dg.AssetCheckEvaluation(feed, result.check, passed=result.passed, metadata={"slice": key, **result.figures})
+            for result in processed.results
+        ]
+        self.log([observed, staged, *checked, landed])
         self._forget_oldest(table_context, processed.published.manifest)
 
     def refused(self, table_context: TableContext, error: ChecksFailed) -> None:
         """Log what the checks of a slice have found that may not land; a check that has failed says so itself."""
         feed, key = asset_key(Kind.CHANGE_FEED, table_context.name), str(error.key)
-        with self._lock:
-            for result in error.results:
-                found = check_result(feed, merged(result.check, [(key, (result,))]))
-                self._context.log_event(evaluation_of(found))  # type: ignore[arg-type]  # as above
+        found = (check_result(feed, merged(result.check, [(key, (result,))])) for result in error.results)
+        self.log([evaluation_of(one) for one in found])
 
     def rebuilt(self, table_context: TableContext, published: Published) -> None:
         """Register and log the snapshot that a rebuild has begun an epoch with, and forget slices that can't land now.
@@ -104,11 +100,22 @@ class TableEvents:
         key, state = SliceKey.parse(manifest.slice), table_context.log.state()
         landed = landed_metadata(table_context, Published(Outcome.LANDED, manifest, published.entries))
         told = {"summary": landed["summary"], "dagster/partition_row_count": landed["dagster/partition_row_count"]}
+        events = [
+            dg.AssetMaterialization(asset_key(kind, name), partition=manifest.slice, metadata=metadata)
+            for kind, metadata in ((Kind.CHANGE_FEED, told), (Kind.LANDING_ZONE, landed))
+        ]
+        self.log([source_materialization(name, state, key, manifest.landed_rows), *events])
+
+    def log(self, events: Sequence[dg.AssetMaterialization | dg.AssetCheckEvaluation]) -> None:
+        """Record the events, in order and together.
+
+        Dagster keeps what a step has recorded until the step ends: of a run that stays, 20 KB a slice. That is let go.
+        """
         with self._lock:
-            self._context.log_event(source_materialization(name, state, key, manifest.landed_rows))
-            for kind, metadata in ((Kind.CHANGE_FEED, told), (Kind.LANDING_ZONE, landed)):
-                event = dg.AssetMaterialization(asset_key(kind, name), partition=manifest.slice, metadata=metadata)
-                self._context.log_event(event)
+            for event in events:
+                self._context.log_event(event)  # type: ignore[arg-type]  # it is recorded; the annotation lags
+            if self._stays:
+                deque(self._context.consume_events(), maxlen=0)
 
     def _forget_oldest(self, table_context: TableContext, landed: Manifest) -> None:
         """Delete the table's oldest partitions beyond `partitions.keep`."""

@@ -117,7 +117,7 @@ OF_ALL = (
         "expired token",
         lambda site: site.refuse_secret(refused=True),
         lambda site: site.refuse_secret(refused=False),
-        "token",
+        "token_refused",
         lasts=330.0,
     ),
     Fault("full disk", _fill_disk, lambda site: site.staging.free(), "space", lasts=330.0),

@@ -124,7 +124,7 @@ def _is_of(message: Mapping[str, Any], told: Told) -> bool:
     """Return whether the message is of the fault's incident, or begins it."""
     if told.messages:
         return bool(message["incident"] == told.messages[0]["incident"])
-    fault, said = told.fault, f"{message['title']} {message['text']}"
+    fault, said = told.fault, f"{message['title']} {message['text']} {message['code']}"
     if fault.is_dead is not None or message["event"] != "begun" or told.ended is not None:
         return False
     if fault.table is not None:
