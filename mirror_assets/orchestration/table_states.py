@@ -70,10 +70,10 @@ class TableStates:
         with self._lock:
             if (table, check) not in self._known:
                 self._known[table, check] = _newest(self._instance, dg.AssetCheckKey(zone, check))
-            is_new = self._known[table, check] != why
-            self._known[table, check] = why
-            self._tell_failing()
-        if not is_new:
+            was, self._known[table, check] = self._known[table, check], why
+            if why is not None or was is not None:
+                self._tell_failing()
+        if was == why:
             return False
         evaluation = dg.AssetCheckEvaluation(
             zone,
