@@ -8,6 +8,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from dagster._core.storage.defs_state.base import set_defs_state_storage
 from pyspark.sql import SparkSession
 
 from mirror_assets.encode.session import open_session, spark_settings
@@ -29,6 +30,13 @@ pytest_plugins = [
     "mirror_assets_tests.lakes.fixtures",
     "mirror_assets_tests.unity.fixtures",
 ]
+
+
+@pytest.fixture(autouse=True)
+def no_storage_of_another_test() -> Iterator[None]:
+    """Instances of Dagster that end in another order than they began leave a dead one behind for the process."""
+    with set_defs_state_storage(None):
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from time import sleep
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -61,7 +62,7 @@ def watch(path: Path | None, names: Sequence[str], every: float) -> Exit:
                     live.update(page, refresh=True)
                 else:
                     show_table(page)
-                time.sleep(every)
+                sleep(every)
     except KeyboardInterrupt:
         return Exit.FINE if found is None else found.code
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.daemon_pool import DaemonPool
@@ -141,8 +141,11 @@ class TableWatch:
             known.mark = None
             action = next_action(context, self.boundaries(context.name), time.time(), is_complete=self.is_complete)
         except MirrorError as error:
+            if not isinstance(error, RetryError | UnknownOutcome):
+                known.mark = None  # it was told as failing: only a complete look tells that it is well again
             return True, error
         except Exception as error:  # noqa: BLE001 a table that can't be looked at holds up no other
+            known.mark = None
             return True, unexpected(str(context.name), error)
         self._remember(known, action.mark if isinstance(action, Rest) else None)
         return self.is_complete, action

@@ -72,7 +72,7 @@ def test_watch_looks_again_until_it_is_interrupted(
         if len(looks) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("mirror_assets.cli.status.time.sleep", sleep)
+    monkeypatch.setattr("mirror_assets.cli.status.sleep", sleep)
     assert main(["status", "--config", str(file), "--watch", "--every", "2s"]) == 0
     assert looks == [2.0, 2.0]
     assert capsys.readouterr().out.count("Ctrl-C ends") == 2
@@ -88,7 +88,7 @@ def test_watch_goes_on_while_somebody_edits_the_settings(
             raise KeyboardInterrupt
         file.write_text(texts.pop(0))
 
-    monkeypatch.setattr("mirror_assets.cli.status.time.sleep", sleep)
+    monkeypatch.setattr("mirror_assets.cli.status.sleep", sleep)
     assert main(["status", "--config", str(file), "--watch"]) == 0
     shown = capsys.readouterr().out
     assert (shown.count("Ctrl-C ends"), shown.count("error: ")) == (2, 1)
@@ -108,7 +108,7 @@ def test_watch_tells_what_concerns_no_table_alone(
     def away(_mirror: LocalReplicator) -> NoReturn:
         raise StopError("the mirror can't be read.", "mend it.", code=ErrorCode.MIRROR_UNREADABLE)
 
-    monkeypatch.setattr("mirror_assets.cli.status.time.sleep", interrupted)
+    monkeypatch.setattr("mirror_assets.cli.status.sleep", interrupted)
     monkeypatch.setattr(LocalReplicator, "status", away)
     main(["status", "--config", str(file), "--watch"])
     assert "the mirror can't be read. Next: mend it." in capsys.readouterr().out

@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 
 from mirror_assets.composition import Project
 from mirror_assets.config.load import parse_config
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline import table_watch
 from mirror_assets.pipeline.context import TableContext
@@ -111,6 +111,24 @@ def test_what_is_done_to_the_zone_is_seen_within_a_minute(
     monkeypatch.setattr(table_watch, "_ZONE_SECONDS", 0)
     round_of(watch)
     assert len(looked) == 8
+
+
+@pytest.mark.parametrize(("fault", "is_complete"), [(SettingError, True), (RetryError, False)])
+def test_a_table_that_was_told_as_failing_is_looked_at_completely_again(
+    contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch, fault: type[MirrorError], *, is_complete: bool
+) -> None:
+    def refuse(*_: object) -> bool:
+        raise fault("the token was refused", "renew it", code=ErrorCode.TOKEN_REFUSED)
+
+    covered(contexts, monkeypatch)
+    monkeypatch.setattr(table_watch, "_ZONE_SECONDS", 0)
+    monkeypatch.setattr(table_watch, "_TROUBLED_SECONDS", 0.0)
+    watch = watch_of(contexts)
+    round_of(watch)
+    monkeypatch.setattr(table_watch, "is_quiet", refuse)
+    assert {type(seen.action) for seen in round_of(watch).values()} == {fault}
+    monkeypatch.setattr(table_watch, "is_quiet", lambda *_: True)
+    assert {seen.is_complete for seen in round_of(watch).values()} == {is_complete}
 
 
 def test_busy_tables_are_not_looked_at(contexts: list[TableContext]) -> None:

@@ -212,9 +212,11 @@ def test_a_folder_that_is_no_delta_table(tmp_path: Path) -> None:
         SourceLog(str(tmp_path)).state()
     with pytest.raises(SourceNotDelta):
         SourceLog(str(tmp_path)).earliest()
+    with pytest.raises(SourceNotDelta, match="missing is no Delta table"):
+        SourceLog(str(tmp_path / "missing")).state()
 
 
-@pytest.mark.parametrize("uri", ["nowhere://x/y", "{}/missing", "{}/file"])
+@pytest.mark.parametrize("uri", ["nowhere://x/y", "{}/file"])
 def test_an_address_that_cannot_be_read(tmp_path: Path, uri: str) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(SourceUnreadable, match=r"can't be read.*Next: correct its address.*`source`") as caught:

@@ -306,4 +306,5 @@ def test_an_address_that_cannot_be_is_a_warning(host: str, port: int) -> None:
     warned = list[str]()
     with exporting(Export(host=host, port=port), warned.append):
         assert record.is_on()
-    assert len(warned) == 1
+    # What others of this process say may stand beside.
+    assert len([text for text in warned if str(port) in text]) == 1
