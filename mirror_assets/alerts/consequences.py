@@ -7,6 +7,7 @@ from collections.abc import Container, Mapping
 from mirror_assets.alerts.conditions import Condition
 from mirror_assets.alerts.zone import ZONE
 from mirror_assets.config.alerts import Topic
+from mirror_assets.errors import ErrorCode
 
 CHECK = "check:"
 RUN = "run:"
@@ -14,14 +15,15 @@ TICK = "tick:"
 OVERDUE = "overdue:"
 _LAG = ":lag"
 _NOT_FAILING = ":not_failing"
-_STAGED = f"{CHECK}change_feed/"
+_OF_STAGED = "_change_feed:"
 
 
 def without_consequences(wrong: Mapping[str, Condition], told: Container[str]) -> dict[str, Condition]:
     """Return what is wrong without what follows from it. What was `told` before stays, until it has ended itself.
 
     - A run that fails for a table follows from what the table's own state says.
-    - So do its check `not_failing`, the checks of what it has staged, and `lag` while it does not move.
+    - So do its check `not_failing`, the checks of what it has staged, and `lag` while it does not move. Where such a
+      check was told first, the table's state follows from it.
     - Checks are overdue because their schedule is off, its tick fails, or its runs fail.
     """
     by_table: dict[str, list[Condition]] = {}
@@ -30,11 +32,11 @@ def without_consequences(wrong: Mapping[str, Condition], told: Container[str]) -
     return {
         key: condition
         for key, condition in wrong.items()
-        if key in told or not _follows(condition, by_table[condition.subject])
+        if key in told or not _follows(condition, by_table[condition.subject], told)
     }
 
 
-def _follows(condition: Condition, of_table: list[Condition]) -> bool:
+def _follows(condition: Condition, of_table: list[Condition], told: Container[str]) -> bool:
     others = [other for other in of_table if other.id != condition.id]
     if condition.id.startswith(RUN):
         return any(_explains_runs(other) for other in others)
@@ -42,9 +44,15 @@ def _follows(condition: Condition, of_table: list[Condition]) -> bool:
         return bool(others)
     if condition.id.endswith(_LAG):
         return any(other.topic in (Topic.TABLE, Topic.HELD, Topic.REBUILD) for other in others)
-    if condition.id.endswith(_NOT_FAILING) or condition.id.startswith(_STAGED):
+    if condition.id.endswith(_NOT_FAILING) or _is_of_staged(condition):
         return any(other.id.startswith(ZONE) and other.topic is Topic.TABLE for other in others)
+    if condition.id.startswith(ZONE) and condition.code == ErrorCode.CHECKS_FAILED.value:
+        return any(_is_of_staged(other) and other.id in told for other in others)
     return False
+
+
+def _is_of_staged(condition: Condition) -> bool:
+    return condition.id.startswith(CHECK) and _OF_STAGED in condition.id
 
 
 def _explains_runs(condition: Condition) -> bool:

@@ -11,6 +11,8 @@ from mirror_assets.alerts.conditions import Condition
 from mirror_assets.alerts.consequences import without_consequences
 from mirror_assets.config.alerts import Severity, Topic
 from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.asset_names import Kind, asset_key
 
 
 def test_a_store_that_refuses_is_one_cause_for_all_its_tables_and_another_store_another() -> None:
@@ -67,12 +69,17 @@ def _wrong(key: str, topic: Topic, subject: str = "sales.a") -> Condition:
     return Condition(id=key, topic=topic, severity=Severity.ERROR, cause=key, subject=subject, what="", text="")
 
 
+def _check(kind: Kind, name: str, table: str = "a") -> str:
+    """The condition's id, as `alert_checks` makes it of an asset's key."""
+    return f"check:{asset_key(kind, TableName('sales', table)).to_user_string()}:{name}"
+
+
 _TABLE = _wrong("zone:table:sales.a", Topic.TABLE)
-_LAG = _wrong("check:landing_zone/sales/a:lag", Topic.CHECK)
+_LAG = _wrong(_check(Kind.LANDING_ZONE, "lag"), Topic.CHECK)
 _RUN = _wrong("run:mirror_all:all_mirrored:sales.a", Topic.RUN)
-_STAGED = _wrong("check:change_feed/sales/a:key_presence", Topic.CHECK)
-_RETENTION = _wrong("check:source/sales/a:retention", Topic.CHECK)
-_OTHER = _wrong("check:landing_zone/sales/b:lag", Topic.CHECK, "sales.b")
+_STAGED = _wrong(_check(Kind.CHANGE_FEED, "key_presence"), Topic.CHECK)
+_RETENTION = _wrong(_check(Kind.SOURCE, "retention"), Topic.CHECK)
+_OTHER = _wrong(_check(Kind.LANDING_ZONE, "lag", "b"), Topic.CHECK, "sales.b")
 
 
 def _left(*conditions: Condition, told: tuple[Condition, ...] = ()) -> list[str]:
@@ -81,6 +88,14 @@ def _left(*conditions: Condition, told: tuple[Condition, ...] = ()) -> list[str]
 
 def test_what_follows_from_a_table_that_fails_is_left_out() -> None:
     assert _left(_TABLE, _LAG, _RUN, _STAGED, _RETENTION, _OTHER) == [_TABLE.id, _RETENTION.id, _OTHER.id]
+
+
+def test_whichever_is_told_first_of_a_slice_that_may_not_land_is_the_message() -> None:
+    failed = _TABLE.model_copy(update={"code": ErrorCode.CHECKS_FAILED.value})
+    assert _left(failed, _STAGED) == [failed.id]
+    assert _left(failed, _STAGED, told=(_STAGED,)) == [_STAGED.id]
+    assert _left(failed, _STAGED, told=(failed,)) == [failed.id]
+    assert _left(_TABLE, _STAGED, told=(_STAGED,)) == [_TABLE.id, _STAGED.id], "it fails for another reason"
 
 
 def test_what_stands_alone_is_told() -> None:
