@@ -23,7 +23,7 @@ def without_consequences(wrong: Mapping[str, Condition], told: Container[str]) -
 
     - A run that fails for a table follows from what the table's own state says.
     - So do its check `not_failing`, the checks of what it has staged, and `lag` while it does not move. Where such a
-      check was told first, the table's state follows from it.
+      check was told first, the table's state follows from it. So it does where the table is held.
     - Checks are overdue because their schedule is off, its tick fails, or its runs fail.
     """
     by_table: dict[str, list[Condition]] = {}
@@ -46,9 +46,17 @@ def _follows(condition: Condition, of_table: list[Condition], told: Container[st
         return any(other.topic in (Topic.TABLE, Topic.HELD, Topic.REBUILD) for other in others)
     if condition.id.endswith(_NOT_FAILING) or _is_of_staged(condition):
         return any(other.id.startswith(ZONE) and other.topic is Topic.TABLE for other in others)
-    if condition.id.startswith(ZONE) and condition.code == ErrorCode.CHECKS_FAILED.value:
-        return any(_is_of_staged(other) and other.id in told for other in others)
+    if condition.id.startswith(ZONE) and condition.topic is Topic.TABLE:
+        return any(_says_why(other, condition, told) for other in others)
     return False
+
+
+def _says_why(condition: Condition, failing: Condition, told: Container[str]) -> bool:
+    """Return whether the condition tells already what the table's runs fail by."""
+    if condition.topic is Topic.HELD:
+        return True
+    of_checks = failing.code == ErrorCode.CHECKS_FAILED.value
+    return of_checks and _is_of_staged(condition) and condition.id in told
 
 
 def _is_of_staged(condition: Condition) -> bool:

@@ -98,6 +98,11 @@ def test_whichever_is_told_first_of_a_slice_that_may_not_land_is_the_message() -
     assert _left(_TABLE, _STAGED, told=(_STAGED,)) == [_TABLE.id, _STAGED.id], "it fails for another reason"
 
 
+def test_a_table_that_is_held_fails_by_that() -> None:
+    held = _wrong(_check(Kind.LANDING_ZONE, "not_held"), Topic.HELD)
+    assert _left(_TABLE, held, _LAG, _RUN) == [held.id]
+
+
 def test_what_stands_alone_is_told() -> None:
     for one in (_TABLE, _LAG, _RUN, _STAGED):
         assert _left(one) == [one.id]

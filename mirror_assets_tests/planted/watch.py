@@ -111,7 +111,8 @@ class Watch:
     def _sort(self, message: Mapping[str, Any]) -> None:
         owner = next((told for told in self.told if _is_of(message, told)), None)
         if owner is None:
-            self.others.append(message)
+            if "a person wanted it" not in message["text"]:  # as those do who mend a fault by a rebuild
+                self.others.append(message)
             return
         owner.messages.append(message)
         if message["event"] == "ended":
