@@ -64,7 +64,15 @@ def mirror_sensor(config: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
     automation, rediscovery, kept = config.automation, Rediscovery(config), [_Watches(config)]
     is_resident = automation.mode is Mode.RESIDENT
 
-    def evaluate(
+    @dg.sensor(
+        name=SENSOR,
+        job=jobs[MIRROR_ALL],
+        minimum_interval_seconds=_RESIDENT_INTERVAL_SECONDS if is_resident else max(1, round(automation.every)),
+        default_status=default_sensor_status(),
+        description=f"Mirrors {len(config.tables)} tables, in mode {automation.mode.value}.",
+    )
+    @coded_tick()
+    def sensor(
         context: dg.SensorEvaluationContext, landing_zone: LandingZone, sources: SourceTables
     ) -> dg.SensorResult | dg.SkipReason:
         rediscovery.tick(CodeServer.of(context), context.log)
@@ -82,19 +90,6 @@ def mirror_sensor(config: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
         if requests:
             return dg.SensorResult(run_requests=requests)
         return dg.SkipReason("; ".join(str(answer) for answer in answers) or "no table has been found yet")
-
-    @dg.sensor(
-        name=SENSOR,
-        job=jobs[MIRROR_ALL],
-        minimum_interval_seconds=_RESIDENT_INTERVAL_SECONDS if is_resident else max(1, round(automation.every)),
-        default_status=default_sensor_status(),
-        description=f"Mirrors {len(config.tables)} tables, in mode {automation.mode.value}.",
-    )
-    def sensor(
-        context: dg.SensorEvaluationContext, landing_zone: LandingZone, sources: SourceTables
-    ) -> dg.SensorResult | dg.SkipReason:
-        with coded_tick():
-            return evaluate(context, landing_zone, sources)
 
     return sensor
 

@@ -34,11 +34,11 @@ def _stand_in_sensor(settings: Config, jobs: dict[str, Job]) -> dg.SensorDefinit
         default_status=default_sensor_status(),
         description="Runs the local stand-in for Fabric's replicator.",
     )
+    @coded_tick()
     def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.RunRequest | dg.SkipReason:
         if context.instance.get_runs(dg.RunsFilter(job_name=REPLICATE, statuses=BUSY), limit=1):
             return dg.SkipReason("it is polling")
-        with coded_tick():
-            waits = stand_in(settings, landing_zone.store()).has_work()
+        waits = stand_in(settings, landing_zone.store()).has_work()
         return dg.RunRequest() if waits else dg.SkipReason("no landing file waits")
 
     return sensor
@@ -63,14 +63,14 @@ def _fabric_sensor(settings: Config) -> dg.SensorDefinition:
         default_status=default_sensor_status(),
         description="Asks Fabric what it has applied.",
     )
+    @coded_tick()
     def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.SensorResult | dg.SkipReason:
-        with coded_tick():
-            try:
-                statuses = mirror_of(settings, landing_zone).status()
-            except RetryError as error:
-                return dg.SkipReason(str(error))
-            ours = [status for status in statuses if status.name in settings.names]
-            context.log.info(f"Fabric mirrors {len(ours)} of {len(settings.names)} tables")
-            return dg.SensorResult(asset_events=[event(landing_zone, status) for status in ours])
+        try:
+            statuses = mirror_of(settings, landing_zone).status()
+        except RetryError as error:
+            return dg.SkipReason(str(error))
+        ours = [status for status in statuses if status.name in settings.names]
+        context.log.info(f"Fabric mirrors {len(ours)} of {len(settings.names)} tables")
+        return dg.SensorResult(asset_events=[event(landing_zone, status) for status in ours])
 
     return sensor
