@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -69,14 +70,19 @@ class Project:
     session: Callable[[str | None], SparkSession]
 
     @classmethod
-    def of(cls, config: Config, session: Session | None = None) -> Project:
-        """Compose what mirror.yaml names; `session` takes the place of Spark's. Raises what `open_zone` raises."""
+    def of(
+        cls, config: Config, session: Session | None = None, report: Callable[[str], None] = lambda _: None
+    ) -> Project:
+        """Compose what mirror.yaml names; `session` replaces Spark's; `report` takes a line when Spark starts.
+
+        Raises what `open_zone` raises.
+        """
         settings = cache(partial(SparkSettings.of, config))  # of every source's store: only Spark needs them
 
         def start(owner: str | None) -> SparkSession:
             return settings().open(owner)
 
-        opened = session or start
+        opened = session or reporting_start(start, report)
 
         def log(name: TableName) -> SourceLog:
             return source_log(config, config.table(str(name)), opened)
@@ -112,6 +118,27 @@ class Project:
     def mirror(self) -> WatchedMirror:
         """Return the mirror of the landing zone: the database in Fabric, or the local stand-in's tables."""
         return open_mirror(self.config, self.store)
+
+
+def reporting_start(session: Session, report: Callable[[str], None]) -> Session:
+    """Return `session` with a line for `report` before and after it starts Spark; other threads wait meanwhile."""
+    starting = threading.Lock()
+
+    def opened(owner: str | None) -> SparkSession:
+        from mirror_assets.encode.session import spark_has_started
+
+        if spark_has_started():
+            return session(owner)
+        with starting:
+            if spark_has_started():
+                return session(owner)
+            report("Starting Spark: this takes about 20 s")
+            began = time.monotonic()
+            found = session(owner)
+            report(f"Spark has started in {time.monotonic() - began:.1f} s")
+            return found
+
+    return opened
 
 
 def source_log(config: Config, table: TableSettings, session: Session | None = None) -> SourceLog:

@@ -88,7 +88,7 @@ def test_the_commands_do_what_they_say(folder: Path, capsys: pytest.CaptureFixtu
     assert _partition_range() == [landed[0], landed[-1]]
     assert len(landed) == 2
     # It would begin a second epoch before the slices of the first are shown.
-    assert main(["rebuild", "sales.orders"]) == 0
+    assert main(["rebuild", "sales.orders", "--yes"]) == 0
 
 
 def _change_orders() -> None:

@@ -15,6 +15,7 @@ from mirror_assets.cli.early_start import start_spark_early
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.json_log import use_json
 from mirror_assets.cli.options import (
+    CONFIG_HELP,
     PATH,
     CatalogOptions,
     RangeOptions,
@@ -25,6 +26,7 @@ from mirror_assets.cli.options import (
     duration,
     examples,
     printed,
+    require_tables,
     store,
     table,
     tables,
@@ -49,7 +51,9 @@ class _InOrder(click.Group):
 @click.option(
     "--log", type=click.Choice(["text", "json"]), default="text", help="How messages are written, on the error stream."
 )
-def app(log: str) -> None:
+@click.option("--config", type=PATH, help=CONFIG_HELP)
+@click.version_option(package_name="mirror-assets", message="%(prog)s %(version)s")
+def app(log: str, config: Path | None) -> None:  # noqa: ARG001 the commands read it from the context
     """Mirror Delta tables into Microsoft Fabric."""
     use_json(is_on=log == "json")
 
@@ -146,9 +150,10 @@ def run(
     Plans, stages, checks and publishes slice by slice. A table that fails does not hold up the others. With --follow,
     Ctrl-C ends the command behind the slices that are under way; --json then prints a line for each landed slice.
     """
+    if follow and (first or last or clip):
+        raise click.UsageError("--follow mirrors everything that comes: leave out --from, --to and --clip.")
+    require_tables(config, names)
     if follow:
-        if first or last or clip:
-            raise click.UsageError("--follow mirrors everything that comes: leave out --from, --to and --clip.")
         start_spark_early(config, names, None)
         from mirror_assets.cli import follow as following
 
@@ -312,17 +317,18 @@ def replicate(config: Path | None, *, as_json: bool) -> Exit:
     return execute.replicate(config, as_json=as_json)
 
 
-@app.command(epilog=examples("rebuild sales.orders"))
+@app.command(epilog=examples("rebuild sales.orders", "rebuild sales.orders --yes"))
 @table
+@click.option("--yes", is_flag=True, help="Don't ask.")
 @configured
-def rebuild(config: Path | None, name: str, *, as_json: bool) -> Exit:
+def rebuild(config: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     """Drop a table's folder and load the table again.
 
-    An interrupted rebuild is continued.
+    Shows how much is loaded again, and asks. An interrupted rebuild is continued without asking.
     """
     from mirror_assets.cli import execute
 
-    return execute.rebuild(config, name, as_json=as_json)
+    return execute.rebuild(config, name, yes=yes, as_json=as_json)
 
 
 @app.command(epilog=examples("drop sales.orders", "drop sales.orders --yes"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
-from mirror_assets.cli.output import note, show
+from mirror_assets.cli.output import note, show_json, show_line
 from mirror_assets.composition import Project, no_spark, open_watched_zone
 from mirror_assets.config import LandingZoneConfig, load_config
 from mirror_assets.pipeline.doctor.answers import Answer, Verdict, is_well
@@ -14,14 +16,21 @@ from mirror_assets.pipeline.doctor.examination import Depth, examine_sources, ex
 
 
 def doctor(path: Path | None, names: Sequence[str], depth: Depth, *, as_json: bool) -> Exit:
-    """Ask the landing zone, in a scratch folder, and these tables' sources, or all; it fails when an answer is no."""
-    project = Project.of(load_config(path), None if depth.with_spark else no_spark)
-    tables = project.tables(names)
-    answers = list(_ask_zone(project.config.landing_zone))
-    note(f"Asking the sources of {len(tables)} tables")
-    answers += examine_sources(tables, depth)
-    rows = [(_SHOWN[one.verdict], one.subject, one.question, one.text) for one in answers]
-    show("Doctor", ("", "of", "question", "answer"), rows, answers, as_json=as_json)
+    """Ask the landing zone, in a scratch folder, and these tables' sources, or all; it fails when an answer is no.
+
+    Each answer is printed when it arrives.
+    """
+    project = Project.of(load_config(path), None if depth.with_spark else no_spark, note)
+    tables, answers = project.tables(names), list[Answer]()
+    for one in chain(_ask_zone(project.config.landing_zone), examine_sources(tables, depth)):
+        answers.append(one)
+        if not as_json:
+            show_line(f"{_SHOWN[one.verdict]:9} {one.subject}: {one.question} {one.text}")
+    if as_json:
+        show_json(answers)
+    else:
+        verdicts = Counter(one.verdict for one in answers)
+        note(", ".join(f"{number} {_SHOWN[verdict]}" for verdict, number in verdicts.items()))
     return Exit.FINE if is_well(answers) else Exit.FAILED
 
 

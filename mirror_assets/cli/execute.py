@@ -8,11 +8,12 @@ from pathlib import Path
 
 import dagster as dg
 
+from mirror_assets.cli.confirm import refused
 from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.options import RangeOptions
 from mirror_assets.cli.output import note, note_reported, show, show_json
 from mirror_assets.cli.run_job import StepFailed, execute, failures
-from mirror_assets.composition import open_zone
+from mirror_assets.composition import Project, open_zone
 from mirror_assets.config import Config, Problem, TableSettings, When, load_config
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
@@ -33,6 +34,7 @@ from mirror_assets.orchestration.jobs import (
 )
 from mirror_assets.orchestration.run_reports import RebuildReport, TableReport
 from mirror_assets.pipeline.drop import find_orphans
+from mirror_assets.pipeline.rebuild import is_rebuilding, rebuild_consequence
 
 
 @dataclass(frozen=True)
@@ -147,11 +149,15 @@ def _zone(table: TableName) -> str:
     return asset_key(Kind.LANDING_ZONE, table).to_user_string()
 
 
-def rebuild(path: Path | None, name: str, *, as_json: bool) -> Exit:
-    """Rebuild one table, or finish an interrupted rebuild of it."""
+def rebuild(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
+    """Rebuild one table, or finish an interrupted rebuild of it. Asks before it begins one, unless `yes`."""
     config = load_config(path)
-    config.table(name)
-    result = execute(config, REBUILD, {REBUILD_OP: RebuildTable(table=name)})
+    (table,) = Project.of(config).tables([name])
+    if not yes and not is_rebuilding(table):
+        code = refused(table.name, rebuild_consequence(table))
+        if code is not None:
+            return code
+    result = execute(config, REBUILD, {REBUILD_OP: RebuildTable(table=name, confirm=name)})
     if not result.success:
         return _failed(result)
     report: RebuildReport = result.output_for_node(REBUILD_OP)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +19,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., object])
 PATH = click.Path(path_type=Path)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0}
+CONFIG_HELP = "The configuration.  [default: $MIRROR_CONFIG, else ./mirror.yaml]"
 _ONLY = "Only this table; may be repeated."
 
 
@@ -35,9 +36,14 @@ def with_options(command: Decorated, *options: Callable[[Decorated], Decorated])
 
 
 def configured(command: Decorated) -> Decorated:
-    """Add `--config` and `--json`."""
-    text = "The configuration.  [default: $MIRROR_CONFIG, else ./mirror.yaml]"
-    return click.option("--config", type=PATH, help=text)(printed(command))
+    """Add `--config` and `--json`; `--config` before the command counts as its default."""
+    option = click.option("--config", type=PATH, default=_config_before_command, show_default=False, help=CONFIG_HELP)
+    return option(printed(command))
+
+
+def _config_before_command() -> Path | None:
+    path: Path | None = click.get_current_context().find_root().params.get("config")
+    return path
 
 
 def printed(command: Decorated) -> Decorated:
@@ -115,6 +121,14 @@ def tables(command: Decorated) -> Decorated:
 def table(command: Decorated) -> Decorated:
     """Add the argument TABLE, a name in mirror.yaml."""
     return click.argument("name", metavar="TABLE", shell_complete=table_names)(command)
+
+
+def require_tables(config: Path | None, names: Sequence[str]) -> None:
+    """Raise TableUnknown for a table that mirror.yaml does not have: before Dagster is loaded, which takes seconds."""
+    from mirror_assets.config import When, load_config
+
+    if names:
+        load_config(config, when=When.REFRESH).chosen(names)
 
 
 def table_names(context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:

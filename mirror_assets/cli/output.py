@@ -65,8 +65,12 @@ def show(
 
 
 def show_records(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table."""
-    show_table(as_table(title, columns, rows))
+    """Print a table; without rows, that there are none."""
+    cells = list(rows)
+    if cells:
+        show_table(as_table(title, columns, cells))
+    else:
+        show_text(title, "none")
 
 
 def show_table(table: Table | Group) -> None:

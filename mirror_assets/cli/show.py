@@ -12,6 +12,7 @@ from mirror_assets.composition import Project
 from mirror_assets.config import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.units import count
 from mirror_assets.pipeline.errors import stop_error
 from mirror_assets.pipeline.plan import plan_table, slice_key
 from mirror_assets.source.planner import PlannedSlice
@@ -36,7 +37,7 @@ class SliceLine:
 def plan(path: Path | None, names: Sequence[str], commits: Range = EVERYTHING, *, as_json: bool) -> Exit:
     """Show the pending slices, and where a break stops a table."""
     project = Project.of(load_config(path))
-    lines, errors = list[SliceLine](), list[MirrorError]()
+    lines, errors, idle = list[SliceLine](), list[MirrorError](), 0
     for table in project.tables(names):
         try:
             planned = plan_table(table, requested=commits)
@@ -46,6 +47,7 @@ def plan(path: Path | None, names: Sequence[str], commits: Range = EVERYTHING, *
         lines += [_slice_line(table.name, one) for one in planned.slices]
         if planned.stop:
             note(stop_error(table.name, planned.stop).what)
+        idle += not planned.slices and not planned.stop
     rows = [
         (
             x.table,
@@ -60,6 +62,8 @@ def plan(path: Path | None, names: Sequence[str], commits: Range = EVERYTHING, *
     ]
     columns = ("table", "slice", "kind", "commits", "rows", "bytes", "parts")
     show("Pending slices", columns, rows, lines, as_json=as_json)
+    if idle and not as_json:
+        note(f"{count(idle, 'table')} with nothing to mirror")
     return note_errors(errors)
 
 

@@ -81,7 +81,7 @@ def _pool() -> DaemonPool:
 _STYLES = {Urgency.NOW: "red", Urgency.SOON: "yellow", Urgency.NOT: "green"}
 # What a narrow terminal shows, and what is shown beside it where there is room and anything to say.
 _ALWAYS = ("table", "health", "source", "landed", "lag", "why")
-_WITH_ROOM = frozenset({"mirror has", "hours left", "kept", "mirror"})
+_WITH_ROOM = frozenset({"mirror has", "readable for", "history", "mirror"})
 _COST = frozenset({"requests a day", "CU s a day"})
 _ROOMY = 120
 
@@ -98,12 +98,12 @@ def _table(found: Status, title: str) -> Table:
 _CELLS: Mapping[str, Callable[[StatusLine], object]] = {
     "table": lambda x: x.table,
     "health": lambda x: x.health,
-    "source": lambda x: x.tip,
-    "landed": lambda x: None if x.covered == -1 else x.covered,  # nothing has landed
-    "mirror has": lambda x: x.mirrored,
+    "source": lambda x: x.source_version,
+    "landed": lambda x: None if x.landed_version == -1 else x.landed_version,  # -1: nothing has landed
+    "mirror has": lambda x: x.mirror_version,
     "lag": lambda x: None if x.lag_seconds is None else duration(x.lag_seconds),
-    "hours left": lambda x: None if x.readable_seconds is None else x.readable_seconds / 3600,
-    "kept": lambda x: x.kept,
+    "readable for": lambda x: None if x.readable_seconds is None else duration(max(x.readable_seconds, 0)),
+    "history": lambda x: x.history_version,
     "mirror": lambda x: x.state,
     "why": lambda x: x.why or x.message,
     "requests a day": lambda x: x.day_requests,

@@ -28,26 +28,26 @@ from mirror_assets.pipeline.table_health import Urgency, table_health
 class StatusLine:
     """What is known of a table; None for what can't be read, and then `error` says why.
 
-    `health` is how it is, in a word, and `why` says it in a sentence. `mirrored` is the version of the source that the
-    mirror has. `readable_seconds`: time left to read the oldest waiting commit. `kept`: the version up to which its
-    history goes. `state` and `message` are the replicator's. `day_requests` and `day_cu_seconds`: what a day of it
-    costs on OneLake, as estimated from its newest slices.
+    `health` is one word, and `why` explains it. The versions are those of the source that its log, the landing zone,
+    the mirror and the table's history have reached. `readable_seconds`: time left to read the oldest pending commit.
+    `state` and `message` are the replicator's. `day_requests` and `day_cu_seconds`: the estimated cost of a day on
+    OneLake, from the newest slices.
     """
 
     table: str
     health: str
     urgency: Urgency
     why: str = ""
-    tip: int | None = None
-    covered: int | None = None
-    mirrored: int | None = None
+    source_version: int | None = None
+    landed_version: int | None = None
+    mirror_version: int | None = None
+    history_version: int | None = None
     lag_seconds: float | None = None
     readable_seconds: float | None = None
-    landed: int | None = None
-    applied: int | None = None
+    landed_files: int | None = None
+    applied_files: int | None = None
     state: str = "unknown"
     message: str = ""
-    kept: int | None = None
     error: str | None = None
     day_requests: int | None = None
     day_cu_seconds: int | None = None
@@ -142,18 +142,18 @@ def _landed(table: TableContext, mirrored: Mapping[TableName, MonitoredTable] | 
         table=str(table.name),
         health="unknown",
         urgency=Urgency.NOT,
-        covered=manifest.covered if manifest else -1,
-        landed=manifest.next_number - 1 if manifest else 0,
-        applied=status.applied_number if status else 0,
+        landed_version=manifest.covered if manifest else -1,
+        landed_files=manifest.next_number - 1 if manifest else 0,
+        applied_files=status.applied_number if status else 0,
         state=status.state.value if status else absent,
         message=(status and status.message) or loading,
-        kept=_kept(table),
+        history_version=_history_version(table),
         day_requests=round(cost.requests) if cost else None,
         day_cu_seconds=round(cost.capacity_seconds) if cost else None,
     )
 
 
-def _kept(table: TableContext) -> int | None:
+def _history_version(table: TableContext) -> int | None:
     """Return the version up to which the table's history goes, or None."""
     if not table.table.keeps_history:
         return None
@@ -173,8 +173,8 @@ def _with_source(table: TableContext, line: StatusLine, mirror: WatchedMirror | 
         health=health.word,
         urgency=health.urgency,
         why=health.why,
-        tip=lag.tip,
-        mirrored=seen.version if seen else None,
+        source_version=lag.tip,
+        mirror_version=seen.version if seen else None,
         lag_seconds=round(lag.seconds, 1),
         readable_seconds=deadline.seconds_left,
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from mirror_assets.cli.confirm import refused
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json
 from mirror_assets.composition import Project
@@ -32,9 +32,12 @@ def drop(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     require_table(config, store, table)
     there = not drive(is_dropped(table), store)
     if there and not yes:
-        refused = _ask(table, store.root)
-        if refused is not None:
-            return refused
+        what = (
+            f"{table}: its landing files and staged parts are deleted from {store.root}, and the mirror drops the table"
+        )
+        code = refused(table, what)
+        if code is not None:
+            return code
     drop_table(store, table, mirror_wait(project.mirror(), table), note)
     if as_json:
         show_json([DropLine(str(table), there)])
@@ -43,16 +46,3 @@ def drop(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     if table in config.names:
         note(f"{table} is still in {config.file}: the next run begins it anew, with a snapshot")
     return Exit.FINE
-
-
-def _ask(table: TableName, zone: str) -> Exit | None:
-    """Return None if the user typed the table's name, or else the exit code."""
-    what = f"{table}: its landing files and staged parts are deleted from {zone}, and then the mirror drops the table"
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        note(f"error: {what}. Next: there is no terminal to ask at; add --yes to confirm.")
-        return Exit.BAD_SETTING
-    note(f"{what}.\nType the table's name to go on:")
-    if sys.stdin.readline().strip() == str(table):
-        return None
-    note("nothing was dropped")
-    return Exit.FAILED

@@ -25,9 +25,13 @@ class Problem:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?` with the most similar known name, or else the list of them."""
+    """Return `; did you mean 'x'?` with the most similar known name, or else the list of them.
+
+    A table without its schema is similar to the table with it.
+    """
     by_lower = {other.lower(): other for other in known}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    near = [other for other in by_lower if other.endswith(f".{name.lower()}")]
+    near = near or difflib.get_close_matches(name.lower(), by_lower, n=1)
     return f"; did you mean {by_lower[near[0]]!r}?" if near else f"; it is one of: {', '.join(by_lower.values())}"
 
 
@@ -61,7 +65,7 @@ class TableUnknown(SettingError):
     code = ErrorCode.CONFIG_INVALID
 
     def __init__(self, file: Path, name: str, known: tuple[str, ...]) -> None:
-        super().__init__(f"{file} has no table {name!r}.", f"use one of: {', '.join(known)}.")
+        super().__init__(f"{file} has no table {name!r}.", f"use one of its tables{did_you_mean(name, known)}")
 
 
 def variable_unset(setting: str, problem: str) -> SettingError:

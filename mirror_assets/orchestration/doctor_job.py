@@ -1,6 +1,6 @@
 """The job `doctor`: asks the landing zone and the sources whether mirroring can work."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import partial
 
 import dagster as dg
@@ -32,7 +32,7 @@ def doctor_job(settings: Config) -> dg.JobDefinition:
     @dg.op(name=ZONE_OP, description="Probe the landing zone, in a scratch folder, for what publishing needs.")
     def zone_op(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[Answer]:
         with failing():
-            return _logged(context, list(examine_zone(landing_zone.open())))
+            return _logged(context, examine_zone(landing_zone.open()))
 
     @dg.op(name=SOURCES_OP, description="Ask each source, through both readers, whether it can be mirrored.")
     def sources_op(
@@ -47,7 +47,7 @@ def doctor_job(settings: Config) -> dg.JobDefinition:
         depth = Depth(config.spark, config.thorough)
         with failing():
             composed = Project(settings, landing_zone.open(), landing_zone.local_staging(), log, session)
-            return _logged(context, list(examine_sources(composed.tables(config.tables), depth)))
+            return _logged(context, examine_sources(composed.tables(config.tables), depth))
 
     @dg.op(description="Fail the run when an answer is no.")
     def all_well(of_zone: list[Answer], of_sources: list[Answer]) -> None:
@@ -65,8 +65,11 @@ def doctor_job(settings: Config) -> dg.JobDefinition:
     return doctor
 
 
-def _logged(context: dg.OpExecutionContext, answers: Sequence[Answer]) -> list[Answer]:
+def _logged(context: dg.OpExecutionContext, answers: Iterable[Answer]) -> list[Answer]:
+    """Log each answer when it arrives; return all."""
+    found = list[Answer]()
     for one in answers:
+        found.append(one)
         log = context.log.info if one.verdict in (Verdict.OK, Verdict.NOT_ASKED) else context.log.warning
         log(f"{one.verdict.value}: {one.subject}: {one.question} {one.text}")
-    return list(answers)
+    return found

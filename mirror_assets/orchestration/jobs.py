@@ -10,7 +10,7 @@ from pydantic import Field
 
 from mirror_assets.composition import Project, telling
 from mirror_assets.config import Config
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import ErrorCode, MirrorError, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, Kind, asset_key
@@ -28,14 +28,20 @@ from mirror_assets.orchestration.resources import (
     mirror_of,
     project,
 )
-from mirror_assets.orchestration.run_reports import RebuildReport, TableReport, require_all
+from mirror_assets.orchestration.run_reports import RebuildReport, TableReport, require_all, summary
 from mirror_assets.orchestration.run_tags import tag_tables
 from mirror_assets.orchestration.table_events import TableEvents
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.context import TableContext, manifest_or_none
 from mirror_assets.pipeline.look_at_mirror import mirrored_version
-from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait, rebuild_table
+from mirror_assets.pipeline.rebuild import (
+    MirrorWait,
+    is_rebuilding,
+    mirror_wait,
+    rebuild_consequence,
+    rebuild_table,
+)
 from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.source.ranges import parse_range
 
@@ -75,9 +81,10 @@ class MirrorTables(dg.Config):
 
 
 class RebuildTable(dg.Config):
-    """The table to rebuild."""
+    """The table to rebuild, and its name again as confirmation."""
 
     table: str
+    confirm: str = ""
 
 
 def build_jobs(settings: Config) -> list[Job]:
@@ -140,7 +147,10 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
         except MirrorError as error:
             return [TableReport(str(table.name)).failed(error) for table in chosen]
         with telling(settings, context.log.warning):
-            return mirror_tables(context, composed, chosen, parse_range(config.first, config.last, clip=config.clip))
+            commits = parse_range(config.first, config.last, clip=config.clip)
+            reports = mirror_tables(context, composed, chosen, commits)
+        context.log.info(summary(reports))
+        return reports
 
     @dg.op(description="Fail the run when a table failed; the others have gone on.")
     def all_mirrored(reports: list[TableReport]) -> None:
@@ -191,7 +201,12 @@ def _rebuild_job(settings: Config) -> Job:
     @dg.op(
         name=REBUILD_OP,
         description="Drop the table folder, wait for the mirror, land a snapshot, wait until the table is back.",
-        config_schema={"table": dg.Field(names, description="The table to rebuild.")},
+        config_schema={
+            "table": dg.Field(names, description="The table to rebuild."),
+            "confirm": dg.Field(
+                str, default_value="", description="The table's name again: its folder is deleted and loaded again."
+            ),
+        },
     )
     def rebuild_op(
         context: dg.OpExecutionContext,
@@ -204,6 +219,9 @@ def _rebuild_job(settings: Config) -> Job:
             tag_tables(context.instance, context.run_id, [table.name])
             composed = project(settings, landing_zone, sources, spark, context.log.info)
             table_context, wait = composed.table(table), mirror_wait(composed.mirror(), table.name)
+            if context.op_config["confirm"] != str(table.name) and not is_rebuilding(table_context):
+                what, next_step = rebuild_consequence(table_context), f"set `confirm` to {table.name} and launch again."
+                raise SettingError(f"{what}.", next_step, code=ErrorCode.CONFIG_INVALID)
         with telling(settings, context.log.warning):
             manifest = _rebuilt(context, table_context, wait).manifest
         return RebuildReport(str(table.name), manifest.epoch, manifest.covered, manifest.next_number - 1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -27,14 +25,13 @@ from mirror_assets.composition import (
     open_local_staging,
     open_mirror,
     open_zone,
+    reporting_start,
 )
 from mirror_assets.config import Config, LandingZoneConfig, OneLakeConfig
-from mirror_assets.encode.session import spark_has_started
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.metadata import ensure_partner_events
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration.units import duration
 from mirror_assets.source.access import Access, Locate, PlainAccess
 from mirror_assets.source.log import SourceLog, load_table
 from mirror_assets.source.table_log import TableLog
@@ -276,27 +273,8 @@ def project(
     """
     if spark is None:
         return Project(config, zone.open(), zone.local_staging(), sources.log, no_spark)
-    session, store = _reporting(spark.open, report), zone.store() if lands else zone.open()
+    session, store = reporting_start(spark.open, report), zone.store() if lands else zone.open()
     return Project(config, store, zone.local_staging(), partial(sources.log, session=session), session)
-
-
-def _reporting(session: Session, report: Callable[[str], None]) -> Session:
-    """Return what opens sessions, and reports the start of Spark; threads that ask meanwhile wait for it."""
-    starting = threading.Lock()
-
-    def opened(owner: str | None) -> SparkSession:
-        if spark_has_started():
-            return session(owner)
-        with starting:
-            if spark_has_started():
-                return session(owner)
-            report("Spark starts")
-            began = time.monotonic()
-            found = session(owner)
-            report(f"Spark has started in {duration(time.monotonic() - began)}")
-            return found
-
-    return opened
 
 
 def mirror_of(config: Config, zone: LandingZone) -> Mirror:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -10,6 +11,7 @@ import dagster as dg
 from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.landing.publish import Published
+from mirror_assets.orchestration.units import count
 from mirror_assets.pipeline.errors import TableBusy
 from mirror_assets.pipeline.process import ProcessedSlice
 
@@ -80,6 +82,12 @@ class TableReport:
         """Return the report with the error that stopped the table."""
         text = str(error) if self.table in str(error) else f"{self.table}: {error}"
         return replace(self, error=text, code=error.code, family=error.family)
+
+
+def summary(reports: Sequence[TableReport]) -> str:
+    """Return how many tables had each result: `12 tables: 3 mirrored, 9 nothing to do`."""
+    results = Counter(report.result for report in reports)
+    return f"{count(len(reports), 'table')}: " + ", ".join(f"{number} {result}" for result, number in results.items())
 
 
 def require_all(reports: Sequence[TableReport | MaintenanceReport]) -> None:

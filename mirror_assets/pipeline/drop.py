@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirror_assets.config import Config
+from mirror_assets.config.errors import did_you_mean
 from mirror_assets.errors import ErrorCode, RetryError, SettingError, UnknownOutcome
 from mirror_assets.landing.drop import begin_drop, end_drop, is_dropped, remove_table
 from mirror_assets.landing.errors import ManifestCorrupt
@@ -29,7 +30,7 @@ def table_absent(name: str, file: Path, zone: str, known: tuple[str, ...]) -> Se
     """Neither mirror.yaml nor the landing zone has the table."""
     return SettingError(
         f"neither {file} nor {zone} has a table {name!r}.",
-        f"use one of: {', '.join(known)}.",
+        f"use a table of one of them{did_you_mean(name, known)}",
         code=ErrorCode.CONFIG_INVALID,
     )
 

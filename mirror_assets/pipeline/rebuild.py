@@ -29,6 +29,7 @@ from mirror_assets.landing.rebuild import (
     begin_rebuild,
     drop_again,
     drop_table_folder,
+    read_rebuild,
 )
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
@@ -62,6 +63,25 @@ class MirrorWait:
             if time.monotonic() >= deadline:
                 raise mirror_slow(what, self.limit_seconds) from unanswered
             time.sleep(self.pause_seconds)
+
+
+def rebuild_consequence(context: TableContext) -> str:
+    """Return what rebuilding the table now would delete and load again, for a person who is asked to confirm it.
+
+    Reads the source's log. Raises what `plan_snapshot` raises.
+    """
+    slices = plan_snapshot(context, epoch=1).slices
+    rows, size = sum(one.rows for one in slices), sum(one.bytes for one in slices)
+    return (
+        f"rebuilding {context.name} deletes its table folder and loads {rows:,} rows ({size / 1e6:,.1f} MB) of the "
+        "source again: queries fail from when the mirror drops the table until it has applied the last row"
+    )
+
+
+def is_rebuilding(context: TableContext) -> bool:
+    """Return whether a rebuild or a drop was begun and has not ended."""
+    running = drive(read_rebuild(context.name), context.store)
+    return running is not None and running.is_running
 
 
 def rebuild_table(

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from mirror_assets.errors import RebuildError
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.publish import Published
-from mirror_assets.landing.rebuild import read_rebuild
-from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import stop_error
 from mirror_assets.pipeline.lag_figures import note_covered, note_plan
 from mirror_assets.pipeline.plan import Boundaries, may_rebuild, no_boundaries, plan_table, recovered, slice_key
 from mirror_assets.pipeline.process import ProcessedSlice, process_slice
-from mirror_assets.pipeline.rebuild import MirrorWait, rebuild_table
+from mirror_assets.pipeline.rebuild import MirrorWait, is_rebuilding, rebuild_table
 from mirror_assets.source.losses import SparkInterrupted
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import EVERYTHING, Range
@@ -65,7 +63,7 @@ def mirror_table(
     def rebuild(reason: str | None) -> None:
         events.rebuilt(rebuild_table(context, wait, events.report, reason))
 
-    if rebuild_because is not None or _is_rebuilding(context):
+    if rebuild_because is not None or is_rebuilding(context):
         rebuild(rebuild_because)
     retries = _RETRIES
     while True:
@@ -82,12 +80,6 @@ def mirror_table(
                 raise
             events.report(f"rebuild, because {error.what}")
             rebuild(error.what)
-
-
-def _is_rebuilding(context: TableContext) -> bool:
-    """Return whether a rebuild or a drop was begun and has not ended."""
-    running = drive(read_rebuild(context.name), context.store)
-    return running is not None and running.is_running
 
 
 def _process_pending(

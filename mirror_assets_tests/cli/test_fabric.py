@@ -101,7 +101,7 @@ def test_status_goes_on_where_fabric_does_not_tell(
     database.tables = lambda: [told_table("shop", "orders", "Snapshotting")]
     assert main(["status", "--json"]) == 0
     line = told(capsys)
-    assert (line["state"], line["applied"], line["tip"]) == ("Snapshotting", None, 0)
+    assert (line["state"], line["applied_files"], line["source_version"]) == ("Snapshotting", None, 0)
     fabric.faults.append(Fault("getTablesMirroringStatus", Answer.refusal(403, "InsufficientPrivileges")))
     assert main(["status", "--json"]) == 2
     shown = capsys.readouterr()

@@ -74,8 +74,21 @@ def test_reconcile_fails_on_a_difference(mirrored: Lab, capsys: pytest.CaptureFi
     assert "key «2» differs in amount" in output.err
 
 
+def test_rebuild_without_a_terminal_needs_yes_and_states_its_cost(
+    mirrored: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: one command that nothing had asked for dropped a healthy table in Fabric."""
+    assert _main(mirrored, "rebuild", "shop.orders") == 2
+    error = capsys.readouterr().err
+    assert "deletes its table folder and loads 10 rows (" in error
+    assert "add --yes" in error
+    manifest = mirrored.context.manifest()
+    assert manifest is not None
+    assert manifest.epoch == 1
+
+
 def test_rebuild_starts_a_new_epoch(mirrored: Lab) -> None:
-    assert _main(mirrored, "rebuild", "shop.orders") == 0
+    assert _main(mirrored, "rebuild", "shop.orders", "--yes") == 0
     manifest = mirrored.context.manifest()
     assert manifest is not None
     assert manifest.epoch == 2
@@ -118,14 +131,19 @@ def test_status_shows_a_table_whose_source_is_gone_and_exits_with_1(
     assert _main(mirrored, "status", "--json") == 1
     shown = capsys.readouterr()
     orders, none = json.loads(shown.out)
-    assert (orders["table"], orders["covered"], orders["error"]) == ("shop.orders", 5, None)
-    assert (none["table"], none["tip"], none["covered"], none["lag_seconds"]) == ("shop.none", None, -1, None)
+    assert (orders["table"], orders["landed_version"], orders["error"]) == ("shop.orders", 5, None)
+    assert (none["table"], none["source_version"], none["landed_version"], none["lag_seconds"]) == (
+        "shop.none",
+        None,
+        -1,
+        None,
+    )
     assert "lake/none" in none["error"]
     assert "lake/none" in shown.err
     shutil.rmtree(mirrored.uri)
     assert _main(mirrored, "status", "--json", "--table", "shop.orders") == 1
     (orders,) = json.loads(capsys.readouterr().out)
-    assert (orders["covered"], orders["landed"], orders["tip"]) == (5, 3, None)
+    assert (orders["landed_version"], orders["landed_files"], orders["source_version"]) == (5, 3, None)
     assert _main(mirrored, "status") == 1
     assert "shop.none" in capsys.readouterr().out
 
@@ -134,7 +152,7 @@ def test_status_shows_a_table_whose_manifest_cannot_be_read(mirrored: Lab, capsy
     (mirrored.folder / "_mirror.json").write_text("{")
     assert _main(mirrored, "status", "--json") == 1
     (line,) = json.loads(capsys.readouterr().out)
-    assert (line["table"], line["state"], line["covered"]) == ("shop.orders", "unknown", None)
+    assert (line["table"], line["state"], line["landed_version"]) == ("shop.orders", "unknown", None)
     assert "_mirror.json" in line["error"]
 
 

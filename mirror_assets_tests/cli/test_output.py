@@ -30,3 +30,8 @@ def test_cells_without_a_value_are_empty_and_fractions_have_one_digit(capsys: py
 def test_numbers_are_aligned_to_the_right_beside_empty_cells() -> None:
     table = as_table("Status", ("table", "landed"), [("orders", 12), ("new", None)])
     assert [column.justify for column in table.columns] == ["left", "right"]
+
+
+def test_no_rows_are_a_line_not_an_empty_frame(capsys: pytest.CaptureFixture[str]) -> None:
+    show_records("Pending slices", ("table", "slice"), [])
+    assert capsys.readouterr().out == "Pending slices\nnone\n"

@@ -58,7 +58,7 @@ def test_the_table_that_matters_first_is_at_the_top_and_says_why(
 def test_json_has_the_health_in_the_files_order(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "--config", str(file), "--json"]) == 0
     lines = json.loads(capsys.readouterr().out)
-    found = [(line["table"], line["health"], line["urgency"], line["covered"]) for line in lines]
+    found = [(line["table"], line["health"], line["urgency"], line["landed_version"]) for line in lines]
     assert found == [("well", "up to date", "not", 1), ("failing", "failing", "now", 0), ("late", "late", "soon", 0)]
 
 

@@ -118,7 +118,9 @@ def test_tables_keep_the_files_order() -> None:
 
 
 def test_an_unknown_table_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(TableUnknown, match=r"/etc/mirror\.yaml has no table 'orders'.*sales\.orders, customers"):
+    with pytest.raises(TableUnknown, match=r"/etc/mirror\.yaml has no table 'other'.*sales\.orders, customers"):
+        loaded().table("other")
+    with pytest.raises(TableUnknown, match=r"has no table 'orders'.*did you mean 'sales\.orders'"):
         loaded().table("orders")
 
 

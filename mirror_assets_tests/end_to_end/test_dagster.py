@@ -152,7 +152,7 @@ def test_a_rebuild_leaves_no_slice_of_the_ended_epoch_behind(mirrored: Lab, inst
     mirrored.sql("INSERT INTO {t} VALUES (NULL, 'x', 1)")
     assert not _launch(mirrored, instance, key(4, 5), key(6, 6)).success
     mirrored.sql("DELETE FROM {t} WHERE id IS NULL")
-    config = dg.RunConfig(ops={REBUILD_OP: {"config": {"table": str(TABLE)}}})
+    config = dg.RunConfig(ops={REBUILD_OP: {"config": {"table": str(TABLE), "confirm": str(TABLE)}}})
     rebuild = build_definitions(mirrored.config).resolve_job_def(REBUILD)
     assert rebuild.execute_in_process(instance=instance, run_config=config).success
     snapshot = key(0, 7, 2)
@@ -304,7 +304,7 @@ def test_a_partition_out_of_order_is_a_clear_error(mirrored: Lab, instance: dg.D
 
 def test_a_slice_of_an_earlier_epoch_succeeds_as_void(mirrored: Lab, instance: dg.DagsterInstance) -> None:
     job = build_definitions(mirrored.config).resolve_job_def(REBUILD)
-    config = dg.RunConfig(ops={REBUILD_OP: {"config": {"table": str(TABLE)}}})
+    config = dg.RunConfig(ops={REBUILD_OP: {"config": {"table": str(TABLE), "confirm": str(TABLE)}}})
     assert job.execute_in_process(instance=instance, run_config=config).success
     assert _launch(mirrored, instance, key(2, 3)).success
     assert len(mirrored.files) == 1

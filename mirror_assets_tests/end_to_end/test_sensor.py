@@ -227,7 +227,7 @@ def test_a_rebuild_by_hand_that_waits_in_the_queue_is_not_asked_for_again(
     drive(begin_rebuild(TABLE), lab.store)
     location = Location.of(lab, instance)
     job = location.definitions.resolve_job_def(REBUILD)
-    config = {"ops": {REBUILD_OP: {"config": {"table": str(TABLE)}}}}
+    config = {"ops": {REBUILD_OP: {"config": {"table": str(TABLE), "confirm": str(TABLE)}}}}
     run = instance.create_run_for_job(job, run_config=config)
     assert location.skipped() == NOTHING
     instance.report_run_canceled(run)

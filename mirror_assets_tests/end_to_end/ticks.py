@@ -88,7 +88,7 @@ class Location:
 
     def rebuild(self) -> dg.ExecuteInProcessResult:
         """The job `rebuild`, as from the UI."""
-        return self.job(REBUILD, {"ops": {REBUILD_OP: {"config": {"table": str(TABLE)}}}})
+        return self.job(REBUILD, {"ops": {REBUILD_OP: {"config": {"table": str(TABLE), "confirm": str(TABLE)}}}})
 
     def mirror_all(self) -> dg.ExecuteInProcessResult:
         """The job `mirror_all`, as from the UI."""

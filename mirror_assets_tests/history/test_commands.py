@@ -58,7 +58,7 @@ def test_a_table_that_fails_does_not_hold_up_the_others(place: Place, capsys: py
     assert DeltaTable(kept["path"]).version() == 0
     assert not (place.root / "landing").exists()
     main(["status", "--config", str(place.root / "mirror.yaml"), "--json"])
-    assert [(line["table"], line["kept"]) for line in json.loads(capsys.readouterr().out)] == [
+    assert [(line["table"], line["history_version"]) for line in json.loads(capsys.readouterr().out)] == [
         ("shop.orders", 1),
         ("shop.missing", None),
         ("plain", None),

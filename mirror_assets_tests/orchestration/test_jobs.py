@@ -8,7 +8,8 @@ from pathlib import Path
 import dagster as dg
 
 from mirror_assets.definitions import build_definitions
-from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP, MirrorTables
+from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD, REBUILD_OP, TABLES_OP, MirrorTables, RebuildTable
+from mirror_assets.orchestration.run_reports import TableReport, summary
 from mirror_assets_tests.pipeline.paper import Paper
 
 
@@ -21,4 +22,25 @@ def test_a_table_that_is_not_there_is_named_without_a_stack_trace(tmp_path: Path
     (failed,) = [event for event in result.all_events if event.is_step_failure]
     told = failed.step_failure_data.user_failure_data
     assert told is not None
-    assert "has no table 'shop.none'. Next: use one of: shop.orders." in (told.description or "")
+    assert "has no table 'shop.none'. Next: use one of its tables; did you mean 'shop.orders'?" in (
+        told.description or ""
+    )
+
+
+def test_a_rebuild_that_is_not_confirmed_fails_and_states_what_it_would_do(tmp_path: Path) -> None:
+    paper = Paper(tmp_path)
+    paper.create(time.time())
+    unconfirmed = dg.RunConfig(ops={REBUILD_OP: RebuildTable(table="shop.orders")})
+    job = build_definitions(paper.config).resolve_job_def(REBUILD)
+    result = job.execute_in_process(run_config=unconfirmed, raise_on_error=False)
+    (failed,) = [event for event in result.all_events if event.is_step_failure]
+    told = failed.step_failure_data.user_failure_data
+    assert told is not None
+    assert "rebuilding shop.orders deletes its table folder" in (told.description or "")
+    assert "Next: set `confirm` to shop.orders and launch again." in (told.description or "")
+    assert not (tmp_path / "landing" / "_rebuild").exists()
+
+
+def test_a_run_that_finds_nothing_logs_so() -> None:
+    reports = [TableReport("a"), TableReport("b", slices=2), TableReport("c")]
+    assert summary(reports) == "3 tables: 2 nothing to do, 1 mirrored"

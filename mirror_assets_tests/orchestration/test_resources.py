@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.config import load_config
+from mirror_assets.encode import session
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration import resources
 from mirror_assets.orchestration.resources import LandingZone, known_sources, project, spark_resource
@@ -50,7 +51,7 @@ def test_the_folder_of_jars_is_kept_beside_what_asks_catalogs(tmp_path: Path, mo
 def test_a_run_tells_that_spark_starts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mirror.yaml").write_text(f"{_ZONE}tables: {{orders: {{source: ./orders, keys: [id]}}}}\n")
     config, told, started = load_config(tmp_path / "mirror.yaml"), list[str](), list[str | None]()
-    monkeypatch.setattr(resources, "spark_has_started", lambda: bool(started))
+    monkeypatch.setattr(session, "spark_has_started", lambda: bool(started))
 
     def opens(_: object, owner: str | None = None) -> None:
         time.sleep(0.01)  # the others ask while the first one starts it
@@ -62,4 +63,4 @@ def test_a_run_tells_that_spark_starts_once(tmp_path: Path, monkeypatch: pytest.
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(composed.session, "abcd"))
     assert sorted(map(str, started)) == ["a", "b", "c", "d"]
-    assert told == ["Spark starts", "Spark has started in 0.0 s"]
+    assert told == ["Starting Spark: this takes about 20 s", "Spark has started in 0.0 s"]

@@ -134,7 +134,9 @@ def test_a_table_is_known_by_its_settings_its_folder_or_what_is_staged(tmp_path:
     config = parse_config(text.encode(), tmp_path / "mirror.yaml", {})
     require_table(config, store, TableName.parse(name))
     with raises(
-        SettingError, ErrorCode.CONFIG_INVALID, match=r"'shop.order'.*use one of: shop.configured, shop.orders\."
+        SettingError,
+        ErrorCode.CONFIG_INVALID,
+        match=r"'shop.order'.*use a table of one of them; did you mean 'shop.orders'",
     ):
         require_table(config, store, TableName.parse("shop.order"))
 

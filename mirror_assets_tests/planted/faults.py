@@ -50,12 +50,12 @@ def _feed_off(site: Site) -> None:
 
 def _feed_on(site: Site) -> None:
     site.lake.set_feed("returns", on=True)
-    site.command("rebuild", "shop.returns")
+    site.command("rebuild", "shop.returns", "--yes")
 
 
 def _null_key_deleted(site: Site) -> None:
     site.lake.open("customers").delete("id IS NULL")
-    site.command("rebuild", "shop.customers")
+    site.command("rebuild", "shop.customers", "--yes")
 
 
 def _stop_sensor(site: Site, status: InstigatorStatus) -> None:
@@ -91,7 +91,7 @@ OF_TABLES = (
     Fault(
         "held break",
         lambda site: site.lake.change_type("prices"),
-        lambda site: site.command("rebuild", "shop.prices"),
+        lambda site: site.command("rebuild", "shop.prices", "--yes"),
         "prices",
         "prices",
     ),

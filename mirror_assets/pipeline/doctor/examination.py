@@ -37,45 +37,47 @@ def examine_zone(store: Store, heard: Callable[[], str] = lambda: "") -> Iterato
 
 
 def examine_sources(contexts: Sequence[TableContext], depth: Depth) -> Iterator[Answer]:
-    """Yield the answers of all tables, in their order. No error of a table is raised: it is an answer."""
-    pool = DaemonPool("doctor", _TABLES_AT_ONCE)
-    futures = [pool.submit(partial(_examine, context, depth)) for context in contexts]
-    for future in futures:
-        yield from future.result()
+    """Yield the answers of all tables, in their order: first from their logs, in seconds, then from Spark, in minutes.
+
+    No error of a table is raised: it is an answer.
+    """
+    pool, asked = DaemonPool("doctor", _TABLES_AT_ONCE), [Asked(context) for context in contexts]
+    states = list[SourceState | None]()
+    for one, of_log in zip(asked, [pool.submit(partial(_ask_log, one)) for one in asked], strict=True):
+        answers = of_log.result()
+        is_readable = answers[len(FIRST) - 1].verdict is Verdict.OK
+        states.append(one.state if is_readable else None)
+        yield from answers
+    each = zip(contexts, states, strict=True)
+    for of_spark in [pool.submit(partial(_ask_spark, context, state, depth)) for context, state in each]:
+        yield from of_spark.result()
 
 
-def _examine(context: TableContext, depth: Depth) -> list[Answer]:
-    asked = Asked(context)
-    answers = list(_ask_log(asked))
-    is_readable = answers[len(FIRST) - 1].verdict is Verdict.OK
-    return [*answers, *_ask_spark(context, asked.state if is_readable else None, depth)]
-
-
-def _ask_log(asked: Asked) -> Iterator[Answer]:
+def _ask_log(asked: Asked) -> list[Answer]:
+    answers = list[Answer]()
     name, is_readable = str(asked.context.name), True
     for question in (*FIRST, *THEN):
         finding = _safely(name, partial(question.ask, asked)) if is_readable else not_asked("the log can't be read")
         is_readable = is_readable and not (question in FIRST and finding.verdict is Verdict.NO)
-        yield Answer.of(name, question.text, finding)
+        answers.append(Answer.of(name, question.text, finding))
+    return answers
 
 
-def _ask_spark(context: TableContext, state: SourceState | None, depth: Depth) -> Iterator[Answer]:
-    """Yield Spark's answers; it is asked for the newest version where the log could not be read."""
+def _ask_spark(context: TableContext, state: SourceState | None, depth: Depth) -> list[Answer]:
+    """Return Spark's answers; it is asked for the newest version where the log could not be read."""
     name = str(context.name)
     if not depth.with_spark:
-        yield from (Answer.of(name, text, not_asked("Spark was left out")) for text in (SPARK_READS, KEYS_UNIQUE))
-        return
+        return [Answer.of(name, text, not_asked("Spark was left out")) for text in (SPARK_READS, KEYS_UNIQUE)]
     from mirror_assets.pipeline.doctor.spark_questions import keys_are_unique, spark_reads
 
     reads = _safely(name, partial(spark_reads, context, state))
-    yield Answer.of(name, SPARK_READS, reads)
     if not context.table.keys:
         finding = not_asked("it has no keys" + (": its rows have ids" if context.table.is_keyless else ""))
     elif reads.verdict is Verdict.NO:
         finding = not_asked("Spark can't read it")
     else:
         finding = _safely(name, partial(keys_are_unique, context, state, thorough=depth.thorough))
-    yield Answer.of(name, KEYS_UNIQUE, finding)
+    return [Answer.of(name, SPARK_READS, reads), Answer.of(name, KEYS_UNIQUE, finding)]
 
 
 def _safely(table: str, ask: Callable[[], Finding]) -> Finding:
