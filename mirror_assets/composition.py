@@ -132,7 +132,7 @@ def reporting_start(session: Session, report: Callable[[str], None]) -> Session:
         with starting:
             if spark_has_started():
                 return session(owner)
-            report("Starting Spark: this takes about 20 s")
+            report("Starting Spark: this can take 20 s")
             began = time.monotonic()
             found = session(owner)
             report(f"Spark has started in {time.monotonic() - began:.1f} s")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
+import click
 import dagster as dg
 from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY_NAME
 from dagster._core.remote_origin import (
@@ -20,9 +21,12 @@ from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from mirror_assets.cli.json_lines import JsonLines
 from mirror_assets.cli.json_log import is_json
+from mirror_assets.cli.output import note
 from mirror_assets.config import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import MirrorError
+from mirror_assets.orchestration.materialize import STOPPED
+from mirror_assets.orchestration.run_tags import COMMAND_TAG
 
 _LOGGER = "plain"
 # As in workspace.yaml and pyproject.toml.
@@ -38,6 +42,7 @@ def execute(
 ) -> dg.ExecuteInProcessResult:
     """Run the job, or some assets of it; return its result, which also has the steps that failed.
 
+    Raises click.Abort if it was interrupted.
     `handler` receives what the run logs, in the place of the one that prints its messages.
     """
     run_config = dg.RunConfig(ops=dict(ops or {}), loggers={_LOGGER: {"config": {}}})
@@ -47,9 +52,18 @@ def execute(
     resolved = build_definitions(config).resolve_job_def(job).with_logger_defs({_LOGGER: logger})
     with _instance() as instance:
         _place(instance, job)
-        return resolved.execute_in_process(
-            instance=instance, run_config=run_config, asset_selection=assets, raise_on_error=False
+        result = resolved.execute_in_process(
+            instance=instance,
+            run_config=run_config,
+            asset_selection=assets,
+            tags={COMMAND_TAG: job},
+            raise_on_error=False,
         )
+        run = instance.get_run_by_id(result.run_id)
+        if run is not None and run.status is dg.DagsterRunStatus.CANCELED:
+            note(STOPPED)
+            raise click.Abort
+        return result
 
 
 @dataclass(frozen=True)

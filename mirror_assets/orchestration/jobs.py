@@ -19,7 +19,7 @@ from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.check_tables import check_jobs
 from mirror_assets.orchestration.doctor_job import doctor_job
 from mirror_assets.orchestration.maintenance import maintenance_jobs
-from mirror_assets.orchestration.materialize import WAIT_SECONDS, failing, failure
+from mirror_assets.orchestration.materialize import WAIT_SECONDS, failing, failure, stopping
 from mirror_assets.orchestration.mirror_tables import Following, follow_tables, mirror_tables
 from mirror_assets.orchestration.resources import (
     LandingZone,
@@ -139,14 +139,15 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
         tag_tables(context.instance, context.run_id, [table.name for table in chosen])
         if config.follow is not None:
             batch, stays = config.follow.batch, config.follow.minutes != 0
-            with failing(), telling(settings, context.log.warning, stays=stays, batch=batch):
+            reporting = telling(settings, context.log.warning, stays=stays, batch=batch)
+            with failing(), stopping(context), reporting:
                 composed = project(settings, landing_zone, sources, spark, context.log.info)
                 return follow_tables(context, composed, chosen, _following(composed, config.follow, context.run_id))
         try:
             composed = project(settings, landing_zone, sources, spark, context.log.info)
         except MirrorError as error:
             return [TableReport(str(table.name)).failed(error) for table in chosen]
-        with telling(settings, context.log.warning):
+        with stopping(context), telling(settings, context.log.warning):
             commits = parse_range(config.first, config.last, clip=config.clip)
             reports = mirror_tables(context, composed, chosen, commits)
         context.log.info(summary(reports))
@@ -171,7 +172,7 @@ def _following(composed: Project, follow: FollowSources, run: str) -> Following:
 def _replicate_job(settings: Config) -> Job:
     @dg.op(name=REPLICATE_OP, description="One iteration of the local stand-in, or what Fabric tells.")
     def replicate_tables(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[MonitoredTable]:
-        with failing(), telling(settings, context.log.warning):
+        with failing(), stopping(context), telling(settings, context.log.warning):
             mirror, store = mirror_of(settings, landing_zone), landing_zone.open()
             # Fabric applies files at its own times: its sensor, which remembers, tells what has changed.
             before = None if settings.mirror.fabric else {x.name: x.processed_rows for x in mirror.status()}
@@ -222,7 +223,7 @@ def _rebuild_job(settings: Config) -> Job:
             if context.op_config["confirm"] != str(table.name) and not is_rebuilding(table_context):
                 what, next_step = rebuild_consequence(table_context), f"set `confirm` to {table.name} and launch again."
                 raise SettingError(f"{what}.", next_step, code=ErrorCode.CONFIG_INVALID)
-        with telling(settings, context.log.warning):
+        with stopping(context), telling(settings, context.log.warning):
             manifest = _rebuilt(context, table_context, wait).manifest
         return RebuildReport(str(table.name), manifest.epoch, manifest.covered, manifest.next_number - 1)
 

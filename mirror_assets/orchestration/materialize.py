@@ -12,7 +12,7 @@ from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingErro
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.orchestration.asset_names import MetadataItem
-from mirror_assets.orchestration.run_tags import tag_slices
+from mirror_assets.orchestration.run_tags import COMMAND_TAG, tag_slices
 from mirror_assets.orchestration.slice_metadata import Metadata, again_metadata
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.context import TableContext
@@ -84,7 +84,10 @@ def materialize_slices(
     finished: dict[SliceKey, Metadata] = {}
     tag_slices(context.instance, context.run, table_context.name, keys)
     try:
-        with leased(table_context.store, table_context.name, context.run.run_id, WAIT_SECONDS):
+        with (
+            stopping(context.op_execution_context),
+            leased(table_context.store, table_context.name, context.run.run_id, WAIT_SECONDS),
+        ):
             for key, metadata in zip(keys, done, strict=True):
                 finished[key] = _of_before(context.instance, asset, key, metadata)
                 context.log.info(f"{asset.to_user_string()}: slice {key} {_told(finished[key])}")
@@ -122,6 +125,27 @@ def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:
     return dg.Failure(
         description=str(error), metadata=metadata, allow_retries=isinstance(error, RetryError | UnknownOutcome)
     )
+
+
+INTERRUPTS = (KeyboardInterrupt, dg.DagsterExecutionInterruptedError)
+STOPPED = "Stopped by a person. Nothing is lost: the next run continues after the last slice that has landed."
+
+
+@contextmanager
+def stopping(context: dg.OpExecutionContext) -> Iterator[None]:
+    """End a step that a person interrupts with one sentence, and its run as canceled. Raises dagster.Failure.
+
+    An interrupt without such a request, as from a machine that shuts down, is raised again: Dagster may retry the run.
+    """
+    try:
+        yield
+    except INTERRUPTS:
+        run = context.instance.get_run_by_id(context.run_id)
+        if run is not None and COMMAND_TAG in run.tags:
+            context.instance.report_run_canceling(run, STOPPED)
+        elif run is None or run.status is not dg.DagsterRunStatus.CANCELING:
+            raise
+        raise dg.Failure(STOPPED, allow_retries=False) from None
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from mirror_assets.encode.session import spark_has_ended
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
+from mirror_assets.orchestration.materialize import INTERRUPTS
 from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.orchestration.run_tags import tag_failing
 from mirror_assets.orchestration.table_events import TableEvents
@@ -33,7 +34,6 @@ from mirror_assets.source.ranges import EVERYTHING, Range
 from mirror_assets.telemetry.record import follows, hears
 
 _TABLES_AT_ONCE = 4
-_INTERRUPTS = (KeyboardInterrupt, dg.DagsterExecutionInterruptedError)
 # Dagster ends a run that was canceled after three minutes; what a slice has begun is staged again by the next run.
 _STOP_SECONDS = 150.0
 # A run whose time is over waits so long for the one that replaces it.
@@ -118,7 +118,7 @@ def mirror_tables(
         turns.add(table.name, runs.work(project.table(table)))
     try:
         turns.finish()
-    except _INTERRUPTS:
+    except INTERRUPTS:
         runs.is_stopping = True
         raise
     finally:
@@ -193,7 +193,7 @@ def follow_tables(
         following.batch.take_over()
     try:
         follow.until(lambda is_idle: runs.lost_spark or following.is_over(began, is_idle=is_idle))
-    except _INTERRUPTS:
+    except INTERRUPTS:
         runs.is_stopping = True
         if following.minutes is not None:
             raise

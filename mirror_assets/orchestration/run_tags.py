@@ -9,6 +9,7 @@ import dagster as dg
 from mirror_assets.landing.names import SliceKey, TableName
 
 TABLE_TAG = "mirror/table"
+COMMAND_TAG = "mirror/command"
 FAILING_TAG = "mirror/failing"
 SLICE_TAG = "mirror/slice"
 VERSIONS_TAG = "mirror/versions"

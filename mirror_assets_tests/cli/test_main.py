@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
+import dagster as dg
 import pytest
 
 from mirror_assets.cli import main
 from mirror_assets.markers import ROW_MARKER
+from mirror_assets.orchestration import jobs
 from mirror_assets_tests.lab import Lab
 
 
@@ -166,3 +169,30 @@ def test_a_column_named_like_the_marker_is_refused(lab: Lab, capsys: pytest.Capt
 def test_an_unknown_table_exits_with_2(lab: Lab) -> None:
     assert _main(lab, "run", "--table", "shop.nothing") == 2
     assert _main(lab, "rebuild", "shop.nothing") == 2
+
+
+def test_a_run_that_a_person_stops_is_canceled_and_says_that_nothing_is_lost(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Seen: Ctrl-C ended in a failed run and 68 lines of a traceback."""
+
+    def interrupted(*_: object) -> None:
+        raise dg.DagsterExecutionInterruptedError  # as Dagster turns SIGINT into
+
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    monkeypatch.setattr(jobs, "mirror_tables", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        _main(lab, "run")
+    assert ended.value.code == 130
+    error = capsys.readouterr().err
+    assert "Stopped by a person. Nothing is lost" in error
+    assert "Traceback" not in error
+    with dg.DagsterInstance.get() as instance:
+        (run,) = instance.get_runs()
+        assert run.status is dg.DagsterRunStatus.CANCELED
+        (failed,) = instance.all_logs(run.run_id, dg.DagsterEventType.STEP_FAILURE)
+    assert failed.dagster_event is not None
+    data = failed.dagster_event.step_failure_data.user_failure_data
+    assert data is not None
+    assert (data.description or "").startswith("Stopped by a person.")
