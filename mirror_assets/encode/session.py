@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from mirror_assets.encode.jar_folder import jars_in
+from mirror_assets.encode.jvm_start import JvmOutput, resolving_alone
 from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.encode.quick_start import PACKAGES, QuickStart
 from mirror_assets.encode.spark_errors import PackageRefused, SparkNotStarted
@@ -159,12 +162,25 @@ def _running_session() -> SparkSession | None:
 
 
 def _start(settings: Mapping[str, str]) -> SparkSession:
-    """Start a Spark context, or connect with Spark Connect, and return its session."""
-    quick, builder = QuickStart.of(settings), SparkSession.builder
-    for name, value in quick.started().items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    quick.keep_jars(session)
+    """Start a Spark context, or connect with Spark Connect, and return its session. Raises SparkNotStarted."""
+    quick, output = QuickStart.of(settings), JvmOutput()
+    is_remote = "spark.remote" in settings or "SPARK_REMOTE" in os.environ
+    with ExitStack() as alone:
+        if quick.started().get(PACKAGES) and not is_remote:
+            alone.enter_context(resolving_alone())
+        # Another process may have resolved the packages while this one waited.
+        started, builder = quick.started(), SparkSession.builder
+        for name, value in started.items():
+            builder = builder.config(name, value)
+        try:
+            if not is_remote:
+                output.start(started)
+            session = builder.getOrCreate()
+        except (PySparkException, Py4JJavaError) as error:
+            raise SparkNotStarted(_first_line(error), [redacted(line) for line in output.lines]) from redacted_error(
+                error
+            )
+        quick.keep_jars(session)
     return session
 
 

@@ -242,9 +242,11 @@ class SparkNotStarted(SettingError):
 
     code = ErrorCode.SESSION_UNFIT
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, why: str, printed: Sequence[str] = ()) -> None:
+        """`printed` are the last lines of the JVM, without secrets."""
+        said = "\n  ".join((" The JVM's last lines:", *printed)) + "\n" if printed else ""
         super().__init__(
-            f"Spark did not start: {why}.",
+            f"Spark did not start: {why}.{said}",
             "correct what the message names, in `spark.settings` or on the machine that runs Spark; then run again.",
         )
 

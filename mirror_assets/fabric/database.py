@@ -13,9 +13,8 @@ from uuid import UUID
 
 import pydantic
 
-from mirror_assets.fabric.monitoring import DEFAULT_SCHEMA
-
 PUBLIC_ENDPOINT = "https://api.fabric.microsoft.com"
+DEFAULT_SCHEMA = "dbo"
 
 
 @dataclass(frozen=True)

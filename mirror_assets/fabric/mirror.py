@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.fabric.database import DatabaseStatus, ReportedTable, retention_days
-from mirror_assets.fabric.monitoring import DEFAULT_SCHEMA, MonitoredTable, Pace, TableState
+from mirror_assets.fabric.database import DEFAULT_SCHEMA, DatabaseStatus, ReportedTable, retention_days
+from mirror_assets.fabric.monitoring import MonitoredTable, Pace, TableState
 from mirror_assets.fabric.status_client import AskedOnce, StatusClient
 from mirror_assets.landing.folders import table_names
 from mirror_assets.landing.format import Manifest

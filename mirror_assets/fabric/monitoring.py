@@ -7,15 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from mirror_assets.fabric.database import DatabaseStatus
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
-
-if TYPE_CHECKING:
-    from mirror_assets.fabric.database import DatabaseStatus
-
-DEFAULT_SCHEMA = "dbo"
 
 
 class TableState(str, Enum):

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_assets.fabric.monitoring import DEFAULT_SCHEMA
+from mirror_assets.fabric.database import DEFAULT_SCHEMA
 from mirror_assets.landing.folders import table_names
 from mirror_assets.landing.names import METADATA, PROCESSED, TableName, landing_number
 from mirror_assets.standin.errors import MirrorBusy

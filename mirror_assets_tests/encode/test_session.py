@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -70,6 +73,48 @@ def test_a_small_query_does_not_wait_for_a_large_one(spark: SparkSession) -> Non
 def test_a_setting_that_spark_refuses_is_named() -> None:
     with pytest.raises(SparkNotStarted, match=r"spark\.sql\.shuffle\.partitions"):
         open_session({_PARTITIONS: "many"})
+
+
+_REFUSED = """\
+from mirror_assets.encode.session import open_session, spark_settings
+from mirror_assets.errors import SettingError
+try:
+    open_session(spark_settings({{"spark.master": "local[1]", {setting!r}: {value!r}}}))
+except SettingError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "told"),
+    [
+        ("spark.driver.memory", "3x", "Invalid maximum heap size: -Xmx3x"),
+        ("spark.jars.packages", "no.such:thing:1.0", "unresolved dependency: no.such#thing;1.0: not found"),
+    ],
+)
+def test_the_message_ends_with_what_the_jvm_printed(setting: str, value: str, told: str) -> None:
+    command = [sys.executable, "-c", _REFUSED.format(setting=setting, value=value)]
+    ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert "Spark did not start" in ended.stdout
+    assert told in ended.stdout.partition("The JVM's last lines:")[2]
+    assert told in ended.stderr, "what the JVM prints still reaches the terminal"
+
+
+_LOCKED = """\
+import sys, time
+from mirror_assets.encode.jvm_start import resolving_alone
+with resolving_alone():
+    print(time.monotonic(), flush=True)
+    time.sleep(0.5)
+    print(time.monotonic(), flush=True)
+"""
+
+
+def test_packages_are_resolved_by_one_process_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    started = [subprocess.Popen([sys.executable, "-c", _LOCKED], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    first, second = sorted([float(at) for at in process.communicate()[0].split()] for process in started)
+    assert first[1] <= second[0]
 
 
 @pytest.mark.parametrize(

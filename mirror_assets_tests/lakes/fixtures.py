@@ -20,7 +20,8 @@ def s3_server() -> Iterator[S3Server]:
 
 
 @pytest.fixture
-def s3(s3_server: S3Server) -> S3Server:
-    """The server without faults, and with an empty record."""
+def s3(s3_server: S3Server) -> Iterator[S3Server]:
+    """The server without faults, and with an empty record; a fault that the test plants ends with it."""
     s3_server.forget()
-    return s3_server
+    yield s3_server
+    s3_server.forget()

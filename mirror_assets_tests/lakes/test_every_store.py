@@ -61,13 +61,13 @@ _SHAPES = {
 @pytest.fixture(params=["s3", "onelake"])
 def store(
     request: pytest.FixtureRequest,
-    s3_server: S3Server,
+    s3: S3Server,
     onelake_server: LoopbackOneLake,
     monkeypatch: pytest.MonkeyPatch,
 ) -> StoreAtHand:
     """A store that the shared Spark session reaches, too."""
     if request.param == "s3":
-        own = f'region: {REGION}, endpoint: "{s3_server.url}", credential: environment, env_prefix: {PREFIX}'
+        own = f'region: {REGION}, endpoint: "{s3.url}", credential: environment, env_prefix: {PREFIX}'
         return StoreAtHand("s3", f"s3://{BUCKET}/{uuid.uuid4().hex}", own)
     monkeypatch.setenv("SSL_CERT_FILE", str(onelake_server.ca))
     for name, value in onelake_server.environment().items():

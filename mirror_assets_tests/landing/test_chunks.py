@@ -80,7 +80,7 @@ def test_only_the_next_chunk_may_follow(store: LocalStore, last: int, chunk: Chu
     assert position_of(store).generation == 2
 
 
-def test_a_epoch_does_not_begin_with_a_later_chunk(store: LocalStore) -> None:
+def test_an_epoch_does_not_begin_with_a_later_chunk(store: LocalStore) -> None:
     chunk = Chunk(number=2, of=3, first=2, end=3)
     with pytest.raises(SliceNotStaged):
         _land(store, stage(store, position_of(store), 7, 1, "one", chunk))

@@ -317,7 +317,7 @@ def test_old_attempts_are_collected_and_newer_ones_kept(store: LocalStore) -> No
     require_exactly_once(store, [(7, 0), (8, 0), (9, 0), (10, 0)], covered=10)
 
 
-def test_a_snapshot_in_the_middle_of_a_epoch_is_refused(store: LocalStore) -> None:
+def test_a_snapshot_in_the_middle_of_an_epoch_is_refused(store: LocalStore) -> None:
     """Its rows are inserts: behind those that have landed they would be doubled."""
     publish_next(store, last=7)
     record = stage(store, position_of(store), last=8).model_copy(update={"kind": SliceKind.SNAPSHOT})

@@ -54,7 +54,7 @@ def test_a_rebuild_under_way_is_continued(store: LocalStore) -> None:
     assert drive(begin_rebuild(TABLE), store) == moved == drive(read_rebuild(TABLE), store)
 
 
-def test_each_rebuild_begins_a_epoch_of_its_own_even_when_the_folder_is_lost(store: LocalStore) -> None:
+def test_each_rebuild_begins_an_epoch_of_its_own_even_when_the_folder_is_lost(store: LocalStore) -> None:
     assert drive(first_epoch(TABLE), store) == 1
     begun_epoch(store)
     first = drive(loading(TABLE), store)

@@ -13,7 +13,7 @@ from mirror_assets_tests.landing.staging import INCARNATION, TABLE
 from mirror_assets_tests.landing.test_format import MANIFEST
 
 
-def test_a_table_without_a_manifest_starts_a_epoch() -> None:
+def test_a_table_without_a_manifest_starts_an_epoch() -> None:
     assert next_position(None, epoch=3, incarnation="i") == CommitPosition(
         3, "i", generation=1, first_number=1, covered=-1
     )

@@ -17,7 +17,8 @@ def onelake_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopbac
 
 
 @pytest.fixture
-def onelake(onelake_server: LoopbackOneLake) -> LoopbackOneLake:
-    """The server without faults, and with an empty log."""
+def onelake(onelake_server: LoopbackOneLake) -> Iterator[LoopbackOneLake]:
+    """The server without faults, and with an empty log; a fault that the test plants ends with it."""
     onelake_server.reset()
-    return onelake_server
+    yield onelake_server
+    onelake_server.reset()

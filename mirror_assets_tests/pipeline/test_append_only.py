@@ -58,7 +58,7 @@ def events(spark: SparkSession, tmp_path: Path) -> Lab:
 
 
 @pytest.mark.long(15)
-def test_a_epoch_of_appends(events: Lab) -> None:
+def test_an_epoch_of_appends(events: Lab) -> None:
     lab = events
     lab.mirror()
     lab.sql(

@@ -7,17 +7,26 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 
 from prometheus_client.parser import text_string_to_metric_families
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+def free_port(neighbours: int = 0) -> int:
+    """Return a port that nobody listens on, and nobody on so many of the next ones."""
+    while True:
+        with ExitStack() as held:
+            found = held.enter_context(socket.socket())
+            found.bind(("127.0.0.1", 0))
+            port = int(found.getsockname()[1])
+            try:
+                for neighbour in range(port + 1, port + 1 + neighbours):
+                    held.enter_context(socket.socket()).bind(("127.0.0.1", neighbour))
+            except (OSError, OverflowError):
+                continue
+            return port
 
 
 def scrape(port: int) -> Series:

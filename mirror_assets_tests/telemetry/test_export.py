@@ -266,7 +266,7 @@ def test_a_command_that_reads_imports_no_sdk_even_with_metrics_on(tmp_path: Path
 
 
 def test_a_batch_has_a_port_of_its_own_and_a_run_that_ends_has_none(tmp_path: Path) -> None:
-    port = free_port()
+    port = free_port(neighbours=1)
     follower = Follower(tmp_path, f"{{prometheus: {{port: {port}}}}}")
     follower.create()
     config = load_config(tmp_path / "mirror.yaml")

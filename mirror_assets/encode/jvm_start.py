@@ -1,0 +1,72 @@
+"""Starts the JVM of a Spark session, passes on what it prints, and keeps its last lines for the error message."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+
+from mirror_assets.user_cache import user_cache
+
+_LINES = 12
+_STANDARD_ERROR = 2
+
+
+@dataclass
+class JvmOutput:
+    """What the JVM prints to standard error; `lines` are the last ones, without those of stack traces."""
+
+    lines: deque[str] = field(default_factory=lambda: deque(maxlen=_LINES))
+
+    def start(self, settings: Mapping[str, str]) -> None:
+        """Start the JVM that Spark's context in this process will use, unless there is one. Raises PySparkException."""
+        if SparkContext._gateway is not None:  # noqa: SLF001 pyspark has no public way to ask
+            return
+        conf = SparkConf(loadDefaults=False)
+        for name, value in settings.items():
+            conf.set(name, value)
+        read, write = os.pipe()
+        reader = threading.Thread(target=self._pass_on, args=(read,), name="jvm-output", daemon=True)
+        reader.start()
+        try:
+            gateway = launch_gateway(conf, {"stderr": write})
+        except BaseException:
+            os.close(write)
+            # A JVM that has exited closed its end: the reader ends with its last line.
+            reader.join(timeout=5)
+            raise
+        os.close(write)
+        SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 as above
+
+    def _pass_on(self, pipe: int) -> None:
+        with open(pipe, "rb") as printed:
+            for line in printed:
+                os.write(_STANDARD_ERROR, line)
+                text = line.decode(errors="replace").strip()
+                if text.strip(":=-") and not text.startswith(("at ", "... ")):
+                    self.lines.append(text)
+
+
+@contextmanager
+def resolving_alone() -> Iterator[None]:
+    """Let no other process of this user resolve packages at the same time: Ivy's folder is not safe for two."""
+    try:
+        folder = user_cache()
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(Path(folder, "resolving.lock"), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+    except (OSError, RuntimeError):
+        yield  # without a folder of the user's own, Ivy has its own way to fail, too
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
