@@ -141,13 +141,20 @@ class _Tick:
         return dg.RunRequest(run_config=config, tags={BATCH_TAG: str(number), PRIORITY: "10"})
 
     def _pending(self, number: int) -> list[str]:
-        """Look at the tables of the batch, as many as the tick has time for; return those that need a run."""
+        """Look at the tables of the batch, as many as the tick has time for; return those that need a run.
+
+        What a look of an earlier tick has seen since counts, too.
+        """
         watch = self.watches.of(number, self.composed, self.context.instance)
         deadline = time.monotonic() + _TICK_SECONDS / self.config.automation.batches
         pending: list[str] = []
         watch.begin()
-        while watch.is_looking and (left := deadline - time.monotonic()) > 0:
-            pending += [str(seen.context.name) for seen in watch.seen(min(left, 1.0)) if self._needs_run(seen)]
+        waits = True
+        while waits:
+            left = deadline - time.monotonic()
+            waits = watch.is_looking and left > 0
+            looks = watch.seen(min(left, 1.0) if waits else 0.0)
+            pending += [str(seen.context.name) for seen in looks if self._needs_run(seen)]
         watch.call_off()
         for name in watch.hanging:
             self.context.log.warning(f"{name}: its source or the landing zone does not answer")

@@ -31,7 +31,6 @@ from mirror_assets.orchestration.resources import (
 from mirror_assets.orchestration.run_reports import RebuildReport, TableReport, require_all, summary
 from mirror_assets.orchestration.run_tags import tag_tables
 from mirror_assets.orchestration.table_events import TableEvents
-from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.context import TableContext, manifest_or_none
 from mirror_assets.pipeline.look_at_mirror import mirrored_version
@@ -248,7 +247,6 @@ def _rebuilt(context: dg.OpExecutionContext, table_context: TableContext, wait: 
             TableEvents(context).rebuilt(table_context, published)
             return published
     except MirrorError as error:
-        note_failure(table_context, error, context.log.warning)
         raise failure(error) from error
 
 

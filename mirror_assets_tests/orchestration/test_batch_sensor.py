@@ -260,6 +260,22 @@ def test_a_source_that_does_not_answer_holds_up_no_other(batch: Deployment, monk
     assert time.monotonic() - began < 30
 
 
+def test_what_a_slow_look_has_seen_counts_in_a_later_tick(batch: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_watch, "_PATIENCE_SECONDS", 0.2)
+    real = SourceLog.state
+
+    def slow(log: SourceLog, version: int | None = None) -> object:
+        time.sleep(2)
+        return real(log, version)
+
+    monkeypatch.setattr(SourceLog, "state", slow)
+    for table in "abc":
+        batch.commit(table)
+    assert batch.tick() == "nothing is pending of 3 tables"
+    time.sleep(3)
+    assert batch.requested().run_config["ops"][TABLES_OP]["config"]["follow"]["pending"] == ["a", "b", "c"]
+
+
 def test_a_table_that_is_being_dropped_is_left_alone(batch: Deployment) -> None:
     """Its record is not that of a rebuild, which would have to be gone on with."""
     for name in "abc":
