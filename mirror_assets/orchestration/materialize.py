@@ -85,7 +85,7 @@ def materialize_slices(
     try:
         with (
             stopping(context.op_execution_context),
-            leased(table_context.store, table_context.name, context.run.run_id, WAIT_SECONDS),
+            leased(table_context, context.run.run_id, WAIT_SECONDS),
         ):
             for key, metadata in zip(keys, done, strict=True):
                 finished[key] = _of_before(context.instance, asset, key, metadata)

@@ -65,7 +65,7 @@ class TableRuns:
         self.reports.setdefault(name, TableReport(str(name)))
         try:
             wait = mirror_wait(self.project.mirror(), name)
-            with leased(table_context.store, name, self.context.run_id):
+            with leased(table_context, self.context.run_id):
                 yield from self._slices(table_context, wait, rebuild_because)
         except TableBusy as busy:
             self.context.log.info(busy.what)

@@ -31,7 +31,7 @@ class TableBusy(RetryError):
         super().__init__(
             f"{table}: {who}.",
             "wait for it, or end it, then run again; the lease of a process that was killed on another machine ends "
-            "after 90 seconds.",
+            "after 5 minutes.",
         )
 
 

@@ -16,7 +16,7 @@ from mirror_assets.pipeline.backoff import failure_pause, note_well, unresolved_
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableHeld, stop_error
 from mirror_assets.pipeline.plan import Boundaries, TablePlan, may_rebuild, plan_table, recovered
-from mirror_assets.pipeline.table_lease import holder
+from mirror_assets.pipeline.table_lease import holder_now
 from mirror_assets.source.errors import LocationUnknown
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.log_listing import TipMark
@@ -74,7 +74,7 @@ def next_action(context: TableContext, boundaries: Boundaries, now: float, *, is
     that waits for a person to rebuild it, and what the log, the manifest, recovery and the check of settings against
     the source raise.
     """
-    busy = holder(context.store, context.name)
+    busy = holder_now(context)
     if busy is not None:
         return Rest(str(busy))
     known = _look(context)
