@@ -51,9 +51,9 @@ def check_result(
     return dg.AssetCheckResult(
         asset_key=asset,
         check_name=result.check,
-        # One cause fails one check: what has not looked behind it has found nothing, though no slice lands by it.
-        passed=not result.problems,
-        severity=dg.AssetCheckSeverity.WARN if result.is_warning else severity,
+        passed=result.passed,
+        # What was left out because another check has failed is no second failure, and has not passed either.
+        severity=dg.AssetCheckSeverity.WARN if result.is_warning or result.not_looked_at else severity,
         description=result.message or result.note or None,
         metadata=metadata,
     )
@@ -220,13 +220,21 @@ def log_landed_checks(context: dg.OpExecutionContext, composed: Project, table: 
 
     Dagster would show them as failed, though they never ran, and lag as it was when a run last went well.
     """
+    for found in landed_evaluations(composed, table, context.log.warning):
+        context.log_event(found)  # type: ignore[arg-type]  # it is recorded; the annotation lags
+
+
+def landed_evaluations(
+    composed: Project, table: TableSettings, warn: Callable[[str], None]
+) -> Iterator[dg.AssetCheckEvaluation]:
+    """Yield what the checks of landing_zone find now; `warn` is told of those that could not run."""
     for name, run in landed_runs(composed, table, is_incremental=True).items():
         try:
             result = run()
         except MirrorError as error:
-            context.log.warning(f"{name} could not run: {error}")
+            warn(f"{name} could not run: {error}")
         else:
-            context.log_event(evaluation_of(result))  # type: ignore[arg-type]  # it is recorded; the annotation lags
+            yield evaluation_of(result)
 
 
 def evaluation_of(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:

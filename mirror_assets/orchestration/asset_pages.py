@@ -103,7 +103,7 @@ def _of_landing_zone(table: TableSettings) -> tuple[str, ...]:
     name, warns = table.name, table.lag.warn_seconds
     lag = f"`lag` warns at {duration(warns)}; " if warns else ""
     first = f"Landing files of {name}, numbered without a gap: each change once, in order. {_KEPT_GOING}"
-    return first, f"{lag}at a break: `{table.on_break.value}`", f"`mirror-assets rebuild {name}` starts anew"
+    return first, f"{lag}at a break: `{table.on_break.value}`", f"`mirror-assets status --table {name}`"
 
 
 def _of_mirror(config: Config, table: TableSettings) -> tuple[str, ...]:

@@ -35,6 +35,8 @@ CHECK_OP = "check_tables"
 _TABLES_AT_ONCE, _WITH_SPARK_AT_ONCE = 16, 4
 # A table whose store never answers keeps a run of the schedule no longer than this.
 _LONGEST_SECONDS = 900.0
+# So many failed checks are named in the log of a scheduled run.
+_NAMED = 5
 
 
 class CheckTables(dg.Config):
@@ -153,9 +155,11 @@ def _passed_on(results: Iterator[Found]) -> Iterator[Found]:
 
 def _record(context: dg.OpExecutionContext, recorded: RecordedChecks, results: Iterator[Found]) -> None:
     """Log what is news. Logged, not yielded: Dagster fails a step that yields a failed blocking check."""
-    began, many, failed, same = time.monotonic(), 0, 0, list[Found]()
+    began, many, same, failed = time.monotonic(), 0, list[Found](), list[str]()
     for found in results:
-        many, failed = many + 1, failed + (not found.passed)
+        many += 1
+        if not found.passed:
+            failed.append(f"{found.check_name} of {found.asset_key.to_user_string()}")
         if recorded.is_news(found):
             context.log_event(found)  # type: ignore[arg-type]  # it is recorded; the annotation lags
         else:
@@ -164,6 +168,6 @@ def _record(context: dg.OpExecutionContext, recorded: RecordedChecks, results: I
     for found in again:
         context.log_event(found)  # type: ignore[arg-type]  # as above
     seconds, news = time.monotonic() - began, many - len(same) + len(again)
-    context.log.info(
-        f"{many} checks in {seconds:.1f} s: {failed} failed; {news} results recorded, the others as before"
-    )
+    named = f"{len(failed)} failed ({', '.join(failed[:_NAMED])}{', …' if len(failed) > _NAMED else ''})"
+    told = named if failed else "none failed"
+    context.log.info(f"{many} checks in {seconds:.1f} s: {told}; {news} results recorded, the others as before")

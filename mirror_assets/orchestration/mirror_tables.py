@@ -15,6 +15,7 @@ from mirror_assets.encode.session import spark_has_ended
 from mirror_assets.errors import MirrorError, SettingError
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
+from mirror_assets.orchestration.asset_checks import landed_evaluations
 from mirror_assets.orchestration.materialize import INTERRUPTS
 from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.orchestration.run_tags import COMMAND_TAG, tag_failing
@@ -58,6 +59,7 @@ class TableRuns:
     reports: dict[TableName, TableReport] = field(default_factory=dict)
     lost_spark: bool = False
     is_stopping: bool = False
+    _checked: set[TableName] = field(default_factory=set)
 
     def work(self, table_context: TableContext, rebuild_because: str | None = None) -> Work:
         """Mirror the table under its lease, one slice a turn; leave it to another run that has the lease."""
@@ -97,6 +99,10 @@ class TableRuns:
             self.events.landed(table_context, processed)
             self.reports[name] = self.reports[name].with_slice(processed)
             self.states.landed(name)
+            if name not in self._checked:
+                # For Dagster, these hold for all that this run materializes of the table.
+                self._checked.add(name)
+                self.events.log(list(landed_evaluations(self.project, table_context.table, self.context.log.warning)))
             yield None
 
     def _fail(self, table_context: TableContext, error: MirrorError) -> None:

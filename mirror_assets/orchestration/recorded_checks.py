@@ -14,12 +14,14 @@ from dagster._core.storage.asset_check_execution_record import (
     COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES,
     AssetCheckExecutionRecord,
 )
+from dagster._core.storage.event_log.base import AssetRecord
 
 # So many results that are no news are recorded a minute, those that were recorded longest ago: people see when a check
 # ran last, and a plot has points. A result takes ten kilobytes of SQLite: these are 30 MB a day.
 _RECORDED_A_MINUTE = 2
 # Alerts forget a failed check that nobody evaluates for a week.
 _FAILED_AGAIN_SECONDS = 86_400.0
+_OUTDATED_SECONDS = 3600.0
 _KEYS_A_QUERY = 500
 
 
@@ -33,6 +35,11 @@ class RecordedChecks:
         for begin in range(0, len(keys), _KEYS_A_QUERY):
             asked = keys[begin : begin + _KEYS_A_QUERY]
             self._records.update(storage.get_latest_asset_check_execution_by_key(asked))
+        assets = list({key.asset_key for key in keys})
+        self._assets: dict[dg.AssetKey, AssetRecord] = {}
+        for begin in range(0, len(assets), _KEYS_A_QUERY):
+            found = instance.get_asset_records(assets[begin : begin + _KEYS_A_QUERY])
+            self._assets.update({record.asset_entry.asset_key: record for record in found})
 
     def last(self, key: dg.AssetCheckKey) -> dg.AssetCheckEvaluation | None:
         """Return the newest result; None where the newest run of the check has none, or it never ran."""
@@ -42,14 +49,30 @@ class RecordedChecks:
         return record.evaluation
 
     def is_news(self, found: dg.AssetCheckEvaluation) -> bool:
-        """Return whether the result says something else than the last one that was recorded.
+        """Return whether the result says something else than the last one, or Dagster does not show that one any more.
 
         Another number alone is no news: a late table has waited for longer each time.
         """
         last = self.last(found.asset_check_key)
-        if last is None or last.passed != found.passed:
+        if last is None or last.passed != found.passed or self._is_outdated(found.asset_check_key):
             return True
         return not found.passed and _said(last) != _said(found)
+
+    def _is_outdated(self, key: dg.AssetCheckKey) -> bool:
+        """Return whether the asset was materialized since, by another run: Dagster then shows "not evaluated".
+
+        What was recorded within the hour has time: a table with many commits would be recorded at each run.
+        """
+        record, asset = self._records[key], self._assets.get(key.asset_key)
+        newest = asset.asset_entry.last_materialization_record if asset else None
+        if newest is None or newest.event_log_entry.run_id == record.run_id:
+            return False
+        if time.time() - record.create_timestamp < _OUTDATED_SECONDS:
+            return False
+        target = record.evaluation.target_materialization_data if record.evaluation else None
+        if target is None:
+            return bool(newest.timestamp >= record.create_timestamp)
+        return bool(target.storage_id != newest.storage_id)
 
     def due(self, found: Sequence[dg.AssetCheckEvaluation]) -> list[dg.AssetCheckEvaluation]:
         """Return the results, of those that are no news, to record again: the oldest, and what has failed for a day.

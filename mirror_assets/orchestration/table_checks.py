@@ -14,6 +14,8 @@ from mirror_assets.composition import Project
 from mirror_assets.config import TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, UnknownOutcome
 from mirror_assets.fabric.monitoring import WatchedMirror
+from mirror_assets.landing.format import Manifest
+from mirror_assets.landing.names import SliceKey
 from mirror_assets.orchestration.asset_checks import (
     HISTORY_RETENTION,
     LANDED_CHECKS,
@@ -149,16 +151,17 @@ class TableChecks:
         def run(check: str) -> dg.AssetCheckResult | None:
             if self.with_spark and (found := results().get(check)) is not None:
                 return check_result(feed, found)
-            if not self._has_failed(dg.AssetCheckKey(feed, check)) or staged_ahead(context):
+            failed = self._failed(dg.AssetCheckKey(feed, check))
+            if failed is None or staged_ahead(context) or not _is_past(failed, context.manifest()):
                 return None
             return check_result(feed, CheckResult(check, note=NOTHING_STAGED))
 
         return {check: _of(run, check) for check in BLOCKING_CHECKS}
 
-    def _has_failed(self, key: dg.AssetCheckKey) -> bool:
-        recorded = self.recorded or RecordedChecks(self.instance, [key])
-        last = recorded.last(key)
-        return last is not None and not last.passed
+    def _failed(self, key: dg.AssetCheckKey) -> dg.AssetCheckEvaluation | None:
+        """Return the newest result of the check if it has failed."""
+        last = (self.recorded or RecordedChecks(self.instance, [key])).last(key)
+        return None if last is None or last.passed else last
 
     def _unable(self, key: dg.AssetCheckKey, error: MirrorError) -> dg.AssetCheckResult:
         """Return the result of a check that can't run: a warning for an hour, where waiting may help."""
@@ -181,6 +184,15 @@ class TableChecks:
         since = last.metadata.get(_SINCE) if last is not None else None
         value = since.value if since is not None else None
         return float(value) if isinstance(value, int | float) else self.now
+
+
+def _is_past(failed: dg.AssetCheckEvaluation, manifest: Manifest | None) -> bool:
+    """Return whether the slice that has failed has landed since, or can't land any more."""
+    told = failed.metadata.get("last_slice") or failed.metadata.get("slice")
+    if not isinstance(told, dg.TextMetadataValue) or manifest is None:
+        return not isinstance(told, dg.TextMetadataValue)
+    key = SliceKey.parse(str(told.value))
+    return manifest.epoch > key.epoch or manifest.covered >= key.last
 
 
 def _cause(error: MirrorError) -> str:

@@ -41,12 +41,18 @@ class TableEvents:
     """Registers and logs slices in a run; several tables may do so at once."""
 
     def __init__(self, context: dg.OpExecutionContext, *, stays: bool = False) -> None:
-        """Log into the run of this context; `stays` is for a run that lasts for hours."""
+        """Log into the run of this context; `stays` is for a run that lasts for hours.
+
+        For Dagster, what a run has found of an asset holds for all that the run materializes. So the checks of slices
+        are logged with a table's first slice in the run, not with each.
+        """
         self._context, self._stays = context, stays
         self._instance = context.instance
         self._lock = threading.Lock()
         self._surplus: dict[TableName, Surplus] = {}
         self._registered: dict[TableName, int] = {}
+        self._checked: set[TableName] = set()
+        self._refused: set[TableName] = set()
 
     def boundaries(self, table: TableName) -> Boundaries:
         """Return what tells a plan which slices of the table are registered and have not landed."""
@@ -80,14 +86,24 @@ class TableEvents:
             dg.AssetCheckEvaluation(feed, result.check, passed=result.passed, metadata={"slice": key, **result.figures})
             for result in processed.results
         ]
-        self.log([observed, staged, *checked, landed])
+        is_first, has_failed = table_context.name not in self._checked, table_context.name in self._refused
+        self._checked.add(table_context.name)
+        self.log([observed, staged, *(checked if is_first and not has_failed else ()), landed])
+        if has_failed:
+            self._report(checked)
         self._forget_oldest(table_context, processed.published.manifest)
 
     def refused(self, table_context: TableContext, error: ChecksFailed) -> None:
-        """Log what the checks of a slice have found that may not land; a check that has failed says so itself."""
+        """Record what the checks of a slice have found that may not land; a check that has failed says so itself."""
         feed, key = asset_key(Kind.CHANGE_FEED, table_context.name), str(error.key)
         found = (check_result(feed, merged(result.check, [(key, (result,))])) for result in error.results)
-        self.log([evaluation_of(one) for one in found])
+        self._refused.add(table_context.name)
+        self._report([evaluation_of(one) for one in found])
+
+    def _report(self, found: Sequence[dg.AssetCheckEvaluation]) -> None:
+        """Record results beside the run: of a check, Dagster keeps one in a run, and a failure would be overwritten."""
+        for one in found:
+            self._instance.report_runless_asset_event(one)
 
     def rebuilt(self, table_context: TableContext, published: Published) -> None:
         """Register and log the snapshot that a rebuild has begun an epoch with, and forget slices that can't land now.

@@ -120,7 +120,7 @@ def _uniqueness(context: TableContext, staged: StagedSlice, inspection: KeyInspe
 
 def _not_run(because: CheckResult, checks: Iterable[str]) -> tuple[CheckResult, ...]:
     """Return the results of checks that did not run: one cause fails one check. None of them has passed either."""
-    why = f"not looked at: {because.check} comes first"
+    why = f"skipped: {because.check} failed"
     return tuple(CheckResult(check, not_looked_at=why) for check in sorted(set(checks) - {because.check}))
 
 

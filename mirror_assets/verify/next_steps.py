@@ -25,7 +25,6 @@ _NEXT_STEPS: Final = {
     "replicating": "do what the message says; `mirror-assets fabric status` shows what Fabric tells.",
     "retention": _KEEP_FILES,
     "history_retention": _KEEP_FILES,
-    "reconciled": "look for another writer in the mirror or in the landing zone, then rebuild the table.",
 }
 
 

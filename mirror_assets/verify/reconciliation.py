@@ -98,7 +98,16 @@ def check_reconciled(result: Reconciliation) -> CheckResult:
     figures: dict[str, int | float | str] = {"state": result.state.value, "version": result.version}
     if result.source_rows is not None and result.mirror_rows is not None:
         figures |= {"source_rows": result.source_rows, "mirror_rows": result.mirror_rows, "seconds": result.seconds}
-    return CheckResult("reconciled", _problems(result), figures)
+    return CheckResult("reconciled", _problems(result), figures, next_step=_NEXT_STEPS.get(result.state, ""))
+
+
+_NEXT_STEPS = {
+    ReconcileState.PENDING: "wait: the replicator applies them by itself; the check `replicating` says if it does not.",
+    ReconcileState.LOADING: "wait: the next run goes on where the first load is.",
+    ReconcileState.MISSING: "wait for the replicator's first look at the table; the check `replicating` says more.",
+    ReconcileState.STOPPED: "correct what the message says; `mirror-assets fabric status` shows what Fabric tells.",
+    ReconcileState.DIFFERENT: "look for another writer in the mirror or in the landing zone, then rebuild the table.",
+}
 
 
 def _problems(result: Reconciliation) -> tuple[str, ...]:

@@ -16,12 +16,14 @@ from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration.asset_checks import LANDED_CHECKS
+from mirror_assets.orchestration.asset_checks import LANDED_CHECKS, is_blocking_failure
 from mirror_assets.orchestration.asset_names import Kind, asset_key, slices_of
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP
 from mirror_assets.orchestration.jobs import MIRROR_ALL, MIRROR_SCHEMA, MIRROR_TABLE, REBUILD, REBUILD_OP, REPLICATE
+from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.staged_checks import NOTHING_STAGED
 from mirror_assets.pipeline import stage
+from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SourceBroke
 from mirror_assets.source.planner import PlannedSlice
@@ -220,8 +222,9 @@ def test_a_bad_row_is_stopped_by_the_blocking_checks(lab: Lab, instance: dg.Dags
     result = _launch(lab, instance, key(2, 2))
     assert not result.success
     feed = {found.check_name: found for found in result.get_asset_check_evaluations() if found.asset_key == _FEED}
-    assert {name for name, found in feed.items() if not found.passed} == {"key_presence"}
-    assert feed["row_order"].description == f"slice {key(2, 2)}: not looked at: key_presence comes first"
+    assert {name for name, found in feed.items() if is_blocking_failure(found)} == {"key_presence"}
+    assert (feed["row_order"].passed, feed["row_order"].severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert feed["row_order"].description == f"slice {key(2, 2)}: skipped: key_presence failed"
     assert feed["key_presence"].metadata["slice"].value == str(key(2, 2))
     (step,) = [event for event in result.all_events if event.is_step_failure]
     said = _description(step)
@@ -240,10 +243,11 @@ def test_a_bad_row_is_told_by_its_check_in_a_run_for_all_tables(lab: Lab, instan
     lab.sql("INSERT INTO {t} VALUES (NULL, 'x', 1)")
     job = build_definitions(lab.config).resolve_job_def(MIRROR_ALL)
     result = job.execute_in_process(instance=instance, raise_on_error=False)
-    feed = {found.check_name: found for found in result.get_asset_check_evaluations() if found.asset_key == _FEED}
-    assert {name for name, found in feed.items() if not found.passed} == {"key_presence"}
+    keys = [dg.AssetCheckKey(_FEED, name) for name in BLOCKING_CHECKS]
+    feed = {name.name: found for name in keys if (found := RecordedChecks(instance, keys).last(name))}
+    assert {name for name, found in feed.items() if is_blocking_failure(found)} == {"key_presence"}
     assert (feed["key_presence"].description or "").startswith(f"slice {key(2, 2)}: key column 'id' is NULL in 1 row,")
-    assert feed["row_order"].description == f"slice {key(2, 2)}: not looked at: key_presence comes first"
+    assert feed["row_order"].description == f"slice {key(2, 2)}: skipped: key_presence failed"
     run = instance.get_run_by_id(result.run_id)
     assert run is not None
     assert run.tags["mirror/failing"] == str(TABLE)
@@ -363,3 +367,19 @@ def test_a_table_or_schema_is_a_partition_of_a_job(
     assert job.partitions_def.get_partition_keys() == [partition]
     assert job.execute_in_process(instance=instance, partition_key=partition).success
     assert _materialized(instance, _ZONE) == {str(key(2, 3)), str(key(4, 5))}
+
+
+def test_the_checks_of_a_table_are_evaluated_by_the_run_that_lands_and_a_failure_stays_in_the_history(
+    lab: Lab, instance: dg.DagsterInstance
+) -> None:
+    """For Dagster, a result of the run that has materialized the asset is no older than the asset."""
+    job = build_definitions(lab.config).resolve_job_def(MIRROR_ALL)
+    landed = job.execute_in_process(instance=instance)
+    shown = {found.check_name for found in landed.get_asset_check_evaluations()}
+    assert shown == {*BLOCKING_CHECKS, *LANDED_CHECKS}
+    lab.sql("INSERT INTO {t} VALUES (NULL, 'x', 1)")
+    assert not job.execute_in_process(instance=instance, raise_on_error=False).success
+    lab.sql("DELETE FROM {t} WHERE id IS NULL")
+    key_presence = dg.AssetCheckKey(_FEED, "key_presence")
+    history = instance.event_log_storage.get_asset_check_execution_history(key_presence, limit=10)
+    assert [record.status.value for record in history] == ["FAILED", "SUCCEEDED"]

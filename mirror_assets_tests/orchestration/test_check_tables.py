@@ -18,6 +18,7 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 from mirror_assets.landing.failures import Failure, record_failure
+from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration import check_tables, recorded_checks, table_checks
 from mirror_assets.orchestration.asset_names import Kind, asset_key
@@ -286,6 +287,36 @@ def test_a_failure_is_taken_back_once_its_slice_is_gone(paper: Paper, instance: 
     found = _last(instance, _ORDER)
     assert found is not None
     assert (found.passed, found.description) == (True, "no staged slice waits: each was looked at before it landed")
+
+
+def test_a_failure_is_not_taken_back_before_its_slice_has_landed(paper: Paper, instance: dg.DagsterInstance) -> None:
+    """The run that tries it again has deleted what was staged, and not staged it anew."""
+    failed = dg.AssetCheckEvaluation(
+        _ORDER.asset_key, _ORDER.name, passed=False, metadata={"slice": str(SliceKey(1, 1, 1))}
+    )
+    instance.report_runless_asset_event(failed)
+    assert _run(paper.config, instance).success
+    found = _last(instance, _ORDER)
+    assert found is not None
+    assert not found.passed
+    _land(paper)
+    assert _run(paper.config, instance).success
+    found = _last(instance, _ORDER)
+    assert found is not None
+    assert found.passed
+
+
+def test_a_result_that_dagster_no_longer_shows_is_news(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was found before the newest materialization is "not evaluated" in the UI."""
+    monkeypatch.setattr(recorded_checks, "_OUTDATED_SECONDS", 0.0)
+    monkeypatch.setattr(recorded_checks, "_RECORDED_A_MINUTE", 0)
+    _land(paper)
+    assert _run(paper.config, instance).success
+    assert "lag" not in _evaluated(_run(paper.config, instance))
+    instance.report_runless_asset_event(dg.AssetMaterialization(_LAG.asset_key))
+    assert "lag" in _evaluated(_run(paper.config, instance))
 
 
 def test_a_table_with_a_defect_does_not_keep_the_others_from_being_checked(
