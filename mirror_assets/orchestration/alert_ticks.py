@@ -1,4 +1,4 @@
-"""Reads how the sensors and schedules are: those whose newest tick failed, that a person has stopped, or are silent."""
+"""Reads the sensors and schedules of this code location: failed ticks, stopped or silent ones, and overdue checks."""
 
 from __future__ import annotations
 
@@ -7,101 +7,117 @@ from dataclasses import dataclass
 
 import dagster as dg
 from dagster._core.definitions.run_request import InstigatorType
-from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, InstigatorTick, TickStatus
+from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, TickStatus
 
-from mirror_assets.alerts.causes import cause_of, split_next
-from mirror_assets.alerts.conditions import Condition
-from mirror_assets.alerts.consequences import TICK
-from mirror_assets.config.alerts import Severity, Topic
+from mirror_assets.alerts.conditions import Condition, Kind
+from mirror_assets.config.alerts import Severity
+from mirror_assets.orchestration.alert_runs import first_line, newest_success
+from mirror_assets.orchestration.check_tables import CHECKS
 from mirror_assets.orchestration.tick_errors import split_code
 from mirror_assets.redaction import redacted
 
 _TICKS = 3
-# Silence counts when this sensor itself has ticked before: after a restart of the daemon, all were silent.
-_OWN_TICKS_SECONDS = (300.0, 100.0)
+_SILENT_SECONDS, _LATE_SECONDS = 600.0, 1800.0
+# Silence and lateness count if the sensor of alerts itself has ticked before that: else the daemon was off.
+_AWAKE_SECONDS, _WINDOW_SECONDS = 100.0, 200.0
 
 
 @dataclass(frozen=True)
-class TickLook:
-    """Looks at what ticks in one code location; `own` is the sensor that looks."""
+class TickReader:
+    """Reads the sensors and schedules with these names, of one repository in one code location.
+
+    `own` is the sensor of alerts. `are_on` is whether they run unless a person stops them. `check_minutes` is the
+    interval of the schedule `checks`, None where it has none.
+    """
 
     instance: dg.DagsterInstance
+    repository: str
     location: str
+    names: frozenset[str]
     own: str
-    silent_seconds: float
     are_on: bool
+    check_minutes: int | None
 
-    def conditions(self, now: float) -> tuple[Condition, ...]:
-        """Return what is wrong now."""
-        states = [state for state in self.instance.all_instigator_state() if self._is_here(state)]
-        awake = any(state.instigator_name == self.own and self._has_watched(state, now) for state in states)
-        return tuple(
-            condition
-            for state in states
-            if state.instigator_name != self.own
-            for condition in self._of(state, now, awake)
-        )
+    def conditions(self, now: float) -> Iterator[Condition]:
+        """Yield what is wrong at `now`, in seconds since 1970."""
+        found = {state.instigator_name: state for state in self.instance.all_instigator_state() if self._is_ours(state)}
+        own = found.pop(self.own, None)
+        is_awake = own is not None and self._has_ticked(own, now - _AWAKE_SECONDS)
+        for state in found.values():
+            yield from self._of(state, now, is_awake=is_awake)
+        checks, seconds = found.get(CHECKS), (self.check_minutes or 0) * 60 + _LATE_SECONDS
+        are_running = self.are_on if checks is None else checks.is_running
+        if self.check_minutes and are_running and own is not None and self._has_ticked(own, now - seconds):
+            yield from self._overdue(now, seconds)
 
-    def _is_here(self, state: InstigatorState) -> bool:
-        return state.repository_selector.location_name == self.location
+    def _is_ours(self, state: InstigatorState) -> bool:
+        place = state.repository_selector
+        is_here = (place.repository_name, place.location_name) == (self.repository, self.location)
+        return is_here and state.instigator_name in (*self.names, self.own)
 
-    def _has_watched(self, state: InstigatorState, now: float) -> bool:
-        first, last = _OWN_TICKS_SECONDS
+    def _has_ticked(self, state: InstigatorState, before: float) -> bool:
+        """Return whether it has ticked in the minutes before a time."""
+        after = before - _WINDOW_SECONDS
         origin, selector = state.instigator_origin_id, state.selector_id
-        return bool(self.instance.get_ticks(origin, selector, after=now - first, before=now - last, limit=1))
+        return bool(self.instance.get_ticks(origin, selector, after=after, before=before, limit=1))
 
-    def _of(self, state: InstigatorState, now: float, awake: bool) -> Iterator[Condition]:  # noqa: FBT001
+    def _of(self, state: InstigatorState, now: float, *, is_awake: bool) -> Iterator[Condition]:
         if not state.is_running:
             if self.are_on and state.status is InstigatorStatus.STOPPED:
-                yield self._condition(state, "is off", Severity.WARN, "A person has stopped it.", "switch it on again.")
+                next_step = "start it again."
+                yield self._condition(state, "is off", "A person has stopped it.", next_step, severity=Severity.WARN)
             return
         ticks = self.instance.get_ticks(state.instigator_origin_id, state.selector_id, limit=_TICKS)
         ended = next((tick for tick in ticks if tick.status is not TickStatus.STARTED), None)
+        minutes = (now - ticks[0].timestamp) / 60 if ticks and _is_sensor(state) else 0.0
         if ended is not None and ended.status is TickStatus.FAILURE:
-            said, code = split_code(_why(ended))
-            what, next_step = split_next(said)
-            then = next_step or "read the tick's error; the sensor goes on by itself when it is mended."
-            yield self._condition(state, "its tick failed", Severity.ERROR, what, then, code)
-        elif awake and ticks and self._is_sensor(state) and now - ticks[0].timestamp > self.silent_seconds:
-            what = f"It has not ticked for {round((now - ticks[0].timestamp) / 60)} minutes, though it is on."
-            then = "see that the daemon's sensor threads and the code server are alive, and restart them."
-            yield self._condition(state, "is silent", Severity.ERROR, what, then)
-
-    @staticmethod
-    def _is_sensor(state: InstigatorState) -> bool:
-        return state.instigator_type is InstigatorType.SENSOR
+            error = ended.error.cause or ended.error if ended.error is not None else None
+            text, code = split_code(redacted(first_line(error.message)) if error is not None else "The tick failed.")
+            next_step = "read the tick's error; this ends with the next tick that succeeds."
+            yield self._condition(state, "its tick failed", text, next_step, code=code)
+        elif is_awake and minutes * 60 > _SILENT_SECONDS:
+            text = f"It has not ticked for {round(minutes)} minutes, though it is on."
+            next_step = "check that the daemon's sensor threads and the code server are alive, and restart them."
+            yield self._condition(state, "is silent", text, next_step)
 
     def _condition(
         self,
         state: InstigatorState,
         what: str,
-        severity: Severity,
         text: str,
         next_step: str,
+        *,
+        severity: Severity = Severity.ERROR,
         code: str | None = None,
     ) -> Condition:
-        name, kind = state.instigator_name, "sensors" if self._is_sensor(state) else "schedules"
-        cause = cause_of(code, f"{kind} {what}", text, name)
+        name, kind = state.instigator_name, "sensors" if _is_sensor(state) else "schedules"
         return Condition(
-            id=f"{TICK}{name}",
-            topic=Topic.TICK,
-            severity=severity,
-            cause=cause.key,
+            id=f"tick:{kind}:{name}",
+            kind=Kind.TICK,
             subject=name,
             what=what,
             text=text,
             next_step=next_step,
+            severity=severity,
             code=code,
-            joins=cause.joins,
             page=f"locations/{self.location}/{kind}/{name}",
         )
 
+    def _overdue(self, now: float, seconds: float) -> Iterator[Condition]:
+        """Yield that no run of the schedule `checks` has ended well for so long."""
+        if now - newest_success(self.instance, CHECKS, f"{self.repository}@{self.location}") > seconds:
+            yield Condition(
+                id=f"overdue:{CHECKS}",
+                kind=Kind.OVERDUE,
+                subject=CHECKS,
+                what="are overdue",
+                text=f"No run of the job {CHECKS} has ended well for {round(seconds / 60)} minutes; one is due every "
+                f"{self.check_minutes} minutes. Lag, retention and the mirror's state are not checked.",
+                next_step="check that the daemon's scheduler is alive, and that runs are not queued for long.",
+                severity=Severity.WARN,
+                page=f"locations/{self.location}/schedules/{CHECKS}",
+            )
 
-def _why(tick: InstigatorTick) -> str:
-    """Return what a tick's error says; of an error in our code, what that one says, without its class's path."""
-    error = tick.error
-    if error is None:
-        return "The tick failed."
-    message = (error.cause or error).message.strip().partition("\n")[0]
-    kind, colon, rest = message.partition(": ")
-    return redacted(rest if colon and rest and "." in kind and " " not in kind else message)
+
+def _is_sensor(state: InstigatorState) -> bool:
+    return state.instigator_type is InstigatorType.SENSOR
