@@ -18,9 +18,9 @@ from pydantic import BaseModel
 
 import mirror_assets
 from mirror_assets.alerts.conditions import Condition, Kind
-from mirror_assets.alerts.messages import Pages
+from mirror_assets.alerts.messages import links
 from mirror_assets.config import Config, ConfigInvalid, DiscoverRule, TableConfig, TableDefaults
-from mirror_assets.config.alerts import ReceiverConfig
+from mirror_assets.config.alerts import AlertsConfig, ReceiverConfig
 from mirror_assets.config.catalogs import CatalogConfig
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.setting_values import parse_size
@@ -77,8 +77,8 @@ def test_every_error_code_is_in_the_table_of_its_family() -> None:
 
 
 def _alert_link(kind: Kind, code: str | None, check: str | None) -> str:
-    one = Condition(id="a", kind=kind, subject="t", what="fails", text="it", code=code, check=check)
-    ((_, link),) = Pages(docs="https://docs.example/").links(one)
+    one = Condition("a", kind, "t", "fails", "it", code=code, check=check)
+    ((_, link),) = links(one, AlertsConfig(docs_url="https://docs.example/"))
     return link
 
 

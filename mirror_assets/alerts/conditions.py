@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from enum import Enum
 from typing import Annotated
 
-import pydantic
 from pydantic import BeforeValidator
+from pydantic.dataclasses import dataclass
 
 from mirror_assets.config.alerts import Severity
 from mirror_assets.errors import ErrorCode
@@ -15,7 +16,7 @@ from mirror_assets.redaction import redacted
 from mirror_assets.row_values import without_values
 
 _LONGEST = 1500
-_NEXT = " Next: "
+NEXT = " Next: "
 # Control characters except line breaks, characters that change the direction of text, and halves of a character, which
 # JSON can't hold: file names may.
 _UNFIT = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|[\ud800-\udfff]")
@@ -26,6 +27,8 @@ _PRIVATE = (
     re.compile(r"(\b[\w%.~-]+=)[^/\n,;:()\[\]'\"«»?&]+(/)"),
     re.compile(r"(/[\w%.~-]+=)[^\s/,;:()'\"]+()"),
 )
+# What differs between subjects that have the same fault: names in code, ids, paths and numbers.
+_VARYING = re.compile(r"\b[0-9a-f-]{12,}\b|(?<![\w:/])\.?/[^\s'\",;:)]+|\d[\d,._:]*|\s+", re.IGNORECASE)
 _AUTHORITY = re.compile(r"\b([a-z][a-z0-9+.-]*://[^/\s'\",;)]+)", re.IGNORECASE)
 # Beginnings of codes whose fault is in something that many tables need: a store, a catalog, Fabric, the Spark session.
 _SHARED = re.compile(
@@ -52,12 +55,6 @@ class Kind(str, Enum):
     OVERDUE = "overdue"
 
 
-class Value(pydantic.BaseModel):
-    """A value of alerts that is saved in Dagster's storage as JSON."""
-
-    model_config = pydantic.ConfigDict(frozen=True, extra="ignore")
-
-
 def cleaned(text: str, longest: int = _LONGEST) -> str:
     """Return the text as it may leave the project: without secrets, values of rows and control characters, and short.
 
@@ -73,13 +70,14 @@ def cleaned(text: str, longest: int = _LONGEST) -> str:
 Shown = Annotated[str, BeforeValidator(cleaned)]
 
 
-class Condition(Value):
+@dataclass(frozen=True)
+class Condition:
     """One thing that is wrong with one subject; texts are cleaned when it is made, because it is saved and sent.
 
     `id` names both and stays the same while it lasts. `subject` is a table, or the name of a job, sensor or schedule;
-    `what` is a few words that follow it. `text` is the message of an error, whose next step takes the place of
-    `next_step`. `check` is the name of a check that failed. `page` is a path in Dagster's UI. `since_ms` is when the
-    failure was recorded. A condition that `is_passing` keeps an open incident open, but starts none.
+    `what` is a few words that follow it. `text` is the message, with the next step where MirrorError has it. `check` is
+    the name of a check that failed. `page` is a path in Dagster's UI. `since_ms` is when the failure was recorded. A
+    condition that `is_passing` keeps an open incident open, but starts none.
     """
 
     id: str
@@ -87,7 +85,6 @@ class Condition(Value):
     subject: str
     what: Shown
     text: Shown
-    next_step: Shown = ""
     severity: Severity = Severity.ERROR
     code: str | None = None
     check: str | None = None
@@ -95,31 +92,27 @@ class Condition(Value):
     since_ms: int = 0
     is_passing: bool = False
 
-    @pydantic.model_validator(mode="before")
-    @classmethod
-    def _split_next_step(cls, data: dict[str, object]) -> dict[str, object]:
-        text, found, next_step = str(data["text"]).partition(_NEXT)
-        return {**data, "text": text.strip(), "next_step": next_step.strip()} if found else data
-
     @property
     def is_shared(self) -> bool:
         """Whether later conditions of its cause join an incident that was reported before, without a message."""
-        is_outside = _SHARED.match(self.code or "") is not None
-        return is_outside or self.kind is Kind.REBUILD or self.code == ErrorCode.CHECKS_FAILED.value
+        return _SHARED.match(self.code or "") is not None or self.kind is Kind.REBUILD
 
     @property
     def cause(self) -> str:
         """What conditions of one incident have in common.
 
-        For a fault outside the table, that is the code and the store, account or server that the text names first. A
-        slice that failed its checks is a cause of its own for each table.
+        For a fault outside the table, that is the code and the store, account or server that the text names first. For
+        any other one, it is the code or the check, and the text without what differs between subjects. A slice that
+        failed its checks is a cause of its own for each table.
         """
         if self.code == ErrorCode.CHECKS_FAILED.value:
             return f"{self.code} {self.subject}"
         if _SHARED.match(self.code or ""):
             place = _AUTHORITY.search(self.text)
             return f"{self.code} {place[1].lower() if place else 'here'}"
-        return self.code or self.check or f"{self.kind.value} {self.what}"
+        names = "|".join(re.escape(name) for name in (self.subject, self.subject.rpartition(".")[2]) if name)
+        text = _VARYING.sub(" ", re.sub(rf"(?<!\w)({names})(?!\w)", " ", self.text)).lower()
+        return f"{self.code or self.check or self.what} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     def follows_from(self, other: Condition) -> bool:
         """Return whether this is a consequence of another condition of the same subject."""
@@ -130,6 +123,11 @@ class Condition(Value):
         if self.kind is Kind.TABLE:
             return other.kind is Kind.HELD
         return self.check == "lag" and other.kind in (Kind.TABLE, Kind.HELD, Kind.REBUILD)
+
+
+def with_next(text: str, next_step: str) -> str:
+    """Return the text with the next step, unless it has one."""
+    return text if NEXT in text else f"{text}{NEXT}{next_step}"
 
 
 def may_pass(code: str | None) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # both take time to import, and only processes that send need
     import apprise
 
 _PAGERDUTY, _PAGERDUTY_HOST = "pagerduty://", "events.pagerduty.com"
-_SECONDS = 20
+_SECONDS = 15
 _LONGEST_ANSWER = 300
 _PAGERDUTY_SEVERITIES = {Severity.INFO: "info", Severity.WARN: "warning", Severity.ERROR: "error"}
 _APPRISE_TYPES = {Severity.INFO: "info", Severity.WARN: "warning", Severity.ERROR: "failure"}

@@ -1,50 +1,39 @@
-"""The memory of alerts: open incidents, and messages that are sent until their receivers have taken them."""
+"""The memory of alerts, and delivery: each message is sent until its receiver has taken it."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable
 
 import pydantic
 
-from mirror_assets.alerts.conditions import Value
-from mirror_assets.alerts.incidents import Event, Incident
-from mirror_assets.alerts.messages import Message
-from mirror_assets.config.alerts import ReceiverConfig
+from mirror_assets.alerts.incidents import Incident, Sent, Value
+from mirror_assets.alerts.messages import Message, message_of
+from mirror_assets.config.alerts import AlertsConfig, ReceiverConfig
 from mirror_assets.errors import MirrorError
 
 _FIRST_PAUSE_MS, _LONGEST_PAUSE_MS = 15_000, 15 * 60_000
-# Messages saved for a receiver that takes none, and messages sent to one receiver in a row.
-_MOST, _AT_ONCE = 1000, 20
+# How long a delivery may take, and how many incidents are saved for a receiver that takes nothing.
+_DELIVERY_SECONDS, _MOST_ENDED = 15.0, 1000
 _LOG = logging.getLogger(__name__)
 
 Send = Callable[[str, ReceiverConfig, Message], None]
 
 
-class Waiting(Value):
-    """A message that a receiver has not taken yet; `next_ms` is when it is sent again, `why` the last error."""
+class Pause(Value):
+    """A receiver that did not take a message: how often in a row, when it is tried again, and why."""
 
-    receiver: str
-    message: Message
-    attempts: int = 0
-    next_ms: int = 0
-    why: str = ""
-
-    def failed(self, why: str, now_ms: int) -> Waiting:
-        """Return the entry after an attempt that failed; the pauses double."""
-        pause = min(_FIRST_PAUSE_MS * 2 ** min(self.attempts, 10), _LONGEST_PAUSE_MS)
-        return self.model_copy(update={"attempts": self.attempts + 1, "next_ms": now_ms + pause, "why": why})
-
-
-Outcomes = dict[tuple[str, Message], str | None]
-"""Why sending a message to a receiver failed, None if it did not."""
+    attempts: int
+    until_ms: int
+    why: str
 
 
 class AlertState(Value):
-    """The open incidents and the messages that wait."""
+    """The incidents that are open or have receivers that were not sent their end, and receivers that are paused."""
 
     incidents: tuple[Incident, ...] = ()
-    outbox: tuple[Waiting, ...] = ()
+    pauses: dict[str, Pause] = pydantic.Field(default_factory=dict)
 
     @classmethod
     def parse(cls, text: str | None) -> AlertState:
@@ -55,53 +44,55 @@ class AlertState(Value):
             _LOG.warning("alerts start without their old state, which can't be read (%d errors)", error.error_count())
             return cls()
 
-    def queued(self, messages: Iterable[Message], receivers: Mapping[str, ReceiverConfig]) -> AlertState:
-        """Return the state with the messages for each receiver whose minimum severity they reach.
-
-        A reminder is left out while an earlier message of its incident waits. The oldest are dropped beyond a thousand.
-        """
-        waiting = {name: [entry for entry in self.outbox if entry.receiver == name] for name in receivers}
-        for message in messages:
-            for name, receiver in receivers.items():
-                is_late = any(entry.message.incident == message.incident for entry in waiting[name])
-                if message.severity.rank >= receiver.severity.rank and not (
-                    message.event is Event.REMINDER and is_late
-                ):
-                    waiting[name].append(Waiting(receiver=name, message=message))
-        for name, entries in waiting.items():
-            if len(entries) > _MOST:
-                _LOG.warning("alerts: dropped %d messages that wait for the receiver %s", len(entries) - _MOST, name)
-        outbox = tuple(entry for entries in waiting.values() for entry in entries[-_MOST:])
-        return self.model_copy(update={"outbox": outbox})
-
-    def ready(self, receiver: str, now_ms: int) -> tuple[Waiting, ...]:
-        """Return what may be sent to the receiver now; messages of one incident keep their order."""
-        blocked, found = set[str](), list[Waiting]()
-        for entry in (one for one in self.outbox if one.receiver == receiver):
-            if entry.next_ms <= now_ms and entry.message.incident not in blocked:
-                found.append(entry)
-            else:
-                blocked.add(entry.message.incident)
-        return tuple(found[:_AT_ONCE])
-
-    def settled(self, outcomes: Outcomes, now_ms: int) -> AlertState:
-        """Return the state without delivered messages; others get a pause."""
-        left = list[Waiting]()
-        for entry in self.outbox:
-            why = outcomes.get((entry.receiver, entry.message), "")
-            if why is not None:
-                left.append(entry.failed(why, now_ms) if why else entry)
-        return self.model_copy(update={"outbox": tuple(left)})
+    def delivered(self, settings: AlertsConfig, send: Send, now_ms: int) -> AlertState:
+        """Send what is due, oldest incident first, and return the state after it."""
+        incidents, pauses = list(self.incidents), dict[str, Pause]()
+        deadline = time.monotonic() + _DELIVERY_SECONDS
+        for name in settings.receivers:
+            pause = self.pauses.get(name)
+            if pause is None or pause.until_ms <= now_ms:
+                pause = _deliver(incidents, name, settings, send, pause, now_ms, deadline)
+            pauses |= {name: pause} if pause is not None else {}
+        waiting = [one for one in incidents if _is_needed(one, settings, now_ms)]
+        ended = [one for one in waiting if one.has_ended(now_ms)][-_MOST_ENDED:]
+        still_open = [one for one in waiting if not one.has_ended(now_ms)]
+        return AlertState(incidents=(*ended, *still_open), pauses=pauses)
 
 
-def deliver(entries: Sequence[Waiting], config: ReceiverConfig, send: Send) -> Outcomes:
-    """Send the messages one after another until one fails; return the outcomes."""
-    outcomes: Outcomes = {}
-    for entry in entries:
-        try:
-            send(entry.receiver, config, entry.message)
-        except Exception as error:  # noqa: BLE001 a library's defect must not lose the message
-            why = error.what if isinstance(error, MirrorError) else f"unexpected {type(error).__name__}"
-            return {**outcomes, (entry.receiver, entry.message): why}
-        outcomes[entry.receiver, entry.message] = None
-    return outcomes
+def _deliver(
+    incidents: list[Incident],
+    name: str,
+    settings: AlertsConfig,
+    send: Send,
+    pause: Pause | None,
+    now_ms: int,
+    deadline: float,
+) -> Pause | None:
+    """Send to one receiver, and note it in the incidents; return its pause if it did not take a message.
+
+    After a message that it does not take, one other is tried: a single message must not hold up all others.
+    """
+    receiver, attempts, reasons = settings.receivers[name], pause.attempts if pause else 0, list[str]()
+    remind_ms = None if settings.remind_hours is None else round(settings.remind_hours * 3_600_000)
+    for number, waiting in enumerate(incidents):
+        incident = waiting
+        while event := incident.due(name, receiver.severity, now_ms, remind_ms):
+            if len(reasons) > 1 or time.monotonic() > deadline:
+                break
+            try:
+                send(name, receiver, message_of(event, incident, now_ms, settings))
+            except Exception as error:  # noqa: BLE001 a library's defect must not lose the message
+                reasons.append(error.what if isinstance(error, MirrorError) else f"unexpected {type(error).__name__}")
+                break
+            attempts, sent = 0, Sent(event=event, severity=incident.example.severity, at_ms=now_ms)
+            incident = incident.model_copy(update={"sent": {**incident.sent, name: sent}})
+        incidents[number] = incident
+    length = min(_FIRST_PAUSE_MS * 2 ** min(attempts, 10), _LONGEST_PAUSE_MS)
+    return Pause(attempts=attempts + 1, until_ms=now_ms + length, why=reasons[0]) if reasons else None
+
+
+def _is_needed(incident: Incident, settings: AlertsConfig, now_ms: int) -> bool:
+    """Return whether the incident is open, or a receiver has to be sent its end."""
+    receivers = settings.receivers.items()
+    has_receiver = any(incident.due(name, one.severity, now_ms, None) for name, one in receivers)
+    return not incident.has_ended(now_ms) or has_receiver

@@ -7,9 +7,10 @@ without failures costs two listings.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from mirror_assets.alerts.conditions import Condition, Kind, may_pass
+from mirror_assets.alerts.conditions import Condition, Kind, may_pass, with_next
 from mirror_assets.config.alerts import Severity
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.errors import ManifestCorrupt
@@ -39,9 +40,9 @@ class ZoneReader:
 
         Raises what the store raises.
         """
-        failed = [found for name, info in self._records(FAILURES, tables) if (found := self._failure(name, info))]
-        conditions = [failing(one) for one in failed if one.rebuild is None]
-        conditions += [held(one.table, one.rebuild) for one in failed if one.rebuild and is_held(_name(one))]
+        failed = [(name, self._failure(name, info)) for name, info in self._records(FAILURES, tables)]
+        conditions = [failing(one) for _, one in failed if one and one.rebuild is None]
+        conditions += [held(one.table, one.rebuild) for name, one in failed if one and one.rebuild and is_held(name)]
         return [*conditions, *self._rebuilding(tables, now)]
 
     def _failure(self, name: TableName, info: FileInfo) -> FailureRecord | None:
@@ -63,10 +64,9 @@ class ZoneReader:
         for name, info in self._records(REBUILDS, tables):
             etag, record = self._rebuilds.get(info.path, ("", None))
             if etag != info.etag:
-                try:
+                record = None
+                with suppress(ManifestCorrupt):  # the run that mirrors the table reports it
                     record = drive(read_rebuild(name), self.store)
-                except ManifestCorrupt:
-                    record = None  # the run that mirrors the table reports it
                 self._rebuilds[info.path] = (info.etag, record)
             is_recent = info.modified is not None and now - info.modified < _REBUILT_SECONDS
             if record is not None and not record.is_drop and (record.is_running or is_recent):
@@ -80,46 +80,22 @@ class ZoneReader:
                 yield name, info
 
 
-def _name(record: FailureRecord) -> TableName:
-    return TableName.parse(record.table)
-
-
 def failing(record: FailureRecord) -> Condition:
     """Return the condition of a table whose runs have failed since it last landed something."""
-    code = record.code.value
-    return Condition(
-        id=f"table:{record.table}",
-        kind=Kind.TABLE,
-        subject=record.table,
-        what=f"can't be mirrored ({code})",
-        text=record.message,
-        code=code,
-        is_passing=record.count < 2 and may_pass(code),
-    )
+    table, code = record.table, record.code.value
+    what, is_passing = f"can't be mirrored ({code})", record.count < 2 and may_pass(code)
+    return Condition(f"table:{table}", Kind.TABLE, table, what, record.message, code=code, is_passing=is_passing)
 
 
 def held(table: str, text: str, page: str | None = None) -> Condition:
     """Return the condition of a table that waits for a person to rebuild it."""
-    return Condition(
-        id=f"held:{table}",
-        kind=Kind.HELD,
-        subject=table,
-        what="waits for a person to have it rebuilt",
-        text=text,
-        next_step=f"launch the job `rebuild`, or run `mirror-assets rebuild {table}`.",
-        code=ErrorCode.TABLE_HELD.value,
-        page=page,
-    )
+    what, code = "waits for a person to have it rebuilt", ErrorCode.TABLE_HELD.value
+    text = with_next(text, f"launch the job `rebuild`, or run `mirror-assets rebuild {table}`.")
+    return Condition(f"held:{table}", Kind.HELD, table, what, text, code=code, page=page)
 
 
 def _rebuild(record: RebuildRecord) -> Condition:
-    reason = record.reason or "a person started it."
-    return Condition(
-        id=f"rebuild:{record.table}",
-        kind=Kind.REBUILD,
-        subject=record.table,
-        what="rebuild",
-        text=f"The table folder is dropped and loaded again from a snapshot of the source, because {reason}",
-        next_step="nothing: it continues automatically; `mirror-assets status` shows its step.",
-        severity=Severity.INFO,
-    )
+    reason, table = record.reason or "a person started it.", record.table
+    text = f"The table folder is dropped and loaded again from a snapshot of the source, because {reason}"
+    text = with_next(text, "nothing: it continues automatically; `mirror-assets status` shows its step.")
+    return Condition(f"rebuild:{table}", Kind.REBUILD, table, "rebuild", text, Severity.INFO)

@@ -10,7 +10,7 @@ from dagster._core.event_api import EventRecordsFilter
 from dagster._core.storage.asset_check_execution_record import COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 
-from mirror_assets.alerts.conditions import Condition, may_pass
+from mirror_assets.alerts.conditions import Condition, may_pass, with_next
 from mirror_assets.alerts.conditions import Kind as Conditions
 from mirror_assets.alerts.zone import held
 from mirror_assets.config.alerts import Severity
@@ -91,24 +91,19 @@ def _read(instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]) -> dic
 def _failed(kind: Kind, table: str, found: dg.AssetCheckEvaluation, at: float) -> Condition:
     """Return the condition of a failed check; not_held and not_failing give those that the landing zone also has."""
     check, values = found.check_name, {name: str(value.value or "") for name, value in found.metadata.items()}
-    text, code = found.description or f"the check {check} has failed", values.get("code") or None
+    next_step = values.get("next_step") or f"read the check {check} in docs/checks.md."
+    text, code = with_next(found.description or "It has failed.", next_step), values.get("code") or None
     page = f"assets/{'/'.join(found.asset_key.path)}?view=checks&checkDetail={check}"
-    is_table, is_warning = check == NOT_FAILING, found.severity is dg.AssetCheckSeverity.WARN
     if check == NOT_HELD:
         return held(table, text, page)
-    if kind is Kind.CHANGE_FEED and not is_warning:
+    severity = Severity.WARN if found.severity is dg.AssetCheckSeverity.WARN else Severity.ERROR
+    if kind is Kind.CHANGE_FEED and severity is Severity.ERROR:
         code = ErrorCode.CHECKS_FAILED.value  # the slice is not published because of it
-    return Condition(
-        id=f"table:{table}" if is_table else f"check:{found.asset_key.to_user_string()}:{check}",
-        kind=Conditions.TABLE if is_table else Conditions.CHECK,
-        subject=table,
-        what="can't be mirrored" if is_table else f"check {check} fails",
-        text=text,
-        next_step=values.get("next_step") or f"read the check {check} in docs/checks.md.",
-        severity=Severity.WARN if is_warning else Severity.ERROR,
-        code=code,
-        check=check,
-        page=page,
-        since_ms=int(at * 1000),
-        is_passing=is_table and may_pass(code),
-    )
+    since_ms = int(at * 1000)
+    if check == NOT_FAILING:
+        what, is_passing = "can't be mirrored", may_pass(code)
+        return Condition(
+            f"table:{table}", Conditions.TABLE, table, what, text, severity, code, check, page, since_ms, is_passing
+        )
+    key, what = f"check:{found.asset_key.to_user_string()}:{check}", f"check {check} fails"
+    return Condition(key, Conditions.CHECK, table, what, text, severity, code, check, page, since_ms)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
 
 import dagster as dg
 from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, TickStatus
 
-from mirror_assets.alerts.conditions import Condition, Kind
+from mirror_assets.alerts.conditions import Condition, Kind, with_next
 from mirror_assets.config.alerts import Severity
-from mirror_assets.orchestration.alert_runs import first_line, newest_success
+from mirror_assets.orchestration.alert_runs import Location, first_line, newest_success
 from mirror_assets.orchestration.check_tables import CHECKS
+from mirror_assets.orchestration.schedules import is_on
 from mirror_assets.orchestration.tick_errors import split_code
 from mirror_assets.redaction import redacted
 
@@ -22,102 +22,66 @@ _SILENT_SECONDS, _LATE_SECONDS = 600.0, 1800.0
 _AWAKE_SECONDS, _WINDOW_SECONDS = 100.0, 200.0
 
 
-@dataclass(frozen=True)
-class TickReader:
-    """Reads the sensors and schedules with these names, of one repository in one code location.
+def tick_conditions(
+    instance: dg.DagsterInstance, location: Location, names: Collection[str], own: str, minutes: int | None, now: float
+) -> Iterator[Condition]:
+    """Yield what is wrong with the sensors and schedules of these names, at `now` in seconds since 1970.
 
-    `own` is the sensor of alerts. `are_on` is whether they run unless a person stops them. `check_minutes` is the
-    interval of the schedule `checks`, None where it has none.
+    `own` is the sensor of alerts. `minutes` is the interval of the schedule `checks`, None where it has none.
     """
-
-    instance: dg.DagsterInstance
-    repository: str
-    location: str
-    names: frozenset[str]
-    own: str
-    are_on: bool
-    check_minutes: int | None
-
-    def conditions(self, now: float) -> Iterator[Condition]:
-        """Yield what is wrong at `now`, in seconds since 1970."""
-        found = {state.instigator_name: state for state in self.instance.all_instigator_state() if self._is_ours(state)}
-        own = found.pop(self.own, None)
-        is_awake = own is not None and self._has_ticked(own, now - _AWAKE_SECONDS)
-        for state in found.values():
-            yield from self._of(state, now, is_awake=is_awake)
-        checks, seconds = found.get(CHECKS), (self.check_minutes or 0) * 60 + _LATE_SECONDS
-        are_running = self.are_on if checks is None else checks.is_running
-        if self.check_minutes and are_running and own is not None and self._has_ticked(own, now - seconds):
-            yield from self._overdue(now, seconds)
-
-    def _is_ours(self, state: InstigatorState) -> bool:
-        place = state.repository_selector
-        is_here = (place.repository_name, place.location_name) == (self.repository, self.location)
-        return is_here and state.instigator_name in (*self.names, self.own)
-
-    def _has_ticked(self, state: InstigatorState, before: float) -> bool:
-        """Return whether it has ticked in the minutes before a time."""
-        after = before - _WINDOW_SECONDS
-        origin, selector = state.instigator_origin_id, state.selector_id
-        return bool(self.instance.get_ticks(origin, selector, after=after, before=before, limit=1))
-
-    def _of(self, state: InstigatorState, now: float, *, is_awake: bool) -> Iterator[Condition]:
-        if not state.is_running:
-            if self.are_on and state.status is InstigatorStatus.STOPPED:
-                next_step = "start it again."
-                yield self._condition(state, "is off", "A person has stopped it.", next_step, severity=Severity.WARN)
-            return
-        ticks = self.instance.get_ticks(state.instigator_origin_id, state.selector_id, limit=_TICKS)
-        ended = next((tick for tick in ticks if tick.status is not TickStatus.STARTED), None)
-        minutes = (now - ticks[0].timestamp) / 60 if ticks and _is_sensor(state) else 0.0
-        if ended is not None and ended.status is TickStatus.FAILURE:
-            error = ended.error.cause or ended.error if ended.error is not None else None
-            text, code = split_code(redacted(first_line(error.message)) if error is not None else "The tick failed.")
-            next_step = "read the tick's error; this ends with the next tick that succeeds."
-            yield self._condition(state, "its tick failed", text, next_step, code=code)
-        elif is_awake and minutes * 60 > _SILENT_SECONDS:
-            text = f"It has not ticked for {round(minutes)} minutes, though it is on."
-            next_step = "check that the daemon's sensor threads and the code server are alive, and restart them."
-            yield self._condition(state, "is silent", text, next_step)
-
-    def _condition(
-        self,
-        state: InstigatorState,
-        what: str,
-        text: str,
-        next_step: str,
-        *,
-        severity: Severity = Severity.ERROR,
-        code: str | None = None,
-    ) -> Condition:
-        name, kind = state.instigator_name, "sensors" if _is_sensor(state) else "schedules"
-        return Condition(
-            id=f"tick:{kind}:{name}",
-            kind=Kind.TICK,
-            subject=name,
-            what=what,
-            text=text,
-            next_step=next_step,
-            severity=severity,
-            code=code,
-            page=f"locations/{self.location}/{kind}/{name}",
+    states = {one.instigator_name: one for one in instance.all_instigator_state() if _is_at(one, location)}
+    own_state = states.get(own)
+    is_awake = own_state is not None and _has_ticked(instance, own_state, now - _AWAKE_SECONDS)
+    for state in (state for name, state in states.items() if name in names):
+        yield from _of(instance, state, location, now, is_awake=is_awake)
+    if minutes is None or own_state is None:
+        return
+    are_on, seconds = states[CHECKS].is_running if CHECKS in states else is_on(), minutes * 60 + _LATE_SECONDS
+    was_awake = are_on and _has_ticked(instance, own_state, now - seconds)
+    if was_awake and now - newest_success(instance, CHECKS, location) > seconds:
+        text = with_next(
+            f"No run of the job {CHECKS} has ended well for {round(seconds / 60)} minutes; one is due every {minutes} "
+            "minutes. Lag, retention and the mirror's state are not checked.",
+            "check that the daemon's scheduler is alive, and that runs are not queued for long.",
         )
-
-    def _overdue(self, now: float, seconds: float) -> Iterator[Condition]:
-        """Yield that no run of the schedule `checks` has ended well for so long."""
-        if now - newest_success(self.instance, CHECKS, f"{self.repository}@{self.location}") > seconds:
-            yield Condition(
-                id=f"overdue:{CHECKS}",
-                kind=Kind.OVERDUE,
-                subject=CHECKS,
-                what="are overdue",
-                text=f"No run of the job {CHECKS} has ended well for {round(seconds / 60)} minutes; one is due every "
-                f"{self.check_minutes} minutes. Lag, retention and the mirror's state are not checked.",
-                next_step="check that the daemon's scheduler is alive, and that runs are not queued for long.",
-                severity=Severity.WARN,
-                page=f"locations/{self.location}/schedules/{CHECKS}",
-            )
+        page = f"locations/{location.name}/schedules/{CHECKS}"
+        yield Condition(f"overdue:{CHECKS}", Kind.OVERDUE, CHECKS, "are overdue", text, Severity.WARN, page=page)
 
 
-def _is_sensor(state: InstigatorState) -> bool:
-    return state.instigator_type is InstigatorType.SENSOR
+def _is_at(state: InstigatorState, location: Location) -> bool:
+    place = state.repository_selector
+    return (place.repository_name, place.location_name) == location
+
+
+def _has_ticked(instance: dg.DagsterInstance, state: InstigatorState, before: float) -> bool:
+    """Return whether it has ticked in the minutes before a time."""
+    after, origin = before - _WINDOW_SECONDS, state.instigator_origin_id
+    return bool(instance.get_ticks(origin, state.selector_id, after=after, before=before, limit=1))
+
+
+def _of(
+    instance: dg.DagsterInstance, state: InstigatorState, location: Location, now: float, *, is_awake: bool
+) -> Iterator[Condition]:
+    """Yield what is wrong with one sensor or schedule."""
+    is_sensor, name = state.instigator_type is InstigatorType.SENSOR, state.instigator_name
+    kind = "sensors" if is_sensor else "schedules"
+    key, page = f"tick:{kind}:{name}", f"locations/{location.name}/{kind}/{name}"
+    if not state.is_running:
+        if is_on() and state.status is InstigatorStatus.STOPPED:
+            text = with_next("A person has stopped it.", "start it again.")
+            yield Condition(key, Kind.TICK, name, "is off", text, Severity.WARN, page=page)
+        return
+    ticks = instance.get_ticks(state.instigator_origin_id, state.selector_id, limit=_TICKS)
+    ended = next((tick for tick in ticks if tick.status is not TickStatus.STARTED), None)
+    silent_seconds = now - ticks[0].timestamp if ticks and is_sensor else 0.0
+    if ended is not None and ended.status is TickStatus.FAILURE:
+        error = ended.error.cause or ended.error if ended.error is not None else None
+        text, code = split_code(redacted(first_line(error.message)) if error is not None else "The tick failed.")
+        text = with_next(text, "read the tick's error; this ends with the next tick that succeeds.")
+        yield Condition(key, Kind.TICK, name, "its tick failed", text, code=code, page=page)
+    elif is_awake and silent_seconds > _SILENT_SECONDS:
+        text = with_next(
+            f"It has not ticked for {round(silent_seconds / 60)} minutes, though it is on.",
+            "check that the daemon's sensor threads and the code server are alive, and restart them.",
+        )
+        yield Condition(key, Kind.TICK, name, "is silent", text, page=page)

@@ -5,23 +5,21 @@ from __future__ import annotations
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
+from pydantic import TypeAdapter
 
 from mirror_assets.alerts import conditions
-from mirror_assets.alerts.conditions import Condition, Kind, may_pass
+from mirror_assets.alerts.conditions import Condition, Kind, may_pass, with_next
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.redaction import hide
 
 
 def wrong(text: str = "it", code: str | None = None, kind: Kind = Kind.TABLE, check: str | None = None) -> Condition:
-    return Condition(
-        id=f"{kind} {check}", kind=kind, subject="s", what="fails", text=text, next_step=text, code=code, check=check
-    )
+    return Condition(f"{kind} {check}", kind, "s", "fails", text, code=code, check=check)
 
 
 def test_values_of_rows_are_left_out() -> None:
     text = "key column 'id' is NULL in 2 rows, such as row 0 «name 'Ada', day 2026-01-01», row 4 «name 'B"
     assert wrong(text).text == "key column 'id' is NULL in 2 rows, such as row 0 «…», row 4 «…»"
-    assert wrong(text).next_step == wrong(text).text
 
 
 def test_a_secret_is_shown_as_its_variable() -> None:
@@ -62,7 +60,8 @@ def test_what_can_not_be_shown_is_left_out(text: str, shown: str) -> None:
 def test_any_text_can_be_kept_and_comes_back_as_it_was(text: str) -> None:
     kept = wrong(text)
     assert len(kept.text) <= 1500
-    assert Condition.model_validate_json(kept.model_dump_json()) == kept
+    known = TypeAdapter(Condition)
+    assert known.validate_json(known.dump_json(kept)) == kept
 
 
 @pytest.mark.parametrize(
@@ -88,11 +87,35 @@ def test_a_store_that_refuses_is_one_cause_for_all_its_tables_and_another_store_
     assert wrong("it refuses.", "store_denied").is_shared
 
 
-def test_other_faults_are_one_cause_by_their_code_or_check() -> None:
-    assert wrong("a gap", "log_gap").cause == wrong("version 7 is missing", "log_gap").cause
-    assert wrong(kind=Kind.CHECK, check="lag").cause != wrong(kind=Kind.CHECK, check="retention").cause
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("sales.a: version 7 has waited 1,200 s", "sales.b: version 12 has waited 3 s"),
+        ("part-1 is gone, of run 0a1b2c3d-0000-1111-2222-333344445555", "part-2 is gone, of run ffffffffffff"),
+        ("/lake/a/_delta_log can't be read", "/lake/b/_delta_log  can't be read"),
+        ("row 0 «name 'Ada'» of a", "row 0 «name 'Bob'» of b"),
+    ],
+)
+def test_messages_that_differ_in_names_numbers_paths_ids_and_values_are_one_cause(one: str, other: str) -> None:
+    causes = [
+        Condition("id", Kind.CHECK, f"sales.{name}", "fails", text, check="lag").cause
+        for text, name in ((one, "a"), (other, "b"))
+    ]
+    assert causes[0] == causes[1]
+
+
+def test_other_messages_codes_and_checks_are_other_causes() -> None:
+    found = {wrong(f"column {name} has NULL", kind=Kind.CHECK, check="key_presence").cause for name in ("id", "day")}
+    found |= {wrong("it", kind=Kind.CHECK, check="lag").cause, wrong("it", "log_gap").cause, wrong("it").cause}
+    assert len(found) == 5
     assert not wrong("a gap", "log_gap").is_shared
     assert wrong("a NULL key", "checks_failed").cause == "checks_failed s"
+
+
+@given(st.text(), st.text())
+def test_any_text_has_a_cause(text: str, subject: str) -> None:
+    one = Condition("id", Kind.CHECK, subject, "fails", text)
+    assert one.cause == one.cause
 
 
 def test_the_beginnings_and_endings_name_codes() -> None:
@@ -105,11 +128,10 @@ def test_the_beginnings_and_endings_name_codes() -> None:
     assert not may_pass(None)
 
 
-def test_the_next_step_is_split_where_errors_join_it() -> None:
+def test_a_next_step_is_added_where_the_error_has_none() -> None:
     error = SettingError("the feed is off.", "switch it on.", code=ErrorCode.FEED_DISABLED)
-    found = wrong(str(error))
-    assert (found.text, found.next_step) == (error.what, error.next_step)
-    assert wrong("no next step").next_step == "no next step"
+    assert with_next(str(error), "read the docs.") == str(error)
+    assert with_next("the feed is off.", "read the docs.") == "the feed is off. Next: read the docs."
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,15 @@
-"""The incidents: each is told once when it begins and once when it ends, whatever happens between."""
+"""The incidents: each is reported once when it begins and once when it ends, whatever happens between."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import hypothesis.strategies as st
 from hypothesis import given
 
 from mirror_assets.alerts.conditions import Condition, Kind
-from mirror_assets.alerts.incidents import GATHER_MS, SETTLE_MS, Event, Incident, advance
+from mirror_assets.alerts.incidents import GATHER_MS, SETTLE_MS, Event, Incident, Sent, advance
 from mirror_assets.config.alerts import Severity
 
 _REMIND_MS, _CONFIRM_MS = 1_000_000, 400_000
@@ -25,12 +26,12 @@ def wrong(
     is_passing: bool = False,
 ) -> Condition:
     return Condition(
-        id=name,
-        kind=Kind.TABLE if since is None else Kind.CHECK,
-        severity=severity,
-        subject=name,
-        what="fails",
-        text="it",
+        name,
+        Kind.TABLE if since is None else Kind.CHECK,
+        name,
+        "fails",
+        "it",
+        severity,
         code=f"store_{cause}" if is_shared else cause,
         since_ms=(since or 0) * 1000,
         is_passing=is_passing,
@@ -41,15 +42,23 @@ class Story:
     """Ticks one after the other, and all messages so far with their times, in seconds."""
 
     def __init__(self, remind_ms: int | None = _REMIND_MS) -> None:
-        self.remind_ms, self.now, self.incidents = remind_ms, 0, tuple[Incident, ...]()
+        self.remind_ms, self.now, self.incidents = remind_ms, 0, list[Incident]()
         self.sent: list[tuple[int, Event, Incident]] = []
 
     def tick(self, seconds: int, *conditions: Condition) -> list[Event]:
         self.now += seconds
         current = {one.id: one for one in conditions}
-        self.incidents, due = advance(self.incidents, current, self.now * 1000, _CONFIRM_MS, self.remind_ms)
-        self.sent += [(self.now, event, incident) for event, incident in due]
-        return [event for event, _ in due]
+        now_ms, events = self.now * 1000, list[Event]()
+        self.incidents = advance(self.incidents, current, now_ms, _CONFIRM_MS)
+        for number, incident in enumerate(self.incidents):
+            event = incident.due("hook", Severity.INFO, now_ms, self.remind_ms)
+            if event is not None:
+                events.append(event)
+                self.sent.append((self.now, event, incident))
+                sent = {"hook": Sent(event=event, severity=incident.example.severity, at_ms=now_ms)}
+                self.incidents[number] = incident.model_copy(update={"sent": sent})
+        self.incidents = [one for one in self.incidents if not one.has_ended(now_ms)]
+        return events
 
 
 def test_what_begins_together_is_one_message() -> None:
@@ -84,7 +93,7 @@ def test_it_ends_when_the_last_has_been_gone_for_long_enough() -> None:
     assert story.tick(1) == []
     assert story.tick(59) == []
     assert story.tick(1) == [Event.ENDED]
-    assert story.incidents == ()
+    assert [one for one in story.incidents if not one.has_ended(story.now * 1000)] == []
 
 
 def test_what_comes_back_at_once_has_not_ended() -> None:
@@ -100,7 +109,7 @@ def test_what_is_gone_before_its_first_message_is_not_reported() -> None:
     story = Story()
     story.tick(0, wrong("a"))
     assert [story.tick(t) for t in (10, 20, 50)] == [[], [], []]
-    assert story.incidents == ()
+    assert [one for one in story.incidents if not one.has_ended(story.now * 1000)] == []
 
 
 def test_what_comes_and_goes_before_its_first_message_is_reported() -> None:
@@ -117,6 +126,16 @@ def test_a_result_that_may_be_outdated_waits_for_the_next_checks() -> None:
     assert [story.tick(seconds, wrong("a", since=100)) for seconds in (30, 300, 70)] == [[], [], [Event.BEGUN]]
     story.tick(0, wrong("b", "other", since=story.now - 10))
     assert story.tick(30, wrong("b", "other", since=story.now - 10)) == [Event.BEGUN]
+
+
+def test_another_message_is_no_other_incident_but_another_code_is() -> None:
+    story, one = Story(), Condition("a", Kind.TABLE, "t", "fails", "it is gone", code="log_gap")
+    story.tick(0, one)
+    assert story.tick(30, one) == [Event.BEGUN]
+    for changed in (replace(one, text="other words"), replace(one, text="others", code=None)):
+        assert [story.tick(61, changed) for _ in range(2)] == [[], []]
+    other = replace(one, code="feed_disabled")
+    assert [story.tick(60, other) for _ in range(2)] == [[], [Event.ENDED, Event.BEGUN]]
 
 
 def test_a_first_failure_that_may_pass_starts_and_ends_nothing() -> None:
@@ -153,8 +172,8 @@ def test_nothing_is_repeated_where_no_interval_is_set() -> None:
     assert [event for _, event, _ in story.sent] == [Event.BEGUN]
 
 
-_LAG = Condition(id="lag", kind=Kind.CHECK, subject="t", what="check lag fails", text="late", check="lag", since_ms=1)
-_TABLE = Condition(id="t", kind=Kind.TABLE, subject="t", what="can't be mirrored", text="a gap", code="log_gap")
+_LAG = Condition("lag", Kind.CHECK, "t", "check lag fails", "late", check="lag", since_ms=1)
+_TABLE = Condition("t", Kind.TABLE, "t", "can't be mirrored", "a gap", code="log_gap")
 
 
 def test_a_consequence_is_reported_when_its_cause_has_ended_and_it_still_holds() -> None:
@@ -177,7 +196,7 @@ def test_a_consequence_that_was_reported_first_stays_until_it_ends() -> None:
 
 def test_a_failure_that_is_not_reported_hides_nothing() -> None:
     story = Story()
-    passing = _TABLE.model_copy(update={"is_passing": True})
+    passing = replace(_TABLE, is_passing=True)
     story.tick(0, passing, _LAG)
     assert story.tick(30, passing, _LAG) == [Event.BEGUN]
     assert story.sent[0][2].members == (_LAG,)
@@ -202,7 +221,7 @@ def test_every_incident_is_reported_once_and_ended_once(ticks: list[tuple[int, l
         assert sorted(members) == sorted({one.id for one in conditions}), "each condition is in one incident"
     for _ in range(_QUIET_TICKS):
         story.tick(100)
-    assert story.incidents == (), "what is gone has ended"
+    assert story.incidents == [], "what is gone has ended"
     order: dict[str, list[Event]] = {}
     for _, event, incident in story.sent:
         order.setdefault(incident.id, []).append(event)

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from mirror_assets.alerts.conditions import Condition, Kind
 from mirror_assets.alerts.incidents import Event, Incident
-from mirror_assets.alerts.messages import Pages, message_of
+from mirror_assets.alerts.messages import message_of
+from mirror_assets.config.alerts import AlertsConfig
 
 _AT = 1_767_225_600_000  # 2026-01-01 00:00 UTC
-_PAGES = Pages("https://dagster.example/", "https://docs.example")
+_PAGES = AlertsConfig(dagster_url="https://dagster.example/", docs_url="https://docs.example")
 
 
 def incident(count: int, kind: Kind = Kind.TABLE, code: str | None = "log_gap", check: str | None = None) -> Incident:
-    members = [
+    members = tuple(
         Condition(
-            id=f"t{n}",
-            kind=kind,
-            subject=f"sales.t{n:02d}",
-            what="can't be mirrored",
-            text="a gap. Next: rebuild it.",
+            f"t{n}",
+            kind,
+            f"sales.t{n:02d}",
+            "can't be mirrored",
+            "a gap. Next: rebuild it.",
             code=code,
             check=check,
             page="runs/1 2",
         )
         for n in range(count)
-    ]
+    )
     subjects = tuple(one.subject for one in members)
     return Incident(
         id="17-ab", cause="c", example=members[0], members=members, subjects=subjects, began_ms=_AT - 5_400_000
@@ -43,7 +44,7 @@ def test_a_message_has_the_table_the_reason_the_next_step_and_links() -> None:
 
 
 def test_an_end_says_what_it_was_and_for_how_long() -> None:
-    made = message_of(Event.ENDED, incident(12), _AT, Pages())
+    made = message_of(Event.ENDED, incident(12), _AT, AlertsConfig())
     named = ", ".join(f"sales.t{n:02d}" for n in range(10))
     assert made.title == "Ended: 12 tables: can't be mirrored"
     assert made.body.splitlines() == [
@@ -55,7 +56,7 @@ def test_an_end_says_what_it_was_and_for_how_long() -> None:
 
 
 def test_a_reminder_and_what_got_worse_say_so() -> None:
-    titles = [message_of(event, incident(1), _AT, Pages()).title for event in (Event.REMINDER, Event.WORSE)]
+    titles = [message_of(event, incident(1), _AT, AlertsConfig()).title for event in (Event.REMINDER, Event.WORSE)]
     assert titles == ["Still: sales.t00: can't be mirrored", "Worse: sales.t00: can't be mirrored"]
 
 

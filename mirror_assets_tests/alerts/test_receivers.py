@@ -27,7 +27,6 @@ def message(event: Event = Event.BEGUN, severity: Severity = Severity.ERROR) -> 
         severity=severity,
         title="sales.t1: can't be mirrored <b>&",
         body="The store refuses.\nNext: renew the token.",
-        at_ms=1,
         links=(("Open in Dagster", "https://dagster.example/runs/1"),),
     )
 

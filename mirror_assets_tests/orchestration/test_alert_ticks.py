@@ -28,8 +28,10 @@ from dagster_shared.error import SerializableErrorInfo
 from mirror_assets.alerts.conditions import Condition
 from mirror_assets.config.alerts import Severity
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.orchestration.alert_ticks import TickReader
+from mirror_assets.orchestration.alert_runs import Location
+from mirror_assets.orchestration.alert_ticks import tick_conditions
 from mirror_assets.orchestration.check_tables import CHECKS
+from mirror_assets.orchestration.schedules import SENSORS_VARIABLE
 from mirror_assets.orchestration.tick_errors import TickFailed, coded_tick
 
 _NOW = time.time()
@@ -90,8 +92,9 @@ class Sensors:
 
     def conditions(self, *, are_on: bool = True) -> tuple[Condition, ...]:
         names = frozenset({"mirror", "replicator", CHECKS})
-        reader = TickReader(self.instance, "__repository__", "here", names, "alerts", are_on, 5)
-        return tuple(reader.conditions(_NOW))
+        with mock.patch.dict("os.environ", {SENSORS_VARIABLE: "on" if are_on else "off"}):
+            here = Location("__repository__", "here")
+            return tuple(tick_conditions(self.instance, here, names, "alerts", 5, _NOW))
 
 
 @pytest.fixture
@@ -108,9 +111,7 @@ def test_a_tick_that_fails_by_an_error_of_ours_has_its_code_and_cause(sensors: S
         state = sensors.add(name, InstigatorStatus.RUNNING)
         sensors.tick(state, TickStatus.FAILURE, 3, f"mirror_assets.tick_errors.TickFailed: {raised.value}\n")
     found = sensors.conditions()
-    assert [(one.code, one.text, one.next_step, one.is_shared) for one in found] == [
-        ("token_refused", "https://a.example/zone refused the token.", "renew it.", True)
-    ] * 2
+    assert [(one.code, one.text, one.is_shared) for one in found] == [("token_refused", str(error), True)] * 2
     assert {one.cause for one in found} == {"token_refused https://a.example"}
 
 
@@ -119,8 +120,11 @@ def test_a_failed_tick_is_told_with_what_its_error_says_until_one_goes_well(sens
     sensors.tick(state, TickStatus.FAILURE, 3, "mirror_assets.errors.SettingError: no token. Next: set it.\n")
     sensors.tick(state, TickStatus.STARTED, 2)
     (condition,) = sensors.conditions()
-    assert (condition.subject, condition.what, condition.text) == ("mirror", "its tick failed", "no token.")
-    assert condition.next_step == "set it."
+    assert (condition.subject, condition.what, condition.text) == (
+        "mirror",
+        "its tick failed",
+        "no token. Next: set it.",
+    )
     assert condition.page == "locations/here/sensors/mirror"
     sensors.tick(state, TickStatus.SKIPPED, 1)
     assert sensors.wrong() == []
@@ -128,7 +132,7 @@ def test_a_failed_tick_is_told_with_what_its_error_says_until_one_goes_well(sens
 
 def test_a_sensor_that_a_person_has_stopped_is_told_where_sensors_are_on(sensors: Sensors) -> None:
     sensors.add("mirror", InstigatorStatus.STOPPED)
-    assert sensors.wrong() == [("mirror", "is off", "A person has stopped it.")]
+    assert sensors.wrong() == [("mirror", "is off", "A person has stopped it. Next: start it again.")]
     assert sensors.conditions()[0].severity is Severity.WARN
     assert sensors.wrong(are_on=False) == []
 

@@ -11,6 +11,7 @@ from typing import NoReturn
 import dagster as dg
 import pytest
 
+from mirror_assets.alerts.receivers import send
 from mirror_assets.config import When, with_found_tables
 from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.config.load import parse_config
@@ -20,7 +21,7 @@ from mirror_assets.landing.failures import Failure, record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration import alerts_sensor
+from mirror_assets.orchestration.alert_runs import Location
 from mirror_assets.orchestration.alerts_sensor import SENSOR, Alerts, Watched
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig
@@ -86,7 +87,8 @@ class Deployment:
         """Tick after so many seconds."""
         self.at += seconds
         zone = resources(self.config)["landing_zone"]
-        return self.alerts.tick(self.instance, zone, _REPOSITORY, self.location, self.at)  # type: ignore[arg-type]
+        location = Location(_REPOSITORY, self.location)
+        return self.alerts.tick(self.instance, zone, location, self.at)  # type: ignore[arg-type]
 
     def settle(self) -> None:
         """Tick until everything new has been reported, and what is gone has ended."""
@@ -390,7 +392,7 @@ def test_a_receiver_that_is_down_for_ten_minutes_gets_each_message_once(
     deployment.check("lag", passed=True)
     deployment.check("retention", passed=False, text="one hour is left")
     deployment.later(6)
-    assert "messages wait; hook: " in deployment.tick()
+    assert "; hook: alerts: the receiver hook did not take the message" in deployment.tick()
     receiver.is_down = False
     deployment.later(10)
     assert sorted(receiver.titles()) == [
@@ -462,12 +464,12 @@ def test_an_answer_of_the_doctor_that_is_no_is_told_with_its_question(
     asked = dg.RunConfig(ops={SOURCES_OP: DoctorConfig(tables=["sales.t000"], spark=False)})
     job.execute_in_process(run_config=asked, instance=deployment.instance, raise_on_error=False, tags=_OURS)
     deployment.settle()
-    assert receiver.titles() == ["doctor: the doctor says no"]
+    assert receiver.titles() == ["doctor: a run of doctor failed"]
     assert "sales.t000: is the log reached?" in receiver.messages()[0]
     write_table(tmp_path / "lake" / "t000")
     assert job.execute_in_process(run_config=asked, instance=deployment.instance, tags=_OURS).success
     deployment.settle()
-    assert receiver.titles()[1:] == ["Ended: doctor: the doctor says no"]
+    assert receiver.titles()[1:] == ["Ended: doctor: a run of doctor failed"]
 
 
 def test_a_check_that_a_run_of_assets_evaluates_is_told(deployment: Deployment, receiver: WebReceiver) -> None:
@@ -521,24 +523,22 @@ def test_the_sensor_is_there_where_somebody_is_to_be_told(deployment: Deployment
     assert receiver.bodies == []
 
 
-def test_a_message_whose_answer_nobody_heard_is_sent_again_with_its_id(
-    deployment: Deployment, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
+def test_a_process_that_dies_while_it_sends_sends_the_same_message_again(
+    deployment: Deployment, receiver: WebReceiver
 ) -> None:
-    monkeypatch.setattr(alerts_sensor, "_DELIVERY_WAIT_SECONDS", 0.2)
+    def dying(*message: object) -> None:
+        send(*message)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
     deployment.check("lag", passed=False, text="late")
     deployment.tick()
-    receiver.late_seconds = 1.5
-    assert "1 messages wait" in deployment.tick(31)
-    receiver.wait_for(1)
-    deployment.tick(1)
-    assert len(receiver.bodies) == 1, "it is on its way"
+    deployment.alerts.send = dying
+    with pytest.raises(KeyboardInterrupt):
+        deployment.tick(31)
     deployment.restart()
-    deployment.tick(1)
-    receiver.wait_for(2)
-    assert receiver.bodies[0] == receiver.bodies[1]
-    time.sleep(1.6)
-    assert "wait" not in deployment.tick(1)
+    deployment.settle()
     assert len(receiver.bodies) == 2
+    assert receiver.bodies[0] == receiver.bodies[1]
 
 
 def _remote_run(instance: dg.DagsterInstance, job: str, location: str, why: str) -> None:
