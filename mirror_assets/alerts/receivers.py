@@ -93,7 +93,7 @@ def _send_to_pagerduty(name: str, key: str, host: str, message: Message) -> None
     import pagerduty
 
     with pagerduty.EventsApiV2Client(key, base_url=f"https://{host}") as client:
-        # The outbox sends again; without this, the client waits and repeats within the call, without end for a 429.
+        # What is due is sent again; without this, the client waits and repeats within the call, without end for a 429.
         client.timeout, client.max_network_attempts, client.max_http_attempts, client.retry[429] = _SECONDS, 0, -1, 1
         try:
             if message.event is not Event.ENDED:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from enum import Enum
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
 
 from mirror_assets.config.setting_values import Seconds, Section, Text
-
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Severity(str, Enum):
@@ -27,21 +24,22 @@ class Severity(str, Enum):
         return list(Severity).index(self)
 
 
-def _variable(value: object) -> object:
-    if isinstance(value, str) and not _VARIABLE.fullmatch(value):
-        raise ValueError("expected the name of an environment variable, such as SLACK_URL, and not the URL itself")
-    return value
+def _text(pattern: str, expected: str) -> BeforeValidator:
+    def check(value: object) -> object:
+        if isinstance(value, str) and re.fullmatch(pattern, value) is None:
+            raise ValueError(f"expected {expected}")
+        return value
+
+    return BeforeValidator(check)
 
 
-def _web_address(value: object) -> object:
-    parts = urlsplit(value) if isinstance(value, str) else None
-    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-        raise ValueError("expected an address such as https://dagster.acme.example, without credentials")
-    return value
-
-
-Variable = Annotated[Text, BeforeValidator(_variable)]
-WebAddress = Annotated[Text, BeforeValidator(_web_address)]
+Variable = Annotated[
+    Text,
+    _text("[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable, such as SLACK_URL, and not the URL itself"),
+]
+WebAddress = Annotated[
+    Text, _text(r"https?://[^/@\s][^@\s]*", "an address such as https://dagster.acme.example, without credentials")
+]
 
 
 class ReceiverConfig(Section):

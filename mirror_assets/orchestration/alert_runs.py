@@ -18,12 +18,12 @@ from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD
 from mirror_assets.orchestration.run_tags import TABLE_TAG
 
 ASSET_JOB = "__ASSET_JOB"
-_NEWEST = 50
+_NEWEST = 200
 # A failure that no schedule repeats counts for a day.
 _DAY_SECONDS = 86_400.0
 # The resident run has succeeded when it has lasted this long.
 _SUCCEEDS_SECONDS = 120.0
-_FAILED, _SUCCEEDED, _STARTED = map(dg.DagsterRunStatus, ("FAILURE", "SUCCESS", "STARTED"))
+_FAILED, SUCCEEDED, _STARTED = map(dg.DagsterRunStatus, ("FAILURE", "SUCCESS", "STARTED"))
 
 
 class Location(NamedTuple):
@@ -66,8 +66,8 @@ class RunReader:
         by_step = {"__".join(key.path): name for key, name in by_asset.items()}
         names = set(by_asset.values())
         for job in (*self.jobs, ASSET_JOB):
-            since = None if job in self.scheduled else now - _DAY_SECONDS
-            for run, kinds in _last_failed(instance, job, location, since, by_asset, now):
+            runs = JobRuns(instance, location, job, None if job in self.scheduled else now - _DAY_SECONDS)
+            for run, kinds in _last_failed(runs, by_asset, now):
                 if run.run_id not in self._failures:
                     self._failures[run.run_id] = list(_read(instance, run))
                 for failure in self._failures[run.run_id]:
@@ -81,41 +81,36 @@ class RunReader:
                             yield _condition(run, failure, table if table in names else None, failure.text)
 
 
-def newest_success(instance: dg.DagsterInstance, job: str, location: Location) -> float:
-    """Return when a run of the job last ended well, in seconds since 1970; 0 if none did."""
-    found = _runs(instance, job, location, [_SUCCEEDED], None, 1)
-    return found[0].end_time or 0.0 if found else 0.0
+@dataclass(frozen=True)
+class JobRuns:
+    """The runs of a job in a code location, of the time since then; no time: all."""
 
+    instance: dg.DagsterInstance
+    location: Location
+    job: str
+    since: float | None = None
 
-def _runs(
-    instance: dg.DagsterInstance,
-    job: str,
-    location: Location,
-    statuses: list[dg.DagsterRunStatus],
-    since: float | None,
-    limit: int,
-) -> Sequence[dg.RunRecord]:
-    """Return the newest runs of this code location's job, newest first."""
-    after, tags = since and datetime.fromtimestamp(since, timezone.utc), {REPOSITORY_LABEL_TAG: location.label}
-    wanted = dg.RunsFilter(job_name=job, tags=tags, statuses=statuses, updated_after=after or None)
-    return instance.get_run_records(wanted, limit=limit)
+    def newest(self, *statuses: dg.DagsterRunStatus, limit: int = 1) -> Sequence[dg.RunRecord]:
+        """Return the newest runs with these statuses, newest first."""
+        after = None if self.since is None else datetime.fromtimestamp(self.since, timezone.utc)
+        tags = {REPOSITORY_LABEL_TAG: self.location.label}
+        filters = dg.RunsFilter(job_name=self.job, tags=tags, statuses=list(statuses), updated_after=after)
+        return self.instance.get_run_records(filters, limit=limit)
 
 
 def _last_failed(
-    instance: dg.DagsterInstance,
-    job: str,
-    location: Location,
-    since: float | None,
-    by_asset: Mapping[dg.AssetKey, str],
-    now: float,
+    runs: JobRuns, by_asset: Mapping[dg.AssetKey, str], now: float
 ) -> Iterator[tuple[dg.DagsterRun, set[str]]]:
     """Yield the failed runs that are the last ones of a kind, and these kinds: its tables, for a run of assets."""
-    if not _runs(instance, job, location, [_FAILED], since, 1):
+    if not runs.newest(_FAILED):
         return
+    # The runs of a schedule are of one kind.
+    job, limit = runs.job, _NEWEST if runs.since is not None else 1
+    statuses = (_FAILED, SUCCEEDED, *((_STARTED,) if runs.job == MIRROR_ALL else ()))
     seen = set[str]()
-    for record in _runs(instance, job, location, [_FAILED, _SUCCEEDED, _STARTED], since, _NEWEST):
+    for record in runs.newest(*statuses, limit=limit):
         run = record.dagster_run
-        if run.status is _STARTED and (job != MIRROR_ALL or now - (record.start_time or now) < _SUCCEEDS_SECONDS):
+        if run.status is _STARTED and now - (record.start_time or now) < _SUCCEEDS_SECONDS:
             continue
         if job == ASSET_JOB:
             kinds = {by_asset[key] for key in run.asset_selection or () if key in by_asset}

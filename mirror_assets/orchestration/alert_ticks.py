@@ -10,7 +10,7 @@ from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatu
 
 from mirror_assets.alerts.conditions import Condition, Kind, with_next
 from mirror_assets.config.alerts import Severity
-from mirror_assets.orchestration.alert_runs import Location, first_line, newest_success
+from mirror_assets.orchestration.alert_runs import SUCCEEDED, JobRuns, Location, first_line
 from mirror_assets.orchestration.check_tables import CHECKS
 from mirror_assets.orchestration.schedules import is_on
 from mirror_assets.orchestration.tick_errors import split_code
@@ -37,8 +37,7 @@ def tick_conditions(
     if minutes is None or own_state is None:
         return
     are_on, seconds = states[CHECKS].is_running if CHECKS in states else is_on(), minutes * 60 + _LATE_SECONDS
-    was_awake = are_on and _has_ticked(instance, own_state, now - seconds)
-    if was_awake and now - newest_success(instance, CHECKS, location) > seconds:
+    if are_on and _has_ticked(instance, own_state, now - seconds) and _is_overdue(instance, location, now - seconds):
         text = with_next(
             f"No run of the job {CHECKS} has ended well for {round(seconds / 60)} minutes; one is due every {minutes} "
             "minutes. Lag, retention and the mirror's state are not checked.",
@@ -46,6 +45,11 @@ def tick_conditions(
         )
         page = f"locations/{location.name}/schedules/{CHECKS}"
         yield Condition(f"overdue:{CHECKS}", Kind.OVERDUE, CHECKS, "are overdue", text, Severity.WARN, page=page)
+
+
+def _is_overdue(instance: dg.DagsterInstance, location: Location, since: float) -> bool:
+    newest = JobRuns(instance, location, CHECKS).newest(SUCCEEDED)
+    return not newest or (newest[0].end_time or 0.0) < since
 
 
 def _is_at(state: InstigatorState, location: Location) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -661,3 +663,26 @@ def test_a_value_of_a_row_in_a_file_path_is_not_sent(deployment: Deployment, rec
         {f"mirror_assets/alerts/{_REPOSITORY}@{_LOCATION}"}
     )
     assert "Ada" not in str(saved)
+
+
+def test_definitions_load_without_the_libraries_that_send() -> None:
+    program = (
+        "import sys, mirror_assets.orchestration.alerts_sensor; print({'apprise', 'pagerduty'} & set(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "set()"
+
+
+def test_a_scheduled_run_that_failed_stays_until_the_next_one_whatever_runs_meanwhile(
+    deployment: Deployment, receiver: WebReceiver
+) -> None:
+    deployment.run("history", "the disk is full.")
+    for _ in range(3):
+        deployment.run("nightly", None)
+    deployment.settle()
+    deployment.tick(3 * 86_400)
+    deployment.settle()
+    assert not any(title.startswith("Ended") for title in receiver.titles())
+    deployment.run("history", None)
+    deployment.settle()
+    assert receiver.titles()[-1] == "Ended: history: a run of history failed"
