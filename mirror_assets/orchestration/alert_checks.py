@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import dagster as dg
 from dagster._core.event_api import EventRecordsFilter
@@ -29,36 +30,51 @@ class CheckReader:
 
     defined: frozenset[dg.AssetCheckKey]
     _read_to: int | None = None
-    _newest: dict[dg.AssetCheckKey, _Result | None] = field(default_factory=dict)
+    _known: frozenset[dg.AssetCheckKey] = frozenset()
+    _failing: dict[dg.AssetCheckKey, _Result] = field(default_factory=dict)
 
-    def conditions(self, instance: dg.DagsterInstance, tables: Collection[TableName]) -> Iterator[Condition]:
+    def conditions(self, instance: dg.DagsterInstance, tables: tuple[TableName, ...]) -> Iterator[Condition]:
         """Yield the checks of these tables that have failed."""
-        by_asset = {asset_key(kind, name): (kind, str(name)) for name in tables for kind in Kind}
-        # Tables that were discovered after the definitions were loaded may have any check.
-        assets, names = {key.asset_key for key in self.defined}, {key.name for key in self.defined}
-        keys = [key for key in self.defined if key.asset_key in by_asset]
-        keys += [dg.AssetCheckKey(asset, name) for asset in by_asset if asset not in assets for name in names]
+        by_asset, keys = assets_of(tables), _keys(self.defined, tables)
         self._refresh(instance, keys)
-        for key in keys:
-            newest = self._newest[key]
-            if newest is not None and not newest[0].passed:
+        for key, newest in self._failing.items():
+            if key in keys:
                 yield _failed(*by_asset[key.asset_key], *newest)
 
-    def _refresh(self, instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]) -> None:
+    def _refresh(self, instance: dg.DagsterInstance, keys: frozenset[dg.AssetCheckKey]) -> None:
         if self._read_to is None:
             newest = _evaluations(instance, None, limit=1, ascending=False)
             self._read_to = newest[0].storage_id if newest else 0
-        unread = [key for key in keys if key not in self._newest]
-        for begin in range(0, len(unread), _KEYS_A_QUERY):
-            asked = unread[begin : begin + _KEYS_A_QUERY]
-            self._newest |= dict.fromkeys(asked) | _read(instance, asked)
+        if keys is not self._known:
+            unread, self._known = [*(keys - self._known)], keys
+            for begin in range(0, len(unread), _KEYS_A_QUERY):
+                self._note(_read(instance, unread[begin : begin + _KEYS_A_QUERY]))
         while page := _evaluations(instance, self._read_to, limit=_PAGE, ascending=True):
-            for record in page:
-                event = record.event_log_entry.dagster_event
-                if event is not None:
-                    found = event.asset_check_evaluation_data
-                    self._newest[found.asset_check_key] = (found, record.timestamp)
+            events = ((record.event_log_entry.dagster_event, record.timestamp) for record in page)
+            self._note((event.asset_check_evaluation_data, at) for event, at in events if event is not None)
             self._read_to = page[-1].storage_id
+
+    def _note(self, results: Iterable[_Result]) -> None:
+        for found, at in results:
+            if found.passed:
+                self._failing.pop(found.asset_check_key, None)
+            else:
+                self._failing[found.asset_check_key] = (found, at)
+
+
+@lru_cache(maxsize=2)
+def assets_of(tables: tuple[TableName, ...]) -> Mapping[dg.AssetKey, tuple[Kind, str]]:
+    """Return the kinds and tables of the tables' assets."""
+    return {asset_key(kind, name): (kind, str(name)) for name in tables for kind in Kind}
+
+
+@lru_cache(maxsize=2)
+def _keys(defined: frozenset[dg.AssetCheckKey], tables: tuple[TableName, ...]) -> frozenset[dg.AssetCheckKey]:
+    """Return the tables' checks; tables discovered after the definitions were loaded may have any check."""
+    assets, names = {key.asset_key for key in defined}, {key.name for key in defined}
+    found = assets_of(tables)
+    unknown = [dg.AssetCheckKey(asset, name) for asset in found if asset not in assets for name in names]
+    return frozenset((*(key for key in defined if key.asset_key in found), *unknown))
 
 
 def _evaluations(
@@ -76,16 +92,14 @@ def _evaluations(
     return storage.get_event_records(wanted, limit=limit, ascending=ascending)
 
 
-def _read(instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]) -> dict[dg.AssetCheckKey, _Result | None]:
-    """Return the newest results and their times."""
-    storage, found = instance.event_log_storage, dict[dg.AssetCheckKey, _Result | None]()
-    completed = COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES
+def _read(instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]) -> Iterator[_Result]:
+    """Yield the newest results and their times."""
+    storage, completed = instance.event_log_storage, COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES
     for key, newest in storage.get_latest_asset_check_execution_by_key(keys).items():
         is_planned = newest.status not in completed
         earlier = storage.get_asset_check_execution_history(key, limit=1, status=completed) if is_planned else [newest]
         if earlier and earlier[0].evaluation is not None and earlier[0].event is not None:
-            found[key] = (earlier[0].evaluation, earlier[0].event.timestamp)
-    return found
+            yield earlier[0].evaluation, earlier[0].event.timestamp
 
 
 def _failed(kind: Kind, table: str, found: dg.AssetCheckEvaluation, at: float) -> Condition:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import NamedTuple
@@ -13,7 +13,8 @@ from dagster._core.storage.tags import PARTITION_NAME_TAG, REPOSITORY_LABEL_TAG
 from mirror_assets.alerts.conditions import Condition, with_next
 from mirror_assets.alerts.conditions import Kind as Conditions
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import BATCH_TAG, Kind, asset_key
+from mirror_assets.orchestration.alert_checks import assets_of
+from mirror_assets.orchestration.asset_names import BATCH_TAG, Kind
 from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD
 from mirror_assets.orchestration.run_tags import TABLE_TAG
 
@@ -56,15 +57,14 @@ class RunReader:
     _failures: dict[str, list[_Failure]] = field(default_factory=dict)
 
     def conditions(
-        self, instance: dg.DagsterInstance, location: Location, tables: Collection[TableName], now: float
+        self, instance: dg.DagsterInstance, location: Location, tables: tuple[TableName, ...], now: float
     ) -> Iterator[Condition]:
         """Yield what failed in the last run of each kind.
 
         What a job that mirrors reports of a table is left out: the landing zone has it.
         """
-        by_asset = {asset_key(kind, name): str(name) for name in tables for kind in Kind}
-        by_step = {"__".join(key.path): name for key, name in by_asset.items()}
-        names = set(by_asset.values())
+        by_asset, names = assets_of(tables), {str(name) for name in tables}
+        by_step = {"__".join(key.path): table for key, (_, table) in by_asset.items()}
         for job in (*self.jobs, ASSET_JOB):
             runs = JobRuns(instance, location, job, None if job in self.scheduled else now - _DAY_SECONDS)
             for run, kinds in _last_failed(runs, by_asset, now):
@@ -99,7 +99,7 @@ class JobRuns:
 
 
 def _last_failed(
-    runs: JobRuns, by_asset: Mapping[dg.AssetKey, str], now: float
+    runs: JobRuns, by_asset: Mapping[dg.AssetKey, tuple[Kind, str]], now: float
 ) -> Iterator[tuple[dg.DagsterRun, set[str]]]:
     """Yield the failed runs that are the last ones of a kind, and these kinds: its tables, for a run of assets."""
     if not runs.newest(_FAILED):
@@ -113,7 +113,7 @@ def _last_failed(
         if run.status is _STARTED and now - (record.start_time or now) < _SUCCEEDS_SECONDS:
             continue
         if job == ASSET_JOB:
-            kinds = {by_asset[key] for key in run.asset_selection or () if key in by_asset}
+            kinds = {by_asset[key][1] for key in run.asset_selection or () if key in by_asset}
         else:
             tags = (BATCH_TAG, PARTITION_NAME_TAG, *((TABLE_TAG,) if job == REBUILD else ()))
             kinds = {" ".join(run.tags.get(tag, "") for tag in tags).strip()}
