@@ -165,16 +165,17 @@ def run(
     return execute.run(config, names, commits, as_json=as_json)
 
 
-@app.command(epilog=examples("discover", "discover --json"))
+@app.command(epilog=examples("discover", "discover --accept", "discover --json"))
+@click.option("--accept", is_flag=True, help="Tables that are not listed any more are gone, however many.")
 @configured
-def discover(config: Path | None, *, as_json: bool) -> Exit:
+def discover(config: Path | None, *, accept: bool, as_json: bool) -> Exit:
     """Show the tables that the rules find.
 
     Looks for them now, and says of each folder whether it is mirrored, and why not. Exit 1 if a rule finds no table.
     """
     from mirror_assets.cli import discover
 
-    return discover.discover(config, as_json=as_json)
+    return discover.discover(config, accept=accept, as_json=as_json)
 
 
 @app.command(epilog=examples("status", "status --watch", "status --table sales.orders --json"))

@@ -23,9 +23,12 @@ class FoundLine:
     keys: tuple[str, ...]
 
 
-def discover(path: Path | None, *, as_json: bool) -> Exit:
-    """Look for the tables, remember them, and show what becomes of each; it fails for a rule that finds no table."""
-    config = load_config(path, when=When.NOW)
+def discover(path: Path | None, *, accept: bool, as_json: bool) -> Exit:
+    """Look for the tables, remember them, and show what becomes of each; it fails for a rule that finds no table.
+
+    With `accept`, tables that are not listed any more are gone, however many they are.
+    """
+    config = load_config(path, when=When.ACCEPT if accept else When.NOW)
     if not config.discover:
         raise config.invalid((Problem("discover", "there is no rule that finds tables"),))
     lines = [
@@ -41,8 +44,8 @@ def discover(path: Path | None, *, as_json: bool) -> Exit:
 
 def _note(config: Config, rule: RuleOutcome) -> None:
     place = config.place(f"discover.{rule.rule}")
-    if rule.problem:
-        note(f"error: {place}: {rule.problem}")
+    if rule.trouble:
+        note(f"error: {place}: {rule.trouble}")
     elif not rule.is_well:
         note(f"error: {place}: no table at {rule.place}; correct `from`, or write the tables first")
     else:

@@ -17,6 +17,7 @@ from dagster._core.remote_origin import (
     RemoteJobOrigin,
     RemoteRepositoryOrigin,
 )
+from dagster._core.storage.tags import MAX_RUNTIME_SECONDS_TAG
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from mirror_assets.cli.json_lines import JsonLines
@@ -56,7 +57,8 @@ def execute(
             instance=instance,
             run_config=run_config,
             asset_selection=assets,
-            tags={COMMAND_TAG: job},
+            # A command has no limit of time: `run --follow` stays for weeks.
+            tags={COMMAND_TAG: job, MAX_RUNTIME_SECONDS_TAG: "0"},
             raise_on_error=False,
         )
         run = instance.get_run_by_id(result.run_id)

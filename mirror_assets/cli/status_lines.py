@@ -90,6 +90,8 @@ def look(project: Project, names: Sequence[str], pool: DaemonPool) -> Status:
         errors += of_zone
         unreadable += of_source
     if not names:
+        rules = project.config.discovered.rules
+        notes += [f"{rule.place}: {rule.trouble}" for rule in rules if rule.trouble]
         try:
             notes += [orphan.message for orphan in find_orphans(project.store, project.config.names)]
         except MirrorError as error:

@@ -58,9 +58,10 @@ class DiscoveredTable:
 
 @dataclass(frozen=True)
 class RuleOutcome:
-    """What a rule (from 0) has found at its place, in numbers; `problem` says why it could not look, if so.
+    """What a rule (from 0) has found at its place, in numbers.
 
-    `unused_keys` are the names in its `keys` that no found folder has.
+    `trouble` says why the newest look changed nothing, if so. `unused_keys` are the names in its `keys` that no found
+    folder has.
     """
 
     rule: int
@@ -68,13 +69,13 @@ class RuleOutcome:
     folders: int = 0
     tables: int = 0
     mirrored: int = 0
-    problem: str | None = None
+    trouble: str = ""
     unused_keys: tuple[str, ...] = ()
 
     @property
     def is_well(self) -> bool:
         """Whether it could look, and has found tables, mirrored or not."""
-        return self.problem is None and self.tables > 0
+        return not self.trouble and self.tables > 0
 
 
 @dataclass(frozen=True)
@@ -87,13 +88,12 @@ class Discovered:
 
 @dataclass(frozen=True)
 class RuleFinding:
-    """A rule by its number, where it looks, and what is known of the place: None if nobody could look yet."""
+    """A rule by its number, where it looks, and what is known of the place: None if nobody has looked yet."""
 
     rule: int
     settings: DiscoverRule
     place: str
     finding: Finding | None
-    problem: str | None = None
 
 
 class Surroundings(Protocol):
@@ -268,4 +268,5 @@ def _outcome(one: RuleFinding, rows: Sequence[DiscoveredTable]) -> RuleOutcome:
     unused = tuple(name for name in one.settings.keys if name not in names) if one.finding else ()
     tables = sum(_is_candidate(row) for row in mine)
     mirrored = sum(row.state.is_mirrored for row in mine)
-    return RuleOutcome(one.rule, one.place, len(mine), tables, mirrored, one.problem, unused)
+    trouble = one.finding.trouble if one.finding else ""
+    return RuleOutcome(one.rule, one.place, len(mine), tables, mirrored, trouble, unused)

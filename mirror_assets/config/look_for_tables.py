@@ -21,6 +21,7 @@ from mirror_assets.config.setting_values import is_uri
 from mirror_assets.config.table_settings import TableDefaults
 from mirror_assets.discovery.cache import FindingCache
 from mirror_assets.discovery.finder import Look, RulePlace
+from mirror_assets.discovery.finding import Finding
 from mirror_assets.errors import MirrorError
 from mirror_assets.storage.lake.address import LakeAddress
 
@@ -30,13 +31,15 @@ _LOG = logging.getLogger(__name__)
 class When(Enum):
     """When places are looked at: never, if nothing is known of them, when they are due, or in any case.
 
-    `now` also reads again what was no table a moment ago.
+    `now` also reads again what was no table a moment ago; `accept` does so, and takes tables that are not listed for
+    gone, however many they are.
     """
 
     NEVER = "never"
     UNKNOWN = "unknown"
     REFRESH = "refresh"
     NOW = "now"
+    ACCEPT = "accept"
 
 
 def with_found_tables(config: Config, when: When = When.UNKNOWN, environment: Mapping[str, str] = os.environ) -> Config:
@@ -60,14 +63,20 @@ def _finding(around: _Around, number: int, rule: DiscoverRule, cache: FindingCac
     place = around.place(rule)
     finder = place.finder()
     known = cache.read(finder.place)
-    if when is When.NEVER or (when is When.UNKNOWN and known is not None):
+    if when is When.NEVER or (when is When.UNKNOWN and known is not None and known.listed_at > 0):
         return RuleFinding(number, rule, finder.place, known)
-    look = Look(lambda path: not rule.excludes(place.whole_path(path)), all_others=when is When.NOW)
+    look = Look(
+        lambda path: not rule.excludes(place.whole_path(path)),
+        all_others=when in (When.NOW, When.ACCEPT),
+        accepts_loss=when is When.ACCEPT,
+    )
+    was = known.trouble if known else ""
     try:
         finding = look.at(finder, known, time.time())
     except MirrorError as error:
-        _LOG.warning("%s: tables are not looked for: %s", around.config.place(f"discover.{number}"), error)
-        return RuleFinding(number, rule, finder.place, known, str(error))
+        finding = (known or Finding(place=finder.place, listed_at=0)).model_copy(update={"trouble": str(error)})
+    if finding.trouble and finding.trouble != was:
+        _LOG.warning("%s: the tables stay as they were: %s", around.config.place(f"discover.{number}"), finding.trouble)
     cache.write(finding)
     return RuleFinding(number, rule, finder.place, finding)
 

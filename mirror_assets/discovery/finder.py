@@ -56,15 +56,21 @@ class RulePlace(Protocol):
 
 @dataclass(frozen=True)
 class Look:
-    """How a place is looked at: which paths are wanted, and whether what is no table is read however lately it was."""
+    """How a place is looked at: which paths are wanted, and whether what is no table is read however lately it was.
+
+    With `accepts_loss`, tables that are not listed are gone, however many they are.
+    """
 
     wanted: Callable[[str], bool]
     all_others: bool = False
+    accepts_loss: bool = False
 
     def at(self, finder: TableFinder, before: Finding | None, now: float) -> Finding:
         """Return what is there now. Raises what `TableFinder.listing` raises."""
         listing = finder.listing()
-        finding = behind_listing(finder.place, listing.paths, listing.unlisted, before, now)
+        finding = behind_listing(
+            finder.place, listing.paths, listing.unlisted, before, now, accepts_loss=self.accepts_loss
+        )
         wanted = {folder.path for folder in finding.folders if self.wanted(folder.path)}
         due = finding.to_read(wanted, now, all_others=self.all_others)
         return finding.with_facts(finder.read(due), now)

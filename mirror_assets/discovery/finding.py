@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Annotated
 
@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 # A table that one listing does not have may be one that is written anew at this moment.
 _GONE_AFTER_LISTINGS = 2
+_NAMED = 3
 _READ_AGAIN_AT_LATEST_SECONDS = 3600.0
 
 
@@ -81,13 +82,17 @@ class FoundFolder(BaseModel):
 
 
 class Finding(BaseModel):
-    """The folders of a place by path, ascending, and when they were listed (seconds since 1970)."""
+    """The folders of a place by path, ascending, and when they were listed (seconds since 1970; 0 if never).
+
+    `trouble` says why the newest look changed nothing, if so: it was refused, or too many tables were not listed.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     place: str
     listed_at: float = Field(ge=0, allow_inf_nan=False)
     folders: tuple[FoundFolder, ...] = ()
+    trouble: str = ""
 
     def to_read(self, wanted: Collection[str], now: float, *, all_others: bool = False) -> tuple[str, ...]:
         """Return the paths of the wanted folders to read now.
@@ -107,24 +112,49 @@ class Finding(BaseModel):
 
 
 def behind_listing(
-    place: str, paths: Iterable[str], unlisted: Mapping[str, str], before: Finding | None, now: float
+    place: str,
+    paths: Iterable[str],
+    unlisted: Mapping[str, str],
+    before: Finding | None,
+    now: float,
+    *,
+    accepts_loss: bool = False,
 ) -> Finding:
     """Return the finding behind a listing of these paths. What was known of a folder stays known.
 
-    A table that the listing does not have is kept until the next one: then it is gone. Below a folder that can't be
-    listed (`unlisted` says why), everything stays as it was.
+    A table that the listing does not have is kept until the next one: then it is gone. But a share that is not mounted
+    and a grant that was revoked look like an empty place: the loss of more than half of the tables changes nothing,
+    unless a person `accepts_loss`. Below a folder that can't be listed (`unlisted` says why), everything stays as it
+    was.
     """
     known = {folder.path: folder for folder in before.folders} if before else {}
+    tables = [path for path, folder in known.items() if folder.facts.is_table]
     found = {path: _seen(known.get(path), path, now) for path in paths}
     for path, why in unlisted.items():
         facts = FolderFacts(kind=FolderKind.UNLISTED, why=why)
         found[path] = FoundFolder(path=path, facts=facts, first_seen=now, read_at=now)
-    for path in known.keys() - found.keys():
-        if any(path.startswith(f"{folder}/") for folder in unlisted):
-            found[path] = known[path]
-        elif known[path].facts.is_table and known[path].missing + 1 < _GONE_AFTER_LISTINGS:
-            found[path] = known[path].model_copy(update={"missing": known[path].missing + 1})
-    return Finding(place=place, listed_at=now, folders=tuple(found[path] for path in sorted(found)))
+    hidden = {path for path in known if any(path.startswith(f"{folder}/") for folder in unlisted)}
+    found |= {path: known[path] for path in hidden - found.keys()}
+    lost = [path for path in tables if path not in found]
+    is_suspicious = len(lost) * 2 > len(tables) and not accepts_loss
+    gone = 1 if accepts_loss else _GONE_AFTER_LISTINGS
+    trouble = ""
+    for path in lost:
+        missing = known[path].missing + 1
+        if is_suspicious or missing < gone:
+            found[path] = known[path].model_copy(update={"missing": missing})
+        if is_suspicious and missing >= gone:
+            trouble = (
+                f"{len(lost)} of {len(tables)} tables are not listed any more ({_some(lost)}): they are mirrored as "
+                "before. Next: see whether the place is mounted, and can be listed from here; if they are gone for "
+                "good, run `mirror-assets discover --accept`."
+            )
+    folders = tuple(found[path] for path in sorted(found))
+    return Finding(place=place, listed_at=now, folders=folders, trouble=trouble)
+
+
+def _some(paths: Sequence[str]) -> str:
+    return ", ".join(sorted(paths)[:_NAMED]) + (", …" if len(paths) > _NAMED else "")
 
 
 def _seen(known: FoundFolder | None, path: str, now: float) -> FoundFolder:

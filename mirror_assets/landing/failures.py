@@ -1,7 +1,7 @@
-"""The failure record: how often a table's runs have failed since it last landed something (docs/landing-folder.md).
+"""The failure record: how often a table's runs have failed since it was last well (docs/landing-folder.md).
 
-It is bound to the position at which they failed, and is void as soon as anything lands. So nobody has to clear it, and
-every instance, job and command sees it.
+It is bound to the position at which they failed, and is void as soon as anything lands. Whoever mirrors the table
+deletes it when a complete plan finds nothing to do. Every instance, job and command sees it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mirror_assets.landing.hints import read_hint, write_hint
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import Progress, RebuildRecord, progress_of, read_rebuild
 from mirror_assets.landing.state import read_manifest
-from mirror_assets.landing.steps import Steps
+from mirror_assets.landing.steps import Delete, Steps
 
 _LONGEST_MESSAGE = 4000
 
@@ -33,7 +33,7 @@ class Failure:
 
 
 class FailureRecord(Record):
-    """`_failures/<table>.json`: the newest failure, and how many there were since the table landed something.
+    """`_failures/<table>.json`: the newest failure, and how many there were since the table was last well.
 
     `epoch` and `generation` are the position at which it failed. `slice` and `rebuild` are the newest that were told:
     what a later failure does not repeat holds as long as the table stays where it is.
@@ -100,3 +100,10 @@ def record_failure(table: TableName, failure: Failure, now_ms: int) -> Steps[Non
         rebuild=failure.rebuild or (before.rebuild if before else None),
     )
     yield from write_hint(found, record)  # of two runs at the same time, the faster one has recorded its failure
+
+
+def clear_failure(table: TableName) -> Steps[None]:
+    """Delete the record, if there is one: nothing is left to do of what failed. Raises what a store raises."""
+    found = yield from read_hint(FailureRecord, table.failure_record)
+    if found.content is not None:
+        yield Delete(table.failure_record)

@@ -5,6 +5,7 @@ Rules: reference `landing-zone` (20 digits from 1, `<schema>.schema` folders, un
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ HISTORY = "_mirror"
 REBUILDS = "_rebuild"
 FAILURES = "_failures"
 LEASES = "_leases"
+BATCH_LEASE = "_batch-"
 PARTNER_EVENTS = "_partnerEvents.json"
 SLICE_RECORD = "slice.json"
 PARTS = "parts"
@@ -122,9 +124,9 @@ class TableName:
         return f"{self.schema}.{self.table}" if self.schema else self.table
 
 
-def runner_record(batch: int) -> str:
-    """Return the path of the hint which run mirrors a batch of tables; no table's lease has a name like it."""
-    return f"{LEASES}/_batch-{batch}.json"
+def batch_lease(mirror: str, batch: int) -> str:
+    """Return the path of the lease of a mirror's batch of tables; no table's lease has a name like it."""
+    return f"{LEASES}/{BATCH_LEASE}{hashlib.sha256(mirror.encode()).hexdigest()[:8]}-{batch}.json"
 
 
 def _check_name(whole: str, part: str) -> None:

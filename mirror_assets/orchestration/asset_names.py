@@ -12,7 +12,8 @@ import dagster as dg
 from mirror_assets.landing.names import TableName
 
 RANGE_START = "dagster/asset_partition_range_start"
-BATCH_TAG = "mirror/batch"
+# Dagster's UI hides tags that begin so: nobody reads them but sensors.
+BATCH_TAG = ".dagster/mirror_batch"
 DEFAULT_GROUP = "default"
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")

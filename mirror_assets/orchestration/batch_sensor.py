@@ -1,7 +1,7 @@
 """The sensor `mirror`: keeps a run going for each batch of tables (docs/decisions/0012).
 
 Level-triggered, so that nothing it once missed stays missed: pending is what log and manifest say, and what runs is
-what the landing zone's runner record says, never what Dagster remembers. There is no cursor and no run key.
+what the batch's lease in the landing zone says, never what Dagster remembers. There is no cursor and no run key.
 """
 
 from __future__ import annotations
@@ -9,26 +9,29 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import dagster as dg
 
 from mirror_assets.composition import Project
 from mirror_assets.config import Config, Mode, TableSettings
-from mirror_assets.errors import RetryError, UnknownOutcome
-from mirror_assets.landing.runner import Runner, read_runner
-from mirror_assets.landing.steps import drive
+from mirror_assets.errors import ErrorCode, RetryError, SettingError, UnknownOutcome
+from mirror_assets.landing.lease import Lease
 from mirror_assets.orchestration.asset_names import BATCH_TAG
 from mirror_assets.orchestration.code_mark import code_mark
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP, FollowSources, Job, MirrorTables
 from mirror_assets.orchestration.rediscovery import CodeServer, Rediscovery
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, known_sources, project
-from mirror_assets.orchestration.run_records import BatchRuns, busy_rebuild
+from mirror_assets.orchestration.run_records import BatchRuns, busy_rebuild, tags_here
+from mirror_assets.orchestration.run_tags import mirror_name
 from mirror_assets.orchestration.schedules import default_sensor_status
 from mirror_assets.orchestration.table_events import registered_boundaries
 from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.orchestration.tick_errors import coded_tick
-from mirror_assets.pipeline.batch_runner import batch_of, is_alive
+from mirror_assets.pipeline.batch_runner import batch_holder, batch_of, other_mirror, tables_digest
+from mirror_assets.pipeline.liveness import has_ended, is_gone
 from mirror_assets.pipeline.next_action import Land, Rebuild
+from mirror_assets.pipeline.table_lease import holder
 from mirror_assets.pipeline.table_watch import Seen, TableWatch
 
 SENSOR = "mirror"
@@ -75,6 +78,7 @@ def mirror_sensor(config: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
     def sensor(
         context: dg.SensorEvaluationContext, landing_zone: LandingZone, sources: SourceTables
     ) -> dg.SensorResult | dg.SkipReason:
+        _require_room(context.instance, automation.batches)
         rediscovery.tick(CodeServer.of(context), context.log)
         if kept[0].config is not rediscovery.config:
             kept[0] = _Watches(rediscovery.config, known_sources(rediscovery.config))
@@ -94,6 +98,19 @@ def mirror_sensor(config: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
     return sensor
 
 
+def _require_room(instance: dg.DagsterInstance, batches: int) -> None:
+    """Raise SettingError if Dagster starts so few runs at a time that a run that stays could not be replaced."""
+    queue = instance.get_concurrency_config().run_queue_config
+    at_once = queue.max_concurrent_runs if queue else -1
+    if 0 <= at_once <= batches:
+        raise SettingError(
+            f"automation.batches is {batches}, and Dagster starts at most {at_once} runs at a time: none is left for a "
+            "run that takes over.",
+            f"set concurrency.runs.max_concurrent_runs in dagster.yaml to {batches + 2} or more.",
+            code=ErrorCode.CONFIG_INVALID,
+        )
+
+
 @dataclass(frozen=True)
 class _Tick:
     """One evaluation of the sensor."""
@@ -106,28 +123,49 @@ class _Tick:
 
     def batch(self, number: int) -> dg.RunRequest | str:
         """Return the run to request for the batch, or why there is none."""
-        runner, now = drive(read_runner(number), self.composed.store), time.time()
-        if runner is not None and is_alive(runner) and not self._is_old(runner, now):
-            return f"run {runner.run} mirrors {self._named(number)}"
-        runs = BatchRuns(self.context.instance, number)
-        runs.end_dead(runner, now)
-        coming = runs.coming(runner, now)
+        instance, store, now = self.context.instance, self.composed.store, time.time()
+        mirror = mirror_name(instance, self.context.code_location_origin)
+        lease = batch_holder(store, mirror, number)
+        is_alive = lease is not None and not is_gone(lease) and not self._has_finished(lease)
+        if lease is not None and is_alive and not self._is_old(lease, now):
+            return f"run {lease.run} mirrors {self._named(number)}"
+        runs = BatchRuns(instance, tags_here(self.context), number)
+        runs.end_dead(lease, now, partial(self._works, number))
+        coming = runs.coming(lease, now)
         if coming is not None:
             return f"run {coming.run_id} for {self._named(number)} is coming"
-        pause = runs.pause(runner, now)
+        pause = runs.pause(lease, now)
         if pause > 0:
             return f"runs for {self._named(number)} have failed; next one in {pause:.0f} s"
-        if self.config.automation.mode is Mode.RESIDENT:
-            return self._request(number)
-        pending = self._pending(number)
-        return self._request(number, pending) if pending else f"nothing is pending of {self._named(number)}"
+        pending = [] if self.config.automation.mode is Mode.RESIDENT else self._pending(number)
+        if self.config.automation.mode is Mode.BATCH and not pending:
+            return f"nothing is pending of {self._named(number)}"
+        other = None if is_alive else other_mirror(store, mirror, number, self._digest(number))
+        if other is not None:
+            return f"another Dagster instance mirrors {self._named(number)}: {other}. Switch one of the two sensors off"
+        return self._request(number, pending)
 
-    def _is_old(self, runner: Runner, now: float) -> bool:
+    def _has_finished(self, lease: Lease) -> bool:
+        """Return whether Dagster knows that the lease's run has ended; asked only where no process table tells."""
+        if has_ended(lease.process) is not None:
+            return False
+        run = self.context.instance.get_run_by_id(lease.run)
+        return run is not None and run.is_finished
+
+    def _works(self, number: int, run: str) -> bool:
+        """Return whether the run holds the lease of a table."""
+        held = (holder(self.composed.store, table.name) for table in _tables(self.config, number))
+        return any(lease is not None and lease.run == run for lease in held)
+
+    def _digest(self, number: int) -> str:
+        return tables_digest(str(table.name) for table in _tables(self.config, number))
+
+    def _is_old(self, lease: Lease, now: float) -> bool:
         """Return whether the next run should replace this one."""
         automation = self.config.automation
-        if runner.code != self.code:
+        if lease.code != self.code:
             return True
-        is_over = now - runner.since_ms / 1000 >= automation.resident_minutes * 60
+        is_over = now - lease.since_ms / 1000 >= automation.resident_minutes * 60
         return automation.mode is Mode.RESIDENT and is_over
 
     def _request(self, number: int, pending: Sequence[str] = ()) -> dg.RunRequest:
@@ -141,13 +179,20 @@ class _Tick:
         return dg.RunRequest(run_config=config, tags={BATCH_TAG: str(number), PRIORITY: "10"})
 
     def _pending(self, number: int) -> list[str]:
-        """Look at the tables of the batch, as many as the tick has time for; return those that need a run."""
+        """Look at the tables of the batch, as many as the tick has time for; return those that need a run.
+
+        What a look of an earlier tick has seen since counts, too.
+        """
         watch = self.watches.of(number, self.composed, self.context.instance)
         deadline = time.monotonic() + _TICK_SECONDS / self.config.automation.batches
         pending: list[str] = []
         watch.begin()
-        while watch.is_looking and (left := deadline - time.monotonic()) > 0:
-            pending += [str(seen.context.name) for seen in watch.seen(min(left, 1.0)) if self._needs_run(seen)]
+        waits = True
+        while waits:
+            left = deadline - time.monotonic()
+            waits = watch.is_looking and left > 0
+            looks = watch.seen(min(left, 1.0) if waits else 0.0)
+            pending += [str(seen.context.name) for seen in looks if self._needs_run(seen)]
         watch.call_off()
         for name in watch.hanging:
             self.context.log.warning(f"{name}: its source or the landing zone does not answer")
@@ -156,7 +201,7 @@ class _Tick:
     def _needs_run(self, seen: Seen) -> bool:
         self.watches.states(self.context.instance).tell(seen, self.context.log)
         if isinstance(seen.action, Rebuild):
-            return busy_rebuild(self.context.instance, seen.context.name) is None
+            return busy_rebuild(self.context.instance, tags_here(self.context), seen.context.name) is None
         return isinstance(seen.action, Land)
 
     def _named(self, number: int) -> str:

@@ -9,7 +9,7 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from pydantic import Field
 
 from mirror_assets.composition import Project, telling
-from mirror_assets.config import Config
+from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.publish import Published
@@ -29,10 +29,9 @@ from mirror_assets.orchestration.resources import (
     project,
 )
 from mirror_assets.orchestration.run_reports import RebuildReport, TableReport, require_all, summary
-from mirror_assets.orchestration.run_tags import tag_tables
+from mirror_assets.orchestration.run_tags import mirror_name, tag_process, tag_tables
 from mirror_assets.orchestration.table_events import TableEvents
-from mirror_assets.pipeline.backoff import note_failure
-from mirror_assets.pipeline.batch_runner import BatchRunner
+from mirror_assets.pipeline.batch_runner import BatchRunner, tables_digest
 from mirror_assets.pipeline.context import TableContext, manifest_or_none
 from mirror_assets.pipeline.look_at_mirror import mirrored_version
 from mirror_assets.pipeline.rebuild import (
@@ -142,7 +141,7 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
             reporting = telling(settings, context.log.warning, stays=stays, batch=batch)
             with failing(), stopping(context), reporting:
                 composed = project(settings, landing_zone, sources, spark, context.log.info)
-                return follow_tables(context, composed, chosen, _following(composed, config.follow, context.run_id))
+                return follow_tables(context, composed, chosen, _following(context, composed, config.follow, chosen))
         try:
             composed = project(settings, landing_zone, sources, spark, context.log.info)
         except MirrorError as error:
@@ -164,8 +163,16 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
     return mirror
 
 
-def _following(composed: Project, follow: FollowSources, run: str) -> Following:
-    batch = None if follow.batch is None else BatchRunner(composed.store, follow.batch, run, follow.code)
+def _following(
+    context: dg.OpExecutionContext, composed: Project, follow: FollowSources, tables: Sequence[TableSettings]
+) -> Following:
+    batch = None
+    if follow.batch is not None:
+        origin = context.run.remote_job_origin
+        mirror = mirror_name(context.instance, origin.repository_origin.code_location_origin if origin else None)
+        digest = tables_digest(str(table.name) for table in tables)
+        batch = BatchRunner(composed.store, mirror, follow.batch, context.run_id, follow.code, digest)
+        tag_process(context.instance, context.run_id)
     return Following(follow.every_seconds, follow.minutes, batch, tuple(follow.pending))
 
 
@@ -243,12 +250,11 @@ def _choice(names: Sequence[str]) -> dg.Enum:
 def _rebuilt(context: dg.OpExecutionContext, table_context: TableContext, wait: MirrorWait) -> Published:
     """Rebuild the table, after waiting for a run that works on it. Raises dagster.Failure."""
     try:
-        with leased(table_context.store, table_context.name, context.run_id, WAIT_SECONDS):
+        with leased(table_context, context.run_id, WAIT_SECONDS):
             published = rebuild_table(table_context, wait, context.log.info)
             TableEvents(context).rebuilt(table_context, published)
             return published
     except MirrorError as error:
-        note_failure(table_context, error, context.log.warning)
         raise failure(error) from error
 
 

@@ -14,7 +14,6 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.orchestration.asset_names import MetadataItem
 from mirror_assets.orchestration.run_tags import COMMAND_TAG, tag_slices
 from mirror_assets.orchestration.slice_metadata import Metadata, again_metadata
-from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.table_lease import leased
 
@@ -86,7 +85,7 @@ def materialize_slices(
     try:
         with (
             stopping(context.op_execution_context),
-            leased(table_context.store, table_context.name, context.run.run_id, WAIT_SECONDS),
+            leased(table_context, context.run.run_id, WAIT_SECONDS),
         ):
             for key, metadata in zip(keys, done, strict=True):
                 finished[key] = _of_before(context.instance, asset, key, metadata)
@@ -95,7 +94,6 @@ def materialize_slices(
         failed = keys[len(finished)]
         for key, metadata in finished.items():
             context.log_event(dg.AssetMaterialization(asset, partition=str(key), metadata=metadata))
-        note_failure(table_context, error, context.log.warning, failed)
         raise failure(error, failed) from error
     for key, metadata in finished.items():
         context.add_asset_metadata(metadata, asset_key=asset, partition_key=str(key))

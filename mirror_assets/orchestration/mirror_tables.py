@@ -12,12 +12,12 @@ import dagster as dg
 from mirror_assets.composition import Project
 from mirror_assets.config import TableSettings
 from mirror_assets.encode.session import spark_has_ended
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import MirrorError, SettingError
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.materialize import INTERRUPTS
 from mirror_assets.orchestration.run_reports import TableReport
-from mirror_assets.orchestration.run_tags import tag_failing
+from mirror_assets.orchestration.run_tags import COMMAND_TAG, tag_failing
 from mirror_assets.orchestration.table_events import TableEvents
 from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.pipeline.backoff import note_failure
@@ -42,7 +42,11 @@ _REPLACED_WITHIN_SECONDS = 120.0
 
 @dataclass
 class TableRuns:
-    """The work on tables in one run, and what came of it."""
+    """The work on tables in one run, and what came of it.
+
+    `is_command`: a person or cron runs it, and reads the exit code. That such a machine has no keys says nothing about
+    the table, so no scheduler need wait for it.
+    """
 
     context: dg.OpExecutionContext
     project: Project
@@ -50,6 +54,7 @@ class TableRuns:
     states: TableStates
     requested: Range = EVERYTHING
     plan_again: bool = True
+    is_command: bool = False
     reports: dict[TableName, TableReport] = field(default_factory=dict)
     lost_spark: bool = False
     is_stopping: bool = False
@@ -60,7 +65,7 @@ class TableRuns:
         self.reports.setdefault(name, TableReport(str(name)))
         try:
             wait = mirror_wait(self.project.mirror(), name)
-            with leased(table_context.store, name, self.context.run_id):
+            with leased(table_context, self.context.run_id):
                 yield from self._slices(table_context, wait, rebuild_because)
         except TableBusy as busy:
             self.context.log.info(busy.what)
@@ -99,7 +104,8 @@ class TableRuns:
             self.events.refused(table_context, error)
         # That a range can't be had is no fault of the table's, nor is it that Spark is stopped together with the run.
         if self.requested.is_everything and not self.is_stopping:
-            note_failure(table_context, error, self.context.log.warning)
+            if not (self.is_command and isinstance(error, SettingError)):
+                note_failure(table_context, error, self.context.log.warning)
             self.states.failed(table_context.name, error)
         self.reports[table_context.name] = self.reports[table_context.name].failed(error)
         self.lost_spark = self.lost_spark or spark_has_ended()
@@ -113,7 +119,9 @@ def mirror_tables(
 ) -> list[TableReport]:
     """Mirror the tables until nothing is left; return a report of each, in order. Errors are in the reports."""
     states = _states(context)
-    runs, turns = TableRuns(context, project, TableEvents(context), states, requested), Turns(_TABLES_AT_ONCE)
+    is_command = COMMAND_TAG in context.run.tags
+    runs = TableRuns(context, project, TableEvents(context), states, requested, is_command=is_command)
+    turns = Turns(_TABLES_AT_ONCE)
     for table in tables:
         turns.add(table.name, runs.work(project.table(table)))
     try:
@@ -191,15 +199,18 @@ def follow_tables(
         project.session("the run")  # a run before this one mirrors until Spark has started here
     if following.batch is not None:
         following.batch.take_over()
+    # A run that is replaced ends behind the slices under way, however long they take: their leases keep the next run
+    # from them, and what they have staged would be lost.
+    patience: float | None = None
     try:
         follow.until(lambda is_idle: runs.lost_spark or following.is_over(began, is_idle=is_idle))
     except INTERRUPTS:
-        runs.is_stopping = True
+        runs.is_stopping, patience = True, _STOP_SECONDS
         if following.minutes is not None:
             raise
         context.log.info("interrupted: waiting for the slices that are under way")
     finally:
-        turns.stop(_STOP_SECONDS)
+        turns.stop(patience)
         if following.batch is not None:
             following.batch.leave()
         hears(None)

@@ -10,7 +10,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.assets import mirror_event
 from mirror_assets.orchestration.jobs import REPLICATE, Job
 from mirror_assets.orchestration.resources import LandingZone, mirror_of
-from mirror_assets.orchestration.run_records import BUSY
+from mirror_assets.orchestration.run_records import BUSY, tags_here
 from mirror_assets.orchestration.schedules import default_sensor_status
 from mirror_assets.orchestration.tick_errors import coded_tick
 from mirror_assets.pipeline.context import manifest_or_none
@@ -36,7 +36,9 @@ def _stand_in_sensor(settings: Config, jobs: dict[str, Job]) -> dg.SensorDefinit
     )
     @coded_tick()
     def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.RunRequest | dg.SkipReason:
-        if context.instance.get_runs(dg.RunsFilter(job_name=REPLICATE, statuses=BUSY), limit=1):
+        if context.instance.get_runs(
+            dg.RunsFilter(job_name=REPLICATE, statuses=BUSY, tags=tags_here(context)), limit=1
+        ):
             return dg.SkipReason("it is polling")
         waits = stand_in(settings, landing_zone.store()).has_work()
         return dg.RunRequest() if waits else dg.SkipReason("no landing file waits")

@@ -1,22 +1,24 @@
-"""Finds runs among Dagster's run records: those of a batch of tables, and rebuilds of one table."""
+"""Finds this code location's runs among Dagster's: those of a batch of tables, and rebuilds of one table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import dagster as dg
+from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
+from mirror_assets.landing.lease import Lease, Process
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.runner import Runner
 from mirror_assets.orchestration.asset_names import BATCH_TAG
 from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP
+from mirror_assets.orchestration.run_tags import PROCESS_TAG
 from mirror_assets.pipeline.backoff import pause_left
-from mirror_assets.pipeline.batch_runner import is_alive
+from mirror_assets.pipeline.liveness import has_ended, is_gone
 
 _RUNS_LOOKED_AT = 20
-# A run takes over from another when its Spark has started.
+# A run takes over from another when its Spark has started; the first time, it downloads JARs.
 _START_SECONDS = 300.0
-# A run that was replaced ends behind its slices, within minutes.
+# A run that was replaced ends behind its slices. If nobody here knows its process, it holds a table's lease that long.
 _REPLACED_SECONDS = 900.0
 BUSY = [
     dg.DagsterRunStatus.QUEUED,
@@ -27,54 +29,73 @@ BUSY = [
 ]
 
 
-class BatchRuns:
-    """The newest runs that were requested for a batch, newest first."""
+def tags_here(context: dg.SensorEvaluationContext) -> dict[str, str]:
+    """Return the tag that Dagster gives to each run of the sensor's code location; none outside of one."""
+    origin = context.code_location_origin
+    return {REPOSITORY_LABEL_TAG: f"{context.repository_name}@{origin.location_name}"} if origin else {}
 
-    def __init__(self, instance: dg.DagsterInstance, batch: int) -> None:
+
+class BatchRuns:
+    """The newest runs with these tags that were requested for a batch, newest first."""
+
+    def __init__(self, instance: dg.DagsterInstance, tags: Mapping[str, str], batch: int) -> None:
         """Read their records."""
         self._instance = instance
-        filters = dg.RunsFilter(tags={BATCH_TAG: str(batch)})
+        filters = dg.RunsFilter(tags={**tags, BATCH_TAG: str(batch)})
         self._records = list(instance.get_run_records(filters, limit=_RUNS_LOOKED_AT))
 
-    def coming(self, runner: Runner | None, now: float) -> dg.DagsterRun | None:
-        """Return a run that was requested and has yet to take over from `runner`, or None."""
-        for record in self._newer(runner):
-            started = record.start_time is not None and now - record.start_time > _START_SECONDS
-            if record.dagster_run.status in BUSY and not started:
-                return record.dagster_run
+    def coming(self, lease: Lease | None, now: float) -> dg.DagsterRun | None:
+        """Return a run that was requested and has yet to take over from the lease's, or None."""
+        for record in self._newer(lease):
+            run = record.dagster_run
+            is_late = record.start_time is not None and now - record.start_time > _START_SECONDS
+            if run.status in BUSY and (not is_late or _has_ended(run) is False):
+                return run
         return None
 
-    def pause(self, runner: Runner | None, now: float) -> float:
+    def pause(self, lease: Lease | None, now: float) -> float:
         """Return the seconds to wait because runs have failed, one after another, before they could take over."""
-        failed = [record.end_time or 0.0 for record in self._newer(runner) if _has_failed(record)]
+        failed = [record.end_time or 0.0 for record in self._newer(lease) if _has_failed(record)]
         return pause_left(len(failed) - 1, max(failed, default=0.0), now)
 
-    def end_dead(self, runner: Runner | None, now: float) -> None:
-        """Record as failed what Dagster takes for running, though its process has ended: it would block the queue."""
-        if runner is None:
-            return
+    def end_dead(self, lease: Lease | None, now: float, works: Callable[[str], bool]) -> None:
+        """Record as failed what Dagster takes for running, though its process has ended: it would block the queue.
+
+        `works` returns whether a run holds the lease of a table.
+        """
         for record in self._records:
             run = record.dagster_run
-            if run.status is dg.DagsterRunStatus.STARTED and _is_dead(record, runner, now):
+            if run.status is dg.DagsterRunStatus.STARTED and _is_dead(record, lease, now, works):
                 self._instance.report_run_failed(run, "its process has ended without a word: it was killed")
 
-    def _newer(self, runner: Runner | None) -> Iterable[dg.RunRecord]:
-        since = runner.since_ms / 1000 if runner else 0.0
+    def _newer(self, lease: Lease | None) -> Iterable[dg.RunRecord]:
+        since = lease.since_ms / 1000 if lease else 0.0
         return [record for record in self._records if record.create_timestamp.timestamp() > since]
 
 
-def busy_rebuild(instance: dg.DagsterInstance, table: TableName) -> dg.DagsterRun | None:
-    """Return a queued or running rebuild of the table, started by a person; None if there is none."""
-    runs = instance.get_runs(dg.RunsFilter(job_name=REBUILD, statuses=BUSY), limit=_RUNS_LOOKED_AT)
+def busy_rebuild(instance: dg.DagsterInstance, tags: Mapping[str, str], table: TableName) -> dg.DagsterRun | None:
+    """Return a queued or running rebuild of the table with these tags, started by a person; None if there is none."""
+    runs = instance.get_runs(dg.RunsFilter(job_name=REBUILD, statuses=BUSY, tags=tags), limit=_RUNS_LOOKED_AT)
     return next((run for run in runs if _table_to_rebuild(run.run_config) == str(table)), None)
 
 
-def _is_dead(record: dg.RunRecord, runner: Runner, now: float) -> bool:
-    """Return whether the run was the runner and has died, or was replaced so long ago that it must have ended."""
-    if record.dagster_run.run_id == runner.run:
-        return not is_alive(runner)
-    since = runner.since_ms / 1000
-    return record.create_timestamp.timestamp() < since < now - _REPLACED_SECONDS
+def _has_ended(run: dg.DagsterRun) -> bool | None:
+    """Return whether the run's process has ended; None where nobody here can tell."""
+    told = run.tags.get(PROCESS_TAG)
+    return has_ended(Process.model_validate_json(told)) if told else None
+
+
+def _is_dead(record: dg.RunRecord, lease: Lease | None, now: float, works: Callable[[str], bool]) -> bool:
+    """Return whether the run's process has ended, as far as anybody can tell."""
+    run = record.dagster_run
+    ended = _has_ended(run)
+    if ended is not None or lease is None:
+        return bool(ended)
+    if run.run_id == lease.run:
+        return is_gone(lease)
+    since = lease.since_ms / 1000
+    is_replaced = record.create_timestamp.timestamp() < since < now - _REPLACED_SECONDS
+    return is_replaced and not works(run.run_id)
 
 
 def _has_failed(record: dg.RunRecord) -> bool:

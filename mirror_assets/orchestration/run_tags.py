@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import dagster as dg
+from dagster._core.remote_origin import CodeLocationOrigin
+from dagster._core.storage.runs import SqlRunStorage
 
 from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.pipeline.liveness import this_process
 
+# The process of a run of the sensor `mirror`, hidden in Dagster's UI.
+PROCESS_TAG = ".dagster/mirror_process"
+# What a schedule mirrors, hidden as well.
+MIRROR_TAG = ".dagster/mirror_of"
 TABLE_TAG = "mirror/table"
 COMMAND_TAG = "mirror/command"
 FAILING_TAG = "mirror/failing"
@@ -29,6 +36,18 @@ def tag_slices(instance: dg.DagsterInstance, run: dg.DagsterRun, table: TableNam
 def tag_tables(instance: dg.DagsterInstance, run_id: str, tables: Sequence[TableName]) -> None:
     """Tag a run of a job with the names of its tables, or with how many they are."""
     instance.add_run_tags(run_id, {TABLE_TAG: ", ".join(map(str, tables)) if len(tables) <= _NAMED else _many(tables)})
+
+
+def mirror_name(instance: dg.DagsterInstance, origin: CodeLocationOrigin | None) -> str:
+    """Return what tells a code location of a Dagster instance from all others that mirror into the landing zone."""
+    storage = instance.run_storage
+    known = storage.get_run_storage_id() if isinstance(storage, SqlRunStorage) else ""
+    return f"{origin.location_name if origin else 'mirror_assets'} of {known}"
+
+
+def tag_process(instance: dg.DagsterInstance, run_id: str) -> None:
+    """Tag the run with its process: whether that has ended tells whether a run that says nothing was killed."""
+    instance.add_run_tags(run_id, {PROCESS_TAG: this_process().model_dump_json()})
 
 
 def tag_failing(instance: dg.DagsterInstance, run_id: str, tables: Sequence[TableName]) -> None:

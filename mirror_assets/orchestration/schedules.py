@@ -5,12 +5,15 @@ from collections.abc import Mapping
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+from dagster._core.storage.tags import MAX_RUNTIME_SECONDS_TAG
 
 from mirror_assets.config import Config
 from mirror_assets.orchestration.check_tables import CHECKS, RECONCILE
 from mirror_assets.orchestration.jobs import HISTORY
 from mirror_assets.orchestration.maintenance import MAINTENANCE
 from mirror_assets.orchestration.run_records import BUSY
+from mirror_assets.orchestration.run_tags import MIRROR_TAG
+from mirror_assets.pipeline.batch_runner import tables_digest
 
 SENSORS_VARIABLE = "MIRROR_SENSORS"
 
@@ -25,6 +28,8 @@ def default_sensor_status() -> dg.DefaultSensorStatus:
     return dg.DefaultSensorStatus.RUNNING if is_on() else dg.DefaultSensorStatus.STOPPED
 
 
+# Dagster ends a scheduled run that takes longer: one whose process was killed would block its schedule for a day.
+_NIGHT_SECONDS = 6 * 3600
 _CRON = {
     # Every night: the feed of a commit can be read for a week by default, so several nights may be missed.
     HISTORY: "0 3 * * *",
@@ -38,7 +43,7 @@ def job_schedules(
 ) -> list[dg.ScheduleDefinition]:
     """Return the schedules of the jobs that exist, by name."""
     crons = {name: cron for name, cron in (_CRON | check_crons(settings)).items() if name in jobs}
-    return [_schedule(name, cron, jobs[name]) for name, cron in crons.items()]
+    return [_schedule(settings, name, cron, jobs[name]) for name, cron in crons.items()]
 
 
 def check_crons(settings: Config) -> dict[str, str]:
@@ -51,14 +56,21 @@ def check_crons(settings: Config) -> dict[str, str]:
     return every_minutes | every_hours
 
 
-def _schedule(name: str, cron: str, job: dg.JobDefinition | UnresolvedAssetJobDefinition) -> dg.ScheduleDefinition:
-    """Return a schedule that leaves out a run while the one before it goes on: they would pile up in the queue."""
+def _schedule(
+    settings: Config, name: str, cron: str, job: dg.JobDefinition | UnresolvedAssetJobDefinition
+) -> dg.ScheduleDefinition:
+    """Return a schedule that leaves out a run while the one before it goes on: they would pile up in the queue.
+
+    A tag tells its runs from those of another mirror.yaml in the instance: a schedule does not know its code location.
+    """
     status = dg.DefaultScheduleStatus.RUNNING if is_on() else dg.DefaultScheduleStatus.STOPPED
+    mirror = {MIRROR_TAG: tables_digest([settings.landing_zone.model_dump_json(), *settings.tables])}
+    limit = {} if name == CHECKS else {MAX_RUNTIME_SECONDS_TAG: str(_NIGHT_SECONDS)}  # the job of checks has its own
 
     @dg.schedule(name=name, job=job, cron_schedule=cron, default_status=status)
     def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        if context.instance.get_runs(dg.RunsFilter(job_name=name, statuses=BUSY), limit=1):
+        if context.instance.get_runs(dg.RunsFilter(job_name=name, statuses=BUSY, tags=mirror), limit=1):
             return dg.SkipReason("the run before goes on")
-        return dg.RunRequest()
+        return dg.RunRequest(tags=mirror | limit)
 
     return schedule

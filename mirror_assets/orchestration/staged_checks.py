@@ -1,12 +1,10 @@
 """The blocking checks of change_feed: one step that reads the parts of staged slices once."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
 from mirror_assets.config import Config, TableSettings
-from mirror_assets.errors import MirrorError
-from mirror_assets.landing.names import SliceKey
 from mirror_assets.orchestration.asset_checks import (
     check_result,
     checks_step,
@@ -16,7 +14,6 @@ from mirror_assets.orchestration.asset_checks import (
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.materialize import failing, failure, parse_slices
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
-from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.check import BLOCKING_CHECKS, refusal, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed
@@ -58,7 +55,7 @@ def staged_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinit
         requested = _requested(context)
         with failing():
             table_context = project(config, landing_zone, sources, spark).table(table)
-            checked, refused = _check_slices(context, table_context, requested)
+            checked, refused = _look(table_context, requested)
         selected = {key.name for key in context.selected_asset_check_keys}
         for name in BLOCKING_CHECKS:
             if name in selected:
@@ -100,39 +97,20 @@ def run_staged(table_context: TableContext) -> tuple[dict[str, CheckResult], Che
 
     No results where no slice is staged.
     """
-    checked, refused = _look(table_context, None, lambda *_: None)
+    checked, refused = _look(table_context, None)
     return {name: merged(name, checked) for name in BLOCKING_CHECKS} if checked else {}, refused
 
 
-def _check_slices(
-    context: dg.AssetCheckExecutionContext, table_context: TableContext, requested: set[str] | None
-) -> tuple[list[_Checked], ChecksFailed | None]:
-    """Run the checks of the requested staged slices; record what keeps a slice from landing, if it was to land."""
-
-    def note(error: MirrorError, key: SliceKey) -> None:
-        if requested is not None:
-            note_failure(table_context, error, context.log.warning, key)
-
-    return _look(table_context, requested, note)
-
-
-def _look(
-    table_context: TableContext, requested: set[str] | None, note: Callable[[MirrorError, SliceKey], None]
-) -> tuple[list[_Checked], ChecksFailed | None]:
-    """Run the checks up to the first slice that fails, and note that; None requests all staged slices."""
+def _look(table_context: TableContext, requested: set[str] | None) -> tuple[list[_Checked], ChecksFailed | None]:
+    """Run the checks up to the first slice that may not land, and return why; None requests all staged slices."""
     checked: list[_Checked] = []
     for record in staged_ahead(table_context):
         if requested is not None and record.slice not in requested:
             continue
-        try:
-            _, results = run_checks(table_context, record)
-        except MirrorError as error:
-            note(error, record.key)
-            raise
+        _, results = run_checks(table_context, record)
         checked.append((record.slice, results))
         refused = refusal(table_context, record, results)
         if refused is not None:
-            note(refused, record.key)
             return checked, refused
     return checked, None
 

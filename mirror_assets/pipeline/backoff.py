@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError
-from mirror_assets.landing.failures import Failure, FailureRecord, read_failure, record_failure
+from mirror_assets.landing.failures import Failure, FailureRecord, clear_failure, read_failure, record_failure
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.rebuild import RebuildRecord
@@ -44,10 +44,18 @@ def note_killed(store: Store, table: TableName, run: str) -> None:
     drive(record_failure(table, failure, time.time_ns() // 1_000_000), store)
 
 
+def note_well(context: TableContext, report: Callable[[str], None]) -> None:
+    """Delete the record of failures: a complete plan has found nothing to do. A store that can't is reported."""
+    try:
+        drive(clear_failure(context.name), context.store)
+    except MirrorError as unable:
+        report(f"{context.name}: the record of its failures can't be deleted: {unable.what}")
+
+
 def unresolved_failure(
     context: TableContext, manifest: Manifest | None, rebuild: RebuildRecord | None
 ) -> FailureRecord | None:
-    """Return the recorded failures since the table last landed something, or None."""
+    """Return the recorded failures since the table was last well, or None."""
     found = drive(read_failure(context.name), context.store)
     return found if found is not None and found.stands(manifest, rebuild) else None
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import platform
+import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.runner import Runner, renew, take_over
+from mirror_assets.landing.lease import Lease, read_lease, take_lease
+from mirror_assets.landing.names import BATCH_LEASE, LEASES, batch_lease
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.table_lease import is_gone
+from mirror_assets.pipeline.liveness import VALID_SECONDS, is_gone, this_process
 from mirror_assets.storage import Store
 
-_VALID_SECONDS = 30
 _RENEWED_AFTER_SECONDS = 5.0
+_TRIES = 10
 _Table = TypeVar("_Table")
 
 
@@ -26,19 +26,40 @@ def batch_of(tables: Sequence[_Table], number: int, batches: int) -> list[_Table
     return list(tables[number::batches])
 
 
-def is_alive(runner: Runner) -> bool:
-    """Return whether the recorded run still mirrors its batch, as far as anybody can tell."""
-    return not is_gone(runner.host, runner.pid, runner.until_ms)
+def batch_holder(store: Store, mirror: str, batch: int) -> Lease | None:
+    """Return the newest lease of the batch, also of a run that has ended, or None. Raises what the store raises."""
+    return drive(read_lease(batch_lease(mirror, batch)), store)
+
+
+def tables_digest(tables: Iterable[str]) -> str:
+    """Return what two mirrors of the same tables have in common."""
+    return hashlib.sha256("\n".join(sorted(tables)).encode()).hexdigest()[:16]
+
+
+def other_mirror(store: Store, mirror: str, batch: int, tables: str) -> Lease | None:
+    """Return the lease of a living run of another Dagster instance that mirrors the same tables, or None."""
+    ours = batch_lease(mirror, batch)
+    for info in store.list(LEASES):
+        if info.name.startswith(BATCH_LEASE) and info.path != ours:
+            found = drive(read_lease(info.path), store)
+            if found is not None and found.tables == tables and not is_gone(found):
+                return found
+    return None
 
 
 @dataclass
 class BatchRunner:
-    """The calling run, as the one that mirrors a batch; `code` identifies the definitions that it was started for."""
+    """The calling run, as the one that mirrors a batch of tables; `tables` is the digest of their names.
+
+    `mirror` is the code location and its Dagster instance, `code` the definitions that the run was started for.
+    """
 
     store: Store
+    mirror: str
     batch: int
     run: str
     code: str
+    tables: str = ""
     _since_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000, init=False)
     _renewed: float = field(default=0.0, init=False)
     _is_ours: bool = field(default=True, init=False)
@@ -46,29 +67,40 @@ class BatchRunner:
     def take_over(self) -> None:
         """Take the place of any other run of the batch. A store that can't keep that fails nothing."""
         with suppress(MirrorError):
-            drive(take_over(self._record()), self.store)
+            for _ in range(_TRIES):  # another may renew at the same time
+                if drive(take_lease(self._path, self._lease(), lambda _: True), self.store) is not None:
+                    break
         self._renewed = time.monotonic()
 
     def is_replaced(self) -> bool:
         """Return whether another run has taken over; asks the store every few seconds only."""
         if self._is_ours and time.monotonic() >= self._renewed + _RENEWED_AFTER_SECONDS:
-            with suppress(MirrorError):
-                self._is_ours = drive(renew(self._record()), self.store)
+            self._renew()
             self._renewed = time.monotonic()
         return not self._is_ours
 
     def leave(self) -> None:
         """Say that this run has ended, unless another has taken over."""
-        with suppress(MirrorError):
-            drive(renew(self._record(valid_seconds=0)), self.store)
+        self._renew(has_ended=True)
 
-    def _record(self, valid_seconds: int = _VALID_SECONDS) -> Runner:
-        return Runner(
-            batch=self.batch,
+    def _renew(self, *, has_ended: bool = False) -> None:
+        lease = self._lease().model_copy(update={"until_ms": 0}) if has_ended else self._lease()
+        with suppress(MirrorError):
+            found = drive(take_lease(self._path, lease, lambda other: other.run == self.run), self.store)
+            # Whoever was faster is seen at the next renewal.
+            self._is_ours = found is None or found.run == self.run
+
+    @property
+    def _path(self) -> str:
+        return batch_lease(self.mirror, self.batch)
+
+    def _lease(self) -> Lease:
+        return Lease(
+            subject=f"batch {self.batch} of {self.mirror}",
             run=self.run,
-            code=self.code,
-            host=platform.node(),
-            pid=os.getpid(),
+            process=this_process(),
             since_ms=self._since_ms,
-            until_ms=time.time_ns() // 1_000_000 + valid_seconds * 1000,
+            until_ms=time.time_ns() // 1_000_000 + int(VALID_SECONDS * 1000),
+            code=self.code,
+            tables=self.tables,
         )

@@ -31,7 +31,7 @@ class TableBusy(RetryError):
         super().__init__(
             f"{table}: {who}.",
             "wait for it, or end it, then run again; the lease of a process that was killed on another machine ends "
-            "after 90 seconds.",
+            "after 5 minutes.",
         )
 
 
@@ -99,10 +99,11 @@ def snapshot_under_way(table: str, key: str, loading: Loading) -> StopError:
     )
 
 
-def slice_unfit(table: str, key: str, version: int) -> StopError:
-    """Return the error for a partition key whose range can't be mirrored as one slice."""
+def slice_unfit(table: str, key: str, version: int | None) -> StopError:
+    """Return the error for a partition key whose range can't be one slice; `version` changes the schema, if any."""
+    why = "the source has no commit there" if version is None else f"the schema changes at version {version}"
     return StopError(
-        f"{table}: slice {key} can't be one: the schema changes at version {version}.",
+        f"{table}: slice {key} can't be one: {why}.",
         "materialize the slices that the sensor registers, or that `mirror-assets plan` shows.",
         code=ErrorCode.SLICE_UNFIT,
     )

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mirror_assets.errors import RebuildError, SettingError, StopError
+from mirror_assets.errors import MirrorError, RebuildError, SettingError, StopError
 from mirror_assets.landing.failures import FailureRecord
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import RebuildRecord, read_record
 from mirror_assets.landing.state import VersionedManifest, read_manifest
 from mirror_assets.landing.steps import CONTROL_FILE_LIMIT, drive
-from mirror_assets.pipeline.backoff import failure_pause, unresolved_failure
+from mirror_assets.pipeline.backoff import failure_pause, note_well, unresolved_failure
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableHeld, stop_error
 from mirror_assets.pipeline.plan import Boundaries, TablePlan, may_rebuild, plan_table, recovered
-from mirror_assets.pipeline.table_lease import holder
+from mirror_assets.pipeline.table_lease import holder_now
 from mirror_assets.source.errors import LocationUnknown
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.log_listing import TipMark
@@ -74,7 +74,7 @@ def next_action(context: TableContext, boundaries: Boundaries, now: float, *, is
     that waits for a person to rebuild it, and what the log, the manifest, recovery and the check of settings against
     the source raise.
     """
-    busy = holder(context.store, context.name)
+    busy = holder_now(context)
     if busy is not None:
         return Rest(str(busy))
     known = _look(context)
@@ -101,18 +101,26 @@ def check_not_held(context: TableContext, plan: Plan) -> CheckResult:
 
 
 def check_not_failing(context: TableContext, plan: Plan) -> CheckResult:
-    """Run the check not_failing: has the table's newest run failed, or can it not be planned? A held table passes."""
+    """Run the check not_failing: has the table's newest run failed, or can it not be planned? A held table passes.
+
+    A failure of a table with nothing left to do is void, whether its record is already deleted or not.
+    """
     known = _look(context)
-    if known.failure is not None and known.failure.rebuild is None:
-        text = f"{known.failure.counted}: {known.failure.reason}"
-        return CheckResult(NOT_FAILING, (text,), {"code": known.failure.code.value})
+    failure = known.failure if known.failure is not None and known.failure.rebuild is None else None
     try:
-        plan()
+        planned = plan()
+        is_done = not planned.slices and planned.stop is None and not (known.rebuild and known.rebuild.is_running)
+        failure = None if is_done else failure
     except RebuildError:
+        pass
+    except MirrorError as error:
+        if failure is None and not isinstance(error, SettingError | StopError):
+            raise
+        if failure is None:
+            return CheckResult(NOT_FAILING, (str(error),), {"code": error.code.value})
+    if failure is None:
         return CheckResult(NOT_FAILING, ())
-    except (SettingError, StopError) as error:
-        return CheckResult(NOT_FAILING, (str(error),), {"code": error.code.value})
-    return CheckResult(NOT_FAILING, ())
+    return CheckResult(NOT_FAILING, (f"{failure.counted}: {failure.reason}",), {"code": failure.code.value})
 
 
 def _held(context: TableContext, plan: Plan) -> str | None:
@@ -166,6 +174,8 @@ def _found(context: TableContext, known: _Known, boundaries: Boundaries, *, is_c
     if plan.slices:
         return Land()
     _require_unbroken(context, plan)
+    if known.failure is not None:
+        note_well(context, lambda _: None)  # a record that can't be deleted is tried again by the next look
     why = f"{context.name}: version {plan.state.version} is covered"
     if current is None or tip is None or not _agree(current, plan):
         return Rest(why)

@@ -98,7 +98,8 @@ def plan_key(context: TableContext, key: SliceKey, base: BaseState | None, tip: 
     """Return the slice that a partition key names, behind `base`; None: the first of a mirror without snapshot.
 
     `tip` is the source at its newest version, or at any version from the key's last on. Raises what a break in the
-    key's range means (`stop_error`), and slice_unfit when the schema changes within it.
+    key's range means (`stop_error`), and slice_unfit when the schema changes within it
+    or the source has no commit there.
     """
     if base is None:
         begins = beginning(context, tip)
@@ -109,7 +110,7 @@ def plan_key(context: TableContext, key: SliceKey, base: BaseState | None, tip: 
     if plan.stop is not None:
         raise stop_error(context.name, plan.stop)
     if len(plan.slices) != 1:
-        raise slice_unfit(str(context.name), str(key), plan.slices[1].first)
+        raise slice_unfit(str(context.name), str(key), plan.slices[1].first if plan.slices else None)
     return plan.slices[0]
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from mirror_assets.errors import RebuildError
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.publish import Published
+from mirror_assets.pipeline.backoff import note_well
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import stop_error
 from mirror_assets.pipeline.lag_figures import note_covered, note_plan
@@ -98,6 +99,8 @@ def _process_pending(
         yield processed
     if plan.stop is not None and len(plan.slices) <= _REGISTERED_AHEAD:
         raise stop_error(context.name, plan.stop)
+    if not plan.slices and requested.is_everything:
+        note_well(context, events.report)
     return bool(plan.slices)
 
 

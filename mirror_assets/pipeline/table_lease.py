@@ -2,50 +2,54 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from mirror_assets.errors import MirrorError
+from mirror_assets.landing.format import SliceRecord, load
 from mirror_assets.landing.lease import Lease, read_lease, take_lease
 from mirror_assets.landing.names import TableName
+from mirror_assets.landing.staged_parts import staged_folders
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.backoff import note_killed
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableBusy
+from mirror_assets.pipeline.liveness import VALID_SECONDS, is_gone, this_process
 from mirror_assets.storage import Store
 
-_VALID_SECONDS = 90
 _RENEWED_AFTER_SECONDS = 30
 _PAUSE_SECONDS = 1.0
 _JOIN_SECONDS = 5.0
 
 
 def holder(store: Store, table: TableName) -> Lease | None:
-    """Return the lease of the run that works on the table, or None. Raises what the store raises.
+    """Return the lease of the run that works on the table, or None; writes nothing. Raises what the store raises."""
+    found = drive(read_lease(table.lease), store)
+    return None if found is None or is_gone(found) else found
 
-    A lease that a killed run has left behind is deleted, and the run recorded as failed.
-    """
-    found = drive(read_lease(table), store)
-    if found is None or not _is_void(found):
+
+def holder_now(context: TableContext) -> Lease | None:
+    """Return what `holder` returns; a killed run is recorded, and what it has left behind deleted: for schedulers."""
+    found = drive(read_lease(context.name.lease), context.store)
+    if found is None or not is_gone(found):
         return found
-    note_killed(store, table, found.run)
-    store.delete(table.lease)
+    _bury(context, found)
+    context.store.delete(context.name.lease)
     return None
 
 
 @contextmanager
-def leased(store: Store, table: TableName, run: str, wait_seconds: float = 0.0) -> Iterator[None]:
+def leased(context: TableContext, run: str, wait_seconds: float = 0.0) -> Iterator[None]:
     """Hold the table's lease during the block; the steps of one run may hold it one after another.
 
     Raises TableBusy when another run still holds it after the wait. A store that can't keep a lease does not fail the
     block: a lease saves work, and correctness never depends on it.
     """
-    _take(store, table, run, wait_seconds)
+    since = _take(context, run, wait_seconds)
     ended = threading.Event()
-    renewal = threading.Thread(target=_renew, args=(store, table, run, ended), daemon=True)
+    renewal = threading.Thread(target=_renew, args=(context, run, ended, since), daemon=True)
     renewal.start()
     try:
         yield
@@ -53,62 +57,54 @@ def leased(store: Store, table: TableName, run: str, wait_seconds: float = 0.0) 
         ended.set()
         renewal.join(_JOIN_SECONDS)
         with suppress(MirrorError):
-            store.delete(table.lease)
+            context.store.delete(context.name.lease)
 
 
-def _take(store: Store, table: TableName, run: str, wait_seconds: float) -> None:
+def _take(context: TableContext, run: str, wait_seconds: float) -> int:
+    """Take the lease, and return since when it is held, in ms since 1970. Raises TableBusy."""
     deadline = time.monotonic() + wait_seconds
     while True:
-        other = _holder_after(store, table, run)
+        since = _now_ms()
+        other = _holder_after(context, run, since)
         if other is None:
-            return
+            return since
         if time.monotonic() >= deadline:
-            raise TableBusy(str(table), str(other))
+            raise TableBusy(str(context.name), str(other))
         time.sleep(_PAUSE_SECONDS)
 
 
-def _renew(store: Store, table: TableName, run: str, ended: threading.Event) -> None:
+def _renew(context: TableContext, run: str, ended: threading.Event, since_ms: int) -> None:
     while not ended.wait(_RENEWED_AFTER_SECONDS):
-        _holder_after(store, table, run)
+        _holder_after(context, run, since_ms)
 
 
-def _holder_after(store: Store, table: TableName, run: str) -> Lease | None:
+def _holder_after(context: TableContext, run: str, since_ms: int) -> Lease | None:
     """Take or renew the lease for the run; return the lease of another run that holds it instead."""
-    until = _now_ms() + _VALID_SECONDS * 1000
-    ours = Lease(table=str(table), run=run, host=platform.node(), pid=os.getpid(), until_ms=until)
+    until = _now_ms() + int(VALID_SECONDS * 1000)
+    ours = Lease(subject=str(context.name), run=run, process=this_process(), since_ms=since_ms, until_ms=until)
     killed: list[Lease] = []
 
     def may_replace(other: Lease) -> bool:
-        if other.run != run and _is_void(other):
+        if other.run != run and is_gone(other):
             killed.append(other)
-        return other.run == run or _is_void(other)
+        return other.run == run or is_gone(other)
 
     with suppress(MirrorError):
-        found = drive(take_lease(table, ours, may_replace), store)
+        found = drive(take_lease(context.name.lease, ours, may_replace), context.store)
         if found != ours:
             return found
         for left in killed:
-            note_killed(store, table, left.run)
+            _bury(context, left)
     return None
 
 
-def is_gone(host: str, pid: int, until_ms: int) -> bool:
-    """Return whether nobody renews a lease until that time any more, or its process on this machine has ended."""
-    return until_ms <= _now_ms() or (host == platform.node() and not _is_alive(pid))
-
-
-def _is_void(lease: Lease) -> bool:
-    return is_gone(lease.host, lease.pid, lease.until_ms)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
+def _bury(context: TableContext, left: Lease) -> None:
+    """Record that the run was killed, and delete the attempts that it did not complete: they could fill the disk."""
+    note_killed(context.store, context.name, left.run)
+    for store in {context.store, context.staging}:
+        for folder in staged_folders(store, context.name):
+            if load(context.store, SliceRecord, folder.record) is None:
+                store.delete_tree(folder.path)
 
 
 def _now_ms() -> int:

@@ -30,8 +30,9 @@ _ZONE_SECONDS = 60.0
 _COMPLETE_SECONDS = 3600.0
 # A look that takes longer hangs: the others don't wait for it.
 _PATIENCE_SECONDS = 30.0
-# A table that can't be looked at, or is left alone after failures, may be mended at any time: it is looked at so often.
-_TROUBLED_SECONDS = 15.0
+# A table that can't be looked at, is held, or is left alone after failures may be mended at any time. It is looked at
+# again after so long, and less and less often: two hundred such tables may not cost hundreds of requests a second.
+_TROUBLED_SECONDS, _LONGEST_TROUBLED_SECONDS = 15.0, 240.0
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class _Known:
     look: Future[None] | None = None
     began: float = 0.0
     not_before: float = 0.0
+    troubled: int = 0
 
 
 @dataclass
@@ -128,8 +130,11 @@ class TableWatch:
         began = time.thread_time()
         is_complete, action = self._action(known)
         if isinstance(action, MirrorError) or (isinstance(action, Rest) and action.pause):
-            pause = action.pause if isinstance(action, Rest) else _TROUBLED_SECONDS
-            known.not_before = time.monotonic() + min(pause, _TROUBLED_SECONDS)
+            wait = min(_TROUBLED_SECONDS * 2**known.troubled, _LONGEST_TROUBLED_SECONDS)
+            known.not_before = time.monotonic() + (min(wait, action.pause) if isinstance(action, Rest) else wait)
+            known.troubled = min(known.troubled + 1, 10)
+        else:
+            known.troubled = 0
         note_look(known.context, action)
         self._seen.put(Seen(known.context, action, is_complete, time.thread_time() - began))
 

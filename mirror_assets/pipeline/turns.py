@@ -69,8 +69,8 @@ class Turns:
         while self._queue or self._running:
             self.go_on(_LONG_TURN_SECONDS)
 
-    def stop(self, seconds: float) -> None:
-        """Wait up to so many seconds for the turns that are under way, and end all work there.
+    def stop(self, seconds: float | None) -> None:
+        """Wait up to so many seconds, or as long as it takes, for the turns under way, and end all work there.
 
         A turn that does not end in time goes on in its thread, as long as the process lives.
         """

@@ -56,6 +56,28 @@ def test_each_folder_is_told_with_its_state(lake: DiskLake, capsys: pytest.Captu
     assert "mirrored" in shown
 
 
+def test_tables_that_vanish_together_stay_until_a_person_accepts_it(
+    lake: DiskLake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake.add("orders", "items")
+    lake.configure("{from: {store: lake}, keys: {default: [id]}}")
+    assert _discover(lake) == 0
+    lake.lake.rename(lake.root / "unmounted")
+    lake.lake.mkdir()
+    for _ in range(3):
+        _discover(lake)
+    assert _discover(lake) == 1
+    assert (
+        "2 of 2 tables are not listed any more (items, orders): they are mirrored as before" in capsys.readouterr().err
+    )
+    config = load_config(lake.root / "mirror.yaml")
+    assert names(config) == ["items", "orders"]
+    assert main(["status", "--config", str(lake.root / "mirror.yaml")]) == 1
+    assert "2 of 2 tables are not listed any more" in capsys.readouterr().err
+    _discover(lake, "--accept")
+    assert names(load_config(lake.root / "mirror.yaml")) == []
+
+
 def _row(lake: DiskLake, table: str, state: str, reason: str, *keys: str) -> dict[str, object]:
     address, rule = str(lake.lake / table.replace(".", "/")), f"{lake.root}/mirror.yaml:5"
     return {"table": table, "address": address, "rule": rule, "state": state, "reason": reason, "keys": list(keys)}

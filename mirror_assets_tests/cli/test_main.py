@@ -10,9 +10,12 @@ import dagster as dg
 import pytest
 
 from mirror_assets.cli import main
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.landing.failures import read_failure
+from mirror_assets.landing.steps import drive
 from mirror_assets.markers import ROW_MARKER
 from mirror_assets.orchestration import jobs
-from mirror_assets_tests.lab import Lab
+from mirror_assets_tests.lab import TABLE, Lab
 
 
 def _main(lab: Lab, *arguments: str) -> int:
@@ -123,6 +126,20 @@ def test_a_source_without_a_feed_exits_with_2_and_other_tables_go_on(
     assert orders["slices"] == 1
     assert "none" in none["error"]
     assert "Next:" in none["error"]
+
+
+def test_a_machine_without_keys_says_nothing_about_the_table(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A person's run that can't read the source tells that person; the mirror in production need not wait for it."""
+
+    def refuse(*_: object) -> None:
+        raise SettingError("the source denies access", "ask for the right to read it", code=ErrorCode.STORE_DENIED)
+
+    monkeypatch.setattr("mirror_assets.pipeline.run.plan_table", refuse)
+    assert _main(lab, "run") == 2
+    assert "the source denies access" in capsys.readouterr().err
+    assert drive(read_failure(TABLE), lab.store) is None
 
 
 def test_status_shows_a_table_whose_source_is_gone_and_exits_with_1(

@@ -256,8 +256,7 @@ def test_names_that_no_reader_takes_hold_up_no_other(lake: DiskLake) -> None:
 def test_a_root_that_is_not_there_is_told_and_what_was_known_stays(lake: DiskLake) -> None:
     lake.configure("{from: {store: lake}, keys: {default: [id]}}")
     (rule,) = lake.load().discovered.rules
-    assert rule.problem is not None
-    assert f"{lake.lake} can't be read: No such file or directory" in rule.problem
+    assert f"{lake.lake} can't be read: No such file or directory" in rule.trouble
     lake.add("orders")
     assert names(lake.load()) == ["orders"], "nothing was remembered, so it looks again"
     lake.lake.rename(lake.root / "away")

@@ -99,8 +99,7 @@ def test_a_catalog_that_is_away_keeps_what_is_known(lake: CatalogLake, unity: Lo
     config = lake.load(When.NOW)
     assert names(config) == ["sales.orders"]
     (rule,) = config.discovered.rules
-    assert rule.problem is not None
-    assert "the catalog uc refuses access" in rule.problem
+    assert "the catalog uc refuses access" in rule.trouble
 
 
 def test_a_schema_that_is_not_shown_stops_no_other(lake: CatalogLake, unity: LoopbackUnity) -> None:

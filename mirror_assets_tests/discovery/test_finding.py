@@ -31,13 +31,29 @@ def test_what_is_known_stays_known() -> None:
 
 
 def test_a_table_is_gone_when_two_listings_do_not_have_it() -> None:
-    first = _behind("a b", None, 0).with_facts({"a": TABLE, "b": NONE}, 0)
-    second = _behind("", first, 60)
-    assert _paths(second) == ["a"], "another folder is gone at once"
-    assert _paths(_behind("", second, 120)) == []
-    back = _behind("a", second, 120)
+    first = _behind("a b c", None, 0).with_facts({"a": TABLE, "b": NONE, "c": TABLE}, 0)
+    second = _behind("c", first, 60)
+    assert _paths(second) == ["a", "c"], "another folder is gone at once"
+    third = _behind("c", second, 120)
+    assert (_paths(third), third.trouble) == (["c"], "")
+    back = _behind("a c", second, 120)
     assert back.folders[0].missing == 0
-    assert _paths(_behind("", back, 180)) == ["a"]
+    assert _paths(_behind("c", back, 180)) == ["a", "c"]
+
+
+def test_the_loss_of_more_than_half_of_the_tables_changes_nothing_until_a_person_accepts_it() -> None:
+    """An unmounted share, a renamed prefix and a revoked grant look like a place that is empty."""
+    found = _behind("a b c", None, 0).with_facts({"a": TABLE, "b": TABLE, "c": TABLE}, 0)
+    for now in range(60, 600, 60):
+        found = _behind("c" if now < 300 else "", found, now)
+        assert _paths(found) == ["a", "b", "c"]
+        assert bool(found.trouble) is (now > 60), "one listing without a table says nothing"
+    assert found.trouble.startswith(
+        "3 of 3 tables are not listed any more (a, b, c): they are mirrored as before. Next: "
+    )
+    assert _behind("a b c", found, 600).trouble == ""
+    accepted = behind_listing(_PLACE, ["c"], {}, found, 600, accepts_loss=True)
+    assert (_paths(accepted), accepted.trouble) == (["c"], "")
 
 
 def test_below_a_folder_that_can_not_be_listed_all_stays_as_it_was() -> None:
@@ -74,7 +90,7 @@ _NAMES = st.sampled_from("abcd")
 
 
 @given(st.lists(st.tuples(st.frozensets(_NAMES), st.frozensets(_NAMES)), max_size=12))
-def test_a_listed_folder_is_known_and_an_unlisted_table_for_one_listing_more(
+def test_a_listed_folder_is_known_and_an_unlisted_table_for_one_more_unless_most_are_unlisted(
     looks: list[tuple[frozenset[str], frozenset[str]]],
 ) -> None:
     """Each look is what the listing has, and which of it are tables."""
@@ -82,12 +98,14 @@ def test_a_listed_folder_is_known_and_an_unlisted_table_for_one_listing_more(
     last_seen: dict[str, int] = {}
     tables: set[str] = set()
     for number, (listing, are_tables) in enumerate(looks):
+        lost = tables - listing
+        is_suspicious = len(lost) * 2 > len(tables)
         finding = behind_listing(_PLACE, listing, {}, finding, number)
         tables &= set(_paths(finding))
         due = finding.to_read(listing, number, all_others=True)
         tables |= {path for path in due if path in are_tables}
         finding = finding.with_facts({path: TABLE if path in are_tables else NONE for path in due}, number)
         last_seen |= dict.fromkeys(listing, number)
-        kept = {path for path in tables if number - last_seen[path] <= 1}
+        kept = lost if is_suspicious else {path for path in lost if number - last_seen[path] <= 1}
         assert set(_paths(finding)) == listing | kept
         assert {folder.path for folder in finding.folders if folder.facts.is_table} == tables

@@ -20,12 +20,13 @@ from deltalake import write_deltalake
 
 from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.format import SliceRecord
-from mirror_assets.landing.runner import read_runner
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.jobs import TABLES_OP, FollowSources, MirrorTables
+from mirror_assets.orchestration.run_tags import mirror_name
 from mirror_assets.pipeline import batch_runner
-from mirror_assets.pipeline.batch_runner import BatchRunner, is_alive
+from mirror_assets.pipeline.batch_runner import BatchRunner, batch_holder
+from mirror_assets.pipeline.liveness import is_gone
 from mirror_assets.pipeline.turns import Turns
 from mirror_assets_tests import quick_jvm
 from mirror_assets_tests.end_to_end.ticks import Location
@@ -63,16 +64,16 @@ def test_a_run_that_stays_mirrors_commits_as_they_come_until_it_is_replaced(
     mirrored: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch_runner, "_RENEWED_AFTER_SECONDS", 0.1)
-    location = Location.of(mirrored, instance)
+    location, ours = Location.of(mirrored, instance), mirror_name(instance, None)
 
     def others() -> None:
-        wait_for(lambda: (found := drive(read_runner(0), mirrored.store)) is not None and is_alive(found))
+        wait_for(lambda: (found := batch_holder(mirrored.store, ours, 0)) is not None and not is_gone(found))
         try:
             for number in (900, 901):
                 commit(mirrored, number)
                 wait_for(lambda number=number: covered(mirrored) == number - 894)  # type: ignore[misc]
         finally:
-            BatchRunner(mirrored.store, 0, "next", "code").take_over()
+            BatchRunner(mirrored.store, ours, 0, "next", "code").take_over()
 
     follow = FollowSources(every_seconds=0.1, minutes=60, batch=0, code="code")
     config = dg.RunConfig(ops={TABLES_OP: MirrorTables(follow=follow)})
@@ -83,7 +84,7 @@ def test_a_run_that_stays_mirrors_commits_as_they_come_until_it_is_replaced(
     (report,) = result.output_for_node(TABLES_OP)
     assert (report.slices, report.covered) == (2, 7)
     assert instance.get_materialized_partitions(ZONE) == {str(key(6, 6)), str(key(7, 7))}
-    found = drive(read_runner(0), mirrored.store)
+    found = batch_holder(mirrored.store, ours, 0)
     assert found is not None
     assert found.run == "next", "it left the other's record alone"
 
@@ -104,9 +105,9 @@ def test_a_run_whose_spark_has_died_ends_so_that_the_next_one_goes_on(
     told = failed.step_failure_data.user_failure_data
     assert told is not None
     assert "Spark's JVM has ended" in (told.description or "")
-    found = drive(read_runner(0), waiting.store)
+    found = batch_holder(waiting.store, mirror_name(instance, None), 0)
     assert found is not None
-    assert not is_alive(found)
+    assert is_gone(found)
 
 
 @pytest.mark.parametrize("follow", [FollowSources(every_seconds=0.1, minutes=60, pending=[str(TABLE)]), None])

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import platform
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +22,7 @@ from mirror_assets.pipeline.errors import SourceBroke
 from mirror_assets.pipeline.table_lease import leased
 from mirror_assets_tests.end_to_end.ticks import Location, materialize
 from mirror_assets_tests.lab import TABLE, Lab, key
+from mirror_assets_tests.pipeline.test_liveness import ended_process
 
 ZONE = asset_key(Kind.LANDING_ZONE, TABLE)
 PARTITIONS = slices_of(TABLE).name or ""
@@ -86,11 +84,11 @@ def test_a_table_that_must_be_rebuilt_is_rebuilt_in_the_same_run(waiting: Lab, i
     assert location.skipped() == NOTHING
 
 
-def test_a_rebuild_by_hand_during_the_pause_is_the_only_one(waiting: Lab, instance: dg.DagsterInstance) -> None:
+def test_a_rebuild_by_hand_is_the_only_one(waiting: Lab, instance: dg.DagsterInstance) -> None:
     lose_changes(waiting)
     location = Location.of(waiting, instance)
     assert not location.run_slices(key(2, 3), key(4, 5)).success
-    assert location.skipped() == NOTHING, "it is left alone for a while"
+    assert location.requested(), "partitions that a person chose keep no scheduler waiting"
     assert location.rebuild().success
     assert location.skipped() == NOTHING
     waiting.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
@@ -129,11 +127,9 @@ def test_a_failure_elsewhere_makes_the_sensor_wait(
 
 def leave_a_lease(lab: Lab) -> None:
     """What a run of this machine leaves when it is killed while it works on the table."""
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    until = int((time.time() + 60) * 1000)
-    left = Lease(table=str(TABLE), run="0815", host=platform.node(), pid=process.pid, until_ms=until)
-    assert drive(take_lease(TABLE, left, lambda _: True), lab.store) == left
+    now = int(time.time() * 1000)
+    left = Lease(subject=str(TABLE), run="0815", process=ended_process(), since_ms=now, until_ms=now + 60_000)
+    assert drive(take_lease(TABLE.lease, left, lambda _: True), lab.store) == left
 
 
 def test_a_run_that_was_killed_once_costs_no_pause_and_again_it_does(lab: Lab, instance: dg.DagsterInstance) -> None:
@@ -154,7 +150,7 @@ def test_a_run_that_was_killed_once_costs_no_pause_and_again_it_does(lab: Lab, i
 
 def test_a_run_that_finds_the_lease_of_a_killed_one_records_it(lab: Lab) -> None:
     leave_a_lease(lab)
-    with leased(lab.store, TABLE, "4711"):
+    with leased(lab.context, "4711"):
         failure = drive(read_failure(TABLE), lab.store)
     assert failure is not None
     assert failure.count == 1
@@ -163,7 +159,7 @@ def test_a_run_that_finds_the_lease_of_a_killed_one_records_it(lab: Lab) -> None
 @contextmanager
 def elsewhere(lab: Lab) -> Iterator[None]:
     """While a run of another instance works on the table."""
-    with leased(lab.store, TABLE, "0815"):
+    with leased(lab.context, "0815"):
         yield
 
 

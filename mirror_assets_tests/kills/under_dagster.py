@@ -24,9 +24,10 @@ from random import Random
 
 from benchmarks.many import ManyTables
 from benchmarks.postgres import Postgres, PostgresMissing, postgres
-from mirror_assets.landing.runner import read_runner
+from mirror_assets.landing.lease import Lease, read_lease
+from mirror_assets.landing.names import BATCH_LEASE, LEASES
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.batch_runner import is_alive
+from mirror_assets.pipeline.liveness import is_gone
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.dagster_processes import CODE_SERVER, DAEMON, DagsterProcesses
 from mirror_assets_tests.kills.__main__ import tell
@@ -53,10 +54,10 @@ class Deployment:
 
     def kill_run(self) -> None:
         """Kill the run that stays by -9, and its JVM with it, as the kernel does when memory runs out."""
-        runner = drive(read_runner(0), LocalStore(self.lake.folder / "landing"))
-        if runner is None or not is_alive(runner):
+        runner = _newest_lease(LocalStore(self.lake.folder / "landing"))
+        if runner is None or is_gone(runner):
             return
-        for pid in (*_children(runner.pid), runner.pid):
+        for pid in (*_children(runner.process.pid), runner.process.pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
@@ -64,6 +65,12 @@ class Deployment:
         """End everything."""
         self.processes.end()
         self.kill_run()
+
+
+def _newest_lease(store: LocalStore) -> Lease | None:
+    """The lease of the run that mirrors the tables, or None."""
+    found = [drive(read_lease(info.path), store) for info in store.list(LEASES) if info.name.startswith(BATCH_LEASE)]
+    return max((lease for lease in found if lease), key=lambda lease: lease.since_ms, default=None)
 
 
 def _children(pid: int) -> Iterator[int]:

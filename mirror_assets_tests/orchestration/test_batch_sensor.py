@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,18 +16,24 @@ from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.drop import begin_drop
-from mirror_assets.landing.names import TableName
-from mirror_assets.landing.runner import Runner, take_over
+from mirror_assets.landing.lease import Lease, Process, take_lease
+from mirror_assets.landing.names import TableName, batch_lease
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration import batch_sensor, code_mark
+from mirror_assets.orchestration import batch_sensor, code_mark, run_records
 from mirror_assets.orchestration.asset_names import BATCH_TAG, Kind, asset_key
 from mirror_assets.orchestration.batch_sensor import SENSOR
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP
 from mirror_assets.orchestration.resources import resources
+from mirror_assets.orchestration.run_records import BatchRuns
+from mirror_assets.orchestration.run_tags import PROCESS_TAG, mirror_name
 from mirror_assets.orchestration.schedules import SENSORS_VARIABLE, default_sensor_status
+from mirror_assets.orchestration.tick_errors import TickFailed
 from mirror_assets.pipeline import table_watch
+from mirror_assets.pipeline.batch_runner import BatchRunner, tables_digest
+from mirror_assets.pipeline.liveness import this_process
 from mirror_assets.source.log import SourceLog
 from mirror_assets.storage import LocalStore
+from mirror_assets_tests.pipeline.test_liveness import ended_process
 
 NOW_MS = 1000
 
@@ -93,28 +95,26 @@ class Deployment:
         return self.instance.create_run_for_job(job, run_config=request.run_config, tags=request.tags)
 
     def runs(
-        self, request: dg.RunRequest, *, pid: int | None = None, minutes: float = 0.0, valid: float = 30
-    ) -> Runner:
+        self,
+        request: dg.RunRequest,
+        *,
+        run: str = "0815",
+        process: Process | None = None,
+        minutes: float = 0.0,
+        valid: float = 300,
+    ) -> None:
         """Let a run take over, as the request says, so many minutes ago."""
         follow = request.run_config["ops"][TABLES_OP]["config"]["follow"]
-        now = time.time()
-        runner = Runner(
-            batch=follow["batch"],
-            run="0815",
-            code=follow["code"],
-            host=platform.node(),
-            pid=pid or os.getpid(),
+        now, path = time.time(), batch_lease(mirror_name(self.instance, None), follow["batch"])
+        lease = Lease(
+            subject="tables",
+            run=run,
+            process=process or this_process(),
             since_ms=int((now - minutes * 60) * 1000),
             until_ms=int((now + valid) * 1000),
+            code=follow["code"],
         )
-        drive(take_over(runner), self.store)
-        return runner
-
-
-def dead_pid() -> int:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
+        drive(take_lease(path, lease, lambda _: True), self.store)
 
 
 def deployed(root: Path, instance: dg.DagsterInstance, automation: str, tables: str = "abc") -> Deployment:
@@ -174,12 +174,68 @@ def test_a_run_that_was_killed_is_replaced_and_ends_in_dagster(resident: Deploym
     resident.instance.report_dagster_event(
         dg.DagsterEvent(event_type_value="PIPELINE_START", job_name=MIRROR_ALL), run_id=run.run_id
     )
-    runner = resident.runs(request, pid=dead_pid()) if killed == "here" else resident.runs(request, valid=-1.0)
-    drive(take_over(runner.model_copy(update={"run": run.run_id})), resident.store)
+    elsewhere = this_process().model_copy(update={"boot": "another machine"})
+    process = ended_process() if killed == "here" else elsewhere
+    resident.runs(request, run=run.run_id, process=process, valid=60 if killed == "here" else -1)
     assert isinstance(resident.tick(), list)
     ended = resident.instance.get_run_by_id(run.run_id)
     assert ended is not None
     assert ended.status is dg.DagsterRunStatus.FAILURE
+
+
+def started(resident: Deployment, request: dg.RunRequest, process: Process) -> dg.DagsterRun:
+    """A run that Dagster takes for running, in that process."""
+    run = resident.launch(request)
+    resident.instance.report_dagster_event(
+        dg.DagsterEvent(event_type_value="PIPELINE_START", job_name=MIRROR_ALL), run_id=run.run_id
+    )
+    resident.instance.add_run_tags(run.run_id, {PROCESS_TAG: process.model_dump_json()})
+    return run
+
+
+def test_a_living_run_whose_renewal_is_late_is_left_alone(resident: Deployment) -> None:
+    request = resident.requested()
+    run = started(resident, request, this_process())
+    resident.runs(request, run=run.run_id, valid=-600)
+    assert resident.tick() == f"run {run.run_id} mirrors 3 tables"
+
+
+def test_a_run_that_was_replaced_and_is_still_at_work_does_not_fail(resident: Deployment) -> None:
+    request = resident.requested()
+    working, killed = (started(resident, request, process) for process in (this_process(), ended_process()))
+    resident.runs(request, minutes=61)
+    assert isinstance(resident.tick(), str | list)
+    found = [resident.instance.get_run_by_id(run.run_id) for run in (working, killed)]
+    assert [run.status.value for run in found if run] == ["STARTED", "FAILURE"]
+
+
+def test_a_first_start_that_takes_long_asks_for_no_second_run(
+    resident: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = started(resident, resident.requested(), this_process())
+    monkeypatch.setattr(run_records, "_START_SECONDS", -1.0)
+    assert resident.tick() == f"run {run.run_id} for 3 tables is coming"
+
+
+def test_two_instances_on_one_zone_do_not_replace_each_other(resident: Deployment) -> None:
+    other = BatchRunner(resident.store, "mirror_assets of a desk", 0, "4711", "code", tables_digest("abc"))
+    other.take_over()
+    told = resident.tick()
+    assert isinstance(told, str)
+    assert "another Dagster instance mirrors 3 tables: run 4711" in told
+    assert not other.is_replaced()
+    other.leave()
+    assert resident.requested()
+
+
+def test_runs_of_another_code_location_are_no_concern(resident: Deployment) -> None:
+    request = resident.requested()
+    theirs = resident.launch(request)
+    here = BatchRuns(resident.instance, {".dagster/repository": "__repository__@here"}, 0)
+    assert here.coming(None, time.time()) is None
+    resident.instance.add_run_tags(theirs.run_id, {".dagster/repository": "__repository__@here"})
+    there = BatchRuns(resident.instance, {".dagster/repository": "__repository__@here"}, 0)
+    assert there.coming(None, time.time()) is not None
 
 
 def test_runs_that_fail_before_they_take_over_are_asked_for_less_and_less_often(resident: Deployment) -> None:
@@ -193,7 +249,7 @@ def test_a_run_that_failed_behind_its_work_costs_no_pause(resident: Deployment) 
     for _ in range(3):
         request = resident.requested()
         run = resident.launch(request)
-        resident.runs(request, pid=dead_pid())
+        resident.runs(request, process=ended_process())
         resident.instance.report_run_failed(run)
     assert isinstance(resident.tick(), list)
 
@@ -229,6 +285,13 @@ def test_more_batches_than_tables_ask_for_no_empty_run(tmp_path: Path, instance:
     assert len(requests) == 2
 
 
+def test_batches_that_leave_no_room_for_a_run_that_takes_over_are_refused(tmp_path: Path) -> None:
+    with dg.instance_for_test({"concurrency": {"runs": {"max_concurrent_runs": 2}}}) as narrow:
+        assert len(deployed(tmp_path, narrow, "batches: 1").tick()) == 1
+        with pytest.raises(TickFailed, match=r"automation.batches is 2, and Dagster starts at most 2 runs at a time"):
+            deployed(tmp_path, narrow, "batches: 2").tick()
+
+
 def test_what_a_person_has_to_mend_is_recorded_and_holds_up_no_other(batch: Deployment) -> None:
     batch.commit("b")
     (batch.root / "c").mkdir()
@@ -258,6 +321,22 @@ def test_a_source_that_does_not_answer_holds_up_no_other(batch: Deployment, monk
     for _ in range(3):
         assert len(batch.tick()) == 1
     assert time.monotonic() - began < 30
+
+
+def test_what_a_slow_look_has_seen_counts_in_a_later_tick(batch: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_watch, "_PATIENCE_SECONDS", 0.2)
+    real = SourceLog.state
+
+    def slow(log: SourceLog, version: int | None = None) -> object:
+        time.sleep(2)
+        return real(log, version)
+
+    monkeypatch.setattr(SourceLog, "state", slow)
+    for table in "abc":
+        batch.commit(table)
+    assert batch.tick() == "nothing is pending of 3 tables"
+    time.sleep(3)
+    assert batch.requested().run_config["ops"][TABLES_OP]["config"]["follow"]["pending"] == ["a", "b", "c"]
 
 
 def test_a_table_that_is_being_dropped_is_left_alone(batch: Deployment) -> None:

@@ -324,9 +324,13 @@ def test_a_schedule_leaves_out_a_run_while_the_one_before_goes_on(paper: Paper, 
     at = datetime(2026, 11, 23, 12, 0, tzinfo=timezone.utc)
     context = dg.build_schedule_context(instance, at, resources=resources(paper.config))
     asked = schedule.evaluate_tick(context)
-    assert len(asked.run_requests or []) == 1
+    (request,) = asked.run_requests or []
     job = definitions.resolve_job_def(CHECKS)
     instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
+    assert schedule.evaluate_tick(context).run_requests, "a run of another mirror.yaml is no concern"
+    instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags=request.tags)
     again = schedule.evaluate_tick(context)
     assert not again.run_requests
     assert again.skip_message == "the run before goes on"
+    nightly = definitions.resolve_schedule_def(RECONCILE).evaluate_tick(context).run_requests or []
+    assert [one.tags["dagster/max_runtime"] for one in nightly] == ["21600"]

@@ -10,7 +10,7 @@ import pytest
 
 from mirror_assets.orchestration.settled_checks import settled
 from mirror_assets.pipeline.table_lease import leased
-from mirror_assets_tests.pipeline.paper import TABLE, Paper
+from mirror_assets_tests.pipeline.paper import Paper
 
 _ASSET = dg.AssetKey(["landing_zone", "shop", "orders"])
 
@@ -36,7 +36,7 @@ def test_what_moves_on_is_looked_at_again_and_what_stays_has_failed(
             asset_key=_ASSET, check_name="file_continuity", passed=not runs[-1], description=runs[-1]
         )
 
-    with leased(paper.context.store, TABLE, "another run"):
+    with leased(paper.context, "another run"):
         result = settled(paper.context, run, slept.append)()
     assert (len(runs), result.passed) == (ran, passed)
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import subprocess
-import sys
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.landing.names import runner_record
-from mirror_assets.landing.runner import Runner, read_runner
-from mirror_assets.landing.steps import drive
+from mirror_assets.landing.lease import Lease
+from mirror_assets.landing.names import batch_lease
 from mirror_assets.pipeline import batch_runner
-from mirror_assets.pipeline.batch_runner import BatchRunner, batch_of, is_alive
+from mirror_assets.pipeline.batch_runner import BatchRunner, batch_holder, batch_of, other_mirror
+from mirror_assets.pipeline.liveness import is_gone
 from mirror_assets.storage.errors import StoreUnavailable
 from mirror_assets_tests.storage.memory import MemoryStore
 
@@ -25,70 +20,81 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_runner, "_RENEWED_AFTER_SECONDS", 0.0)
 
 
-def runner_of(store: MemoryStore) -> Runner:
-    found = drive(read_runner(0), store)
+MIRROR = "mirror_assets of an instance"
+
+
+def runner(store: MemoryStore, batch: int, run: str, mirror: str = MIRROR) -> BatchRunner:
+    return BatchRunner(store, mirror, batch, run, "code", "tables")
+
+
+def lease_of(store: MemoryStore) -> Lease:
+    found = batch_holder(store, MIRROR, 0)
     assert found is not None
     return found
 
 
 def test_the_run_that_took_over_last_stays() -> None:
     store = MemoryStore()
-    first, second = BatchRunner(store, 0, "1", "code"), BatchRunner(store, 0, "2", "code")
+    first, second = runner(store, 0, "1"), runner(store, 0, "2")
     first.take_over()
     assert not first.is_replaced()
     second.take_over()
     assert first.is_replaced()
     assert not second.is_replaced()
-    assert runner_of(store).run == "2"
+    assert lease_of(store).run == "2"
 
 
 def test_a_run_that_was_replaced_ends_nothing_of_the_other() -> None:
     store = MemoryStore()
-    first, second = BatchRunner(store, 0, "1", "code"), BatchRunner(store, 0, "2", "code")
+    first, second = runner(store, 0, "1"), runner(store, 0, "2")
     first.take_over()
     second.take_over()
     first.leave()
-    assert is_alive(runner_of(store))
+    assert not is_gone(lease_of(store))
 
 
 def test_a_run_that_left_is_no_longer_alive_and_its_time_is_known() -> None:
     store = MemoryStore()
-    run = BatchRunner(store, 0, "1", "code")
+    run = runner(store, 0, "1")
     run.take_over()
-    before = runner_of(store)
-    assert is_alive(before)
+    before = lease_of(store)
+    assert not is_gone(before)
     run.leave()
-    assert not is_alive(runner_of(store))
-    assert runner_of(store).since_ms == before.since_ms
+    assert is_gone(lease_of(store))
+    assert lease_of(store).since_ms == before.since_ms
 
 
 def test_batches_know_nothing_of_each_other() -> None:
     store = MemoryStore()
-    first, second = BatchRunner(store, 0, "1", "code"), BatchRunner(store, 1, "2", "code")
+    first, second = runner(store, 0, "1"), runner(store, 1, "2")
     first.take_over()
     second.take_over()
     assert not first.is_replaced()
 
 
-def test_a_killed_process_of_this_machine_is_not_alive() -> None:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
+def test_mirrors_of_the_same_tables_see_each_other_and_replace_nobody() -> None:
     store = MemoryStore()
-    BatchRunner(store, 0, "1", "code").take_over()
-    alive = runner_of(store)
-    assert (alive.host, alive.pid) == (platform.node(), os.getpid())
-    assert not is_alive(alive.model_copy(update={"pid": process.pid}))
-    assert is_alive(alive.model_copy(update={"pid": process.pid, "host": "elsewhere"}))
+    ours, theirs = runner(store, 0, "1"), runner(store, 0, "2", "mirror_assets of a desk")
+    ours.take_over()
+    assert other_mirror(store, MIRROR, 0, "tables") is None
+    theirs.take_over()
+    assert not ours.is_replaced()
+    found = other_mirror(store, MIRROR, 0, "tables")
+    assert found is not None
+    assert found.run == "2"
+    assert other_mirror(store, MIRROR, 0, "other tables") is None
+    theirs.leave()
+    assert other_mirror(store, MIRROR, 0, "tables") is None
 
 
 def test_a_record_that_cannot_be_read_is_written_anew() -> None:
     store = MemoryStore()
-    store.create(runner_record(0), b"{")
-    assert drive(read_runner(0), store) is None
-    run = BatchRunner(store, 0, "1", "code")
+    store.create(batch_lease(MIRROR, 0), b"{")
+    assert batch_holder(store, MIRROR, 0) is None
+    run = runner(store, 0, "1")
     run.take_over()
     assert not run.is_replaced()
-    assert runner_of(store).run == "1"
+    assert lease_of(store).run == "1"
 
 
 def test_a_store_that_keeps_none_ends_no_run() -> None:
@@ -96,7 +102,7 @@ def test_a_store_that_keeps_none_ends_no_run() -> None:
         def create(self, path: str, data: bytes) -> str:
             raise StoreUnavailable(path, f"{len(data)} bytes are too many")
 
-    run = BatchRunner(Unavailable(), 0, "1", "code")
+    run = runner(Unavailable(), 0, "1")
     run.take_over()
     assert not run.is_replaced()
     run.leave()
@@ -122,9 +128,9 @@ def test_a_run_takes_over_from_one_that_renews_at_the_same_time() -> None:
             return super().replace(path, data, etag)
 
     store = Renewing()
-    first, second = BatchRunner(store, 0, "1", "code"), BatchRunner(store, 0, "2", "code")
+    first, second = runner(store, 0, "1"), runner(store, 0, "2")
     first.take_over()
     second.take_over()
     assert store.renewals == 1
-    assert runner_of(store).run == "2"
+    assert lease_of(store).run == "2"
     assert first.is_replaced()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.landing.format import Column, SliceRecord
 from mirror_assets.landing.staged_parts import write_record
 from mirror_assets.landing.state import CommitPosition
@@ -52,3 +53,12 @@ def _without_parts(context: TableContext, planned: PlannedSlice, position: Commi
     record = record.model_copy(update=update)
     write_record(context.store, record)
     return record
+
+
+def test_a_slice_that_the_source_does_not_have_yet_is_refused(tmp_path: Path) -> None:
+    paper = Paper(tmp_path, "changes: feed")
+    paper.create()
+    paper.cover(0)
+    with pytest.raises(StopError, match="can't be one: the source has no commit there") as raised:
+        list(stage_range(paper.context, [key(1, 2)]))
+    assert raised.value.code is ErrorCode.SLICE_UNFIT

@@ -3,56 +3,68 @@
 from __future__ import annotations
 
 import os
-import platform
-import subprocess
-import sys
 import threading
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from mirror_assets.landing.lease import Lease, read_lease, take_lease
-from mirror_assets.landing.names import TableName
+from mirror_assets.landing.failures import read_failure
+from mirror_assets.landing.lease import Lease, Process, read_lease, take_lease
+from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline import table_lease as lease
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableBusy
-from mirror_assets.pipeline.table_lease import holder, leased
+from mirror_assets.pipeline.liveness import this_process
+from mirror_assets.pipeline.table_lease import holder, holder_now, leased
 from mirror_assets.storage.errors import StoreUnavailable
+from mirror_assets_tests.lab import TABLE, Lab
+from mirror_assets_tests.pipeline.test_liveness import ended_process
 from mirror_assets_tests.storage.memory import MemoryStore
 
-TABLE = TableName("shop", "orders")
+
+@pytest.fixture
+def context(tmp_path: Path) -> TableContext:
+    """A table of a landing zone in memory; nothing of it starts Spark."""
+    made = Lab(None, tmp_path)
+    made.configure()
+    return replace(made.context, store=MemoryStore())
 
 
-def left_behind(store: MemoryStore, host: str = "elsewhere", pid: int = 1, seconds: float = 60) -> None:
+def left_behind(context: TableContext, process: Process, seconds: float = 60) -> None:
     """A lease that nobody renews."""
-    until = int((time.time() + seconds) * 1000)
-    made = Lease(table=str(TABLE), run="gone", host=host, pid=pid, until_ms=until)
-    assert drive(take_lease(TABLE, made, lambda _: True), store) == made
+    now = int(time.time() * 1000)
+    made = Lease(subject=str(TABLE), run="gone", process=process, since_ms=now, until_ms=now + int(seconds * 1000))
+    assert drive(take_lease(TABLE.lease, made, lambda _: True), context.store) == made
 
 
-def test_a_table_has_a_holder_while_somebody_works_on_it() -> None:
-    store = MemoryStore()
-    with leased(store, TABLE, "0815"):
-        found = holder(store, TABLE)
+def elsewhere() -> Process:
+    return this_process().model_copy(update={"boot": "another machine", "host": "elsewhere"})
+
+
+def test_a_table_has_a_holder_while_somebody_works_on_it(context: TableContext) -> None:
+    with leased(context, "0815"):
+        found = holder(context.store, TABLE)
         assert found is not None
-        assert (found.run, found.pid) == ("0815", os.getpid())
-    assert holder(store, TABLE) is None
+        assert (found.run, found.process.pid) == ("0815", os.getpid())
+    assert holder(context.store, TABLE) is None
 
 
-def test_another_run_is_refused_and_the_same_one_is_not() -> None:
-    store = MemoryStore()
-    with leased(store, TABLE, "1"):
-        with pytest.raises(TableBusy, match=r"run 1 works on shop\.orders"), leased(store, TABLE, "2"):
+def test_another_run_is_refused_and_the_same_one_is_not(context: TableContext) -> None:
+    with leased(context, "1"):
+        with pytest.raises(TableBusy, match=r"run 1 works on shop\.orders"), leased(context, "2"):
             pytest.fail("it was let in")
-        with leased(store, TABLE, "1"):
+        with leased(context, "1"):
             pass
 
 
-def test_who_waits_comes_next() -> None:
-    store, begun, end = MemoryStore(), threading.Event(), threading.Event()
+def test_who_waits_comes_next(context: TableContext) -> None:
+    begun, end = threading.Event(), threading.Event()
 
     def other() -> None:
-        with leased(store, TABLE, "1"):
+        with leased(context, "1"):
             begun.set()
             end.wait(10)
 
@@ -60,53 +72,73 @@ def test_who_waits_comes_next() -> None:
     thread.start()
     assert begun.wait(10)
     threading.Timer(0.1, end.set).start()
-    with leased(store, TABLE, "2", wait_seconds=10):
+    with leased(context, "2", wait_seconds=10):
         assert end.is_set()
     thread.join()
 
 
-def test_a_lease_that_is_over_is_anybodys() -> None:
-    store = MemoryStore()
-    left_behind(store, seconds=-1)
-    assert holder(store, TABLE) is None
-    with leased(store, TABLE, "2"):
+def test_a_lease_of_another_machine_that_is_over_is_anybodys(context: TableContext) -> None:
+    left_behind(context, elsewhere())
+    assert holder(context.store, TABLE) is not None
+    left_behind(context, elsewhere(), seconds=-1)
+    assert holder(context.store, TABLE) is None
+    with leased(context, "2"):
         pass
 
 
-def test_a_killed_process_of_this_machine_holds_nothing() -> None:
-    store = MemoryStore()
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    left_behind(store, host=platform.node(), pid=process.pid)
-    assert holder(store, TABLE) is None
-    left_behind(store, host=platform.node(), pid=os.getpid())
-    assert holder(store, TABLE) is not None
+def test_a_killed_process_of_this_machine_holds_nothing(context: TableContext) -> None:
+    left_behind(context, ended_process())
+    assert holder(context.store, TABLE) is None
+    left_behind(context, this_process(), seconds=-1800)
+    assert holder(context.store, TABLE) is not None, "it lives, however late its renewal is"
 
 
-def test_it_is_renewed_as_long_as_the_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_only_looks_at_a_killed_run_changes_nothing(context: TableContext) -> None:
+    left_behind(context, ended_process())
+    assert holder(context.store, TABLE) is None
+    assert drive(read_lease(TABLE.lease), context.store) is not None
+    assert drive(read_failure(TABLE), context.store) is None
+
+
+@pytest.mark.parametrize("who", ["a scheduler", "the next run"])
+def test_what_a_killed_run_did_not_complete_is_deleted(context: TableContext, who: str) -> None:
+    left_behind(context, ended_process())
+    begun = AttemptFolder(TABLE, 7, "0" * 32)
+    context.store.create(begun.part("part-00000.parquet"), b"half a part")
+    if who == "a scheduler":
+        assert holder_now(context) is None
+        assert drive(read_lease(TABLE.lease), context.store) is None
+    else:
+        with leased(context, "2"):
+            pass
+    assert context.store.list(TABLE.scratch) == []
+    failure = drive(read_failure(TABLE), context.store)
+    assert failure is not None
+    assert "run gone ended while it worked on the table" in failure.message
+
+
+def test_it_is_renewed_as_long_as_the_work_goes_on(context: TableContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "_RENEWED_AFTER_SECONDS", 0.01)
-    store = MemoryStore()
-    with leased(store, TABLE, "1"):
-        first = drive(read_lease(TABLE), store)
+    with leased(context, "1"):
+        first = drive(read_lease(TABLE.lease), context.store)
         assert first is not None
         deadline = time.monotonic() + 10
-        while (found := drive(read_lease(TABLE), store)) is not None and found.until_ms == first.until_ms:
+        while (found := drive(read_lease(TABLE.lease), context.store)) is not None and found.until_ms == first.until_ms:
             assert time.monotonic() < deadline
             time.sleep(0.01)
 
 
-def test_a_lease_that_cannot_be_read_is_nobodys() -> None:
-    store = MemoryStore()
-    store.create(TABLE.lease, b"{")
-    assert holder(store, TABLE) is None
-    with leased(store, TABLE, "1"):
-        assert holder(store, TABLE) is not None
+def test_a_lease_that_cannot_be_read_is_nobodys(context: TableContext) -> None:
+    context.store.create(TABLE.lease, b"{")
+    assert holder(context.store, TABLE) is None
+    with leased(context, "1"):
+        assert holder(context.store, TABLE) is not None
 
 
-def test_a_store_that_keeps_none_is_no_obstacle() -> None:
+def test_a_store_that_keeps_none_is_no_obstacle(context: TableContext) -> None:
     class Unavailable(MemoryStore):
         def create(self, path: str, data: bytes) -> str:
             raise StoreUnavailable(path, f"{len(data)} bytes are too many")
 
-    with leased(Unavailable(), TABLE, "1"):
+    with leased(replace(context, store=Unavailable()), "1"):
         pass

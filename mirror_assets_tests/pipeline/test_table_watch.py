@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from pathlib import Path
 
@@ -154,6 +155,26 @@ def test_a_table_in_trouble_is_looked_at_less_often(
     again = watch_of(contexts)
     round_of(again)
     assert NAMES[1] in round_of(again)
+
+
+def test_a_table_that_stays_in_trouble_is_looked_at_less_and_less_often(
+    contexts: list[TableContext], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From every 15 seconds to every four minutes: 200 such tables cost few requests a second."""
+    (tmp_path / "t1" / "_delta_log" / f"{0:020d}.json").write_text("{")
+    clock = [1000.0]
+    monkeypatch.setattr("mirror_assets.pipeline.table_watch.time.monotonic", lambda: clock[0])
+    watch, looks = watch_of(contexts), list[float]()
+    while clock[0] < 1000.0 + 3600:
+        watch.begin()
+        for known in watch._known.values():
+            if known.look is not None:
+                known.look.result(10)
+        looks += [clock[0] for seen in watch.seen() if seen.context.name == NAMES[1]]
+        clock[0] += 5
+    apart = [later - earlier for earlier, later in itertools.pairwise(looks)]
+    assert apart[:5] == [15, 30, 60, 120, 240]
+    assert set(apart[5:]) == {240}
 
 
 def test_sources_that_hang_cost_the_others_nothing(

@@ -140,3 +140,12 @@ def test_a_call_that_hangs_leaves_the_other_threads_to_the_others() -> None:
     assert pool.submit(lambda: 5).result(10) == 5
     assert not first.done()
     stuck.set()
+
+
+def test_who_waits_without_a_limit_loses_no_turn() -> None:
+    """A run that is replaced ends behind its slices, however long they take; the rest is for the next run."""
+    diary, turns = Diary(), Turns(2)
+    turns.add(table(0), diary.work(0, 3, 0.3))
+    turns.go_on(0.0)
+    turns.stop(None)
+    assert (diary.done, diary.ended) == ([(0, 0)], [0])

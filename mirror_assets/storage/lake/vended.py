@@ -16,6 +16,8 @@ from mirror_assets.storage.lake.unity_answers import TemporaryCredentials
 
 # They are renewed so long before they end, or when half of their time is over, if that is later.
 _RENEWED_BEFORE_SECONDS = 300.0
+# Where the catalog does not say when keys end: the shortest time for which AWS and Azure make any.
+_UNTOLD_SECONDS = 900.0
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class RenewedKeys:
         with self._lock:
             if self._keys is None or self._now() >= self._renew_at:
                 began, self._keys = self._now(), self._fetch()
-                left = float("inf") if self._keys.ends is None else self._keys.ends - began
+                left = _UNTOLD_SECONDS if self._keys.ends is None else self._keys.ends - began
                 self._renew_at = began + max(left - _RENEWED_BEFORE_SECONDS, left / 2)
             return self._keys
 

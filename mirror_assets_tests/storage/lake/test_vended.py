@@ -96,16 +96,22 @@ def test_keys_are_always_good_for_a_while(life: float, looks: list[float]) -> No
     assert all(later - earlier >= shortest for earlier, later in pairwise(made))
 
 
-def test_keys_without_an_end_are_kept() -> None:
-    made: list[int] = []
+def test_keys_without_an_end_are_kept_for_some_minutes() -> None:
+    """They end all the same, and none were ever fetched again."""
+    made, now = list[int](), [1000.0]
 
     def fetch() -> VendedKeys:
         made.append(1)
         return VendedKeys(Scheme.S3, {})
 
-    renewed = RenewedKeys(fetch)
+    renewed = RenewedKeys(fetch, lambda: now[0])
     assert renewed.current() is renewed.current()
+    now[0] += 599
+    renewed.current()
     assert len(made) == 1
+    now[0] += 2
+    renewed.current()
+    assert len(made) == 2
 
 
 def test_one_thread_fetches_for_all() -> None:

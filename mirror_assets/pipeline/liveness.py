@@ -1,0 +1,65 @@
+"""Tells whether the process that holds a lease is still there.
+
+On the machine that knows its process id, the process table decides, however late a renewal is. The lease's end decides
+only for processes of other machines and containers.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from pathlib import Path
+
+from mirror_assets.landing.lease import Lease, Process
+
+# A request to a store is retried for up to two minutes, and a lease is renewed every thirty seconds.
+VALID_SECONDS = 300.0
+# A living process that has not renewed a lease for so long has forgotten it: its store refused the deletion.
+_FORGOTTEN_SECONDS = 3600.0
+_PROC = Path("/proc")
+_ENDED = ("Z", "X")
+
+
+def this_process() -> Process:
+    """Return this process, with the kernel and the namespace that know its id."""
+    try:
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        namespace = (_PROC / "self/ns/pid").readlink().name
+        started = _started(os.getpid()) or 0
+    except OSError:
+        boot, namespace, started = "", "", 0
+    return Process(host=platform.node(), boot=boot, namespace=namespace, pid=os.getpid(), started=started)
+
+
+def has_ended(process: Process) -> bool | None:
+    """Return whether the process has ended; None if only another machine or container can tell."""
+    here = this_process()
+    if not process.boot or (process.boot, process.namespace) != (here.boot, here.namespace):
+        return None
+    try:
+        return _started(process.pid) != process.started
+    except OSError:
+        return False  # it is there, and belongs to a user whose processes are hidden
+
+
+def is_gone(lease: Lease) -> bool:
+    """Return whether the run has let go, its process has ended, or, if nobody here knows, its time is over."""
+    ended = has_ended(lease.process) if lease.until_ms else True
+    over = time.time() - lease.until_ms / 1000
+    return bool(ended) or over >= (0 if ended is None else _FORGOTTEN_SECONDS)
+
+
+def _started(pid: int) -> int | None:
+    """Return when the process began, in clock ticks; None if there is no such process. Raises OSError."""
+    try:
+        told = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        try:
+            os.kill(pid, 0)
+        except (ProcessLookupError, OverflowError):
+            return None
+        raise
+    # The second field is the program's name in brackets, which may hold blanks and brackets of its own.
+    fields = told.rpartition(")")[2].split()
+    return None if fields[0] in _ENDED else int(fields[19])
