@@ -25,7 +25,7 @@ from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_re
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.alert_runs import Location
 from mirror_assets.orchestration.alerts_sensor import SENSOR, Alerts, Watched
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_names import BATCH_TAG, Kind, asset_key
 from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.table_states import TableStates
@@ -215,11 +215,11 @@ def test_a_failed_run_is_reported_and_ends_with_the_next_one(deployment: Deploym
 
 
 def test_another_batch_or_partition_repairs_nothing(deployment: Deployment, receiver: WebReceiver) -> None:
-    deployment.run("mirror_all", "Spark did not start.", {"mirror/batch": "0"})
-    deployment.run("mirror_all", None, {"mirror/batch": "1"})
+    deployment.run("mirror_all", "Spark did not start.", {BATCH_TAG: "0"})
+    deployment.run("mirror_all", None, {BATCH_TAG: "1"})
     deployment.settle()
     assert receiver.titles() == ["mirror_all: a run of mirror_all failed"]
-    deployment.run("mirror_all", None, {"mirror/batch": "0"})
+    deployment.run("mirror_all", None, {BATCH_TAG: "0"})
     deployment.settle()
     assert receiver.titles()[1:] == ["Ended: mirror_all: a run of mirror_all failed"]
 
