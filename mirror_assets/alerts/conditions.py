@@ -76,8 +76,8 @@ class Condition:
 
     `id` names both and stays the same while it lasts. `subject` is a table, or the name of a job, sensor or schedule;
     `what` is a few words that follow it. `text` is the message, with the next step where MirrorError has it. `check` is
-    the name of a check that failed. `page` is a path in Dagster's UI. `since_ms` is when the failure was recorded. A
-    condition that `is_passing` keeps an open incident open, but starts none.
+    the name of a check that failed. `page` is a path in Dagster's UI. `since_ms` is when a check or run recorded it, 0
+    for what is read as it is now. A condition that `is_passing` keeps an open incident open, but starts none.
     """
 
     id: str

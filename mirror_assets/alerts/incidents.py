@@ -9,7 +9,7 @@ from enum import Enum
 
 import pydantic
 
-from mirror_assets.alerts.conditions import Condition, Kind
+from mirror_assets.alerts.conditions import Condition
 from mirror_assets.config.alerts import Severity
 
 # An incident is reported after this time, with other conditions of its cause; it ends when none was left for so long.
@@ -99,9 +99,7 @@ class Incident(Value):
 
     def is_reportable(self, now_ms: int, confirm_ms: int) -> bool:
         """Return whether its conditions have held long enough; a result that may be outdated waits for other checks."""
-        outdated = (
-            one.kind in (Kind.CHECK, Kind.RUN) and self.began_ms - one.since_ms > _FRESH_MS for one in self.members
-        )
+        outdated = (0 < one.since_ms < self.began_ms - _FRESH_MS for one in self.members)
         return self.gone_ms is None and now_ms - self.began_ms >= (confirm_ms if all(outdated) else GATHER_MS)
 
 

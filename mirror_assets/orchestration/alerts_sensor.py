@@ -32,7 +32,7 @@ from mirror_assets.pipeline.daemon_pool import DaemonPool
 SENSOR = "alerts"
 _KEY = "mirror_assets/alerts"
 _EVERY_SECONDS = 15
-_ZONE_WAIT_SECONDS = 8.0
+_ZONE_WAIT_SECONDS, _TABLES_SECONDS = 8.0, 60.0
 # How long a run of the schedule `checks` may take, before its results count.
 _CHECKS_TAKE_MS = 120_000
 _OF_ZONE = (Kind.TABLE, Kind.HELD, Kind.REBUILD)
@@ -73,6 +73,7 @@ class Alerts:
     config: Config
     watched: Watched
     send: Send = send
+    _found_at: float = 0.0
     _zone: ZoneReader | None = None
     _reading: Future[list[Condition]] | None = None
 
@@ -90,13 +91,14 @@ class Alerts:
         at, storage = time.time() if now is None else now, instance.daemon_cursor_storage
         key, now_ms = f"{_KEY}/{location.label}", int(at * 1000)
         before = AlertState.parse(storage.get_cursor_values({key}).get(key))
-        tables = with_found_tables(self.config, When.NEVER)  # some may have been discovered since the start
+        if abs(at - self._found_at) >= _TABLES_SECONDS:  # some may have been discovered since the start
+            self.config, self._found_at = with_found_tables(self.config, When.NEVER), at
         sensors = self.watched.sensors | self.watched.schedules
         found = [
-            *self._checks.conditions(instance, tables.names),
-            *self._runs.conditions(instance, location, tables.names, at),
+            *self._checks.conditions(instance, self.config.names),
+            *self._runs.conditions(instance, location, self.config.names, at),
             *tick_conditions(instance, location, sensors, SENSOR, self._minutes, at),
-            *self._zone_conditions(tables, zone, before, at),
+            *self._zone_conditions(zone, before, at),
         ]
         confirm_ms = GATHER_MS if self._minutes is None else self._minutes * 60_000 + _CHECKS_TAKE_MS
         incidents = advance(before.incidents, {one.id: one for one in found}, now_ms, confirm_ms)
@@ -108,15 +110,15 @@ class Alerts:
             storage.set_cursor_values({key: after.model_dump_json()})
         return _summary(after)
 
-    def _zone_conditions(self, config: Config, zone: LandingZone, before: AlertState, now: float) -> list[Condition]:
+    def _zone_conditions(self, zone: LandingZone, before: AlertState, now: float) -> list[Condition]:
         """Return what the landing zone says now; while it can't be read, also what it said last."""
         last = [one for incident in before.incidents if incident.gone_ms is None for one in incident.members]
         last = [one for one in last if one.kind in _OF_ZONE]
         try:
             self._zone = self._zone or ZoneReader(zone.open())
             if self._reading is None:
-                is_held = partial(_is_held, config)
-                self._reading = self._thread.submit(partial(self._zone.conditions, config.names, is_held, now))
+                is_held = partial(_is_held, self.config)
+                self._reading = self._thread.submit(partial(self._zone.conditions, self.config.names, is_held, now))
             found = self._reading.result(_ZONE_WAIT_SECONDS)
         except NotDone:
             return last

@@ -285,6 +285,22 @@ def test_what_a_failing_table_hid_is_not_reported_if_it_ends_soon_after(
     assert [title.partition(":")[0] for title in receiver.titles()] == ["sales.t000", "Ended"]
 
 
+def test_a_check_that_has_not_run_since_a_hold_ended_is_not_reported(
+    deployment: Deployment, receiver: WebReceiver
+) -> None:
+    table = TableName("sales", "t000")
+    states = TableStates(deployment.instance)
+    deployment.check("not_failing", passed=False, text="1 run of sales.t000 failed: version 3 renames a column.")
+    states.failed(table, RebuildErrorOfATest("version 3 renames a column."))
+    deployment.settle()
+    deployment.check("not_held", passed=True)
+    deployment.later(5)
+    deployment.check("not_failing", passed=True)
+    deployment.later(10)
+    held = "sales.t000: waits for a person to have it rebuilt"
+    assert receiver.titles() == [held, f"Ended: {held}"]
+
+
 def test_a_layout_warning_hides_no_failed_run(deployment: Deployment, receiver: WebReceiver) -> None:
     deployment.check("layout", passed=False, text="many small files", warn=True)
     deployment.run("history", "sales.t000: the feed can't be read.")
@@ -357,8 +373,8 @@ def test_other_words_for_a_fault_that_was_told_are_no_news(deployment: Deploymen
         deployment.settle()
     assert kinds(receiver) == ["failure"]
     states.failed(name, SettingError("the feed is off.", "switch it on.", code=ErrorCode.FEED_DISABLED))
-    deployment.settle()
-    assert kinds(receiver) == ["failure", "failure", "success"]
+    deployment.later(10)
+    assert kinds(receiver) == ["failure", "success", "failure"]
 
 
 def test_what_time_may_resolve_takes_nothing_back(deployment: Deployment, receiver: WebReceiver) -> None:
