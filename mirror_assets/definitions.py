@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import warnings
+from collections.abc import Sequence
 
 import dagster as dg
 
@@ -18,7 +19,7 @@ from mirror_assets.orchestration.assets import (
 )
 from mirror_assets.orchestration.batch_sensor import mirror_sensor
 from mirror_assets.orchestration.direct_lake_checks import mirror_checks, source_checks
-from mirror_assets.orchestration.jobs import build_jobs
+from mirror_assets.orchestration.jobs import Job, build_jobs
 from mirror_assets.orchestration.jobs_first import is_for_a_run, jobs_first
 from mirror_assets.orchestration.replicator_sensor import replicator_sensor
 from mirror_assets.orchestration.resources import resources
@@ -35,6 +36,21 @@ def build_definitions(config: Config) -> dg.Definitions:
     tables = config.all_tables()
     jobs = build_jobs(config)
     by_name = {job.name: job for job in jobs}
+    sensors, schedules = (
+        [mirror_sensor(config, by_name), replicator_sensor(config, by_name)],
+        job_schedules(config, by_name),
+    )
+    asset_checks = [
+        check
+        for table in tables
+        for check in (
+            source_checks(config, table),
+            staged_checks(config, table),
+            landed_checks(config, table),
+            mirror_checks(config, table),
+            *(history_checks(config, table) if table.keeps_history else ()),
+        )
+    ]
     return dg.Definitions(
         assets=[
             *(
@@ -49,23 +65,9 @@ def build_definitions(config: Config) -> dg.Definitions:
             ),
             *(history_asset(config, table) for table in tables if table.keeps_history),
         ],
-        asset_checks=[
-            check
-            for table in tables
-            for check in (
-                source_checks(config, table),
-                staged_checks(config, table),
-                landed_checks(config, table),
-                mirror_checks(config, table),
-                *(history_checks(config, table) if table.keeps_history else ()),
-            )
-        ],
-        sensors=[
-            mirror_sensor(config, by_name),
-            replicator_sensor(config, by_name),
-            *_alerts_sensors(config),
-        ],
-        schedules=job_schedules(config, by_name),
+        asset_checks=asset_checks,
+        sensors=[*sensors, *_alerts_sensors(config, jobs, sensors, schedules, asset_checks)],
+        schedules=schedules,
         jobs=jobs,
         resources=resources(config),
         # Steps of one run share the Spark session of its process (docs/decisions/0004).
@@ -73,13 +75,25 @@ def build_definitions(config: Config) -> dg.Definitions:
     )
 
 
-def _alerts_sensors(config: Config) -> list[dg.SensorDefinition]:
-    """Return the sensor of alerts where receivers are named; its imports cost every start a third of a second."""
+def _alerts_sensors(
+    config: Config,
+    jobs: Sequence[Job],
+    sensors: Sequence[dg.SensorDefinition],
+    schedules: Sequence[dg.ScheduleDefinition],
+    checks: Sequence[dg.AssetChecksDefinition],
+) -> list[dg.SensorDefinition]:
+    """Return the sensor of alerts if there are receivers; its imports take a third of a second."""
     if not config.alerts.receivers:
         return []
-    from mirror_assets.orchestration.alerts_sensor import alerts_sensor
+    from mirror_assets.orchestration.alerts_sensor import Watched, alerts_sensor
 
-    return [alerts_sensor(config)]
+    watched = Watched(
+        jobs=frozenset(job.name for job in jobs),
+        sensors=frozenset(sensor.name for sensor in sensors),
+        schedules=frozenset(schedule.name for schedule in schedules),
+        checks=frozenset(key for check in checks for key in check.check_keys),
+    )
+    return [alerts_sensor(config, watched)]
 
 
 @dg.definitions  # type: ignore[arg-type]  # a repository will do; the annotation lags

@@ -1,24 +1,25 @@
-"""The incidents: conditions grouped by cause, each told when it begins, again at intervals, and when it ends.
-
-A pure function from what is wrong now to the messages that are due. It knows no receiver and no clock.
-"""
+"""Incidents: conditions grouped by cause, and what each receiver has been sent of them."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from enum import Enum
 
-from mirror_assets.alerts.conditions import Condition, Value
-from mirror_assets.config.alerts import Severity, Topic
+import pydantic
 
-# Names of subjects that are kept of an incident that has many.
-_NAMES_KEPT = 1000
-# PagerDuty's key of an incident has 255 characters at most.
-_LONGEST_ID = 200
+from mirror_assets.alerts.conditions import Condition
+from mirror_assets.config.alerts import Severity
+
+# An incident is reported after this time, with other conditions of its cause; it ends when none was left for so long.
+GATHER_MS, SETTLE_MS = 30_000, 60_000
+# A recorded result of a check or run that is older than this when it is first seen may be out of date.
+_FRESH_MS = 60_000
+_MOST_SUBJECTS = 1000
 
 
-class Told(str, Enum):
+class Event(str, Enum):
     """Why a message is sent."""
 
     BEGUN = "begun"
@@ -28,159 +29,130 @@ class Told(str, Enum):
     TEST = "test"
 
 
-class Incident(Value):
-    """One cause, and what it does.
+class Value(pydantic.BaseModel):
+    """A value that is saved in Dagster's storage as JSON."""
 
-    `topic` is that of the condition with which it began, and does not change: who was told of its beginning is told of
-    its end. `members` are its conditions now. `subjects` are all that it has had. `example` is its worst condition so
-    far, and `severity` that one's. `told_ms` is when its newest message was made, None before the first; `gone_ms` is
-    since when no condition is left.
+    model_config = pydantic.ConfigDict(frozen=True, extra="ignore")
+
+
+class Sent(Value):
+    """The newest message about an incident that a receiver has taken."""
+
+    event: Event
+    severity: Severity
+    at_ms: int
+
+
+class Incident(Value):
+    """One cause and its conditions.
+
+    `members` are its conditions now, or the last ones since `gone_ms`, when none was left. `subjects` are all that it
+    has had, and `example` its worst condition so far. It is reported from `reported_ms` on. `sent` has the receivers.
     """
 
     id: str
     cause: str
-    topic: Topic
     example: Condition
     members: tuple[Condition, ...]
     subjects: tuple[str, ...]
     began_ms: int
-    told_ms: int | None = None
-    told_severity: Severity | None = None
+    reported_ms: int | None = None
     gone_ms: int | None = None
+    sent: dict[str, Sent] = pydantic.Field(default_factory=dict)
 
-    @property
-    def severity(self) -> Severity:
-        """The severity of its worst condition so far."""
-        return self.example.severity
+    def has_ended(self, now_ms: int) -> bool:
+        """Return whether no condition was left for long enough."""
+        return self.gone_ms is not None and now_ms - self.gone_ms >= SETTLE_MS
+
+    def with_members(self, members: Iterable[Condition]) -> Incident:
+        """Return the incident with these members; its example is the worst so far, in its newest wording."""
+        found, example = tuple(members), self.example
+        for one in found:
+            is_worse = one.severity.rank > example.severity.rank
+            if is_worse or (one.id == example.id and one.severity is example.severity):
+                example = replace(one, code=one.code or example.code)
+        subjects = tuple(dict.fromkeys((*self.subjects, *(one.subject for one in found))))[:_MOST_SUBJECTS]
+        return self.model_copy(update={"members": found, "example": example, "subjects": subjects, "gone_ms": None})
+
+    def keeps(self, one: Condition) -> bool:
+        """Return whether one of its conditions has the same fault as before, though its message may have changed."""
+        codes = {one.code, self.example.code} - {None}
+        return one.cause == self.cause or one.is_passing or (len(codes) < 2 and not one.is_shared)
+
+    def takes(self, one: Condition) -> bool:
+        """Return whether a new condition joins the incident."""
+        is_known = self.reported_ms is None or one.is_shared or one.subject in self.subjects
+        return self.cause == one.cause and is_known
+
+    def due(self, receiver: str, minimum: Severity, now_ms: int, remind_ms: int | None) -> Event | None:
+        """Return which message the receiver gets next, or None."""
+        sent, severity = self.sent.get(receiver), self.example.severity
+        if self.reported_ms is None or severity.rank < minimum.rank or (sent and sent.event is Event.ENDED):
+            return None
+        if sent is None:
+            return Event.BEGUN
+        if self.gone_ms is not None:
+            return Event.ENDED if self.has_ended(now_ms) else None
+        if severity.rank > sent.severity.rank:
+            return Event.WORSE
+        return Event.REMINDER if remind_ms is not None and now_ms - sent.at_ms >= remind_ms else None
+
+    def is_reportable(self, now_ms: int, confirm_ms: int) -> bool:
+        """Return whether its conditions have held long enough; a result that may be outdated waits for other checks."""
+        outdated = (0 < one.since_ms < self.began_ms - _FRESH_MS for one in self.members)
+        return self.gone_ms is None and now_ms - self.began_ms >= (confirm_ms if all(outdated) else GATHER_MS)
 
 
-@dataclass(frozen=True)
-class Pace:
-    """When messages are due, in milliseconds.
+def advance(
+    incidents: Iterable[Incident], conditions: Mapping[str, Condition], now_ms: int, confirm_ms: int = GATHER_MS
+) -> list[Incident]:
+    """Return the incidents given the current conditions by id; those that have ended stay as they are.
 
-    A message waits `gather` for other conditions of its cause; an incident ends when none was left for `settle`;
-    reminders come each `remind`, or never for None.
+    A condition that follows from another one is left out until that one's incident has ended; if it still holds then,
+    it is reported. A condition that was reported before stays in its incident until it ends itself. `confirm_ms` is how
+    long a recorded result that may be outdated waits: the checks run again meanwhile.
     """
-
-    gather: int
-    settle: int
-    remind: int | None
-
-
-@dataclass(frozen=True)
-class Due:
-    """A message that is due, of an incident as it is now."""
-
-    told: Told
-    incident: Incident
-
-
-@dataclass(frozen=True)
-class Turn:
-    """The incidents after a turn, and the messages that it has made due."""
-
-    incidents: tuple[Incident, ...]
-    due: tuple[Due, ...]
+    ended = [one for one in incidents if one.has_ended(now_ms)]
+    kept, before = list[Incident](), [one for one in incidents if not one.has_ended(now_ms)]
+    shown = _not_hidden(before, conditions)
+    for incident in before:
+        current = shown if incident.reported_ms is None else conditions
+        found = [current[one.id] for one in incident.members if one.id in current]
+        members = [one for one in found if incident.keeps(one)]
+        gone = incident.model_copy(update={"gone_ms": incident.gone_ms or now_ms})
+        kept.append(incident.with_members(members) if members else gone)
+    placed = {one.id for incident in kept if incident.gone_ms is None for one in incident.members}
+    for one in shown.values():
+        if one.id not in placed and not one.is_passing:
+            _place(kept, one, now_ms)
+    for number, incident in enumerate(kept):
+        if incident.reported_ms is None and incident.is_reportable(now_ms, confirm_ms):
+            kept[number] = incident.model_copy(update={"reported_ms": now_ms})
+    return [*ended, *kept]
 
 
-def advance(incidents: Iterable[Incident], now_wrong: Mapping[str, Condition], now_ms: int, pace: Pace) -> Turn:
-    """Return the incidents after what is wrong at `now_ms`, by condition id, and the messages that are due.
+def _not_hidden(incidents: Iterable[Incident], conditions: Mapping[str, Condition]) -> dict[str, Condition]:
+    """Return the conditions that follow from no other one, nor from one whose incident has yet to end.
 
-    Each incident is told once when it begins and once when it ends. A condition of a known cause joins its incident if
-    that has not been told yet, if its fault is a shared one (`joins`), or if it was in there before; else it begins an
-    incident of its own.
+    A first failure that may pass hides nothing, because it is not reported itself.
     """
-    kept = [_with_members(incident, now_wrong, now_ms) for incident in incidents]
-    placed = {member.id for incident in kept for member in incident.members}
-    news = [condition for condition in now_wrong.values() if condition.id not in placed]
-    for condition in news:
-        place = next((n for n, incident in enumerate(kept) if _takes(incident, condition)), None)
-        if place is None:
-            kept.append(_begin(condition, now_ms, kept))
-        else:
-            kept[place] = _joined(kept[place], condition)
-    due: list[Due] = []
-    open_still: list[Incident] = []
-    for incident in kept:
-        after, messages = _tell(incident, now_ms, pace)
-        due += messages
-        if after is not None:
-            open_still.append(after)
-    return Turn(tuple(open_still), tuple(due))
+    by_subject: dict[str, list[Condition]] = {}
+    reported = (member for incident in incidents for member in incident.members)
+    for one in (*(one for one in conditions.values() if not one.is_passing), *reported):
+        by_subject.setdefault(one.subject, []).append(one)
+    return {
+        key: one
+        for key, one in conditions.items()
+        if not any(other.id != key and one.follows_from(other) for other in by_subject.get(one.subject, ()))
+    }
 
 
-def _with_members(incident: Incident, now_wrong: Mapping[str, Condition], now_ms: int) -> Incident:
-    """Return the incident with those of its conditions that still hold, as they are now."""
-    still = [now_wrong[member.id] for member in incident.members if member.id in now_wrong]
-    members = tuple(member for member in still if _stays(incident, member))
-    gone = None if members else incident.gone_ms or now_ms
-    changed = incident.model_copy(update={"members": members, "gone_ms": gone})
-    return _worst(changed, members)
-
-
-def _stays(incident: Incident, condition: Condition) -> bool:
-    """Return whether the condition is still one of the incident's: of the same fault, whatever words it has now."""
-    if condition.cause == incident.cause:
-        return True
-    return condition.code is not None and condition.code == incident.example.code and not condition.joins
-
-
-def _takes(incident: Incident, condition: Condition) -> bool:
-    if incident.cause != condition.cause:
-        return False
-    return incident.told_ms is None or condition.joins or condition.subject in incident.subjects
-
-
-def _begin(condition: Condition, now_ms: int, others: Iterable[Incident]) -> Incident:
-    taken = {incident.id for incident in others}
-    plain = f"{now_ms}-{condition.cause}".replace(" ", "-")[:_LONGEST_ID]
-    number = next(n for n in range(1, len(taken) + 2) if f"{plain}-{n}" not in taken)
-    return Incident(
-        id=f"{plain}-{number}",
-        cause=condition.cause,
-        topic=condition.topic,
-        example=condition,
-        members=(condition,),
-        subjects=(condition.subject,),
-        began_ms=now_ms,
-    )
-
-
-def _joined(incident: Incident, condition: Condition) -> Incident:
-    known = incident.subjects
-    subjects = known if condition.subject in known else (*known, condition.subject)[:_NAMES_KEPT]
-    members = (*incident.members, condition)
-    changed = incident.model_copy(update={"members": members, "subjects": subjects, "gone_ms": None})
-    return _worst(changed, (condition,))
-
-
-def _worst(incident: Incident, members: Iterable[Condition]) -> Incident:
-    """Return the incident with the worst of its example and the members as its example."""
-    example = incident.example
-    for member in members:
-        if member.severity.rank > example.severity.rank or member.id == example.id:
-            example = member if member.severity.rank >= example.severity.rank else example
-    return incident if example is incident.example else incident.model_copy(update={"example": example})
-
-
-def _tell(incident: Incident, now_ms: int, pace: Pace) -> tuple[Incident | None, list[Due]]:
-    """Return the incident after its message, None when it has ended, and the message, if one is due."""
-    told = _due(incident, now_ms, pace)
-    if told is None:
-        return incident, []
-    if told is Told.ENDED:
-        return None, [Due(told, incident)]
-    after = incident.model_copy(update={"told_ms": now_ms, "told_severity": incident.severity})
-    return after, [Due(told, after)]
-
-
-def _due(incident: Incident, now_ms: int, pace: Pace) -> Told | None:
-    """Return which message is due, or None."""
-    if incident.told_ms is None or incident.told_severity is None:
-        return Told.BEGUN if now_ms - incident.began_ms >= pace.gather else None
-    if incident.gone_ms is not None:
-        return Told.ENDED if now_ms - incident.gone_ms >= pace.settle else None
-    if incident.severity.rank > incident.told_severity.rank:
-        return Told.WORSE
-    is_late = pace.remind is not None and now_ms - incident.told_ms >= pace.remind
-    return Told.REMINDER if is_late else None
+def _place(incidents: list[Incident], one: Condition, now_ms: int) -> None:
+    """Add the condition to the incident that takes it, or to a new one."""
+    for number, incident in enumerate(incidents):
+        if incident.takes(one):
+            incidents[number] = incident.with_members((*(() if incident.gone_ms else incident.members), one))
+            return
+    name = f"{now_ms // 1000}-{hashlib.sha256(f'{one.cause} {one.id}'.encode()).hexdigest()[:8]}"
+    new = Incident(id=name, cause=one.cause, example=one, members=(one,), subjects=(one.subject,), began_ms=now_ms)
+    incidents.append(new)

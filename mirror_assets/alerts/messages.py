@@ -1,147 +1,70 @@
-"""Messages: what a receiver is told of an incident, before it takes the form that this kind of receiver wants."""
+"""Messages: what a receiver gets for an incident, in plain text."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import NamedTuple
 from urllib.parse import quote
 
-from mirror_assets.alerts.conditions import Condition, Value
-from mirror_assets.alerts.incidents import Due, Incident, Told
-from mirror_assets.alerts.texts import cleaned, shortened
-from mirror_assets.config.alerts import Severity, Topic
+from mirror_assets.alerts.conditions import NEXT, Condition, Kind, cleaned
+from mirror_assets.alerts.incidents import Event, Incident
+from mirror_assets.config.alerts import AlertsConfig, Severity
 from mirror_assets.errors import ErrorCode
 
-SUBJECTS_NAMED = 10
-_LONGEST_TITLE = 250
+_NAMED, _LONGEST_TITLE = 10, 250
 _IN_LINKS = "/?=&%:@~+,;!$()*"
-_NOUNS = {Topic.RUN: "jobs", Topic.TICK: "sensors"}
+_NOUNS = {Kind.RUN: "jobs", Kind.TICK: "sensors"}
+_PREFIXES = {Event.WORSE: "Worse: ", Event.REMINDER: "Still: ", Event.ENDED: "Ended: "}
 _CODES = frozenset(code.value for code in ErrorCode)
-PREFIXES = {Told.WORSE: "Worse: ", Told.REMINDER: "Still: ", Told.ENDED: "Ended: "}
 
 
-class Message(Value):
-    """What is told. Times are milliseconds since 1970.
+class Message(NamedTuple):
+    """A message; `incident` is the same for all messages of one incident, and `links` are labels and addresses."""
 
-    `id` is the same whenever the message is sent again; `incident` is the same for all messages of one incident.
-    `subjects` names ten at most, and `more` is the number of the others.
-    """
-
-    id: str
     incident: str
-    told: Told
+    event: Event
     severity: Severity
-    topic: Topic
     title: str
-    text: str
-    next_step: str
-    code: str | None
-    subjects: tuple[str, ...]
-    more: int
-    began_ms: int
-    at_ms: int
-    dagster_link: str | None = None
-    docs_link: str | None = None
-
-    @property
-    def count(self) -> int:
-        """The number of subjects."""
-        return len(self.subjects) + self.more
-
-    @property
-    def named(self) -> str:
-        """The subjects in one line."""
-        return cleaned(", ".join(self.subjects)) + (f", and {self.more} more" if self.more else "")
-
-    @property
-    def links(self) -> tuple[tuple[str, str], ...]:
-        """The links that there are, each with the words that it is shown under."""
-        both = (("Open in Dagster", self.dagster_link), ("What this means", self.docs_link))
-        return tuple((words, link) for words, link in both if link)
+    body: str
+    links: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True)
-class Pages:
-    """Where links lead: the addresses of Dagster's UI and of the folder docs/, None where nobody has said."""
-
-    dagster: str | None = None
-    docs: str | None = None
-
-    def dagster_link(self, page: str | None) -> str | None:
-        """Return the address of a page of the UI."""
-        return f"{self.dagster.rstrip('/')}/{quote(page, safe=_IN_LINKS)}" if self.dagster and page else None
-
-    def docs_link(self, code: str | None, check: str | None = None) -> str | None:
-        """Return the address of the error code in docs/errors.md; where there is none, of the check in checks.md."""
-        if self.docs and code in _CODES:
-            return f"{self.docs.rstrip('/')}/errors.md#{code}"
-        return f"{self.docs.rstrip('/')}/checks.md#{check}" if self.docs and check else None
-
-
-def message_of(due: Due, now_ms: int, pages: Pages) -> Message:
-    """Return the message that is due."""
-    incident, told = due.incident, due.told
-    worst, subjects = incident.example, _subjects(incident, told)
-    return Message(
-        id=f"{incident.id}/{told.value}" + (f"-{now_ms}" if told in (Told.WORSE, Told.REMINDER) else ""),
-        incident=incident.id,
-        told=told,
-        severity=worst.severity,
-        topic=incident.topic,
-        title=shortened(cleaned(PREFIXES.get(told, "") + _title(subjects, worst)), _LONGEST_TITLE),
-        text=shortened(("It was: " if told is Told.ENDED else "") + worst.text),
-        next_step="" if told is Told.ENDED else worst.next_step,
-        code=worst.code,
-        subjects=subjects[:SUBJECTS_NAMED],
-        more=max(0, len(subjects) - SUBJECTS_NAMED),
-        began_ms=incident.began_ms,
-        at_ms=now_ms,
-        dagster_link=pages.dagster_link(worst.page),
-        docs_link=pages.docs_link(worst.code, worst.check),
+def links(one: Condition, settings: AlertsConfig) -> tuple[tuple[str, str], ...]:
+    """Return its page in the UI, and the docs on its error code or its check, where their addresses are set."""
+    place = f"checks.md#{one.check}" if one.check else None
+    if one.code in _CODES and one.kind is not Kind.CHECK:
+        place = f"errors.md#{one.code}"
+    pages = (
+        ("Open in Dagster", settings.dagster_url, one.page and quote(one.page, safe=_IN_LINKS)),
+        ("What this means", settings.docs_url, place),
     )
+    return tuple((label, f"{root.rstrip('/')}/{page}") for label, root, page in pages if root and page)
 
 
-def test_message(receiver: str, now_ms: int, pages: Pages) -> Message:
+def message_of(event: Event, incident: Incident, now_ms: int, settings: AlertsConfig) -> Message:
+    """Return the message for the incident."""
+    worst, is_over = incident.example, event is Event.ENDED
+    subjects = sorted(incident.subjects if is_over else {one.subject for one in incident.members})
+    who = subjects[0] if len(subjects) == 1 else f"{len(subjects)} {_NOUNS.get(worst.kind, 'tables')}"
+    text, _, next_step = worst.text.partition(NEXT)
+    lines = [f"It was: {text}" if is_over else text]
+    if len(subjects) > 1:
+        more = f", and {len(subjects) - _NAMED} more" if len(subjects) > _NAMED else ""
+        lines.append(f"Which: {', '.join(subjects[:_NAMED])}{more}")
+    if next_step and not is_over:
+        lines.append(f"Next: {next_step}")
+    if event is not Event.BEGUN:
+        began = datetime.fromtimestamp(incident.began_ms / 1000, timezone.utc)
+        hours, minutes = divmod((now_ms - incident.began_ms) // 60_000, 60)
+        lines.append(f"Since: {began:%Y-%m-%d %H:%M} UTC ({hours} h {minutes} min)")
+    found, code = links(worst, settings), f", {worst.code}" if worst.code else ""
+    lines += [f"{label}: {link}" for label, link in found]
+    body = "\n".join((*lines, f"Incident {incident.id}, {worst.severity.value}{code}"))
+    title = cleaned(f"{_PREFIXES.get(event, '')}{who}: {worst.what}", _LONGEST_TITLE)
+    return Message(incident.id, event, worst.severity, title, body, found)
+
+
+def test_message(receiver: str, now_ms: int) -> Message:
     """Return the message of `mirror-assets alerts test`."""
-    return Message(
-        id=f"test-{now_ms}",
-        incident=f"test-{now_ms}",
-        told=Told.TEST,
-        severity=Severity.INFO,
-        topic=Topic.TEST,
-        title="Test of mirror_assets",
-        text=f"This is a test of the receiver {receiver}. Nothing is wrong.",
-        next_step="nothing: alerts arrive here.",
-        code=None,
-        subjects=(),
-        more=0,
-        began_ms=now_ms,
-        at_ms=now_ms,
-        dagster_link=pages.dagster_link("overview"),
-    )
-
-
-def shown_time(at_ms: int) -> str:
-    """Return a time as people read it, in UTC."""
-    return datetime.fromtimestamp(at_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def shown_duration(milliseconds: int) -> str:
-    """Return how long something took: `45 s`, `12 min`, `3 h 20 min`, `2 d 4 h`."""
-    seconds = max(0, milliseconds) // 1000
-    for unit, size, below, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60)):
-        if seconds >= size:
-            rest = seconds % size // part
-            return f"{seconds // size} {unit}" + (f" {rest} {below}" if rest else "")
-    return f"{seconds // 60} min" if seconds >= 60 else f"{seconds} s"
-
-
-def _subjects(incident: Incident, told: Told) -> tuple[str, ...]:
-    """Return whom it is about: at its end all that it has had, else those that it has now."""
-    now = tuple(dict.fromkeys(member.subject for member in incident.members))
-    return tuple(sorted(incident.subjects if told is Told.ENDED or not now else now))
-
-
-def _title(subjects: tuple[str, ...], worst: Condition) -> str:
-    many = f"{len(subjects)} {_NOUNS.get(worst.topic, 'tables')}"
-    return f"{subjects[0] if len(subjects) == 1 else many}: {worst.what}"
+    body = f"This is a test of the receiver {receiver}. Nothing is wrong."
+    return Message(f"test-{now_ms}", Event.TEST, Severity.INFO, "Test of mirror_assets", body)

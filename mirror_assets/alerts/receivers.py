@@ -1,181 +1,111 @@
-"""Sends one message to one receiver, once, and says what came back."""
+"""Sends a message to a receiver: through Apprise, or through PagerDuty's own client, which also resolves incidents."""
 
 from __future__ import annotations
 
+import ipaddress
 import os
-import smtplib
-import ssl
 from collections.abc import Mapping
-from contextlib import closing, suppress
-from email.message import EmailMessage
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, cast
 
-import requests
-
-from mirror_assets.alerts.errors import ReceiverAway, ReceiverRefused
+from mirror_assets.alerts.incidents import Event
 from mirror_assets.alerts.messages import Message
-from mirror_assets.alerts.render.mail import mail_of
-from mirror_assets.alerts.render.pagerduty import EVENTS_URL, pagerduty_bodies
-from mirror_assets.alerts.render.plain import webhook_body
-from mirror_assets.alerts.render.slack import slack_body
-from mirror_assets.alerts.render.teams import teams_body
-from mirror_assets.alerts.texts import cleaned
-from mirror_assets.config.alerts import MailSecurity, ReceiverConfig, ReceiverType
+from mirror_assets.config.alerts import ReceiverConfig, Severity
+from mirror_assets.errors import ErrorCode, RetryError, SettingError
 from mirror_assets.redaction import hide, redacted
 
-_BODIES = {
-    ReceiverType.WEBHOOK: webhook_body,
-    ReceiverType.SLACK: slack_body,
-    ReceiverType.TEAMS: teams_body,
-}
-_BUSY = (408, 425, 429)
-_SHOWN, _READ = 200, 2048
-_SECRET_LENGTH = 16
-_TEMPORARY = range(400, 500)
+if TYPE_CHECKING:  # both take time to import, and only processes that send need them
+    import apprise
+
+_PAGERDUTY, _PAGERDUTY_HOST = "pagerduty://", "events.pagerduty.com"
+_SECONDS = 15
+_LONGEST_ANSWER = 300
+_PAGERDUTY_SEVERITIES = {Severity.INFO: "info", Severity.WARN: "warning", Severity.ERROR: "error"}
+_APPRISE_TYPES = {Severity.INFO: "info", Severity.WARN: "warning", Severity.ERROR: "failure"}
 
 
-def send(name: str, receiver: ReceiverConfig, message: Message, environment: Mapping[str, str] = os.environ) -> str:
-    """Send the message and return what the receiver has answered.
-
-    Raises ReceiverAway if it may succeed later, and ReceiverRefused.
-    """
-    secrets = _Secrets(name, environment)
-    if receiver.type is ReceiverType.EMAIL:
-        return _send_mail(name, receiver, message, secrets)
-    if receiver.type is ReceiverType.PAGERDUTY:
-        url, bodies = receiver.url or EVENTS_URL, pagerduty_bodies(message, secrets.of(receiver.key_variable))
+def send(name: str, receiver: ReceiverConfig, message: Message, environment: Mapping[str, str] = os.environ) -> None:
+    """Send the message. Raises RetryError, and SettingError if the receiver's URL can't be used."""
+    variable = receiver.url_variable
+    url = environment.get(variable, "").strip()
+    if not url:
+        raise _unusable(name, f"the environment variable {variable} is not set")
+    hide(variable, url)
+    if url.startswith(_PAGERDUTY):
+        key, _, host = url.removeprefix(_PAGERDUTY).rstrip("/").partition("@")
+        hide(variable, key)
+        _send_to_pagerduty(name, key, host or _PAGERDUTY_HOST, message)
     else:
-        url, bodies = secrets.address(receiver.url_variable), (_BODIES[receiver.type](message),)
-    headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "mirror-assets"}
-    if receiver.token_variable:
-        headers["Authorization"] = f"Bearer {secrets.of(receiver.token_variable)}"
-    return [_post(name, url, body, headers, receiver.timeout_seconds) for body in bodies][-1]
+        _send_by_apprise(name, url, message)
 
 
-class _Secrets:
-    """The secrets of a receiver, by the variables that its settings name."""
-
-    def __init__(self, name: str, environment: Mapping[str, str]) -> None:
-        self._name, self._environment = name, environment
-
-    def of(self, variable: str | None) -> str:
-        """Return the variable's value, which messages don't show from now on. Raises ReceiverRefused."""
-        value = self._environment.get(variable or "", "").strip()
-        if not variable or not value:
-            raise ReceiverRefused(self._name, f"the environment variable {variable} is not set")
-        hide(variable, value)
-        return value
-
-    def address(self, variable: str | None) -> str:
-        """Return the variable's address. Its path is hidden by itself, too: an answer may repeat it."""
-        value = self.of(variable)
-        try:
-            parts = urlsplit(value)
-        except ValueError:
-            raise ReceiverRefused(self._name, f"{variable} has no http address") from None
-        for part in (parts.path, parts.query, *parts.path.split("/")):
-            if len(part) >= _SECRET_LENGTH:
-                hide(variable or "", part)
-        return value
-
-
-def _post(name: str, url: str, body: str, headers: Mapping[str, str], seconds: float) -> str:
-    # Without this, what a .netrc says of the host would take the place of the token.
-    auth = _unchanged if "Authorization" in headers else None
-    try:
-        # The head of the answer decides; of its text only the beginning is read.
-        answer = requests.post(
-            url, body.encode(), headers=headers, timeout=seconds, allow_redirects=False, stream=True, auth=auth
-        )
-    except requests.Timeout:
-        raise ReceiverAway(name, f"no answer within {seconds:.0f} s") from None
-    except requests.exceptions.SSLError:
-        raise ReceiverRefused(name, "its certificate is not trusted") from None
-    except ValueError:  # as requests says it of an address or a header
-        raise ReceiverRefused(name, "its address is no http address, or its token can't be sent") from None
-    except requests.RequestException as error:
-        # Its text has the address, which is a secret.
-        raise ReceiverAway(name, f"no connection ({type(error).__name__})") from None
-    with answer:
-        return _answered(name, answer)
-
-
-def _unchanged(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    return request
-
-
-def _answered(name: str, answer: requests.Response) -> str:
-    """Return what the receiver has said. Raises ReceiverAway and ReceiverRefused."""
-    said = redacted(" ".join(_beginning(answer).split()))[:_SHOWN]
-    told = f"HTTP {answer.status_code}" + (f" {said}" if said else "")
-    if answer.status_code < 300:
-        return told
-    if answer.status_code in _BUSY or answer.status_code >= 500:
-        raise ReceiverAway(name, told, _retry_after(answer))
-    raise ReceiverRefused(name, told)
-
-
-def _beginning(answer: requests.Response) -> str:
-    """Return the beginning of the answer's text. One that does not come is empty: it must not undo a confirmation."""
-    try:
-        return cleaned(next(answer.iter_content(_READ), b"").decode(errors="replace"))
-    except (requests.RequestException, OSError):
-        return ""
-
-
-def _retry_after(answer: requests.Response) -> float | None:
-    text = answer.headers.get("Retry-After", "")
-    return float(text) if text.isdecimal() else None
-
-
-def _send_mail(name: str, receiver: ReceiverConfig, message: Message, secrets: _Secrets) -> str:
-    password = secrets.of(receiver.password_variable) if receiver.user else None
-    mail = mail_of(message, receiver.sender or "", receiver.to)
-    try:
-        refused = _deliver_mail(receiver, mail, password)
-    except smtplib.SMTPAuthenticationError as error:
-        raise ReceiverRefused(
-            name, f"{receiver.host} does not let {receiver.user} sign in ({error.smtp_code})"
-        ) from None
-    except (smtplib.SMTPResponseException, smtplib.SMTPRecipientsRefused) as error:
-        code, why = _smtp_answer(error)
-        away = code in _TEMPORARY
-        raise (ReceiverAway if away else ReceiverRefused)(name, f"{receiver.host} answers {code} {why}") from None
-    except smtplib.SMTPNotSupportedError as error:
-        raise ReceiverRefused(name, f"{receiver.host}: {error}") from None
-    except ssl.SSLCertVerificationError:
-        raise ReceiverRefused(name, f"the certificate of {receiver.host} is not trusted") from None
-    except UnicodeError:
-        raise ReceiverRefused(name, f"{receiver.host} can't be sent such a user or password") from None
-    except (OSError, smtplib.SMTPException) as error:
-        raise ReceiverAway(name, f"{receiver.host}:{receiver.port}: {type(error).__name__}") from None
-    told = f"{receiver.host} took it for {len(receiver.to) - len(refused)} of {len(receiver.to)} addresses"
-    return told + (f"; not for {', '.join(refused)}" if refused else "")
-
-
-def _deliver_mail(receiver: ReceiverConfig, mail: EmailMessage, password: str | None) -> list[str]:
-    """Hand over the mail; return the addresses that the server refuses, if it takes others."""
-    host, port, seconds = receiver.host or "", receiver.port, receiver.timeout_seconds
-    context = ssl.create_default_context()
-    server = (
-        smtplib.SMTP_SSL(host, port, timeout=seconds, context=context)
-        if receiver.security is MailSecurity.TLS
-        else smtplib.SMTP(host, port, timeout=seconds)
+def _unusable(name: str, why: str) -> SettingError:
+    next_step = f"correct alerts.receivers.{name} or its variable, then run `mirror-assets alerts test`."
+    return SettingError(
+        f"alerts: the receiver {name} can't be used: {why}.", next_step, code=ErrorCode.RECEIVER_REFUSED
     )
-    with closing(server):
-        if receiver.security is MailSecurity.STARTTLS:
-            server.starttls(context=context)
-        if receiver.user and password:
-            server.login(receiver.user, password)
-        refused = list(server.send_message(mail))
-        with suppress(smtplib.SMTPException, OSError):  # it has the mail: a poor farewell must not send it again
-            server.quit()
-    return refused
 
 
-def _smtp_answer(error: smtplib.SMTPResponseException | smtplib.SMTPRecipientsRefused) -> tuple[int, str]:
-    """Return the server's code and text; of several addresses, the first one's."""
-    answers = error.recipients if isinstance(error, smtplib.SMTPRecipientsRefused) else {}
-    code, said = next(iter(answers.values()), (getattr(error, "smtp_code", 0), getattr(error, "smtp_error", b"")))
-    text = cleaned(said.decode(errors="replace") if isinstance(said, bytes) else str(said))
-    return code, redacted(" ".join(text.split()))[:_SHOWN]
+def _failed(name: str, why: str) -> RetryError:
+    return RetryError(
+        f"alerts: the receiver {name} did not take the message: {redacted(why)[:_LONGEST_ANSWER]}",
+        "nothing: it is sent again. If the error persists, check the receiver's URL and the network.",
+        code=ErrorCode.RECEIVER_AWAY,
+    )
+
+
+def _send_by_apprise(name: str, url: str, message: Message) -> None:
+    import apprise
+
+    # A redirect could lead the message and its token to any host.
+    asset = apprise.AppriseAsset(app_id="mirror_assets", app_desc="mirror_assets", http_redirects=False)
+    service = apprise.Apprise.instantiate(url, asset=asset)
+    if service is None:
+        raise _unusable(name, "Apprise doesn't know this kind of URL, or a part of it is missing")
+    if _is_unencrypted(service, url):
+        raise _unusable(name, "its URL is not encrypted; use the form with TLS, such as jsons:// for json://")
+    kind = "success" if message.event is Event.ENDED else _APPRISE_TYPES[message.severity]
+    result = apprise.Apprise([service]).notify(
+        body=message.body,
+        title=message.title,
+        notify_type=apprise.NotifyType(kind),
+        body_format=apprise.NotifyFormat.TEXT,
+        timeout=_SECONDS,
+    )
+    if not result:
+        raise _failed(name, " ".join(entry.message for entry in result.logs()) or result.status.name.lower())
+
+
+def _is_unencrypted(service: apprise.NotifyBase, url: str) -> bool:
+    """Return whether the URL sends a message, and the token in it, to another machine without TLS."""
+    plain, encrypted = cast("tuple[str | tuple[str, ...] | None, ...]", (service.protocol, service.secure_protocol))
+    schemas = (plain,) if isinstance(plain, str) else plain or ()
+    if not encrypted or url.partition("://")[0].lower() not in schemas:
+        return False
+    host = str(service.host or "").strip("[]").lower()
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host != "localhost"
+
+
+def _send_to_pagerduty(name: str, key: str, host: str, message: Message) -> None:
+    """Trigger or resolve the incident; the host is another one for the EU, events.eu.pagerduty.com."""
+    import pagerduty
+
+    with pagerduty.EventsApiV2Client(key, base_url=f"https://{host}") as client:
+        # What is due is sent again; without this, the client waits and repeats within the call, without end for a 429.
+        client.timeout, client.max_network_attempts, client.max_http_attempts, client.retry[429] = _SECONDS, 0, -1, 1
+        try:
+            if message.event is not Event.ENDED:
+                client.trigger(
+                    message.title,
+                    "mirror_assets",
+                    dedup_key=message.incident,
+                    severity=_PAGERDUTY_SEVERITIES[message.severity],
+                    custom_details={"message": message.body},
+                    links=[{"href": link, "text": label} for label, link in message.links],
+                )
+            if message.event in (Event.ENDED, Event.TEST):
+                client.resolve(message.incident)
+        except pagerduty.Error as error:
+            raise _failed(name, str(error)) from None

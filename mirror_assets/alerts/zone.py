@@ -1,189 +1,101 @@
-"""What the landing zone says: tables whose runs fail, and tables that are rebuilt.
+"""Reads the conditions of tables in the landing zone: failed runs, holds and rebuilds.
 
-The truth of both is kept there, whoever runs: Dagster, the command line, another instance. A quiet zone costs two
-listings; a table that fails costs two small reads more.
+The landing zone is the truth for all of them, whether Dagster, the command line or another instance wrote it. A zone
+without failures costs two listings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from mirror_assets.alerts.causes import cause_of, is_transient, split_next
-from mirror_assets.alerts.conditions import Condition
-from mirror_assets.config.alerts import Severity, Topic
-from mirror_assets.errors import MirrorError
+from mirror_assets.alerts.conditions import Condition, Kind, may_pass, with_next
+from mirror_assets.config.alerts import Severity
+from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.failures import FailureRecord, read_failure
 from mirror_assets.landing.names import FAILURES, REBUILDS, TableName, record_to_table
 from mirror_assets.landing.rebuild import RebuildRecord, read_rebuild
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import Store
+from mirror_assets.storage import FileInfo, Store
 
-ZONE = "zone:"
-_AWAY = f"{ZONE}away"
-
-
-def table_id(table: str) -> str:
-    """Return the id of the condition that a table's runs fail."""
-    return f"{ZONE}table:{table}"
-
-
-@dataclass(frozen=True)
-class ZoneSeen:
-    """What a look at the landing zone has found: what is wrong now, and the newest rebuild of each table.
-
-    A zone that can't be read `is_away`: that is all that is known then.
-    """
-
-    wrong: tuple[Condition, ...] = ()
-    rebuilds: tuple[RebuildRecord, ...] = ()
-    is_away: bool = False
+# A rebuild that has ended is a condition for so long, so that a quick one is reported.
+_REBUILT_SECONDS = 120.0
 
 
 @dataclass
-class ZoneLook:
-    """Looks at the records of a landing zone; remembers by ETag what they say, so they are read once."""
+class ZoneReader:
+    """Reads the records of a landing zone; a record that is void, or of a rebuild, is read once."""
 
     store: Store
-    names: frozenset[TableName]
     _void: dict[str, str] = field(default_factory=dict)
-    _rebuilt: dict[TableName, tuple[str, RebuildRecord | None]] = field(default_factory=dict)
-    _missed: int = 0
+    _rebuilds: dict[str, tuple[str, RebuildRecord | None]] = field(default_factory=dict)
 
-    def seen(self) -> ZoneSeen | None:
-        """Return what the zone says now; None if nobody knows.
+    def conditions(
+        self, tables: Collection[TableName], is_held: Callable[[TableName], bool], now: float
+    ) -> list[Condition]:
+        """Return the conditions of these tables; a person decides about rebuilds where `is_held`.
 
-        That it can't be read is wrong, too; of what time may resolve, the second time.
+        Raises what the store raises.
         """
-        try:
-            found = ZoneSeen(tuple(self._failing()), tuple(self._rebuilds()))
-        except MirrorError as error:
-            self._missed += 1
-            return (
-                None if self._missed < 2 and is_transient(error.code.value) else ZoneSeen((_away(error),), is_away=True)
-            )
-        self._missed = 0
-        return found
+        failed = [(name, self._failure(name, info)) for name, info in self._records(FAILURES, tables)]
+        conditions = [failing(one) for _, one in failed if one and one.rebuild is None]
+        conditions += [held(one.table, one.rebuild) for name, one in failed if one and one.rebuild and is_held(name)]
+        return [*conditions, *self._rebuilding(tables, now)]
 
-    def _failing(self) -> Iterator[Condition]:
-        for name, etag in self._records(FAILURES):
-            if self._void.get(name.failure_record) == etag:
-                continue
-            record = drive(read_failure(name), self.store)
-            if record is None or not self._stands(name, record):
-                self._void[name.failure_record] = etag
-            elif record.rebuild is None and not (record.count < 2 and is_transient(record.code.value)):
-                yield failing(record)
-
-    def _stands(self, name: TableName, record: FailureRecord) -> bool:
-        """Return whether nothing has landed since; once that has, the same record never counts again."""
+    def _failure(self, name: TableName, info: FileInfo) -> FailureRecord | None:
+        """Return the failure if it still counts; once it doesn't, the same record never counts again."""
+        if self._void.get(info.path) == info.etag:
+            return None
+        record = drive(read_failure(name), self.store)
         try:
             current = drive(read_manifest(name), self.store)
-            return record.stands(current.manifest if current else None, drive(read_rebuild(name), self.store))
+            rebuild = drive(read_rebuild(name), self.store)
         except ManifestCorrupt:
-            return True
+            return record
+        if record is not None and record.stands(current.manifest if current else None, rebuild):
+            return record
+        self._void[info.path] = info.etag
+        return None
 
-    def _rebuilds(self) -> Iterator[RebuildRecord]:
-        for name, etag in self._records(REBUILDS):
-            known, record = self._rebuilt.get(name, ("", None))
-            if known != etag:
-                try:
+    def _rebuilding(self, tables: Collection[TableName], now: float) -> Iterator[Condition]:
+        for name, info in self._records(REBUILDS, tables):
+            etag, record = self._rebuilds.get(info.path, ("", None))
+            if etag != info.etag:
+                record = None
+                with suppress(ManifestCorrupt):  # the run that mirrors the table reports it
                     record = drive(read_rebuild(name), self.store)
-                except ManifestCorrupt:
-                    continue  # whoever mirrors the table says so
-                self._rebuilt[name] = (etag, record)
-            if record is not None:
-                yield record
+                self._rebuilds[info.path] = (info.etag, record)
+            is_recent = info.modified is not None and now - info.modified < _REBUILT_SECONDS
+            if record is not None and not record.is_drop and (record.is_running or is_recent):
+                yield _rebuild(record)
 
-    def _records(self, folder: str) -> Iterator[tuple[TableName, str]]:
-        """Yield the tables of this configuration that have a record there, with its ETag."""
+    def _records(self, folder: str, tables: Collection[TableName]) -> Iterator[tuple[TableName, FileInfo]]:
+        """Yield the tables that have a record in the folder."""
         for info in self.store.list(folder):
             name = None if info.is_folder else record_to_table(info.name)
-            if name is not None and name in self.names:
-                yield name, info.etag
+            if name is not None and name in tables:
+                yield name, info
 
 
 def failing(record: FailureRecord) -> Condition:
     """Return the condition of a table whose runs have failed since it last landed something."""
-    what, next_step = split_next(record.message)
-    cause = cause_of(record.code.value, "failing", record.message, record.table)
-    return Condition(
-        id=table_id(record.table),
-        topic=Topic.TABLE,
-        severity=Severity.ERROR,
-        cause=cause.key,
-        subject=record.table,
-        what=f"can't be mirrored ({record.code.value})",
-        text=what,
-        next_step=next_step,
-        code=record.code.value,
-        since_ms=max(0, record.failed_ms),
-        joins=cause.joins,
-    )
+    table, code = record.table, record.code.value
+    what, is_passing = f"can't be mirrored ({code})", record.count < 2 and may_pass(code)
+    return Condition(f"table:{table}", Kind.TABLE, table, what, record.message, code=code, is_passing=is_passing)
 
 
-def rebuilding(record: RebuildRecord) -> Condition:
-    """Return the condition of a table that is rebuilt: all of them are one incident, until the last has ended."""
-    return Condition(
-        id=f"{ZONE}rebuild:{record.table}",
-        topic=Topic.REBUILD,
-        severity=Severity.INFO,
-        cause="rebuild",
-        subject=record.table,
-        what="rebuild",
-        text=f"The table folder is dropped and loaded again from a snapshot of the source, because {_why(record)}",
-        next_step="nothing: it goes on by itself; `mirror-assets status` shows its step.",
-    )
+def held(table: str, text: str, page: str | None = None) -> Condition:
+    """Return the condition of a table that waits for a person to rebuild it."""
+    what, code = "waits for a person to have it rebuilt", ErrorCode.TABLE_HELD.value
+    text = with_next(text, f"launch the job `rebuild`, or run `mirror-assets rebuild {table}`.")
+    return Condition(f"held:{table}", Kind.HELD, table, what, text, code=code, page=page)
 
 
-def _why(record: RebuildRecord) -> str:
-    return record.reason or "a person wanted it."
-
-
-def _away(error: MirrorError) -> Condition:
-    cause = cause_of(error.code.value, "away", error.what, "")
-    return Condition(
-        id=_AWAY,
-        topic=Topic.TABLE,
-        severity=Severity.ERROR,
-        cause=cause.key,
-        subject="landing zone",
-        what=f"can't be read ({error.code.value})",
-        text=error.what,
-        next_step=error.next_step,
-        code=error.code.value,
-        joins=True,
-    )
-
-
-Epochs = Mapping[str, int]
-"""The epoch of each table's newest rebuild that was seen, by the table's name."""
-
-
-def with_zone(known: Mapping[str, Condition], seen: ZoneSeen | None, rebuilt: Epochs | None) -> dict[str, Condition]:
-    """Return what is wrong with the zone's conditions replaced by those seen.
-
-    While the zone can't be read, what it said last still holds. `rebuilt` has what was seen before, None before the
-    first look: a rebuild that began and ended between two looks counts for one look.
-    """
-    if seen is None:
-        return dict(known)
-    found = {condition.id: condition for condition in seen.wrong}
-    if seen.is_away:
-        return {**known, **found}
-    news = (record for record in seen.rebuilds if not record.is_drop and _is_news(record, rebuilt))
-    found |= {condition.id: condition for condition in map(rebuilding, news)}
-    return {key: condition for key, condition in known.items() if not key.startswith(ZONE)} | found
-
-
-def _is_news(record: RebuildRecord, rebuilt: Epochs | None) -> bool:
-    return record.is_running or (rebuilt is not None and rebuilt.get(record.table) != record.epoch)
-
-
-def epochs_seen(seen: ZoneSeen | None, rebuilt: Epochs | None) -> Epochs | None:
-    """Return the epochs that the next look starts from."""
-    if seen is None or seen.is_away:
-        return rebuilt
-    return {record.table: record.epoch for record in seen.rebuilds}
+def _rebuild(record: RebuildRecord) -> Condition:
+    reason, table = record.reason or "a person started it.", record.table
+    text = f"The table folder is dropped and loaded again from a snapshot of the source, because {reason}"
+    text = with_next(text, "nothing: it continues automatically; `mirror-assets status` shows its step.")
+    return Condition(f"rebuild:{table}", Kind.REBUILD, table, "rebuild", text, Severity.INFO)

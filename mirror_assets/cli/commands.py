@@ -348,7 +348,7 @@ def drop(config: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
 
 @app.group(epilog=examples("alerts test"))
 def alerts() -> None:
-    """Try who is told when something is wrong."""
+    """Send a test alert."""
 
 
 @alerts.command("test", epilog=examples("alerts test", "alerts test --receiver team --json"))
@@ -357,7 +357,7 @@ def alerts() -> None:
 def alerts_test(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Exit:
     """Send a test message to each receiver.
 
-    Shows what came back. Exit 1 if a receiver did not take it.
+    Exit 1 if a receiver did not take it.
     """
     from mirror_assets.cli import alerts
 

@@ -58,7 +58,7 @@ class Config(Section):
     history: HistoryConfig = Field(default_factory=HistoryConfig, description="Where change feeds are kept for ever.")
     spark: SparkConfig = Field(default_factory=SparkConfig, description="Additions to the Spark session.")
     automation: AutomationConfig = Field(default_factory=AutomationConfig, description="How Dagster mirrors by itself.")
-    alerts: AlertsConfig = Field(default_factory=AlertsConfig, description="Who is told when something is wrong.")
+    alerts: AlertsConfig = Field(default_factory=AlertsConfig, description="Receivers of alerts.")
     metrics: MetricsConfig = Field(default_factory=MetricsConfig, description="Where runs tell metrics and traces.")
     stores: dict[Text, StoreConfig] = Field(default_factory=dict, description="Where source tables lie, by name.")
     catalogs: dict[Text, CatalogConfig] = Field(

@@ -1,122 +1,123 @@
-"""Reads what Dagster knows of checks, whoever has run them: evaluations since the last look, as conditions."""
+"""Reads the newest result of each check of the tables, no matter what recorded it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import dagster as dg
 from dagster._core.event_api import EventRecordsFilter
+from dagster._core.storage.asset_check_execution_record import COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 
-from mirror_assets.alerts.causes import cause_of, is_transient, split_next
-from mirror_assets.alerts.conditions import Condition
-from mirror_assets.alerts.consequences import CHECK
-from mirror_assets.config.alerts import Severity, Topic
+from mirror_assets.alerts.conditions import Condition, may_pass, with_next
+from mirror_assets.alerts.conditions import Kind as Conditions
+from mirror_assets.alerts.zone import held
+from mirror_assets.config.alerts import Severity
 from mirror_assets.errors import ErrorCode
+from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD
 
-_PAGE, _PAGES = 1000, 10
-_FIRST_LOOK_SECONDS = 86_400.0
-# A check that nobody evaluates any more has failed long enough: it may be gone.
-_FORGOTTEN_MS = 7 * 86_400_000
+_PAGE, _KEYS_A_QUERY = 1000, 500
+_Result = tuple[dg.AssetCheckEvaluation, float]
 
 
-@dataclass(frozen=True)
-class CheckNews:
-    """What evaluations since the last look say: the newest failure of each check, those that pass, how far it goes."""
+@dataclass
+class CheckReader:
+    """Reads the newest results once, and later only the evaluations since; `defined` are the checks of definitions."""
 
-    read_to: int
-    failing: dict[str, Condition] = field(default_factory=dict)
-    passing: frozenset[str] = frozenset()
+    defined: frozenset[dg.AssetCheckKey]
+    _read_to: int | None = None
+    _known: frozenset[dg.AssetCheckKey] = frozenset()
+    _failing: dict[dg.AssetCheckKey, _Result] = field(default_factory=dict)
 
-    def over(self, known: Mapping[str, Condition], now_ms: int) -> dict[str, Condition]:
-        """Return what is wrong after this news."""
-        still = {key: one for key, one in known.items() if key not in self.passing and not _is_forgotten(one, now_ms)}
-        return still | self.failing
+    def conditions(self, instance: dg.DagsterInstance, tables: tuple[TableName, ...]) -> Iterator[Condition]:
+        """Yield the checks of these tables that have failed."""
+        by_asset, keys = assets_of(tables), _keys(self.defined, tables)
+        self._refresh(instance, keys)
+        for key, newest in self._failing.items():
+            if key in keys:
+                yield _failed(*by_asset[key.asset_key], *newest)
 
+    def _refresh(self, instance: dg.DagsterInstance, keys: frozenset[dg.AssetCheckKey]) -> None:
+        if self._read_to is None:
+            newest = _evaluations(instance, None, limit=1, ascending=False)
+            self._read_to = newest[0].storage_id if newest else 0
+        if keys is not self._known:
+            unread, self._known = [*(keys - self._known)], keys
+            for begin in range(0, len(unread), _KEYS_A_QUERY):
+                self._note(_read(instance, unread[begin : begin + _KEYS_A_QUERY]))
+        while page := _evaluations(instance, self._read_to, limit=_PAGE, ascending=True):
+            events = ((record.event_log_entry.dagster_event, record.timestamp) for record in page)
+            self._note((event.asset_check_evaluation_data, at) for event, at in events if event is not None)
+            self._read_to = page[-1].storage_id
 
-def read_checks(instance: dg.DagsterInstance, after: int | None, tables: Mapping[str, str], now: float) -> CheckNews:
-    """Return the news behind the event `after`; without one, of the last day.
-
-    `tables` has the tables' names by their assets' keys.
-    """
-    read_to, failing, passing = after or 0, dict[str, Condition](), set[str]()
-    since = None if after is not None else now - _FIRST_LOOK_SECONDS
-    for _ in range(_PAGES):
-        page = _page(instance, after if after is None else read_to, since)
-        for record in page:
-            read_to = record.storage_id
-            evaluation = _evaluation(record)
-            if evaluation is None:
-                continue
-            key = f"{CHECK}{evaluation.asset_key.to_user_string()}:{evaluation.check_name}"
-            if not evaluation.passed and _may_pass_by_itself(evaluation):
-                continue  # it says nothing yet, and takes nothing back
-            passing.discard(key)
-            failing.pop(key, None)
-            table = tables.get(evaluation.asset_key.to_user_string())
-            if evaluation.passed or table is None:
-                passing.add(key)
+    def _note(self, results: Iterable[_Result]) -> None:
+        for found, at in results:
+            if found.passed:
+                self._failing.pop(found.asset_check_key, None)
             else:
-                failing[key] = _condition(key, table, evaluation, record.timestamp)
-        after = read_to
-        if len(page) < _PAGE:
-            break
-    return CheckNews(read_to, failing, frozenset(passing))
+                self._failing[found.asset_check_key] = (found, at)
 
 
-def _page(instance: dg.DagsterInstance, after: int | None, since: float | None) -> Sequence[dg.EventLogRecord]:
-    """Return the next evaluations, oldest first.
+@lru_cache(maxsize=2)
+def assets_of(tables: tuple[TableName, ...]) -> Mapping[dg.AssetKey, tuple[Kind, str]]:
+    """Return the kinds and tables of the tables' assets."""
+    return {asset_key(kind, name): (kind, str(name)) for name in tables for kind in Kind}
 
-    SQLite keeps a file of events for each run, and those of checks also in one for all. Its own query reads the former,
-    the query of its base class reads the latter, as on other databases.
+
+@lru_cache(maxsize=2)
+def _keys(defined: frozenset[dg.AssetCheckKey], tables: tuple[TableName, ...]) -> frozenset[dg.AssetCheckKey]:
+    """Return the tables' checks; tables discovered after the definitions were loaded may have any check."""
+    assets, names = {key.asset_key for key in defined}, {key.name for key in defined}
+    found = assets_of(tables)
+    unknown = [dg.AssetCheckKey(asset, name) for asset in found if asset not in assets for name in names]
+    return frozenset((*(key for key in defined if key.asset_key in found), *unknown))
+
+
+def _evaluations(
+    instance: dg.DagsterInstance, after: int | None, *, limit: int, ascending: bool
+) -> Sequence[dg.EventLogRecord]:
+    """Return evaluations after an event.
+
+    SQLite has a file of events for each run, and those of checks also in one for all. Its own query reads the former;
+    the query of its base class reads the latter, as with other databases.
     """
     storage = instance.event_log_storage
-    wanted = EventRecordsFilter(dg.DagsterEventType.ASSET_CHECK_EVALUATION, after_cursor=after, after_timestamp=since)
+    wanted = EventRecordsFilter(dg.DagsterEventType.ASSET_CHECK_EVALUATION, after_cursor=after)
     if isinstance(storage, SqlEventLogStorage):
-        return SqlEventLogStorage.get_event_records(storage, wanted, limit=_PAGE, ascending=True)
-    return storage.get_event_records(wanted, limit=_PAGE, ascending=True)
+        return SqlEventLogStorage.get_event_records(storage, wanted, limit=limit, ascending=ascending)
+    return storage.get_event_records(wanted, limit=limit, ascending=ascending)
 
 
-def _evaluation(record: dg.EventLogRecord) -> dg.AssetCheckEvaluation | None:
-    event = record.event_log_entry.dagster_event
-    return event.asset_check_evaluation_data if event is not None else None
+def _read(instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]) -> Iterator[_Result]:
+    """Yield the newest results and their times."""
+    storage, completed = instance.event_log_storage, COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES
+    for key, newest in storage.get_latest_asset_check_execution_by_key(keys).items():
+        is_planned = newest.status not in completed
+        earlier = storage.get_asset_check_execution_history(key, limit=1, status=completed) if is_planned else [newest]
+        if earlier and earlier[0].evaluation is not None and earlier[0].event is not None:
+            yield earlier[0].evaluation, earlier[0].event.timestamp
 
 
-def _may_pass_by_itself(evaluation: dg.AssetCheckEvaluation) -> bool:
-    """Return whether a table has failed by what the next run may resolve; the zone tells of the second time."""
-    return evaluation.check_name == NOT_FAILING and is_transient(_said(evaluation, "code"))
-
-
-def _condition(key: str, table: str, evaluation: dg.AssetCheckEvaluation, at: float) -> Condition:
-    name, asset = evaluation.check_name, evaluation.asset_key
-    what, next_step = split_next(evaluation.description or f"the check {name} fails")
-    code = _said(evaluation, "code") or (ErrorCode.TABLE_HELD.value if name == NOT_HELD else None)
-    cause = cause_of(code, name, what, table)
-    return Condition(
-        id=key,
-        topic={NOT_HELD: Topic.HELD, NOT_FAILING: Topic.TABLE}.get(name, Topic.CHECK),
-        severity=Severity.WARN if evaluation.severity is dg.AssetCheckSeverity.WARN else Severity.ERROR,
-        cause=cause.key,
-        subject=table,
-        what={NOT_HELD: "waits for a person to have it rebuilt", NOT_FAILING: "can't be mirrored"}.get(
-            name, f"check {name} fails"
-        ),
-        text=what,
-        next_step=_said(evaluation, "next_step") or next_step or f"read the check {name} in docs/checks.md.",
-        code=code,
-        check=name,
-        page=f"assets/{'/'.join(asset.path)}?view=checks&checkDetail={name}",
-        since_ms=int(at * 1000),
-        joins=cause.joins,
-    )
-
-
-def _said(evaluation: dg.AssetCheckEvaluation, name: str) -> str | None:
-    found = evaluation.metadata.get(name)
-    return str(found.value) if found is not None and found.value else None
-
-
-def _is_forgotten(condition: Condition, now_ms: int) -> bool:
-    return condition.id.startswith(CHECK) and now_ms - condition.since_ms > _FORGOTTEN_MS
+def _failed(kind: Kind, table: str, found: dg.AssetCheckEvaluation, at: float) -> Condition:
+    """Return the condition of a failed check; not_held and not_failing give those that the landing zone also has."""
+    check, values = found.check_name, {name: str(value.value or "") for name, value in found.metadata.items()}
+    next_step = values.get("next_step") or f"read the check {check} in docs/checks.md."
+    text, code = with_next(found.description or "It has failed.", next_step), values.get("code") or None
+    page = f"assets/{'/'.join(found.asset_key.path)}?view=checks&checkDetail={check}"
+    if check == NOT_HELD:
+        return held(table, text, page)
+    severity = Severity.WARN if found.severity is dg.AssetCheckSeverity.WARN else Severity.ERROR
+    if kind is Kind.CHANGE_FEED and severity is Severity.ERROR:
+        code = ErrorCode.CHECKS_FAILED.value  # the slice is not published because of it
+    since_ms = int(at * 1000)
+    if check == NOT_FAILING:
+        what, is_passing = "can't be mirrored", may_pass(code)
+        return Condition(
+            f"table:{table}", Conditions.TABLE, table, what, text, severity, code, check, page, since_ms, is_passing
+        )
+    key, what = f"check:{found.asset_key.to_user_string()}:{check}", f"check {check} fails"
+    return Condition(key, Conditions.CHECK, table, what, text, severity, code, check, page, since_ms)

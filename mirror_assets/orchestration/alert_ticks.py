@@ -1,107 +1,91 @@
-"""Reads how the sensors and schedules are: those whose newest tick failed, that a person has stopped, or are silent."""
+"""Reads the sensors and schedules of this code location: failed ticks, stopped or silent ones, and overdue checks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
 
 import dagster as dg
 from dagster._core.definitions.run_request import InstigatorType
-from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, InstigatorTick, TickStatus
+from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, TickStatus
 
-from mirror_assets.alerts.causes import cause_of, split_next
-from mirror_assets.alerts.conditions import Condition
-from mirror_assets.alerts.consequences import TICK
-from mirror_assets.config.alerts import Severity, Topic
+from mirror_assets.alerts.conditions import Condition, Kind, with_next
+from mirror_assets.config.alerts import Severity
+from mirror_assets.orchestration.alert_runs import SUCCEEDED, JobRuns, Location, first_line
+from mirror_assets.orchestration.check_tables import CHECKS
+from mirror_assets.orchestration.schedules import is_on
 from mirror_assets.orchestration.tick_errors import split_code
 from mirror_assets.redaction import redacted
 
 _TICKS = 3
-# Silence counts when this sensor itself has ticked before: after a restart of the daemon, all were silent.
-_OWN_TICKS_SECONDS = (300.0, 100.0)
+_SILENT_SECONDS, _LATE_SECONDS = 600.0, 1800.0
+# Silence and lateness count if the sensor of alerts itself has ticked before that: else the daemon was off.
+_AWAKE_SECONDS, _WINDOW_SECONDS = 100.0, 200.0
 
 
-@dataclass(frozen=True)
-class TickLook:
-    """Looks at what ticks in one code location; `own` is the sensor that looks."""
+def tick_conditions(
+    instance: dg.DagsterInstance, location: Location, names: Collection[str], own: str, minutes: int | None, now: float
+) -> Iterator[Condition]:
+    """Yield what is wrong with the sensors and schedules of these names, at `now` in seconds since 1970.
 
-    instance: dg.DagsterInstance
-    location: str
-    own: str
-    silent_seconds: float
-    are_on: bool
-
-    def conditions(self, now: float) -> tuple[Condition, ...]:
-        """Return what is wrong now."""
-        states = [state for state in self.instance.all_instigator_state() if self._is_here(state)]
-        awake = any(state.instigator_name == self.own and self._has_watched(state, now) for state in states)
-        return tuple(
-            condition
-            for state in states
-            if state.instigator_name != self.own
-            for condition in self._of(state, now, awake)
+    `own` is the sensor of alerts. `minutes` is the interval of the schedule `checks`, None where it has none.
+    """
+    states = {one.instigator_name: one for one in instance.all_instigator_state() if _is_at(one, location)}
+    own_state = states.get(own)
+    is_awake = own_state is not None and _has_ticked(instance, own_state, now - _AWAKE_SECONDS)
+    for state in (state for name, state in states.items() if name in names):
+        yield from _of(instance, state, location, now, is_awake=is_awake)
+    if minutes is None or own_state is None:
+        return
+    are_on, seconds = states[CHECKS].is_running if CHECKS in states else is_on(), minutes * 60 + _LATE_SECONDS
+    if are_on and _has_ticked(instance, own_state, now - seconds) and _is_overdue(instance, location, now - seconds):
+        text = with_next(
+            f"No run of the job {CHECKS} has ended well for {round(seconds / 60)} minutes; one is due every {minutes} "
+            "minutes. Lag, retention and the mirror's state are not checked.",
+            "check that the daemon's scheduler is alive, and that runs are not queued for long.",
         )
+        page = f"locations/{location.name}/schedules/{CHECKS}"
+        yield Condition(f"overdue:{CHECKS}", Kind.OVERDUE, CHECKS, "are overdue", text, Severity.WARN, page=page)
 
-    def _is_here(self, state: InstigatorState) -> bool:
-        return state.repository_selector.location_name == self.location
 
-    def _has_watched(self, state: InstigatorState, now: float) -> bool:
-        first, last = _OWN_TICKS_SECONDS
-        origin, selector = state.instigator_origin_id, state.selector_id
-        return bool(self.instance.get_ticks(origin, selector, after=now - first, before=now - last, limit=1))
+def _is_overdue(instance: dg.DagsterInstance, location: Location, since: float) -> bool:
+    newest = JobRuns(instance, location, CHECKS).newest(SUCCEEDED)
+    return not newest or (newest[0].end_time or 0.0) < since
 
-    def _of(self, state: InstigatorState, now: float, awake: bool) -> Iterator[Condition]:  # noqa: FBT001
-        if not state.is_running:
-            if self.are_on and state.status is InstigatorStatus.STOPPED:
-                yield self._condition(state, "is off", Severity.WARN, "A person has stopped it.", "switch it on again.")
-            return
-        ticks = self.instance.get_ticks(state.instigator_origin_id, state.selector_id, limit=_TICKS)
-        ended = next((tick for tick in ticks if tick.status is not TickStatus.STARTED), None)
-        if ended is not None and ended.status is TickStatus.FAILURE:
-            said, code = split_code(_why(ended))
-            what, next_step = split_next(said)
-            then = next_step or "read the tick's error; the sensor goes on by itself when it is mended."
-            yield self._condition(state, "its tick failed", Severity.ERROR, what, then, code)
-        elif awake and ticks and self._is_sensor(state) and now - ticks[0].timestamp > self.silent_seconds:
-            what = f"It has not ticked for {round((now - ticks[0].timestamp) / 60)} minutes, though it is on."
-            then = "see that the daemon's sensor threads and the code server are alive, and restart them."
-            yield self._condition(state, "is silent", Severity.ERROR, what, then)
 
-    @staticmethod
-    def _is_sensor(state: InstigatorState) -> bool:
-        return state.instigator_type is InstigatorType.SENSOR
+def _is_at(state: InstigatorState, location: Location) -> bool:
+    place = state.repository_selector
+    return (place.repository_name, place.location_name) == location
 
-    def _condition(
-        self,
-        state: InstigatorState,
-        what: str,
-        severity: Severity,
-        text: str,
-        next_step: str,
-        code: str | None = None,
-    ) -> Condition:
-        name, kind = state.instigator_name, "sensors" if self._is_sensor(state) else "schedules"
-        cause = cause_of(code, f"{kind} {what}", text, name)
-        return Condition(
-            id=f"{TICK}{name}",
-            topic=Topic.TICK,
-            severity=severity,
-            cause=cause.key,
-            subject=name,
-            what=what,
-            text=text,
-            next_step=next_step,
-            code=code,
-            joins=cause.joins,
-            page=f"locations/{self.location}/{kind}/{name}",
+
+def _has_ticked(instance: dg.DagsterInstance, state: InstigatorState, before: float) -> bool:
+    """Return whether it has ticked in the minutes before a time."""
+    after, origin = before - _WINDOW_SECONDS, state.instigator_origin_id
+    return bool(instance.get_ticks(origin, state.selector_id, after=after, before=before, limit=1))
+
+
+def _of(
+    instance: dg.DagsterInstance, state: InstigatorState, location: Location, now: float, *, is_awake: bool
+) -> Iterator[Condition]:
+    """Yield what is wrong with one sensor or schedule."""
+    is_sensor, name = state.instigator_type is InstigatorType.SENSOR, state.instigator_name
+    kind = "sensors" if is_sensor else "schedules"
+    key, page = f"tick:{kind}:{name}", f"locations/{location.name}/{kind}/{name}"
+    if not state.is_running:
+        if is_on() and state.status is InstigatorStatus.STOPPED:
+            text = with_next("A person has stopped it.", "start it again.")
+            yield Condition(key, Kind.TICK, name, "is off", text, Severity.WARN, page=page)
+        return
+    ticks = instance.get_ticks(state.instigator_origin_id, state.selector_id, limit=_TICKS)
+    ended = next((tick for tick in ticks if tick.status is not TickStatus.STARTED), None)
+    silent_seconds = now - ticks[0].timestamp if ticks and is_sensor else 0.0
+    if ended is not None and ended.status is TickStatus.FAILURE:
+        error = ended.error.cause or ended.error if ended.error is not None else None
+        text, code = split_code(redacted(first_line(error.message)) if error is not None else "The tick failed.")
+        text = with_next(text, "read the tick's error; this ends with the next tick that succeeds.")
+        yield Condition(key, Kind.TICK, name, "its tick failed", text, code=code, page=page)
+    elif is_awake and silent_seconds > _SILENT_SECONDS:
+        text = with_next(
+            f"It has not ticked for {round(silent_seconds / 60)} minutes, though it is on.",
+            "check that the daemon's sensor threads and the code server are alive, and restart them.",
         )
-
-
-def _why(tick: InstigatorTick) -> str:
-    """Return what a tick's error says; of an error in our code, what that one says, without its class's path."""
-    error = tick.error
-    if error is None:
-        return "The tick failed."
-    message = (error.cause or error).message.strip().partition("\n")[0]
-    kind, colon, rest = message.partition(": ")
-    return redacted(rest if colon and rest and "." in kind and " " not in kind else message)
+        yield Condition(key, Kind.TICK, name, "is silent", text, page=page)

@@ -1,193 +1,141 @@
-"""The sensor `alerts`: looks at what is wrong, and tells the receivers (docs/decisions/0016).
+"""The sensor `alerts`: computes what is wrong now, and sends messages to the receivers (docs/decisions/0016).
 
-Its state lies in Dagster's database, beside the cursors of Dagster's own daemons. The tick waits a few seconds for the
-landing zone and for receivers; what takes longer goes on beside it.
+Its memory is in Dagster's database. A tick waits a few seconds for the landing zone; a read that takes longer is picked
+up by a later tick.
 """
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotDone
+from dataclasses import dataclass
+from functools import partial
 
 import dagster as dg
 
-from mirror_assets.alerts.conditions import Condition
-from mirror_assets.alerts.consequences import OVERDUE, TICK, without_consequences
-from mirror_assets.alerts.couriers import Couriers
-from mirror_assets.alerts.incidents import Pace, advance
-from mirror_assets.alerts.messages import Pages, message_of
-from mirror_assets.alerts.outbox import queued, ready, settled
-from mirror_assets.alerts.state import AlertState
-from mirror_assets.alerts.zone import ZoneLook, ZoneSeen, epochs_seen, with_zone
-from mirror_assets.config import Config
-from mirror_assets.config.alerts import AlertsConfig
+from mirror_assets.alerts.conditions import Condition, Kind
+from mirror_assets.alerts.incidents import GATHER_MS, advance
+from mirror_assets.alerts.receivers import send
+from mirror_assets.alerts.state import AlertState, Send
+from mirror_assets.alerts.zone import ZoneReader
+from mirror_assets.config import Config, OnBreak, When, with_found_tables
 from mirror_assets.errors import MirrorError
-from mirror_assets.orchestration.alert_checks import read_checks
-from mirror_assets.orchestration.alert_overdue import OverdueLook
-from mirror_assets.orchestration.alert_runs import TableNames, read_runs, without_ended
-from mirror_assets.orchestration.alert_ticks import TickLook
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.alert_checks import CheckReader
+from mirror_assets.orchestration.alert_runs import Location, RunReader
+from mirror_assets.orchestration.alert_ticks import tick_conditions
 from mirror_assets.orchestration.resources import LandingZone
-from mirror_assets.orchestration.schedules import default_sensor_status, is_on
+from mirror_assets.orchestration.schedules import default_sensor_status
+from mirror_assets.pipeline.daemon_pool import DaemonPool
 
 SENSOR = "alerts"
 _KEY = "mirror_assets/alerts"
-_ZONE_WAIT_SECONDS, _DELIVERY_WAIT_SECONDS = 8.0, 5.0
-_STEPS = ("", "_checks", "_staged")
+_EVERY_SECONDS = 15
+_ZONE_WAIT_SECONDS, _TABLES_SECONDS = 8.0, 60.0
+# How long a run of the schedule `checks` may take, before its results count.
+_CHECKS_TAKE_MS = 120_000
+_OF_ZONE = (Kind.TABLE, Kind.HELD, Kind.REBUILD)
 
 
-def alerts_sensor(config: Config) -> dg.SensorDefinition:
-    """Return the sensor that tells the receivers of `alerts` what is wrong."""
-    watch = AlertWatch(config)
+@dataclass(frozen=True)
+class Watched:
+    """Names of the definitions that are watched: jobs, sensors, schedules (also names of jobs), and checks."""
+
+    jobs: frozenset[str]
+    sensors: frozenset[str]
+    schedules: frozenset[str]
+    checks: frozenset[dg.AssetCheckKey]
+
+
+def alerts_sensor(config: Config, watched: Watched) -> dg.SensorDefinition:
+    """Return the sensor that sends alerts to the receivers."""
+    alerts = Alerts(config, watched)
 
     @dg.sensor(
         name=SENSOR,
-        minimum_interval_seconds=max(1, round(config.alerts.every_seconds)),
+        minimum_interval_seconds=_EVERY_SECONDS,
         default_status=default_sensor_status(),
-        description=f"Tells {', '.join(config.alerts.receivers)} when something is wrong, and when it has ended.",
+        description=f"Sends alerts to {', '.join(config.alerts.receivers)} when a problem starts and when it ends.",
     )
     def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.SkipReason:
         origin = context.code_location_origin
-        return dg.SkipReason(watch.tick(context.instance, landing_zone, origin.location_name if origin else ""))
+        location = Location(context.repository_name or "", origin.location_name if origin else "")
+        return dg.SkipReason(alerts.tick(context.instance, landing_zone, location))
 
     return sensor
 
 
-def pace_of(settings: AlertsConfig) -> Pace:
-    """Return when messages are due."""
-    remind = None if settings.remind_hours is None else round(settings.remind_hours * 3_600_000)
-    return Pace(round(settings.gather_seconds * 1000), round(settings.settle_seconds * 1000), remind)
-
-
-class AlertStore:
-    """Keeps the state of a code location's alerts in Dagster's database."""
-
-    def __init__(self, instance: dg.DagsterInstance, location: str) -> None:
-        """Read nothing yet."""
-        self._storage, self._key = instance.daemon_cursor_storage, f"{_KEY}/{location}"
-        self._text: str | None = None
-
-    def load(self) -> AlertState:
-        """Return the state that was saved last; a new one at first."""
-        self._text = self._storage.get_cursor_values({self._key}).get(self._key)
-        return AlertState.parse(self._text)
-
-    def save(self, state: AlertState) -> None:
-        """Save the state, unless it is what was read or saved last."""
-        text = state.model_dump_json()
-        if text != self._text:
-            self._storage.set_cursor_values({self._key: text})
-            self._text = text
-
-
 @dataclass
-class _ZoneThread:
-    """Looks at the landing zone beside the tick: a store that does not answer keeps no tick waiting for long."""
-
-    look: ZoneLook
-    _work: threading.Thread | None = None
-    _found: ZoneSeen | None = None
-
-    def seen(self) -> ZoneSeen | None:
-        """Return what the zone says; None when it takes longer, or does not say."""
-        if self._work is None or not self._work.is_alive():
-            self._found = None
-            self._work = threading.Thread(target=self._run, name="alerts of the zone", daemon=True)
-            self._work.start()
-        self._work.join(_ZONE_WAIT_SECONDS)
-        return None if self._work.is_alive() else self._found
-
-    def _run(self) -> None:
-        self._found = self.look.seen()
-
-
-@dataclass
-class AlertWatch:
-    """What is kept between ticks to make them cheap, and to know what is on its way; losing it costs little."""
+class Alerts:
+    """Computes conditions and sends messages; what it keeps between ticks only makes them cheap."""
 
     config: Config
-    couriers: Couriers = field(default_factory=Couriers)
-    _zone: _ZoneThread | None = None
-    _overdue: OverdueLook | None = None
+    watched: Watched
+    send: Send = send
+    _found_at: float = 0.0
+    _zone: ZoneReader | None = None
+    _reading: Future[list[Condition]] | None = None
 
     def __post_init__(self) -> None:
-        """Name the tables by their assets, steps and checks, once."""
-        tables = [(table.name, str(table.name)) for table in self.config.all_tables()]
-        self._by_asset = {asset_key(kind, name).to_user_string(): text for name, text in tables for kind in Kind}
-        steps = {
-            "__".join(asset_key(kind, name).path) + ending: text
-            for name, text in tables
-            for kind in Kind
-            for ending in _STEPS
-        }
-        self._tables = TableNames(steps, frozenset(text for _, text in tables))
-        every = self.config.automation.checks_minutes(len(self.config.tables))
-        late = self.config.alerts.overdue_minutes
-        if every is not None and late is not None:
-            self._overdue = OverdueLook((every + late) * 60.0, is_on())
+        """Prepare to read."""
+        self._checks = CheckReader(self.watched.checks)
+        self._runs = RunReader(self.watched.jobs, self.watched.schedules)
+        self._minutes = self.config.automation.checks_minutes(len(self.config.tables))
+        self._thread = DaemonPool(SENSOR, 1)
 
-    def tick(self, instance: dg.DagsterInstance, zone: LandingZone, location: str, now: float | None = None) -> str:
-        """Look once, and deliver what is due; return what is open, in a few words. `now` is in seconds since 1970."""
-        settings, at = self.config.alerts, time.time() if now is None else now
-        now_ms = int(at * 1000)
-        store = AlertStore(instance, location)
-        state = self._looked(store.load(), instance, zone, location, at)
-        arrived = self.couriers.outcomes(0.0)
-        state = state.model_copy(update={"outbox": settled(state.outbox, arrived, now_ms)})
-        store.save(state)  # before anything is sent: what is begun here is ended by whoever comes next
-        self.couriers.begin(ready(state.outbox, settings.receivers, now_ms), settings.receivers)
-        outcomes = self.couriers.outcomes(_DELIVERY_WAIT_SECONDS)
-        state = state.model_copy(update={"outbox": settled(state.outbox, outcomes, now_ms)})
-        store.save(state)
-        return _shown(state)
+    def tick(
+        self, instance: dg.DagsterInstance, zone: LandingZone, location: Location, now: float | None = None
+    ) -> str:
+        """Compute what is wrong, and send what is due; return a summary. `now` is in seconds since 1970."""
+        at, storage = time.time() if now is None else now, instance.daemon_cursor_storage
+        key, now_ms = f"{_KEY}/{location.label}", int(at * 1000)
+        before = AlertState.parse(storage.get_cursor_values({key}).get(key))
+        if abs(at - self._found_at) >= _TABLES_SECONDS:  # some may have been discovered since the start
+            self.config, self._found_at = with_found_tables(self.config, When.NEVER), at
+        sensors = self.watched.sensors | self.watched.schedules
+        found = [
+            *self._checks.conditions(instance, self.config.names),
+            *self._runs.conditions(instance, location, self.config.names, at),
+            *tick_conditions(instance, location, sensors, SENSOR, self._minutes, at),
+            *self._zone_conditions(zone, before, at),
+        ]
+        confirm_ms = GATHER_MS if self._minutes is None else self._minutes * 60_000 + _CHECKS_TAKE_MS
+        incidents = advance(before.incidents, {one.id: one for one in found}, now_ms, confirm_ms)
+        state = before.model_copy(update={"incidents": tuple(incidents)})
+        if state != before:  # saved before anything is sent, so that each beginning gets its end
+            storage.set_cursor_values({key: state.model_dump_json()})
+        after = state.delivered(self.config.alerts, self.send, now_ms)
+        if after != state:
+            storage.set_cursor_values({key: after.model_dump_json()})
+        return _summary(after)
 
-    def _looked(
-        self, state: AlertState, instance: dg.DagsterInstance, zone: LandingZone, location: str, now: float
-    ) -> AlertState:
-        """Return the state after a look: incidents as they are now, and their messages in the outbox."""
-        settings, now_ms, told = self.config.alerts, int(now * 1000), state.conditions
-        checks = read_checks(instance, state.checks_read, self._by_asset, now)
-        runs = read_runs(instance, state.runs_read, self._tables)
-        wrong = checks.over({key: one for key, one in told.items() if self._is_ours(one)}, now_ms)
-        wrong = without_ended(instance, wrong | {one.id: one for one in runs.failing}, now)
-        seen = self._seen_of(zone)
-        wrong = with_zone(wrong, seen, state.rebuilt)
-        ticks = TickLook(instance, location, SENSOR, settings.silent_minutes * 60, is_on()).conditions(now)
-        overdue = self._overdue.conditions(instance, location, now) if self._overdue is not None else ()
-        wrong = {key: one for key, one in wrong.items() if not key.startswith((TICK, OVERDUE))}
-        wrong |= {one.id: one for one in (*ticks, *overdue)}
-        turn = advance(state.incidents, without_consequences(wrong, told), now_ms, pace_of(settings))
-        pages = Pages(settings.dagster_url, settings.docs_url)
-        messages = [message_of(due, now_ms, pages) for due in turn.due]
-        outbox = queued(state.outbox, messages, settings.receivers)
-        return AlertState(
-            incidents=turn.incidents,
-            outbox=outbox,
-            checks_read=checks.read_to,
-            runs_read=runs.read_to,
-            rebuilt=epochs_seen(seen, state.rebuilt),
-        )
-
-    def _is_ours(self, condition: Condition) -> bool:
-        """Return whether what was wrong is still of a table that is mirrored, or of no table at all."""
-        return not condition.id.startswith("check:") or condition.subject in self._tables.names
-
-    def _seen_of(self, zone: LandingZone) -> ZoneSeen | None:
-        if self._zone is None:
-            try:
-                self._zone = _ZoneThread(ZoneLook(zone.open(), frozenset(self.config.names)))
-            except MirrorError:
-                return None  # the runs say so
-        return self._zone.seen()
+    def _zone_conditions(self, zone: LandingZone, before: AlertState, now: float) -> list[Condition]:
+        """Return what the landing zone says now; while it can't be read, also what it said last."""
+        last = [one for incident in before.incidents if incident.gone_ms is None for one in incident.members]
+        last = [one for one in last if one.kind in _OF_ZONE]
+        try:
+            self._zone = self._zone or ZoneReader(zone.open())
+            if self._reading is None:
+                is_held = partial(_is_held, self.config)
+                self._reading = self._thread.submit(partial(self._zone.conditions, self.config.names, is_held, now))
+            found = self._reading.result(_ZONE_WAIT_SECONDS)
+        except NotDone:
+            return last
+        except MirrorError as error:
+            self._reading, code = None, error.code.value
+            what = f"can't be read ({code})"
+            return [*last, Condition("zone", Kind.ZONE, "landing zone", what, str(error), code=code)]
+        self._reading = None
+        return found
 
 
-def _shown(state: AlertState) -> str:
-    """Return what is open and what waits, as the sensor's page shows it."""
-    worst: Mapping[str, str] = {one.id: f"{one.example.subject}: {one.example.what}" for one in state.incidents}
-    away = {entry.receiver: entry.why for entry in state.outbox if entry.why}
-    parts = [f"{len(worst)} incidents ({'; '.join(list(worst.values())[:3])})" if worst else "nothing is wrong"]
-    if state.outbox:
-        parts.append(f"{len(state.outbox)} messages wait")
-    return "; ".join((*parts, *(f"{name}: {why}" for name, why in away.items())))
+def _is_held(config: Config, name: TableName) -> bool:
+    return config.table(str(name)).on_break is OnBreak.HOLD
+
+
+def _summary(state: AlertState) -> str:
+    """Return what is open, and receivers that take nothing, for the sensor's page."""
+    worst = [f"{one.example.subject}: {one.example.what}" for one in state.incidents]
+    parts = [f"{len(worst)} incidents ({'; '.join(worst[:3])})" if worst else "nothing is wrong"]
+    return "; ".join((*parts, *(f"{name}: {pause.why}" for name, pause in state.pauses.items())))

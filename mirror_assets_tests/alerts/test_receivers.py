@@ -1,25 +1,34 @@
-"""What a receiver answers, and what becomes of it: delivered, tried again, or refused; no secret in any message."""
+"""Receivers that take messages, and receivers that don't, over HTTP and TLS on loopback; no secret in any error."""
 
 from __future__ import annotations
 
-import socket
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trustme
 
-from mirror_assets.alerts.couriers import Couriers
-from mirror_assets.alerts.errors import ReceiverAway, ReceiverRefused
-from mirror_assets.alerts.incidents import Told
-from mirror_assets.alerts.outbox import Outcome, queued, ready, settled
+from mirror_assets.alerts.incidents import Event
+from mirror_assets.alerts.messages import Message
 from mirror_assets.alerts.receivers import send
-from mirror_assets.config.alerts import ReceiverConfig
-from mirror_assets_tests.alerts.lettered import AT, hook, letter
-from mirror_assets_tests.alerts.post import PASSWORD, USER, mail_server
+from mirror_assets.config.alerts import ReceiverConfig, Severity
+from mirror_assets.errors import ErrorCode, RetryError, SettingError
+from mirror_assets_tests.alerts.pagerduty import LoopbackPagerDuty
 from mirror_assets_tests.alerts.web import WebReceiver, web_receiver
+
+_HOOK = ReceiverConfig.model_validate({"url_variable": "HOOK_URL"})
+_KEY = "0123456789abcdef0123456789abcdef"
+
+
+def message(event: Event = Event.BEGUN, severity: Severity = Severity.ERROR) -> Message:
+    return Message(
+        incident="17-abc",
+        event=event,
+        severity=severity,
+        title="sales.t1: can't be mirrored <b>&",
+        body="The store refuses.\nNext: renew the token.",
+        links=(("Open in Dagster", "https://dagster.example/runs/1"),),
+    )
 
 
 @pytest.fixture
@@ -28,212 +37,108 @@ def web() -> Iterator[WebReceiver]:
         yield started
 
 
-def test_a_webhook_gets_the_message_and_its_token(web: WebReceiver) -> None:
-    receiver = hook(token_variable="TOKEN")  # noqa: S106 a variable's name
-    environment = {"HOOK_URL": web.url, "TOKEN": "the-token-of-the-hook"}
-    assert send("hook", receiver, letter(), environment) == "HTTP 200 ok"
-    assert web.bodies[0]["code"] == "store_denied"
-    assert web.headers[0]["Authorization"] == "Bearer the-token-of-the-hook"
-    assert web.headers[0]["Content-Type"] == "application/json; charset=utf-8"
+@pytest.fixture
+def pagerduty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackPagerDuty]:
+    with LoopbackPagerDuty(tmp_path, _KEY) as started:
+        monkeypatch.setenv("SSL_CERT_FILE", str(started.ca))
+        yield started
 
 
-def test_pagerduty_triggers_and_resolves_by_the_key_of_the_incident(web: WebReceiver) -> None:
-    pager = ReceiverConfig.model_validate({"type": "pagerduty", "key_variable": "KEY", "url": web.url})
-    for told in (Told.BEGUN, Told.ENDED):
-        send("pager", pager, letter(told), {"KEY": "integration-key"})
-    assert [(body["event_action"], body["dedup_key"]) for body in web.bodies] == [("trigger", "i1"), ("resolve", "i1")]
-    assert {body["routing_key"] for body in web.bodies} == {"integration-key"}
-    send("pager", pager, letter(Told.TEST, incident="t"), {"KEY": "integration-key"})
-    assert [body["event_action"] for body in web.bodies[2:]] == ["trigger", "resolve"]
+def _pager_url(pagerduty: LoopbackPagerDuty, key: str = _KEY) -> str:
+    return f"pagerduty://{key}@{pagerduty.url.removeprefix('https://')}"
 
 
-@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503])
-def test_a_busy_receiver_is_asked_again(web: WebReceiver, status: int) -> None:
-    web.statuses, web.answer_headers = [status], {"Retry-After": "40"}
-    with pytest.raises(ReceiverAway, match=f"HTTP {status} not now") as caught:
-        send("hook", hook(), letter(), {"HOOK_URL": web.url})
-    assert caught.value.pause == 40.0
+def test_a_webhook_gets_title_text_and_severity(web: WebReceiver) -> None:
+    for one in (message(), message(severity=Severity.WARN), message(Event.ENDED)):
+        send("hook", _HOOK, one, {"HOOK_URL": web.url})
+    assert web.bodies[0]["title"] == "sales.t1: can't be mirrored <b>&"
+    assert web.bodies[0]["message"] == "The store refuses.\nNext: renew the token."
+    assert [body["type"] for body in web.bodies] == ["failure", "warning", "success"]
 
 
-@pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 410])
-def test_a_refusal_names_the_receiver_and_not_its_address(web: WebReceiver, status: int) -> None:
-    web.statuses = [status]
-    with pytest.raises(ReceiverRefused, match=rf"receiver hook refuses: HTTP {status}") as caught:
-        send("hook", hook(), letter(), {"HOOK_URL": web.url})
-    assert "secret-path" not in str(caught.value)
-
-
-def test_a_receiver_that_hangs_is_left_after_its_timeout(web: WebReceiver) -> None:
-    web.late_seconds = 5
-    began = time.monotonic()
-    with pytest.raises(ReceiverAway, match="no answer within"):
-        send("hook", hook(timeout_seconds=0.3), letter(), {"HOOK_URL": web.url})
-    assert time.monotonic() - began < 2
-
-
-def test_a_receiver_that_is_away_tells_no_secret() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}/services/secret-path"
-        with pytest.raises(ReceiverAway, match="no connection") as caught:
-            send("hook", hook(), letter(), {"HOOK_URL": url})
-    assert "secret-path" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("url", "why"), [("", "HOOK_URL is not set"), ("no-address", "no http address"), ("http://[::1", "no http address")]
-)
-def test_a_variable_that_is_not_fit_is_named(url: str, why: str) -> None:
-    with pytest.raises(ReceiverRefused, match=why):
-        send("hook", hook(), letter(), {"HOOK_URL": url})
-
-
-def test_an_answer_that_does_not_end_confirms_by_its_status(web: WebReceiver) -> None:
-    """Sent again, the message would arrive twice, and again each quarter of an hour."""
-    web.stuck_seconds = 3
-    assert send("hook", hook(timeout_seconds=0.3), letter(), {"HOOK_URL": web.url}).startswith("HTTP 200")
-    assert len(web.bodies) == 1
-
-
-def test_an_answer_that_repeats_the_address_tells_no_secret(web: WebReceiver) -> None:
-    web.statuses, web.says = [404], "no such hook: PATH"
-    with pytest.raises(ReceiverRefused, match=r"no such hook: \$\{HOOK_URL\}"):
-        send("hook", hook(), letter(), {"HOOK_URL": web.url})
-
-
-def test_a_long_answer_is_cut(web: WebReceiver) -> None:
-    web.says = "x" * 1_000_000
-    assert len(send("hook", hook(), letter(), {"HOOK_URL": web.url})) < 250
-
-
-def test_a_redirect_is_refused_and_not_followed(web: WebReceiver) -> None:
-    web.statuses, web.answer_headers = [307], {"Location": web.url}
-    with pytest.raises(ReceiverRefused, match="HTTP 307"):
-        send("hook", hook(), letter(), {"HOOK_URL": web.url})
-    assert web.bodies == []
-
-
-def test_the_token_is_sent_whatever_a_netrc_says(
-    web: WebReceiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "netrc").write_text("machine 127.0.0.1 login someone password else\n")
-    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    send("hook", hook(token_variable="TOKEN"), letter(), {"HOOK_URL": web.url, "TOKEN": "the-token"})  # noqa: S106
+def test_a_token_in_the_url_is_sent_as_a_header(web: WebReceiver) -> None:
+    send("hook", _HOOK, message(), {"HOOK_URL": f"{web.url}?+Authorization=Bearer%20the-token"})
     assert web.headers[0]["Authorization"] == "Bearer the-token"
 
 
-# Mails.
+@pytest.mark.parametrize("status", [301, 400, 401, 404, 429, 503])
+def test_a_receiver_that_does_not_take_it_is_named_without_its_url(web: WebReceiver, status: int) -> None:
+    web.statuses = [status]
+    with pytest.raises(RetryError, match=f"the receiver hook did not take the message: .*{status}") as caught:
+        send("hook", _HOOK, message(), {"HOOK_URL": web.url})
+    assert caught.value.code is ErrorCode.RECEIVER_AWAY
+    assert "secret-path" not in str(caught.value)
 
 
-def mail(port: int, **settings: object) -> ReceiverConfig:
-    given = {"host": "127.0.0.1", "port": port, "sender": "Mirror <mirror@acme.example>", "to": ["data@acme.example"]}
-    return ReceiverConfig.model_validate({"type": "email", **given, **settings})
+def test_a_receiver_that_does_not_answer_is_named() -> None:
+    with pytest.raises(RetryError, match="the receiver hook did not take the message"):
+        send("hook", _HOOK, message(), {"HOOK_URL": "json://127.0.0.1:1/secret-path"})
 
 
-def test_a_mail_arrives() -> None:
-    with mail_server() as server:
-        answer = send("mail", mail(server.port, security="none"), letter(), {})
-    assert answer == "127.0.0.1 took it for 1 of 1 addresses"
-    assert server.mails[0]["Subject"] == "[ERROR] 12 tables: can't be mirrored (store_denied)"
-    assert server.to == [["data@acme.example"]]
+@pytest.mark.parametrize(
+    "url",
+    [
+        "json://hooks.acme.example/x?+Authorization=Bearer%20the-token",
+        "JSON://10.0.0.1/x",
+        "json://localhost.acme.example/x",
+        "mailto://me:secret@mail.acme.example",
+        "form://hooks.acme.example",
+    ],
+)
+def test_a_url_without_tls_is_refused_before_anything_is_sent(url: str) -> None:
+    with pytest.raises(SettingError, match="its URL is not encrypted") as caught:
+        send("hook", _HOOK, message(), {"HOOK_URL": url})
+    assert "the-token" not in str(caught.value)
+    assert caught.value.code is ErrorCode.RECEIVER_REFUSED
 
 
-def test_some_addresses_may_be_refused() -> None:
-    with mail_server() as server:
-        two = mail(server.port, security="none", to=["nobody@acme.example", "data@acme.example"])
-        assert send("mail", two, letter(), {}).endswith("took it for 1 of 2 addresses; not for nobody@acme.example")
-        none = mail(server.port, security="none", to=["nobody@acme.example"])
-        with pytest.raises(ReceiverRefused, match="550 no such user"):
-            send("mail", none, letter(), {})
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("", "the environment variable HOOK_URL is not set"),
+        ("pigeon://coop", "Apprise doesn't know this kind of URL"),
+        ("http://hooks.acme.example/x?token=the-token", "Apprise doesn't know this kind of URL"),
+        ("slack://", "a part of it is missing"),
+    ],
+)
+def test_a_url_that_can_not_be_used_is_a_wrong_setting(url: str, says: str) -> None:
+    with pytest.raises(SettingError, match="the receiver hook can't be used") as caught:
+        send("hook", _HOOK, message(), {"HOOK_URL": url})
+    assert says in caught.value.what
+    assert "the-token" not in str(caught.value)
 
 
-def test_a_mail_server_that_is_busy_is_asked_again() -> None:
-    with mail_server() as server:
-        server.answers = ["451 greylisted", "554 no"]
-        for error in (ReceiverAway, ReceiverRefused):
-            with pytest.raises(error, match=r"45|55"):
-                send("mail", mail(server.port, security="none"), letter(), {})
-    with pytest.raises(ReceiverAway, match="ConnectionRefusedError"):
-        send("mail", mail(server.port, security="none"), letter(), {})
+def test_pagerduty_triggers_and_resolves_by_the_incident(pagerduty: LoopbackPagerDuty) -> None:
+    variables = {"HOOK_URL": _pager_url(pagerduty)}
+    for event in (Event.BEGUN, Event.REMINDER, Event.ENDED):
+        send("pager", _HOOK, message(event), variables)
+    events = [(event["event_action"], event["dedup_key"]) for event in pagerduty.events]
+    assert events == [("trigger", "17-abc"), ("trigger", "17-abc"), ("resolve", "17-abc")]
+    assert pagerduty.events[0]["payload"] == {
+        "summary": "sales.t1: can't be mirrored <b>&",
+        "source": "mirror_assets",
+        "severity": "error",
+        "custom_details": {"message": "The store refuses.\nNext: renew the token."},
+    }
+    assert pagerduty.events[0]["links"] == [{"href": "https://dagster.example/runs/1", "text": "Open in Dagster"}]
+    send("pager", _HOOK, message(Event.TEST), variables)
+    assert [event["event_action"] for event in pagerduty.events[3:]] == ["trigger", "resolve"]
 
 
-def test_a_mail_that_was_taken_is_sent_whatever_comes_after() -> None:
-    with mail_server() as server:
-        server.farewell = "421 too busy to say goodbye"
-        assert send("mail", mail(server.port, security="none"), letter(), {}).endswith("took it for 1 of 1 addresses")
-    assert len(server.mails) == 1
+@pytest.mark.parametrize("status", [400, 401, 429, 500, 503])
+def test_pagerduty_that_does_not_take_it_is_left_at_once(pagerduty: LoopbackPagerDuty, status: int) -> None:
+    pagerduty.statuses, began = [status], time.monotonic()
+    with pytest.raises(RetryError, match="the receiver pager did not take the message") as caught:
+        send("pager", _HOOK, message(), {"HOOK_URL": _pager_url(pagerduty)})
+    assert time.monotonic() - began < 2
+    assert _KEY not in str(caught.value)
 
 
-@pytest.mark.parametrize("security", ["starttls", "tls"])
-def test_who_signs_in_does_so_over_a_connection_whose_certificate_is_trusted(
-    security: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_pagerduty_that_is_not_trusted_or_not_there_gets_nothing(
+    pagerduty: LoopbackPagerDuty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    authority, bundle = trustme.CA(), tmp_path / "ca.pem"
-    with mail_server(authority, implicit=security == "tls") as server:
-        receiver = mail(server.port, security=security, user=USER, password_variable="MAIL_PASSWORD")  # noqa: S106
-        with pytest.raises(ReceiverRefused, match=r"certificate of 127\.0\.0\.1 is not trusted"):
-            send("mail", receiver, letter(), {"MAIL_PASSWORD": PASSWORD})
-        authority.cert_pem.write_to_path(bundle)
-        monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
-        with pytest.raises(ReceiverRefused, match="does not let mirror sign in") as caught:
-            send("mail", receiver, letter(), {"MAIL_PASSWORD": "another one"})
-        assert "another one" not in str(caught.value)
-        with pytest.raises(ReceiverRefused, match="such a user or password"):
-            send("mail", receiver, letter(), {"MAIL_PASSWORD": "pässwort"})
-        send("mail", receiver, letter(), {"MAIL_PASSWORD": PASSWORD})
-    assert len(server.mails) == 1
-
-
-# Beside the tick.
-
-
-def test_a_receiver_that_hangs_keeps_no_other_waiting() -> None:
-    hanging, arrived = threading.Event(), list[str]()
-
-    def sending(name: str, _receiver: ReceiverConfig, message: object) -> str:
-        if name == "hangs":
-            hanging.wait(10)
-        arrived.append(name)
-        return str(message)
-
-    receivers, couriers = {"hangs": hook(timeout_seconds=0.2), "works": hook()}, Couriers(sending)
-    outbox = queued((), [letter()], receivers)
-    couriers.begin(ready(outbox, receivers, AT), receivers)
-    outcomes = couriers.outcomes(0.3)
-    assert [outcome.receiver for outcome in outcomes] == ["works"]
-    outbox = settled(outbox, outcomes, AT)
-    couriers.begin(ready(outbox, receivers, AT), receivers)
-    assert arrived == ["works"], "the message is still on its way"
-    time.sleep(1.0)
-    couriers.begin(ready(outbox, receivers, AT), receivers)
-    given_up = couriers.outcomes(0.0)
-    assert [(outcome.receiver, outcome.why) for outcome in given_up] == [
-        ("hangs", "it began to answer and did not end")
-    ]
-    assert settled(outbox, given_up, AT)[0].attempts == 1
-    hanging.set()
-
-
-def test_an_answer_that_is_late_counts_at_the_next_look(web: WebReceiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOOK_URL", web.url)
-    web.late_seconds = 0.6
-    receivers, couriers = {"hook": hook()}, Couriers()
-    outbox = queued((), [letter()], receivers)
-    couriers.begin(ready(outbox, receivers, AT), receivers)
-    assert couriers.outcomes(0.1) == []
-    couriers.begin(ready(outbox, receivers, AT), receivers)
-    assert couriers.outcomes(5) == [Outcome("hook", letter().id)]
-    assert len(web.bodies) == 1
-
-
-def test_a_receiver_that_is_away_is_not_asked_for_each_message() -> None:
-    asked: list[str] = []
-
-    def sending(name: str, _receiver: ReceiverConfig, _message: object) -> str:
-        asked.append(name)
-        raise ReceiverAway(name, "no connection")
-
-    receivers, couriers = {"hook": hook()}, Couriers(sending)
-    outbox = queued((), [letter(incident=f"i{n}") for n in range(50)], receivers)
-    couriers.begin(ready(outbox, receivers, AT), receivers)
-    assert len(couriers.outcomes(5)) == len(asked) == 1
+    monkeypatch.delenv("SSL_CERT_FILE")
+    for url in (_pager_url(pagerduty), f"pagerduty://{_KEY}@127.0.0.1:1"):
+        with pytest.raises(RetryError, match="the receiver pager did not take the message"):
+            send("pager", _HOOK, message(), {"HOOK_URL": url})
+    assert pagerduty.events == []

@@ -1,4 +1,4 @@
-"""A receiver of webhooks on loopback: it takes, refuses, hangs, or answers late, as it is told."""
+"""A receiver of Apprise's JSON on loopback: it takes, refuses, hangs, or answers late, as it is told."""
 
 from __future__ import annotations
 
@@ -18,45 +18,35 @@ from aiohttp import web
 class WebReceiver:
     """What arrived, in order, and how it answers: a status, after so many seconds.
 
-    `statuses` are for the next requests; when they are used up, it answers 200. `says` is its text, in which PATH is
-    the path of the request. With `stuck_seconds`, the text begins and does not end for so long.
+    `statuses` are for the next requests; when they are used up, it answers 200. While it `is_down`, it answers 503.
     """
 
     url: str = ""
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
-    answer_headers: dict[str, str] = field(default_factory=dict)
     late_seconds: float = 0.0
-    stuck_seconds: float = 0.0
-    says: str = ""
+    is_down: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     async def take(self, request: web.Request) -> web.StreamResponse:
         """Answer a request."""
         body = json.loads(await request.text())
         with self._lock:
-            status = self.statuses.pop(0) if self.statuses else 200
+            status = 503 if self.is_down else self.statuses.pop(0) if self.statuses else 200
             if status < 300:
                 self.bodies.append(body)
                 self.headers.append(dict(request.headers))
         await asyncio.sleep(self.late_seconds)
-        if self.stuck_seconds:
-            return await self._stuck(request, status)
-        text = self.says.replace("PATH", request.path) or ("ok" if status < 300 else "not now")
-        return web.Response(status=status, text=text, headers=self.answer_headers)
-
-    async def _stuck(self, request: web.Request, status: int) -> web.StreamResponse:
-        """Answer with a status and the beginning of a text that does not end."""
-        answer = web.StreamResponse(status=status, headers={"Content-Length": "100"})
-        await answer.prepare(request)
-        await answer.write(b"o")
-        await asyncio.sleep(self.stuck_seconds)
-        return answer
+        return web.Response(status=status, text="ok" if status < 300 else "not now")
 
     def titles(self) -> list[str]:
-        """The titles of what arrived, of webhooks with plain JSON."""
+        """The titles of what arrived."""
         return [body["title"] for body in self.bodies]
+
+    def messages(self) -> list[str]:
+        """The texts of what arrived."""
+        return [body["message"] for body in self.bodies]
 
     def wait_for(self, count: int, seconds: float = 10.0) -> None:
         """Wait until so many messages have arrived."""
@@ -78,7 +68,7 @@ def web_receiver() -> Iterator[WebReceiver]:
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
-        receiver.url = f"http://127.0.0.1:{runner.addresses[0][1]}/hook/secret-path"
+        receiver.url = f"json://127.0.0.1:{runner.addresses[0][1]}/hook/secret-path"
         return runner
 
     def serve() -> None:

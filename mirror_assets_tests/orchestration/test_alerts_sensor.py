@@ -1,7 +1,9 @@
-"""The sensor `alerts` against a real instance: what went wrong, one message, and one when it has ended."""
+"""The sensor `alerts` with a real instance: one message when a problem starts, and one when it ends."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,15 +12,9 @@ from typing import NoReturn
 
 import dagster as dg
 import pytest
-from dagster._core.definitions.run_request import InstigatorType
-from dagster._core.remote_origin import (
-    ManagedGrpcPythonEnvCodeLocationOrigin,
-    RemoteInstigatorOrigin,
-    RemoteRepositoryOrigin,
-)
-from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, ScheduleInstigatorData
-from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
+from mirror_assets.alerts.receivers import send
+from mirror_assets.config import When, with_found_tables
 from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
@@ -27,21 +23,24 @@ from mirror_assets.landing.failures import Failure, record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration import alerts_sensor
-from mirror_assets.orchestration.alerts_sensor import SENSOR, AlertWatch
-from mirror_assets.orchestration.asset_names import Kind, asset_key
-from mirror_assets.orchestration.check_tables import CHECKS
+from mirror_assets.orchestration.alert_runs import Location
+from mirror_assets.orchestration.alerts_sensor import SENSOR, Alerts, Watched
+from mirror_assets.orchestration.asset_names import BATCH_TAG, Kind, asset_key
 from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig
 from mirror_assets.orchestration.resources import resources
-from mirror_assets.orchestration.schedules import SENSORS_VARIABLE
 from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreUnavailable
 from mirror_assets_tests.alerts.web import WebReceiver, web_receiver
+from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.pipeline.doctor.lake import write_table
 
 _TABLES = 200
-_LOCATION = "here"
+_REPOSITORY, _LOCATION = "__repository__", "here"
+# What Dagster's launchers put on every run of a code location.
+_OURS = {".dagster/repository": f"{_REPOSITORY}@{_LOCATION}"}
+_JOBS = frozenset({"nightly", "mirror_all", "history", DOCTOR, "checks"})
+_CHECKS = ("lag", "retention", "not_held", "not_failing", "file_continuity", "layout")
 
 
 @pytest.fixture
@@ -53,23 +52,27 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[WebReceiver]:
 
 @dataclass
 class Deployment:
-    """Tables with alerts, looked at by the sensor's own function; time goes on as the test says."""
+    """Tables with alerts, read by the sensor's own function; time goes on as the test says."""
 
     root: Path
     instance: dg.DagsterInstance
     tables: int = _TABLES
-    settings: str = ""
-    overdue: str = "null"
+    automation: str = ""
+    rules: str = ""
+    location: str = _LOCATION
+    prefix: str = "sales.t"
     at: float = field(default_factory=time.time)
 
     def __post_init__(self) -> None:
-        listed = "\n".join(f"  sales.t{n:03d}: {{source: ./lake/t{n:03d}, keys: [id]}}" for n in range(self.tables))
+        self.names = [TableName.parse(f"{self.prefix}{n:03d}") for n in range(self.tables)]
+        listed = "\n".join(f"  {name}: {{source: ./lake/{name.table}, keys: [id]}}" for name in self.names)
         text = (
             "landing_zone: {path: ./landing}\n"
-            f"alerts:\n  overdue_minutes: {self.overdue}\n"
+            "alerts:\n"
             "  dagster_url: https://dagster.example\n"
             "  docs_url: https://docs.example\n"
-            f"  receivers: {{hook: {{type: webhook, url_variable: HOOK_URL, severity: info{self.settings}}}}}\n"
+            "  receivers: {hook: {url_variable: HOOK_URL, severity: info}}\n"
+            f"{self.automation}{self.rules}"
             f"tables:\n{listed}\n"
         )
         self.config = parse_config(text.encode(), self.root / "mirror.yaml", {})
@@ -78,38 +81,72 @@ class Deployment:
 
     def restart(self) -> None:
         """Begin in a new process: nothing is remembered but what was saved."""
-        self.watch = AlertWatch(self.config)
+        zones = [asset_key(Kind.LANDING_ZONE, name) for name in self.names]
+        checks = frozenset(dg.AssetCheckKey(zone, check) for zone in zones for check in _CHECKS)
+        self.alerts = Alerts(self.config, Watched(_JOBS, frozenset({"mirror"}), frozenset({"history"}), checks))
 
     def tick(self, seconds: float = 0.0) -> str:
-        """Look after so many seconds."""
+        """Tick after so many seconds."""
         self.at += seconds
         zone = resources(self.config)["landing_zone"]
-        return self.watch.tick(self.instance, zone, _LOCATION, self.at)  # type: ignore[arg-type]
+        location = Location(_REPOSITORY, self.location)
+        return self.alerts.tick(self.instance, zone, location, self.at)  # type: ignore[arg-type]
 
     def settle(self) -> None:
-        """Look until everything that is new has been told, and what is gone has ended."""
+        """Tick until everything new has been reported, and what is gone has ended."""
         for seconds in (0, 31, 31, 61):
             self.tick(seconds)
 
+    def later(self, minutes: float) -> None:
+        """Tick every 15 seconds for so many minutes."""
+        for _ in range(round(minutes * 4)):
+            self.tick(15)
+
     def check(self, name: str, *, passed: bool, text: str = "", warn: bool = False, asset: str = "t000") -> None:
-        """Record a check of a landing zone, as whoever runs it does."""
+        """Record a check of a landing zone, as whatever runs it does."""
         key = asset_key(Kind.LANDING_ZONE, TableName("sales", asset))
         severity = dg.AssetCheckSeverity.WARN if warn else dg.AssetCheckSeverity.ERROR
         self.instance.report_runless_asset_event(
             dg.AssetCheckEvaluation(key, name, passed=passed, severity=severity, description=text or None)
         )
 
-    def fail(self, table: str, code: ErrorCode, text: str, times: int = 1) -> None:
+    def fail(self, table: str, code: ErrorCode, text: str, times: int = 1, rebuild: str | None = None) -> None:
         """Record that runs of the table have failed."""
+        failure = Failure(code, text, rebuild=rebuild)
         for _ in range(times):
-            drive(record_failure(TableName("sales", table), Failure(code, text), int(self.at * 1000)), self.store)
+            drive(record_failure(TableName("sales", table), failure, int(self.at * 1000)), self.store)
+
+    def repair(self) -> None:
+        """Remove all failure records, as landing does."""
+        for path in (self.root / "landing" / "_failures").iterdir():
+            path.unlink()
+
+    def run(self, job: str, why: str | None, tags: dict[str, str] | None = None) -> None:
+        """Run a job of this code location, which fails for a reason."""
+
+        @dg.op
+        def work() -> None:
+            if why is not None:
+                raise dg.Failure(why)
+
+        @dg.job(name=job)
+        def made() -> None:
+            work()
+
+        label = {".dagster/repository": f"{_REPOSITORY}@{self.location}"}
+        made.execute_in_process(instance=self.instance, raise_on_error=False, tags=label | (tags or {}))
 
 
 @pytest.fixture
 def deployment(tmp_path: Path, receiver: WebReceiver) -> Iterator[Deployment]:
     assert receiver.url
     with dg.instance_for_test() as instance:
-        yield Deployment(tmp_path, instance)
+        yield Deployment(tmp_path, instance, automation="automation: {checks_every_minutes: 5}\n")
+
+
+def kinds(receiver: WebReceiver) -> list[str]:
+    """What Apprise calls the messages: `success` is that of an end."""
+    return [body["type"] for body in receiver.bodies]
 
 
 def test_nothing_is_told_where_nothing_is_wrong(deployment: Deployment, receiver: WebReceiver) -> None:
@@ -122,17 +159,21 @@ def test_a_check_is_told_when_it_fails_and_when_it_passes(deployment: Deployment
     deployment.check("lag", passed=False, text="version 7 has waited 1,200 s")
     deployment.settle()
     assert receiver.titles() == ["sales.t000: check lag fails"]
-    told = receiver.bodies[0]
-    assert told["subjects"] == ["sales.t000"]
-    assert told["text"] == "version 7 has waited 1,200 s"
-    page = "https://dagster.example/assets/sales/t000_landing_zone?view=checks&checkDetail=lag"
-    assert told["links"] == {"dagster": page, "docs": "https://docs.example/checks.md#lag"}
+    lines = receiver.messages()[0].splitlines()
+    assert lines[:-1] == [
+        "version 7 has waited 1,200 s",
+        "Next: read the check lag in docs/checks.md.",
+        "Open in Dagster: https://dagster.example/assets/sales/t000_landing_zone?view=checks&checkDetail=lag",
+        "What this means: https://docs.example/checks.md#lag",
+    ]
+    assert lines[-1].startswith("Incident ")
     deployment.check("lag", passed=False, text="version 7 has waited 1,300 s")
     deployment.settle()
     deployment.check("lag", passed=True)
     deployment.settle()
     assert receiver.titles() == ["sales.t000: check lag fails", "Ended: sales.t000: check lag fails"]
-    assert receiver.bodies[1]["text"] == "It was: version 7 has waited 1,300 s"
+    assert receiver.messages()[1].splitlines()[0] == "It was: version 7 has waited 1,300 s"
+    assert receiver.messages()[1].splitlines()[-1] == lines[-1], "the same incident"
     assert deployment.tick() == "nothing is wrong"
 
 
@@ -147,51 +188,57 @@ def test_two_hundred_tables_with_one_cause_are_one_message_and_one_at_the_end(
         deployment.fail(table, ErrorCode.STORE_DENIED, text)
     deployment.settle()
     assert receiver.titles() == [f"{_TABLES} tables: can't be mirrored (store_denied)"]
-    told = receiver.bodies[0]
-    assert told["subject_count"] == _TABLES
-    assert told["subjects"] == [f"sales.t{n:03d}" for n in range(10)]
-    assert told["next_step"] == "renew it."
-    assert told["links"]["docs"] == "https://docs.example/errors.md#store_denied"
-    for path in (deployment.root / "landing" / "_failures").iterdir():
-        path.unlink()
+    which = ", ".join(f"sales.t{n:03d}" for n in range(10))
+    lines = receiver.messages()[0].splitlines()
+    assert lines[1:4] == [
+        f"Which: {which}, and 190 more",
+        "Next: renew it.",
+        "What this means: https://docs.example/errors.md#store_denied",
+    ]
+    deployment.repair()
     deployment.settle()
-    assert len(receiver.bodies) == 2
-    assert receiver.bodies[1]["event"] == "ended"
-    assert receiver.bodies[1]["incident"] == told["incident"]
-    assert receiver.bodies[1]["subject_count"] == _TABLES
+    assert receiver.titles()[1:] == [f"Ended: {_TABLES} tables: can't be mirrored (store_denied)"]
+    assert kinds(receiver) == ["failure", "success"]
+    assert receiver.messages()[1].splitlines()[-1] == lines[-1]
 
 
-def test_a_failed_run_is_told_with_its_code_and_ends_with_the_next_one(
-    deployment: Deployment, receiver: WebReceiver
-) -> None:
-    deployment.tick()  # runs are read from the first look on
-    mended: list[bool] = []
-
-    @dg.op
-    def work() -> None:
-        if not mended:
-            raise dg.Failure("the disk is full", {"code": "store_full", "next_step": "free some space."})
-
-    @dg.job
-    def nightly() -> None:
-        work()
-
-    assert not nightly.execute_in_process(instance=deployment.instance, raise_on_error=False).success
+def test_a_failed_run_is_reported_and_ends_with_the_next_one(deployment: Deployment, receiver: WebReceiver) -> None:
+    deployment.run("nightly", "the disk is full. Next: free some space.")
     deployment.settle()
     assert receiver.titles() == ["nightly: a run of nightly failed"]
-    assert receiver.bodies[0]["code"] == "store_full"
-    assert receiver.bodies[0]["next_step"] == "free some space."
-    assert receiver.bodies[0]["links"]["dagster"].startswith("https://dagster.example/runs/")
-    mended.append(True)
-    assert nightly.execute_in_process(instance=deployment.instance).success
+    lines = receiver.messages()[0].splitlines()
+    assert lines[:2] == ["the disk is full.", "Next: free some space."]
+    assert lines[2].startswith("Open in Dagster: https://dagster.example/runs/")
+    deployment.run("nightly", None)
     deployment.settle()
     assert receiver.titles()[1:] == ["Ended: nightly: a run of nightly failed"]
 
 
-def test_a_run_that_fails_for_a_table_that_says_so_itself_is_no_second_message(
+def test_another_batch_or_partition_repairs_nothing(deployment: Deployment, receiver: WebReceiver) -> None:
+    deployment.run("mirror_all", "Spark did not start.", {BATCH_TAG: "0"})
+    deployment.run("mirror_all", None, {BATCH_TAG: "1"})
+    deployment.settle()
+    assert receiver.titles() == ["mirror_all: a run of mirror_all failed"]
+    deployment.run("mirror_all", None, {BATCH_TAG: "0"})
+    deployment.settle()
+    assert receiver.titles()[1:] == ["Ended: mirror_all: a run of mirror_all failed"]
+
+
+def test_a_failure_that_no_schedule_repeats_counts_for_a_day(deployment: Deployment, receiver: WebReceiver) -> None:
+    deployment.run("nightly", "the disk is full.")
+    deployment.run("history", "the disk is full.")
+    deployment.settle()
+    assert len(receiver.bodies) == 2
+    deployment.tick(86_400)
+    deployment.settle()
+    assert [title for title in receiver.titles() if title.startswith("Ended")] == [
+        "Ended: nightly: a run of nightly failed"
+    ]
+
+
+def test_a_run_that_fails_for_a_table_in_the_landing_zone_is_no_second_message(
     deployment: Deployment, receiver: WebReceiver
 ) -> None:
-    deployment.tick()
     text = "sales.t000: slice 0001-00000001-00000001 was not published: key id is NULL. Next: fix the source."
     deployment.fail("t000", ErrorCode.CHECKS_FAILED, text)
 
@@ -203,11 +250,74 @@ def test_a_run_that_fails_for_a_table_that_says_so_itself_is_no_second_message(
     def mirror_all() -> None:
         all_mirrored()
 
-    mirror_all.execute_in_process(instance=deployment.instance, raise_on_error=False)
+    mirror_all.execute_in_process(instance=deployment.instance, raise_on_error=False, tags=_OURS)
     deployment.check("not_failing", passed=False, text=text)
     deployment.check("lag", passed=False, text="version 1 has waited 1,000 s")
     deployment.settle()
     assert receiver.titles() == ["sales.t000: can't be mirrored (checks_failed)"]
+
+
+def test_what_a_failing_table_hid_is_reported_when_the_table_lands(
+    deployment: Deployment, receiver: WebReceiver
+) -> None:
+    deployment.fail("t000", ErrorCode.LOG_GAP, "sales.t000: version 3 is missing. Next: rebuild it.")
+    deployment.check("lag", passed=False, text="version 1 has waited 36,000 s")
+    deployment.run("history", "sales.t000: the feed can't be read.")
+    deployment.settle()
+    assert receiver.titles() == ["sales.t000: can't be mirrored (log_gap)"]
+    deployment.repair()
+    deployment.later(2)
+    assert receiver.titles()[1:] == ["Ended: sales.t000: can't be mirrored (log_gap)"]
+    deployment.later(10)  # the checks had time to run again, and still fail
+    assert sorted(receiver.titles()[2:]) == ["sales.t000: a run of history failed", "sales.t000: check lag fails"]
+
+
+def test_what_a_failing_table_hid_is_not_reported_if_it_ends_soon_after(
+    deployment: Deployment, receiver: WebReceiver
+) -> None:
+    deployment.fail("t000", ErrorCode.LOG_GAP, "sales.t000: version 3 is missing. Next: rebuild it.")
+    deployment.check("lag", passed=False, text="version 1 has waited 36,000 s")
+    deployment.settle()
+    deployment.repair()
+    deployment.later(5)
+    deployment.check("lag", passed=True)
+    deployment.later(10)
+    assert [title.partition(":")[0] for title in receiver.titles()] == ["sales.t000", "Ended"]
+
+
+def test_a_check_that_has_not_run_since_a_hold_ended_is_not_reported(
+    deployment: Deployment, receiver: WebReceiver
+) -> None:
+    table = TableName("sales", "t000")
+    states = TableStates(deployment.instance)
+    deployment.check("not_failing", passed=False, text="1 run of sales.t000 failed: version 3 renames a column.")
+    states.failed(table, RebuildErrorOfATest("version 3 renames a column."))
+    deployment.settle()
+    deployment.check("not_held", passed=True)
+    deployment.later(5)
+    deployment.check("not_failing", passed=True)
+    deployment.later(10)
+    held = "sales.t000: waits for a person to have it rebuilt"
+    assert receiver.titles() == [held, f"Ended: {held}"]
+
+
+def test_a_layout_warning_hides_no_failed_run(deployment: Deployment, receiver: WebReceiver) -> None:
+    deployment.check("layout", passed=False, text="many small files", warn=True)
+    deployment.run("history", "sales.t000: the feed can't be read.")
+    deployment.settle()
+    assert sorted(receiver.titles()) == ["sales.t000: a run of history failed", "sales.t000: check layout fails"]
+
+
+def test_a_check_and_the_table_that_fails_by_it_are_one_message(deployment: Deployment, receiver: WebReceiver) -> None:
+    feed = asset_key(Kind.CHANGE_FEED, TableName("sales", "t000"))
+    checks = deployment.alerts.watched.checks | {dg.AssetCheckKey(feed, "key_presence")}
+    deployment.alerts = Alerts(deployment.config, Watched(_JOBS, frozenset(), frozenset(), frozenset(checks)))
+    found = dg.AssetCheckEvaluation(feed, "key_presence", passed=False, description="key id is NULL")
+    deployment.instance.report_runless_asset_event(found)
+    deployment.settle()
+    deployment.fail("t000", ErrorCode.CHECKS_FAILED, "sales.t000: key id is NULL. Next: fix the source.")
+    deployment.settle()
+    assert receiver.titles() == ["sales.t000: check key_presence fails"]
 
 
 def test_a_held_table_is_told_with_its_code(deployment: Deployment, receiver: WebReceiver) -> None:
@@ -217,13 +327,12 @@ def test_a_held_table_is_told_with_its_code(deployment: Deployment, receiver: We
     states, table = TableStates(deployment.instance), TableName("sales", "t001")
     states.failed(table, Broke("sales.t001: version 3 renames a column.", "rebuild it."))
     deployment.settle()
-    told = receiver.bodies[0]
-    assert told["title"] == "sales.t001: waits for a person to have it rebuilt"
-    assert (told["topic"], told["severity"], told["code"]) == ("held", "error", "table_held")
-    assert "mirror-assets rebuild sales.t001" in told["next_step"]
+    assert receiver.titles() == ["sales.t001: waits for a person to have it rebuilt"]
+    assert "mirror-assets rebuild sales.t001" in receiver.messages()[0]
+    assert "errors.md#table_held" in receiver.messages()[0]
     states.landed(table)
     deployment.settle()
-    assert [body["event"] for body in receiver.bodies] == ["begun", "ended"]
+    assert kinds(receiver) == ["failure", "success"]
 
 
 def test_a_table_that_can_not_be_planned_is_told_with_its_code(deployment: Deployment, receiver: WebReceiver) -> None:
@@ -231,8 +340,8 @@ def test_a_table_that_can_not_be_planned_is_told_with_its_code(deployment: Deplo
     error = SettingError("sales.t001: the feed is off.", "switch it on.", code=ErrorCode.FEED_DISABLED)
     states.failed(TableName("sales", "t001"), error)
     deployment.settle()
-    assert receiver.bodies[0]["code"] == "feed_disabled"
-    assert receiver.bodies[0]["next_step"] == "switch it on."
+    assert "errors.md#feed_disabled" in receiver.messages()[0]
+    assert "Next: switch it on." in receiver.messages()[0]
 
 
 def test_a_rebuild_is_told_when_it_begins_and_ends(deployment: Deployment, receiver: WebReceiver) -> None:
@@ -241,20 +350,20 @@ def test_a_rebuild_is_told_when_it_begins_and_ends(deployment: Deployment, recei
     deployment.settle()
     drive(advance_rebuild(name, record, RebuildStep.FINISHED), deployment.store)
     deployment.settle()
-    assert receiver.titles() == ["sales.t003: rebuild", "Ended: sales.t003: rebuild"]
-    assert receiver.bodies[0]["severity"] == "info"
-
-
-def test_a_rebuild_that_nobody_saw_running_is_told_once(deployment: Deployment, receiver: WebReceiver) -> None:
     deployment.settle()
+    assert receiver.titles() == ["sales.t003: rebuild", "Ended: sales.t003: rebuild"]
+    assert kinds(receiver) == ["info", "success"]
+
+
+def test_a_rebuild_that_ends_between_two_ticks_is_reported(deployment: Deployment, receiver: WebReceiver) -> None:
     name = TableName("sales", "t003")
     record = drive(begin_rebuild(name, "version 3 is gone."), deployment.store)
     drive(advance_rebuild(name, record, RebuildStep.FINISHED), deployment.store)
-    deployment.settle()
+    deployment.tick()
     deployment.restart()
-    deployment.settle()
+    deployment.later(5)
     assert receiver.titles() == ["sales.t003: rebuild", "Ended: sales.t003: rebuild"]
-    assert "because version 3 is gone." in receiver.bodies[0]["text"]
+    assert "because version 3 is gone." in receiver.messages()[0]
 
 
 def test_other_words_for_a_fault_that_was_told_are_no_news(deployment: Deployment, receiver: WebReceiver) -> None:
@@ -262,10 +371,10 @@ def test_other_words_for_a_fault_that_was_told_are_no_news(deployment: Deploymen
     for text in ("/lake/t001 is no Delta table.", "1 runs of sales.t001 failed: it is no Delta table."):
         states.failed(name, SettingError(text, "correct it.", code=ErrorCode.SOURCE_NOT_DELTA))
         deployment.settle()
-    assert [body["event"] for body in receiver.bodies] == ["begun"]
+    assert kinds(receiver) == ["failure"]
     states.failed(name, SettingError("the feed is off.", "switch it on.", code=ErrorCode.FEED_DISABLED))
-    deployment.settle()
-    assert [body["event"] for body in receiver.bodies] == ["begun", "begun", "ended"]
+    deployment.later(10)
+    assert kinds(receiver) == ["failure", "success", "failure"]
 
 
 def test_what_time_may_resolve_takes_nothing_back(deployment: Deployment, receiver: WebReceiver) -> None:
@@ -274,10 +383,10 @@ def test_what_time_may_resolve_takes_nothing_back(deployment: Deployment, receiv
     deployment.settle()
     states.failed(name, RetryError("it does not answer.", "run again.", code=ErrorCode.SOURCE_UNAVAILABLE))
     deployment.settle()
-    assert [body["event"] for body in receiver.bodies] == ["begun"]
+    assert kinds(receiver) == ["failure"]
     states.landed(name)
     deployment.settle()
-    assert [body["event"] for body in receiver.bodies] == ["begun", "ended"]
+    assert kinds(receiver) == ["failure", "success"]
 
 
 def test_what_was_told_is_known_after_a_restart(deployment: Deployment, receiver: WebReceiver) -> None:
@@ -289,23 +398,38 @@ def test_what_was_told_is_known_after_a_restart(deployment: Deployment, receiver
     deployment.restart()
     deployment.check("retention", passed=True)
     deployment.settle()
-    assert [body["event"] for body in receiver.bodies] == ["begun", "ended"]
+    assert kinds(receiver) == ["failure", "success"]
 
 
-def test_a_receiver_that_was_away_gets_each_message_once(deployment: Deployment, receiver: WebReceiver) -> None:
-    receiver.statuses = [503, 500, 429]
+def test_a_receiver_that_is_down_for_ten_minutes_gets_each_message_once(
+    deployment: Deployment, receiver: WebReceiver
+) -> None:
+    receiver.is_down = True
     deployment.check("lag", passed=False, text="late", warn=True)
-    deployment.settle()
-    for _ in range(6):
-        deployment.tick(120)
-    assert receiver.titles() == ["sales.t000: check lag fails"]
-    assert receiver.bodies[0]["severity"] == "warn"
+    deployment.later(4)
+    deployment.check("lag", passed=True)
+    deployment.check("retention", passed=False, text="one hour is left")
+    deployment.later(6)
+    assert "; hook: alerts: the receiver hook did not take the message" in deployment.tick()
+    receiver.is_down = False
+    deployment.later(10)
+    assert sorted(receiver.titles()) == [
+        "Ended: sales.t000: check lag fails",
+        "sales.t000: check lag fails",
+        "sales.t000: check retention fails",
+    ]
+    titles = [title for title in receiver.titles() if "lag" in title]
+    assert not titles[0].startswith("Ended"), "the order of an incident's messages holds"
 
 
 def test_the_state_is_kept_out_of_the_ticks_and_is_small(deployment: Deployment, receiver: WebReceiver) -> None:
     deployment.tick()
-    saved = deployment.instance.daemon_cursor_storage.get_cursor_values({f"mirror_assets/alerts/{_LOCATION}"})
-    assert len(next(iter(saved.values()))) < 500
+    deployment.check("lag", passed=False, text="late")
+    deployment.tick()
+    saved = deployment.instance.daemon_cursor_storage.get_cursor_values(
+        {f"mirror_assets/alerts/{_REPOSITORY}@{_LOCATION}"}
+    )
+    assert len(next(iter(saved.values()))) < 1500
     assert receiver.bodies == []
 
 
@@ -356,15 +480,14 @@ def test_an_answer_of_the_doctor_that_is_no_is_told_with_its_question(
     deployment.tick()
     job = build_definitions(deployment.config).resolve_job_def(DOCTOR)
     asked = dg.RunConfig(ops={SOURCES_OP: DoctorConfig(tables=["sales.t000"], spark=False)})
-    job.execute_in_process(run_config=asked, instance=deployment.instance, raise_on_error=False)
+    job.execute_in_process(run_config=asked, instance=deployment.instance, raise_on_error=False, tags=_OURS)
     deployment.settle()
-    assert receiver.titles() == ["doctor: the doctor says no"]
-    assert "sales.t000: is the log reached?" in receiver.bodies[0]["text"]
-    assert receiver.bodies[0]["topic"] == "doctor"
+    assert receiver.titles() == ["doctor: a run of doctor failed"]
+    assert "sales.t000: is the log reached?" in receiver.messages()[0]
     write_table(tmp_path / "lake" / "t000")
-    assert job.execute_in_process(run_config=asked, instance=deployment.instance).success
+    assert job.execute_in_process(run_config=asked, instance=deployment.instance, tags=_OURS).success
     deployment.settle()
-    assert receiver.titles()[1:] == ["Ended: doctor: the doctor says no"]
+    assert receiver.titles()[1:] == ["Ended: doctor: a run of doctor failed"]
 
 
 def test_a_check_that_a_run_of_assets_evaluates_is_told(deployment: Deployment, receiver: WebReceiver) -> None:
@@ -380,20 +503,28 @@ def test_a_check_that_a_run_of_assets_evaluates_is_told(deployment: Deployment, 
     dg.materialize([landed, file_continuity], instance=deployment.instance)
     deployment.settle()
     assert receiver.titles() == ["sales.t007: check file_continuity fails"]
-    assert receiver.bodies[0]["severity"] == "warn"
+    assert kinds(receiver) == ["warning"]
+
+
+def _materialize(deployment: Deployment, error: Exception | None, kind: Kind = Kind.CHANGE_FEED) -> None:
+    @dg.asset(key=asset_key(kind, TableName("sales", "t008")))
+    def staged() -> None:
+        if error is not None:
+            raise error
+
+    job = dg.Definitions(assets=[staged]).resolve_implicit_global_asset_job_def()
+    chosen = [staged.key]
+    job.execute_in_process(instance=deployment.instance, raise_on_error=False, tags=_OURS, asset_selection=chosen)
 
 
 def test_a_step_that_fails_for_a_table_names_the_table(deployment: Deployment, receiver: WebReceiver) -> None:
-    deployment.tick()
-
-    @dg.asset(key=asset_key(Kind.CHANGE_FEED, TableName("sales", "t008")))
-    def staged() -> None:
-        raise ValueError("a defect")
-
-    dg.materialize([staged], instance=deployment.instance, raise_on_error=False)
+    _materialize(deployment, ValueError("a defect"))
     deployment.settle()
     assert receiver.titles() == ["sales.t008: a run of assets failed"]
-    assert "a defect" in receiver.bodies[0]["text"]
+    assert "a defect" in receiver.messages()[0]
+    _materialize(deployment, None)
+    deployment.settle()
+    assert kinds(receiver) == ["failure", "success"]
 
 
 def test_the_sensor_is_there_where_somebody_is_to_be_told(deployment: Deployment, receiver: WebReceiver) -> None:
@@ -410,82 +541,164 @@ def test_the_sensor_is_there_where_somebody_is_to_be_told(deployment: Deployment
     assert receiver.bodies == []
 
 
-def _run_checks(deployment: Deployment) -> None:
-    """Run the job of the schedule, which ends well whatever it finds."""
-    job = build_definitions(deployment.config).resolve_job_def(CHECKS)
-    assert job.execute_in_process(instance=deployment.instance).success
-
-
-def _overdue_later(tmp_path: Path, instance: dg.DagsterInstance, minutes: int) -> Deployment:
-    """Return a deployment so many minutes after a run of the checks, with four looks behind that."""
-    deployment = Deployment(tmp_path, instance, tables=1, overdue="10")
-    deployment.tick()
-    _run_checks(deployment)
-    deployment.tick(minutes * 60)
-    deployment.settle()
-    return deployment
-
-
-def test_checks_that_nobody_runs_any_more_are_overdue(
-    tmp_path: Path, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
+def test_a_process_that_dies_while_it_sends_sends_the_same_message_again(
+    deployment: Deployment, receiver: WebReceiver
 ) -> None:
-    monkeypatch.setenv(SENSORS_VARIABLE, "on")
-    with dg.instance_for_test() as instance:
-        deployment = _overdue_later(tmp_path, instance, 12)
-        assert _of_checks(receiver) == []
-        deployment.tick(120)
-        deployment.settle()
-        assert _of_checks(receiver) == ["checks: are overdue"]
-        told = next(body for body in receiver.bodies if body["subjects"] == [CHECKS])
-        assert (told["severity"], told["topic"]) == ("warn", "check")
-        assert told["links"]["dagster"] == f"https://dagster.example/locations/{_LOCATION}/schedules/{CHECKS}"
-        deployment.restart()  # the new process does not know since when; it waits as long as a new deployment
-        deployment.at = time.time()
-        _run_checks(deployment)
-        deployment.settle()
-        deployment.settle()
-        assert _of_checks(receiver)[1:] == ["Ended: checks: are overdue"]
+    def dying(*message: object) -> None:
+        send(*message)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
 
-
-@pytest.mark.parametrize("why", ["never on", "switched off"])
-def test_checks_whose_schedule_is_off_are_not_overdue(
-    tmp_path: Path, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch, why: str
-) -> None:
-    if why == "switched off":
-        monkeypatch.setenv(SENSORS_VARIABLE, "on")
-    with dg.instance_for_test() as instance:
-        if why == "switched off":
-            target = LoadableTargetOrigin(module_name="mirror_assets.definitions")
-            place = RemoteRepositoryOrigin(ManagedGrpcPythonEnvCodeLocationOrigin(target, _LOCATION), "__repository__")
-            origin = RemoteInstigatorOrigin(place, CHECKS)
-            instance.add_instigator_state(
-                InstigatorState(
-                    origin, InstigatorType.SCHEDULE, InstigatorStatus.STOPPED, ScheduleInstigatorData("* * * * *")
-                )
-            )
-        _overdue_later(tmp_path, instance, 100)
-    assert [title for title in _of_checks(receiver) if "overdue" in title] == []
-
-
-def _of_checks(receiver: WebReceiver) -> list[str]:
-    return [title for title in receiver.titles() if CHECKS in title]
-
-
-def test_a_message_whose_answer_nobody_heard_is_sent_again_with_its_id(
-    deployment: Deployment, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(alerts_sensor, "_DELIVERY_WAIT_SECONDS", 0.2)
     deployment.check("lag", passed=False, text="late")
     deployment.tick()
-    receiver.late_seconds = 1.5
-    assert "1 messages wait" in deployment.tick(31)
-    receiver.wait_for(1)
-    deployment.tick(1)
-    assert len(receiver.bodies) == 1, "it is on its way"
+    deployment.alerts.send = dying
+    with pytest.raises(KeyboardInterrupt):
+        deployment.tick(31)
     deployment.restart()
-    deployment.tick(1)
-    receiver.wait_for(2)
-    assert receiver.bodies[0]["id"] == receiver.bodies[1]["id"]
-    time.sleep(1.6)
-    assert "wait" not in deployment.tick(1)
+    deployment.settle()
     assert len(receiver.bodies) == 2
+    assert receiver.bodies[0] == receiver.bodies[1]
+
+
+def _remote_run(instance: dg.DagsterInstance, job: str, location: str, why: str) -> None:
+    """Record a failed run of another code location, as its launcher does."""
+    from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin as Place
+    from dagster._core.remote_origin import RemoteJobOrigin, RemoteRepositoryOrigin
+    from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+
+    place = Place(LoadableTargetOrigin(module_name="elsewhere"), location)
+    origin = RemoteJobOrigin(RemoteRepositoryOrigin(place, _REPOSITORY), job)
+    run = dg.DagsterRun(job_name=job, remote_job_origin=origin, status=dg.DagsterRunStatus.NOT_STARTED)
+    instance.add_run(run)
+    instance.report_run_failed(run, why)
+
+
+def test_two_code_locations_see_neither_each_other_nor_other_teams(tmp_path: Path, receiver: WebReceiver) -> None:
+    with dg.instance_for_test() as instance:
+        (tmp_path / "a").mkdir()
+        (tmp_path / "b").mkdir()
+        ours = Deployment(tmp_path / "a", instance, tables=3, location="ours", prefix="sales.t")
+        theirs = Deployment(tmp_path / "b", instance, tables=3, location="theirs", prefix="ops.t")
+        _remote_run(instance, "nightly", "ours", "the disk of ours is full")
+        _remote_run(instance, "history", "theirs", "the disk of theirs is full")
+        _remote_run(instance, "nightly", "others", "a name of a customer")
+        _remote_run(instance, "payroll", "ours", "a salary")
+        ours.check("lag", passed=False, text="version 7 has waited")
+        ours.settle()
+        assert sorted(receiver.titles()) == ["nightly: a run of nightly failed", "sales.t000: check lag fails"]
+        receiver.bodies.clear()
+        theirs.settle()
+        assert receiver.titles() == ["history: a run of history failed"]
+        assert "the disk of theirs is full" in receiver.messages()[0]
+        _remote_run(instance, "nightly", "others", "a name of a customer")
+        ours.settle()
+        theirs.settle()
+        assert len(receiver.bodies) == 1
+
+
+def test_a_table_on_hold_for_eight_days_stays_open_without_scheduled_checks(
+    tmp_path: Path, receiver: WebReceiver
+) -> None:
+    with dg.instance_for_test() as instance:
+        deployment = Deployment(tmp_path, instance, tables=3, automation="automation: {checks_every_minutes: null}\n")
+        TableStates(instance).failed(TableName("sales", "t001"), RebuildErrorOfATest("version 3 renames a column."))
+        deployment.settle()
+        for _ in range(8):
+            deployment.tick(86_400)
+            deployment.settle()
+        deployment.restart()
+        deployment.settle()
+        held = "sales.t001: waits for a person to have it rebuilt"
+        assert set(receiver.titles()) == {held, f"Still: {held}"}
+
+
+class RebuildErrorOfATest(RebuildError):
+    code = ErrorCode.SOURCE_BREAK
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what, "rebuild it.")
+
+
+def test_a_hold_that_a_failure_record_has_needs_no_check(tmp_path: Path, receiver: WebReceiver) -> None:
+    with dg.instance_for_test() as instance:
+        defaults = "defaults: {on_break: hold}\nautomation: {checks_every_minutes: null}\n"
+        deployment = Deployment(tmp_path, instance, tables=3, automation=defaults)
+        deployment.fail("t001", ErrorCode.DATA_FILE_MISSING, "a file is gone.", rebuild="a file is gone.")
+        deployment.settle()
+        assert receiver.titles() == ["sales.t001: waits for a person to have it rebuilt"]
+
+
+def test_old_results_are_no_messages(deployment: Deployment, receiver: WebReceiver) -> None:
+    deployment.check("lag", passed=False, text="late")
+    deployment.check("lag", passed=True)
+    deployment.at += 3 * 86_400
+    deployment.settle()
+    assert receiver.bodies == []
+
+
+def test_a_table_that_is_gone_from_the_settings_ends(tmp_path: Path, receiver: WebReceiver) -> None:
+    with dg.instance_for_test() as instance:
+        deployment = Deployment(tmp_path, instance, tables=3)
+        deployment.check("retention", passed=False, text="one hour is left", asset="t002")
+        deployment.settle()
+        fewer = Deployment(tmp_path, instance, tables=2, at=deployment.at)
+        fewer.settle()
+        assert kinds(receiver) == ["failure", "success"]
+
+
+def test_a_table_that_was_discovered_after_the_start_is_watched(
+    tmp_path: Path, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = DiskLake(tmp_path)
+    lake.add("t776")
+    for name, value in lake.environment.items():
+        monkeypatch.setenv(name, value)
+    rule = '{from: {store: lake, path: "*/"}, schema: sales, keys: {default: [id]}}'
+    rules = f"stores:\n  lake: {{root: ./lake}}\ndiscover:\n  - {rule}\n"
+    with dg.instance_for_test() as instance:
+        deployment = Deployment(tmp_path, instance, tables=1, rules=rules)
+        deployment.settle()
+        lake.add("t777")
+        assert len(with_found_tables(deployment.config, When.NOW).names) == 3, "another process has found them"
+        deployment.fail("t777", ErrorCode.LOG_GAP, "sales.t777: version 3 is missing. Next: rebuild it.")
+        deployment.check("retention", passed=False, text="one hour is left", asset="t777")
+        deployment.later(10)
+        assert sorted(receiver.titles()) == [
+            "sales.t777: can't be mirrored (log_gap)",
+            "sales.t777: check retention fails",
+        ]
+
+
+def test_a_value_of_a_row_in_a_file_path_is_not_sent(deployment: Deployment, receiver: WebReceiver) -> None:
+    text = "sales.t000: s3://acme/t/customer=Ada%20L/day=2026-01-01/part-0.parquet is gone (customer=Ada L/part-0)."
+    deployment.fail("t000", ErrorCode.DATA_FILE_MISSING, text)
+    deployment.settle()
+    assert "Ada" not in str(receiver.bodies)
+    assert "2026-01-01/part" not in str(receiver.bodies)
+    assert "s3://acme/t/customer=…/day=…/part-0.parquet is gone" in receiver.messages()[0]
+    saved = deployment.instance.daemon_cursor_storage.get_cursor_values(
+        {f"mirror_assets/alerts/{_REPOSITORY}@{_LOCATION}"}
+    )
+    assert "Ada" not in str(saved)
+
+
+def test_definitions_load_without_the_libraries_that_send() -> None:
+    program = (
+        "import sys, mirror_assets.orchestration.alerts_sensor; print({'apprise', 'pagerduty'} & set(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "set()"
+
+
+def test_a_scheduled_run_that_failed_stays_until_the_next_one_whatever_runs_meanwhile(
+    deployment: Deployment, receiver: WebReceiver
+) -> None:
+    deployment.run("history", "the disk is full.")
+    for _ in range(3):
+        deployment.run("nightly", None)
+    deployment.settle()
+    deployment.tick(3 * 86_400)
+    deployment.settle()
+    assert not any(title.startswith("Ended") for title in receiver.titles())
+    deployment.run("history", None)
+    deployment.settle()
+    assert receiver.titles()[-1] == "Ended: history: a run of history failed"

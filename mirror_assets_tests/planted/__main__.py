@@ -80,7 +80,7 @@ def main() -> int:
         for told in watch.told:
             tell(told.line)
         for message in watch.others:
-            tell(f"unexplained: {message['event']} {message['title']}: {message['text']}")
+            tell(f"unexplained: {message.event} {message}")
     return 0 if all(told.is_once and told.ended for told in watch.told) and not watch.others else 1
 
 

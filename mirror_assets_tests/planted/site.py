@@ -37,7 +37,7 @@ landing_zone:
 mirror:
   fabric: {{workspace: {workspace}, item: {item}, endpoint: "{fabric}", credential: client_secret, ca_bundle: ca.pem}}
 alerts:
-  receivers: {{hook: {{type: webhook, url_variable: HOOK_URL, severity: info}}}}
+  receivers: {{hook: {{url_variable: HOOK_URL, severity: info}}}}
 metrics: {{prometheus: {{port: {port}}}}}
 tables:
 """

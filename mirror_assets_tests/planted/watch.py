@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,37 @@ from mirror_assets_tests.planted.faults import Fault
 from mirror_assets_tests.planted.site import Site
 
 _TOLD_SECONDS, _ENDED_SECONDS = 600.0, 900.0
+_EVENTS = {"Ended: ": "ended", "Still: ": "reminder", "Worse: ": "worse"}
+_INCIDENT = re.compile(r"^Incident (\S+),", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """A message as a receiver got it through Apprise."""
+
+    title: str
+    text: str
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> Arrived:
+        """Return the message that Apprise's JSON has."""
+        return cls(body["title"], body["message"])
+
+    @property
+    def event(self) -> str:
+        """Why it was sent."""
+        return next((event for prefix, event in _EVENTS.items() if self.title.startswith(prefix)), "begun")
+
+    @property
+    def incident(self) -> str:
+        """The id of its incident."""
+        found = _INCIDENT.search(self.text)
+        assert found is not None, self.text
+        return found[1]
+
+    def __str__(self) -> str:
+        """Its title and text in one line."""
+        return f"{self.title}: {self.text}".replace("\n", " / ")
 
 
 @dataclass
@@ -23,12 +55,12 @@ class Told:
     mended: float | None = None
     begun: float | None = None
     ended: float | None = None
-    messages: list[Mapping[str, Any]] = field(default_factory=list)
+    messages: list[Arrived] = field(default_factory=list)
 
     @property
     def is_once(self) -> bool:
         """Whether it was told once, and its end once."""
-        events = [message["event"] for message in self.messages]
+        events = [message.event for message in self.messages]
         return self.fault.is_dead is not None or events == ["begun", "ended"]
 
     @property
@@ -36,15 +68,14 @@ class Told:
         """The fault as a line of a table."""
         until = "never" if self.begun is None else f"{self.begun - self.planted:.0f}"
         end = "never" if self.ended is None or self.mended is None else f"{self.ended - self.mended:.0f}"
-        first: Mapping[str, Any] = self.messages[0] if self.messages else {}
-        said = f"{first['title']}: {first['text']} -> {first['next_step']}" if first else ""
-        return f"| {self.fault.name} | {until} | {end} | {self._sent} | {said} |"
+        first = self.messages[0] if self.messages else ""
+        return f"| {self.fault.name} | {until} | {end} | {self._sent} | {first} |"
 
     @property
     def _sent(self) -> str:
         if self.fault.is_dead is not None:
             return "by the metrics"
-        counts = Counter(message["event"] for message in self.messages)
+        counts = Counter(message.event for message in self.messages)
         others = [f"{count} {event}" for event, count in counts.items() if event not in ("begun", "ended")]
         return ", ".join((f"{counts['begun']} and {counts['ended']}", *others))
 
@@ -55,7 +86,7 @@ class Watch:
     def __init__(self, site: Site) -> None:
         self._site = site
         self.told: list[Told] = []
-        self.others: list[Mapping[str, Any]] = []
+        self.others: list[Arrived] = []
         self._seen = len(site.hook.bodies)
 
     def plant(self, fault: Fault) -> Told:
@@ -98,7 +129,7 @@ class Watch:
         arrived = self._site.hook.bodies[self._seen :]
         self._seen += len(arrived)
         for message in arrived:
-            self._sort(message)
+            self._sort(Arrived.of(message))
 
     def _ask(self, told: Told) -> None:
         assert told.fault.is_dead is not None
@@ -108,26 +139,25 @@ class Watch:
         elif told.begun is not None and told.mended is not None and not is_dead:
             told.ended = time.monotonic()
 
-    def _sort(self, message: Mapping[str, Any]) -> None:
+    def _sort(self, message: Arrived) -> None:
         owner = next((told for told in self.told if _is_of(message, told)), None)
         if owner is None:
-            if "a person wanted it" not in message["text"]:  # as those do who mend a fault by a rebuild
+            if "a person started it" not in message.text:  # as a rebuild that mends a fault
                 self.others.append(message)
             return
         owner.messages.append(message)
-        if message["event"] == "ended":
+        if message.event == "ended":
             owner.ended = time.monotonic()
         elif owner.begun is None:
             owner.begun = time.monotonic()
 
 
-def _is_of(message: Mapping[str, Any], told: Told) -> bool:
+def _is_of(message: Arrived, told: Told) -> bool:
     """Return whether the message is of the fault's incident, or begins it."""
     if told.messages:
-        return bool(message["incident"] == told.messages[0]["incident"])
-    fault, said = told.fault, f"{message['title']} {message['text']} {message['code']}"
-    if fault.is_dead is not None or message["event"] != "begun" or told.ended is not None:
+        return message.incident == told.messages[0].incident
+    fault = told.fault
+    if fault.is_dead is not None or message.event != "begun" or told.ended is not None:
         return False
-    if fault.table is not None:
-        return f"shop.{fault.table}" in message["subjects"] and fault.says in said
-    return fault.says in said
+    is_tables = fault.table is None or f"shop.{fault.table}" in str(message)
+    return is_tables and fault.says in str(message)
