@@ -50,6 +50,7 @@ class Kind(str, Enum):
     HELD = "held"
     REBUILD = "rebuild"
     ZONE = "zone"
+    PLACE = "place"
     RUN = "run"
     TICK = "tick"
     OVERDUE = "overdue"

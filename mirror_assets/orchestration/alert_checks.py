@@ -17,6 +17,7 @@ from mirror_assets.alerts.zone import held
 from mirror_assets.config.alerts import Severity
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.asset_checks import SKIPPED
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD
 
@@ -56,7 +57,7 @@ class CheckReader:
 
     def _note(self, results: Iterable[_Result]) -> None:
         for found, at in results:
-            if found.passed:
+            if found.passed or SKIPPED in found.metadata:
                 self._failing.pop(found.asset_check_key, None)
             else:
                 self._failing[found.asset_check_key] = (found, at)

@@ -99,6 +99,11 @@ class Alerts:
             *self._runs.conditions(instance, location, self.config.names, at),
             *tick_conditions(instance, location, sensors, SENSOR, self._minutes, at),
             *self._zone_conditions(zone, before, at),
+            *(
+                Condition(f"place:{rule.place}", Kind.PLACE, rule.place, "is not listed as before", rule.trouble)
+                for rule in self.config.discovered.rules
+                if rule.trouble
+            ),
         ]
         confirm_ms = GATHER_MS if self._minutes is None else self._minutes * 60_000 + _CHECKS_TAKE_MS
         incidents = advance(before.incidents, {one.id: one for one in found}, now_ms, confirm_ms)

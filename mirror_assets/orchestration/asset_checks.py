@@ -37,6 +37,9 @@ from mirror_assets.verify.reconciliation import ReconcileState, check_reconciled
 from mirror_assets.verify.replicating import REPLICATING, check_replicating
 from mirror_assets.verify.timeliness import Consequence, ReadDeadline, check_lag, check_retention
 
+# In the metadata of a check that was left out because another one has failed: that one is told, this one is not.
+SKIPPED = "skipped"
+
 
 def check_result(
     asset: dg.AssetKey,
@@ -48,6 +51,8 @@ def check_result(
     metadata: dict[str, MetadataItem] = {**result.figures, **(pictures or {})}
     if result.problems and (step := result.next_step or next_step(result.check)):
         metadata = {"next_step": step, **metadata}
+    if result.not_looked_at:
+        metadata = {SKIPPED: result.not_looked_at, **metadata}
     return dg.AssetCheckResult(
         asset_key=asset,
         check_name=result.check,

@@ -25,12 +25,14 @@ from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_re
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.alert_runs import Location
 from mirror_assets.orchestration.alerts_sensor import SENSOR, Alerts, Watched
+from mirror_assets.orchestration.asset_checks import check_result, evaluation_of
 from mirror_assets.orchestration.asset_names import BATCH_TAG, Kind, asset_key
 from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreUnavailable
+from mirror_assets.verify.check_result import CheckResult
 from mirror_assets_tests.alerts.web import WebReceiver, web_receiver
 from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.pipeline.doctor.lake import write_table
@@ -633,6 +635,42 @@ def test_old_results_are_no_messages(deployment: Deployment, receiver: WebReceiv
     deployment.at += 3 * 86_400
     deployment.settle()
     assert receiver.bodies == []
+
+
+def test_a_check_that_was_skipped_is_no_message(deployment: Deployment, receiver: WebReceiver) -> None:
+    zone = asset_key(Kind.LANDING_ZONE, deployment.names[0])
+    skipped = check_result(zone, CheckResult("lag", not_looked_at="skipped: another check failed"))
+    deployment.instance.report_runless_asset_event(evaluation_of(skipped))
+    deployment.settle()
+    assert kinds(receiver) == []
+
+
+def test_a_place_whose_tables_vanish_is_told_and_ends_when_they_are_back(
+    tmp_path: Path, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    lake = DiskLake(tmp_path)
+    lake.add("t777", "t778")
+    rule = '{from: {store: lake, path: "*/"}, schema: sales, keys: {default: [id]}}'
+    rules = f"stores:\n  lake: {{root: ./lake}}\ndiscover:\n  - {rule}\n"
+    with dg.instance_for_test() as instance:
+        deployment = Deployment(tmp_path, instance, tables=1, rules=rules)
+
+        def look(times: int) -> None:
+            for _ in range(times):
+                with_found_tables(deployment.config, When.REFRESH)
+                deployment.tick(60)
+
+        look(1)
+        lake.lake.rename(tmp_path / "unmounted")
+        lake.lake.mkdir()
+        look(5)
+        assert kinds(receiver) == ["failure"]
+        assert "2 of 2 tables are not listed any more (t777, t778)" in receiver.messages()[0]
+        lake.lake.rmdir()
+        (tmp_path / "unmounted").rename(lake.lake)
+        look(5)
+        assert kinds(receiver) == ["failure", "success"]
 
 
 def test_a_table_that_is_gone_from_the_settings_ends(tmp_path: Path, receiver: WebReceiver) -> None:
