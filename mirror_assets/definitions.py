@@ -19,6 +19,7 @@ from mirror_assets.orchestration.assets import (
 )
 from mirror_assets.orchestration.batch_sensor import mirror_sensor
 from mirror_assets.orchestration.direct_lake_checks import mirror_checks, source_checks
+from mirror_assets.orchestration.failed_runs import TABLE_FAILED
 from mirror_assets.orchestration.jobs import Job, build_jobs
 from mirror_assets.orchestration.jobs_first import is_for_a_run, jobs_first
 from mirror_assets.orchestration.replicator_sensor import replicator_sensor
@@ -88,7 +89,8 @@ def _alerts_sensors(
     from mirror_assets.orchestration.alerts_sensor import Watched, alerts_sensor
 
     watched = Watched(
-        jobs=frozenset(job.name for job in jobs),
+        # A table that fails is a condition itself, and its failed run is none.
+        jobs=frozenset(job.name for job in jobs) - {TABLE_FAILED},
         sensors=frozenset(sensor.name for sensor in sensors),
         schedules=frozenset(schedule.name for schedule in schedules),
         checks=frozenset(key for check in checks for key in check.check_keys),

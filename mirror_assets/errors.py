@@ -128,6 +128,9 @@ class ErrorCode(str, Enum):
     UNEXPECTED = "unexpected"
 
 
+NEXT = " Next: "
+
+
 class MirrorError(Exception):
     """Root of the tree. The message is `what`, then the next step."""
 
@@ -143,7 +146,7 @@ class MirrorError(Exception):
         self.next_step = next_step
         if code is not None:
             self.code = code
-        super().__init__(f"{what} Next: {next_step}")
+        super().__init__(f"{what}{NEXT}{next_step}")
 
 
 class RetryError(MirrorError):

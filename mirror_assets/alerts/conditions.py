@@ -11,12 +11,11 @@ from pydantic import BeforeValidator
 from pydantic.dataclasses import dataclass
 
 from mirror_assets.config.alerts import Severity
-from mirror_assets.errors import ErrorCode
+from mirror_assets.errors import NEXT, ErrorCode
 from mirror_assets.redaction import redacted
 from mirror_assets.row_values import without_values
 
 _LONGEST = 1500
-NEXT = " Next: "
 # Control characters except line breaks, characters that change the direction of text, and halves of a character, which
 # JSON can't hold: file names may.
 _UNFIT = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|[\ud800-\udfff]")

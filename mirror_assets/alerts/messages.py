@@ -6,10 +6,10 @@ from datetime import datetime, timezone
 from typing import NamedTuple
 from urllib.parse import quote
 
-from mirror_assets.alerts.conditions import NEXT, Condition, Kind, cleaned
+from mirror_assets.alerts.conditions import Condition, Kind, cleaned
 from mirror_assets.alerts.incidents import Event, Incident
 from mirror_assets.config.alerts import AlertsConfig, Severity
-from mirror_assets.errors import ErrorCode
+from mirror_assets.errors import NEXT, ErrorCode
 
 _NAMED, _LONGEST_TITLE = 10, 250
 _IN_LINKS = "/?=&%:@~+,;!$()*"

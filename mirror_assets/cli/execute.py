@@ -15,7 +15,7 @@ from mirror_assets.cli.output import note, note_reported, show, show_json
 from mirror_assets.cli.run_job import StepFailed, execute, failures
 from mirror_assets.composition import Project, open_zone
 from mirror_assets.config import Config, Problem, TableSettings, When, load_config
-from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.errors import NEXT, ErrorCode, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import Kind, asset_key
@@ -50,8 +50,10 @@ class CheckLine:
 
     @property
     def text(self) -> str:
-        """The message with the next step behind it; that of an error has it already."""
-        return self.message if self.next_step in self.message else f"{self.message}. Next: {self.next_step}"
+        """The message with the next step behind it; that of a check that could not run has it already."""
+        if self.next_step in self.message:
+            return self.message
+        return f"{self.message.removesuffix('.')}.{NEXT}{self.next_step}"
 
     @property
     def is_error(self) -> bool:

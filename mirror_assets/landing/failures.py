@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mirror_assets.errors import ErrorCode
+from mirror_assets.errors import NEXT, ErrorCode
 from mirror_assets.landing.format import Manifest, Record, SliceText
 from mirror_assets.landing.hints import read_hint, write_hint
 from mirror_assets.landing.names import TableName
@@ -62,8 +62,13 @@ class FailureRecord(Record):
 
     @property
     def reason(self) -> str:
-        """The message, without the table's name before it."""
-        return self.message.removeprefix(f"{self.table}: ")
+        """What happened, without the table's name before it."""
+        return self.message.removeprefix(f"{self.table}: ").partition(NEXT)[0]
+
+    @property
+    def next_step(self) -> str:
+        """What the error said to do next; empty if it said nothing."""
+        return self.message.partition(NEXT)[2]
 
     def stands(self, manifest: Manifest | None, rebuild: RebuildRecord | None) -> bool:
         """Whether the failure still counts: nothing has landed since, and the table was not dropped."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import dagster as dg
+from dagster._core.remote_origin import RemoteRepositoryOrigin
 
 from mirror_assets.composition import Project
 from mirror_assets.config import Config, Mode, TableSettings
@@ -51,8 +52,10 @@ class _Watches:
     _watches: dict[int, TableWatch] = field(default_factory=dict)
     _states: TableStates | None = None
 
-    def states(self, instance: dg.DagsterInstance) -> TableStates:
-        self._states = self._states or TableStates(instance)
+    def states(self, context: dg.SensorEvaluationContext) -> TableStates:
+        origin, name = context.code_location_origin, context.repository_name
+        repository = RemoteRepositoryOrigin(origin, name) if origin and name else None
+        self._states = self._states or TableStates(context.instance, repository)
         return self._states
 
     def of(self, batch: int, composed: Project, instance: dg.DagsterInstance) -> TableWatch:
@@ -199,7 +202,7 @@ class _Tick:
         return sorted(pending)
 
     def _needs_run(self, seen: Seen) -> bool:
-        self.watches.states(self.context.instance).tell(seen, self.context.log)
+        self.watches.states(self.context).tell(seen, self.context.log)
         if isinstance(seen.action, Rebuild):
             return busy_rebuild(self.context.instance, tags_here(self.context), seen.context.name) is None
         return isinstance(seen.action, Land)

@@ -18,6 +18,7 @@ from mirror_assets.orchestration.assets import mirror_event
 from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.check_tables import check_jobs
 from mirror_assets.orchestration.doctor_job import doctor_job
+from mirror_assets.orchestration.failed_runs import table_failed_job
 from mirror_assets.orchestration.maintenance import maintenance_jobs
 from mirror_assets.orchestration.materialize import WAIT_SECONDS, failing, failure, stopping
 from mirror_assets.orchestration.mirror_tables import Following, follow_tables, mirror_tables
@@ -100,6 +101,7 @@ def build_jobs(settings: Config) -> list[Job]:
         _partitioned(settings, mirror, MIRROR_TABLE, "Mirror one table.", {name: [name] for name in settings.tables}),
         _replicate_job(settings),
         _rebuild_job(settings),
+        table_failed_job(settings),
         *history_jobs(settings),
         *maintenance_jobs(settings),
         doctor_job(settings),

@@ -148,7 +148,9 @@ def _heartbeats(instance: dg.DagsterInstance) -> dict[str, float]:
 
 def _states(context: dg.OpExecutionContext) -> TableStates:
     """Return what records how tables are; the run's tags name those that fail."""
-    return TableStates(context.instance, partial(tag_failing, context.instance, context.run_id))
+    origin = context.run.remote_job_origin
+    tell = partial(tag_failing, context.instance, context.run_id)
+    return TableStates(context.instance, origin.repository_origin if origin else None, tell)
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,8 @@ def merged(name: str, checked: Sequence[_Checked]) -> CheckResult:
         return CheckResult(name, note=NOTHING_STAGED)
     problems = tuple(f"slice {key}: {problem}" for key, result in results for problem in result.problems)
     waiting = [f"slice {key}: {result.not_looked_at}" for key, result in results if result.not_looked_at]
-    return CheckResult(name, problems, _added(results), not_looked_at="; ".join(waiting))
+    step = next((result.next_step for _, result in results if result.problems), "")
+    return CheckResult(name, problems, _added(results), not_looked_at="; ".join(waiting), next_step=step)
 
 
 def _added(results: Sequence[tuple[str, CheckResult]]) -> dict[str, int | float | str]:
@@ -89,6 +90,8 @@ def _added(results: Sequence[tuple[str, CheckResult]]) -> dict[str, int | float 
             known = figures.get(figure, 0)
             if isinstance(value, int | float) and isinstance(known, int | float):
                 figures[figure] = known + value
+            elif isinstance(value, str):
+                figures.setdefault(figure, value)
     return figures
 
 

@@ -7,10 +7,12 @@ import threading
 from collections.abc import Callable, Sequence
 
 import dagster as dg
+from dagster._core.remote_origin import RemoteRepositoryOrigin
 
 from mirror_assets.errors import MirrorError, RebuildError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.failed_runs import record_failed_run
 from mirror_assets.pipeline.errors import TableHeld
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, Rest
 from mirror_assets.pipeline.table_watch import Seen
@@ -22,10 +24,17 @@ class TableStates:
     """Knows the newest results, of all instances and runs from the first time on that a table is asked about."""
 
     def __init__(
-        self, instance: dg.DagsterInstance, told: Callable[[Sequence[TableName]], None] = lambda _: None
+        self,
+        instance: dg.DagsterInstance,
+        repository: RemoteRepositoryOrigin | None = None,
+        told: Callable[[Sequence[TableName]], None] = lambda _: None,
     ) -> None:
-        """Read nothing yet; `told` is called with the tables that fail, or are held, when these become others."""
+        """Read nothing yet; `told` is called with the tables that fail, or are held, when these become others.
+
+        `repository` is where failed runs are recorded; None for a command, which shows failures itself.
+        """
         self._instance = instance
+        self._repository = repository
         self._told = told
         self._failing = list[TableName]()
         self._known: dict[tuple[TableName, str], str | None] = {}
@@ -44,7 +53,7 @@ class TableStates:
         """
         name, action = seen.context.name, seen.action
         if isinstance(action, TableHeld):
-            return self._record(name, NOT_HELD, str(action), action)
+            return self._record(name, NOT_HELD, action)
         if isinstance(action, MirrorError):
             return not isinstance(action, RetryError | UnknownOutcome) and self.failed(name, action)
         if not seen.is_complete or not isinstance(action, Rest) or action.mark is None:
@@ -54,18 +63,17 @@ class TableStates:
     def failed(self, table: TableName, error: MirrorError) -> bool:
         """Record that the table has failed, or is held if only a rebuild helps; return whether that is new."""
         if isinstance(error, RebuildError):
-            held = TableHeld(str(table), error.what)
-            return self._record(table, NOT_HELD, str(held), held)
-        return self._record(table, NOT_FAILING, str(error), error)
+            return self._record(table, NOT_HELD, TableHeld(str(table), error.what))
+        return self._record(table, NOT_FAILING, error)
 
     def landed(self, table: TableName) -> bool:
         """Record that nothing holds up the table; return whether that is new."""
         was_held = self._record(table, NOT_HELD, None)
         return self._record(table, NOT_FAILING, None) or was_held
 
-    def _record(self, table: TableName, check: str, why: str | None, error: MirrorError | None = None) -> bool:
-        """Record the check as failed with the reason, or as passed, unless that is its newest result."""
-        zone = asset_key(Kind.LANDING_ZONE, table)
+    def _record(self, table: TableName, check: str, error: MirrorError | None) -> bool:
+        """Record the check as failed with the error, or as passed, unless that is its newest result."""
+        zone, why = asset_key(Kind.LANDING_ZONE, table), error.what if error is not None else None
         checked(str(table), check, passed=why is None)
         with self._lock:
             if (table, check) not in self._known:
@@ -84,6 +92,9 @@ class TableStates:
             metadata={} if error is None else {"code": error.code.value, "next_step": error.next_step},
         )
         self._instance.report_runless_asset_event(evaluation)
+        # What time resolves is red once it has lasted: the checks lag and retention say so.
+        if self._repository is not None and error is not None and not isinstance(error, RetryError | UnknownOutcome):
+            record_failed_run(self._instance, self._repository, table, error)
         return True
 
     def _tell_failing(self) -> None:

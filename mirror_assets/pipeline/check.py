@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -21,6 +21,7 @@ from mirror_assets.storage import PathMissing
 from mirror_assets.telemetry.instruments import Stage
 from mirror_assets.telemetry.record import attempt, checked, stage
 from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.verify.next_steps import slice_next_step
 from mirror_assets.verify.order import row_order
 from mirror_assets.verify.repeated_keys import KeyInspection, inspect_keys
 from mirror_assets.verify.row_reader import SparkRowReader
@@ -46,7 +47,11 @@ def run_checks(context: TableContext, record: SliceRecord) -> tuple[SliceRecord,
     working = stage(Stage.CHECK, context.work(record.key))
     with working, not_overtaken(context, record.epoch, record.generation, record.key):
         attempt(record.attempt)
-        results = check_staged(context, record)
+        is_first_load = record.key.first == 0
+        results = tuple(
+            replace(result, next_step=slice_next_step(result.check, is_first_load=is_first_load))
+            for result in check_staged(context, record)
+        )
         for result in results:
             # As in Dagster, what was not looked at has not failed: one cause is one failed check.
             checked(record.table, result.check, passed=not result.problems)
@@ -66,8 +71,9 @@ def require_passed(context: TableContext, record: SliceRecord, results: Sequence
 
 def refusal(context: TableContext, record: SliceRecord, results: Sequence[CheckResult]) -> ChecksFailed | None:
     """Return the error with the problems that the checks have found, or None if all have passed."""
-    failed = tuple(f"{result.check}: {result.message}" for result in results if result.problems)
-    return ChecksFailed(str(context.name), record.key, failed, tuple(results)) if failed else None
+    if not any(result.problems for result in results):
+        return None
+    return ChecksFailed(str(context.name), record.key, tuple(results))
 
 
 def check_staged(context: TableContext, record: SliceRecord) -> tuple[CheckResult, ...]:

@@ -110,19 +110,18 @@ def slice_unfit(table: str, key: str, version: int | None) -> StopError:
 
 
 class ChecksFailed(StopError):
-    """Blocking checks failed; nothing of the slice was published. `results` are those of all its checks."""
+    """Blocking checks failed; nothing of the slice was published. `results` are those of all its checks.
+
+    The next step is that of the first check that failed.
+    """
 
     code = ErrorCode.CHECKS_FAILED
 
-    def __init__(
-        self, table: str, key: SliceKey, problems: tuple[str, ...], results: tuple[CheckResult, ...] = ()
-    ) -> None:
-        self.table, self.key, self.problems, self.results = table, key, problems, results
-        again = "run again" if key.first == 0 else f"run `mirror-assets rebuild {table}`: its commits stay as they are"
-        super().__init__(
-            f"{table}: slice {key} was not published: {'; '.join(problems)}.",
-            f"fix the source or the settings, then {again}.",
-        )
+    def __init__(self, table: str, key: SliceKey, results: tuple[CheckResult, ...]) -> None:
+        self.table, self.key, self.results = table, key, results
+        failed = [result for result in results if result.problems]
+        problems = "; ".join(f"{result.check}: {result.message}" for result in failed)
+        super().__init__(f"{table}: slice {key} was not published: {problems}.", failed[0].next_step)
 
 
 def mirror_failed(table: str, why: str) -> StopError:

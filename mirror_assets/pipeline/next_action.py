@@ -96,8 +96,8 @@ Plan = Callable[[], TablePlan]
 
 def check_not_held(context: TableContext, plan: Plan) -> CheckResult:
     """Run the check not_held: does the table wait for a person to rebuild it? Raises what `next_action` raises."""
-    why = _held(context, plan)
-    return CheckResult(NOT_HELD, (why,) if why else ())
+    held = _held(context, plan)
+    return CheckResult(NOT_HELD) if held is None else CheckResult(NOT_HELD, (held.what,), next_step=held.next_step)
 
 
 def check_not_failing(context: TableContext, plan: Plan) -> CheckResult:
@@ -117,13 +117,14 @@ def check_not_failing(context: TableContext, plan: Plan) -> CheckResult:
         if failure is None and not isinstance(error, SettingError | StopError):
             raise
         if failure is None:
-            return CheckResult(NOT_FAILING, (str(error),), {"code": error.code.value})
+            return CheckResult(NOT_FAILING, (error.what,), {"code": error.code.value}, next_step=error.next_step)
     if failure is None:
         return CheckResult(NOT_FAILING, ())
-    return CheckResult(NOT_FAILING, (f"{failure.counted}: {failure.reason}",), {"code": failure.code.value})
+    what, code = f"{failure.counted}: {failure.reason}", failure.code.value
+    return CheckResult(NOT_FAILING, (what,), {"code": code}, next_step=failure.next_step)
 
 
-def _held(context: TableContext, plan: Plan) -> str | None:
+def _held(context: TableContext, plan: Plan) -> TableHeld | None:
     known = _look(context)
     if known.rebuild is not None and known.rebuild.is_running:
         return None
@@ -133,9 +134,9 @@ def _held(context: TableContext, plan: Plan) -> str | None:
         else:
             _require_unbroken(context, plan())
     except TableHeld as error:
-        return str(error)
+        return error
     except RebuildError as error:
-        return None if may_rebuild(context) else str(TableHeld(str(context.name), error.what))
+        return None if may_rebuild(context) else TableHeld(str(context.name), error.what)
     return None
 
 

@@ -57,9 +57,9 @@ def table_health(context: TableContext, pending: PendingCommits, seen: Replicati
     for result in _results(context, pending, seen, now):
         urgent, warning = _WORDS[result.check]
         if not result.passed and not result.is_warning:
-            return TableHealth(urgent, result.message, Urgency.NOW)
+            return TableHealth(urgent, result.advice, Urgency.NOW)
         if not result.passed:
-            warned = warned or TableHealth(warning, result.message, Urgency.SOON)
+            warned = warned or TableHealth(warning, result.advice, Urgency.SOON)
     if warned is not None:
         return warned
     if pending.waits:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from mirror_assets.errors import NEXT
+
 
 @dataclass(frozen=True)
 class CheckResult:
@@ -26,6 +28,13 @@ class CheckResult:
     def passed(self) -> bool:
         """Whether it has looked, and found no problem."""
         return not self.problems and not self.not_looked_at
+
+    @property
+    def advice(self) -> str:
+        """The message, and what to do where the check knows it."""
+        if not self.problems or not self.next_step:
+            return self.message
+        return f"{self.message.removesuffix('.')}.{NEXT}{self.next_step}"
 
     @property
     def message(self) -> str:

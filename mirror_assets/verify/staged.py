@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mirror_assets.landing.format import Column, SliceRecord
+from mirror_assets.landing.format import Column, SliceKind, SliceRecord, StagedPart
 from mirror_assets.landing.staged_parts import count_markers, found_parts
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_values
@@ -90,21 +91,35 @@ def parts_unchanged(staged: StagedSlice) -> CheckResult:
 
 
 def key_presence(staged: StagedSlice) -> CheckResult:
-    """Check that key columns exist and hold no NULL. Reads a column only where footers have no NULL counts."""
-    problems = [problem for path in staged.paths for problem in _key_problems(staged, path)]
-    return CheckResult("key_presence", tuple(problems), {"parts": len(staged.paths)})
+    """Check that key columns exist and hold no NULL. Reads a column only where footers have no NULL counts.
+
+    The problems name commits and rows, as people know them; the staged files are among the figures.
+    """
+    problems, figures = list[str](), dict[str, int | float | str]({"parts": len(staged.paths)})
+    counts, samples = Counter[tuple[str, str]](), defaultdict[tuple[str, str], list[str]](list)
+    for part, path in zip(staged.record.parts, staged.paths, strict=True):
+        with staged.open(path) as file:
+            for key in staged.record.keys:
+                if key not in file.schema_arrow.names:
+                    problems.append(f"{path} has no key column {key!r}")
+                elif nulls := _null_count(file, key):
+                    place = (_commits(staged.record, part), key)
+                    counts[place] += nulls
+                    if len(samples[place]) < _SAMPLES:
+                        samples[place] += _null_rows(file, key)
+                    figures.setdefault("first_file", path)
+    for (commits, key), count in counts.items():
+        rows, such = "1 row" if count == 1 else f"{count:,} rows", samples[commits, key][:_SAMPLES]
+        as_in = f", such as {', '.join(such)}" if such else ""
+        problems.append(f"the key column {key!r} is NULL in {rows} of {commits}{as_in}")
+    return CheckResult("key_presence", tuple(problems), figures)
 
 
-def _key_problems(staged: StagedSlice, path: str) -> list[str]:
-    problems = []
-    with staged.open(path) as file:
-        for key in staged.record.keys:
-            if key not in file.schema_arrow.names:
-                problems.append(f"{path} has no key column {key!r}")
-            elif nulls := _null_count(file, key):
-                rows = f"{nulls:,} row{'' if nulls == 1 else 's'}, such as {_null_rows(file, key)}"
-                problems.append(f"key column {key!r} is NULL in {rows} of {path}")
-    return problems
+def _commits(record: SliceRecord, part: StagedPart) -> str:
+    if record.kind is SliceKind.SNAPSHOT:
+        return f"version {record.key.last}"
+    first, last = part.first_version or record.key.first, part.last_version or record.key.last
+    return f"commit {first}" if first == last else f"commits {first} to {last}"
 
 
 def _null_count(file: pq.ParquetFile, name: str) -> int:
@@ -116,14 +131,11 @@ def _null_count(file: pq.ParquetFile, name: str) -> int:
     return int(file.read([name]).column(name).null_count)
 
 
-def _null_rows(file: pq.ParquetFile, name: str) -> str:
-    """Return some rows with a NULL key, as text: without a key, their other columns tell which rows they are."""
+def _null_rows(file: pq.ParquetFile, name: str) -> list[str]:
+    """Return some rows with a NULL key, as text: without a key, their other columns say which rows they are."""
     rows = pc.indices_nonzero(file.read([name]).column(name).is_null()).slice(0, _SAMPLES)
     others = [other for other in file.schema_arrow.names if other not in (name, ROW_MARKER)][:_SHOWN_COLUMNS]
-    if not others:
-        return ", ".join(f"row {at}" for at in rows.to_pylist())
-    values = file.read(others).take(rows).to_pylist()
-    return ", ".join(f"row {at} {shown_values(row)}" for at, row in zip(rows.to_pylist(), values, strict=True))
+    return [shown_values(row) for row in file.read(others).take(rows).to_pylist()] if others else []
 
 
 def marker_values(staged: StagedSlice) -> CheckResult:

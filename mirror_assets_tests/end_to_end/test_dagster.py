@@ -229,8 +229,10 @@ def test_a_bad_row_is_stopped_by_the_blocking_checks(lab: Lab, instance: dg.Dags
     (step,) = [event for event in result.all_events if event.is_step_failure]
     said = _description(step)
     assert f"{TABLE}: slice {key(2, 2)} was not published: key_presence: " in said
-    assert "'id' is NULL in 1 row, such as row 0 «name 'x', amount 1.0» of " in said
-    assert f"Next: fix the source or the settings, then run `mirror-assets rebuild {TABLE}`" in said
+    assert "the key column 'id' is NULL in 1 row of commit 2, such as «name 'x', amount 1.0»." in said
+    step_of_check = feed["key_presence"].metadata["next_step"].value
+    assert said.endswith(f"Next: {step_of_check}")
+    assert "launch the job `rebuild`" in str(step_of_check)
     assert _materialized(instance, _ZONE) == set()
     told = {name: _status(instance, _ZONE, name) for name in LANDED_CHECKS}
     assert told == dict.fromkeys(LANDED_CHECKS, "SUCCEEDED"), "none of them never ran"
@@ -246,7 +248,7 @@ def test_a_bad_row_is_told_by_its_check_in_a_run_for_all_tables(lab: Lab, instan
     keys = [dg.AssetCheckKey(_FEED, name) for name in BLOCKING_CHECKS]
     feed = {name.name: found for name in keys if (found := RecordedChecks(instance, keys).last(name))}
     assert {name for name, found in feed.items() if is_blocking_failure(found)} == {"key_presence"}
-    assert (feed["key_presence"].description or "").startswith(f"slice {key(2, 2)}: key column 'id' is NULL in 1 row,")
+    assert (feed["key_presence"].description or "").startswith(f"slice {key(2, 2)}: the key column 'id' is NULL")
     assert feed["row_order"].description == f"slice {key(2, 2)}: skipped: key_presence failed"
     run = instance.get_run_by_id(result.run_id)
     assert run is not None
@@ -254,6 +256,8 @@ def test_a_bad_row_is_told_by_its_check_in_a_run_for_all_tables(lab: Lab, instan
     failure = drive(read_failure(TABLE), lab.store)
     assert failure is not None
     assert (failure.slice, failure.code, failure.count) == (None, ErrorCode.CHECKS_FAILED, 1)
+    steps = {feed["key_presence"].metadata["next_step"].value, failure.next_step}
+    assert steps == {"fix the source, then launch the job `rebuild` for this table. Other tables continue."}
 
 
 def _status(instance: dg.DagsterInstance, asset: dg.AssetKey, check: str) -> str:

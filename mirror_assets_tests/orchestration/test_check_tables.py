@@ -252,7 +252,7 @@ def test_a_persons_run_fails_with_what_the_checks_found(paper: Paper, instance: 
     told = failed.step_failure_data.user_failure_data
     assert told is not None
     assert (told.description or "").startswith("1 blocking check failed: not_failing of shop/orders_landing_zone: ")
-    assert "the disk is full. Next: do what the message says" in (told.description or "")
+    assert "the disk is full. Next: the next run tries again by itself." in (told.description or "")
 
 
 def test_a_run_says_what_to_do_about_a_check_that_could_not_run(paper: Paper, instance: dg.DagsterInstance) -> None:

@@ -109,7 +109,7 @@ def test_a_null_key_is_named(staged: tuple[Lab, SliceRecord]) -> None:
     lab, record = staged
     none = pa.scalar(None, pa.int32())
     _rewrite(_part(lab, record), lambda t: _with(t, "id", pc.if_else(pc.equal(t["id"], 77), none, t["id"])))
-    assert "'id' is NULL in 1 row," in _failures(lab, record)["key_presence"]
+    assert "'id' is NULL in 1 row of " in _failures(lab, record)["key_presence"]
 
 
 def test_a_missing_key_column_is_named(staged: tuple[Lab, SliceRecord]) -> None:

@@ -1,0 +1,55 @@
+"""Records a failed run when a table begins to fail: a run that mirrors many tables goes on without it.
+
+Without one, nothing is red on Dagster's pages of runs, and Dagster's own run failure sensors stay silent.
+"""
+
+from __future__ import annotations
+
+import dagster as dg
+from dagster._core.remote_origin import RemoteJobOrigin, RemoteRepositoryOrigin
+from dagster._core.storage.tags import MAX_RETRIES_TAG, PARTITION_NAME_TAG
+from dagster._core.utils import make_new_run_id
+
+from mirror_assets.config import Config
+from mirror_assets.errors import MirrorError
+from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.bare_jobs import bare
+
+TABLE_FAILED = "table_failed"
+
+
+def table_failed_job(settings: Config) -> dg.JobDefinition:
+    """Return the job that the recorded runs belong to, with a partition for each table."""
+
+    @dg.op(description="Nothing runs here: the message of the run says what failed.")
+    def table_failed_op() -> None:
+        raise dg.Failure(
+            "Nothing to run: the mirror records a failed run of this job when a table begins to fail.",
+            allow_retries=False,
+        )
+
+    @dg.job(
+        name=TABLE_FAILED,
+        description="Has a failed run for each new failure of a table. Nobody launches it.",
+        partitions_def=dg.StaticPartitionsDefinition([str(name) for name in settings.names]),
+        **bare(settings),
+    )
+    def table_failed() -> None:
+        table_failed_op()
+
+    return table_failed
+
+
+def record_failed_run(
+    instance: dg.DagsterInstance, repository: RemoteRepositoryOrigin, table: TableName, error: MirrorError
+) -> None:
+    """Record a failed run of the table, with the error's message. No process starts."""
+    run = instance.add_run(
+        dg.DagsterRun(
+            job_name=TABLE_FAILED,
+            run_id=make_new_run_id(),
+            tags={PARTITION_NAME_TAG: str(table), MAX_RETRIES_TAG: "0"},
+            remote_job_origin=RemoteJobOrigin(repository, TABLE_FAILED),
+        )
+    )
+    instance.report_run_failed(run, str(error))
