@@ -27,10 +27,11 @@ _DIFFERENT = (ReconcileState.DIFFERENT, ReconcileState.MISSING, ReconcileState.S
 
 def reconcile(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
     """Compare mirror and source; it fails on a difference and where there is no mirror, not while files wait."""
-    project = Project.of(load_config(path))
+    project = Project.of(load_config(path), report=note)
     mirror = project.mirror()
     results, errors = list[Reconciliation](), list[MirrorError]()
     for table in project.tables(names):
+        note(f"{table.name}: comparing the mirror with its source")
         try:
             results.append(reconcile_table(table, mirror))
         except MirrorError as error:

@@ -19,7 +19,7 @@ from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_checks import SKIPPED
 from mirror_assets.orchestration.asset_names import Kind, asset_key
-from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD
+from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, READABLE
 
 _PAGE, _KEYS_A_QUERY = 1000, 500
 _Result = tuple[dg.AssetCheckEvaluation, float]
@@ -115,7 +115,7 @@ def _failed(kind: Kind, table: str, found: dg.AssetCheckEvaluation, at: float) -
     if kind is Kind.CHANGE_FEED and severity is Severity.ERROR:
         code = ErrorCode.CHECKS_FAILED.value  # the slice is not published because of it
     since_ms = int(at * 1000)
-    if check == NOT_FAILING:
+    if check in (NOT_FAILING, READABLE):
         what, is_passing = "can't be mirrored", may_pass(code)
         return Condition(
             f"table:{table}", Conditions.TABLE, table, what, text, severity, code, check, page, since_ms, is_passing

@@ -25,7 +25,14 @@ from mirror_assets.orchestration.settled_checks import settled
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.look_at_mirror import look_at_mirror
-from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, check_not_failing, check_not_held
+from mirror_assets.pipeline.next_action import (
+    NOT_FAILING,
+    NOT_HELD,
+    READABLE,
+    check_not_failing,
+    check_not_held,
+    check_readable,
+)
 from mirror_assets.pipeline.pending import PendingCommits, deadline_at, feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
@@ -120,7 +127,16 @@ def run_selected(context: dg.AssetCheckExecutionContext, checks: CheckRuns) -> I
 
 # The checks that fail a run. Those of change_feed are in pipeline/check.py.
 BLOCKING = frozenset(
-    (*BLOCKING_CHECKS, "file_continuity", "metadata_unchanged", NOT_HELD, NOT_FAILING, "reconciled", REPLICATING)
+    (
+        *BLOCKING_CHECKS,
+        "file_continuity",
+        "metadata_unchanged",
+        NOT_HELD,
+        NOT_FAILING,
+        READABLE,
+        "reconciled",
+        REPLICATING,
+    )
 )
 
 
@@ -149,9 +165,19 @@ def is_slice_run(context: dg.AssetCheckExecutionContext) -> bool:
     return RANGE_START in context.run.tags or _PARTITION in context.run.tags
 
 
-def retention_spec(source: dg.AssetKey) -> dg.AssetCheckSpec:
-    """Return the check retention: a WARN, then an ERROR, before a pending commit can be vacuumed away."""
-    return dg.AssetCheckSpec("retention", asset=source, description="How long the next commit can still be read.")
+def source_specs(source: dg.AssetKey) -> list[dg.AssetCheckSpec]:
+    """Return the checks of each source: readable, and retention, which warns and fails before a commit is vacuumed."""
+    text = "How long the next commit can still be read."
+    return [
+        dg.AssetCheckSpec(READABLE, asset=source, blocking=True, description="The source's log can be read."),
+        dg.AssetCheckSpec("retention", asset=source, description=text),
+    ]
+
+
+def readable_runs(table_context: TableContext) -> CheckRuns:
+    """Return the check readable."""
+    source = asset_key(Kind.SOURCE, table_context.name)
+    return {READABLE: lambda: check_result(source, check_readable(table_context))}
 
 
 def run_retention(table_context: TableContext, pending: Pending) -> dg.AssetCheckResult:

@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 
 from mirror_assets.composition import Project
-from mirror_assets.config import Config, FramesOf, TableSettings
+from mirror_assets.config import Config, DirectLakeSettings, FramesOf, TableSettings
 from mirror_assets.direct_lake.errors import PlotsMissing
 from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader
 from mirror_assets.direct_lake.guardrails.capacity_fit import Fitting
@@ -30,13 +30,14 @@ from mirror_assets.orchestration.asset_checks import (
     check_result,
     checks_step,
     pending_once,
+    readable_runs,
     reconciled_spec,
     replicating_spec,
-    retention_spec,
     run_reconciled,
     run_replicating,
     run_retention,
     run_selected,
+    source_specs,
 )
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
 from mirror_assets.orchestration.materialize import failing
@@ -71,16 +72,17 @@ _Results = Mapping[str, Callable[[], _Found]]
 
 
 def source_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
-    """Return the source's checks retention, frames_safe, guardrails, layout and types; the last four share one log."""
+    """Return the source's checks readable, retention, frames_safe, and those for Direct Lake where it is configured."""
     source = asset_key(Kind.SOURCE, table.name)
 
-    @checks_step(source, [retention_spec(source), *_specs(source)])
+    @checks_step(source, [*source_specs(source), *_specs(source, _of_source(table))])
     def checks(
         context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, sources: SourceTables
     ) -> Iterator[dg.AssetCheckResult]:
         with failing():
             composed = project(config, landing_zone, sources)
-        yield from run_selected(context, source_runs(context.instance, composed, table, sources))
+        readable = readable_runs(composed.table(table))
+        yield from run_selected(context, {**readable, **source_runs(context.instance, composed, table, sources)})
 
     return checks
 
@@ -92,7 +94,7 @@ def source_runs(
     sources: SourceTables,
     pending: Pending | None = None,
 ) -> CheckRuns:
-    """Return the checks of the source; the instance's storage caches footers."""
+    """Return the checks of the source but readable; the instance's storage caches footers."""
     table_context = composed.table(table)
     pending = pending or pending_once(table_context)
 
@@ -101,7 +103,7 @@ def source_runs(
 
     return {
         "retention": lambda: run_retention(table_context, pending),
-        **_lake_runs(asset_key(Kind.SOURCE, table.name), tuple(LAKE_CHECKS), lake),
+        **_lake_runs(asset_key(Kind.SOURCE, table.name), _of_source(table), lake),
     }
 
 
@@ -153,6 +155,11 @@ def mirror_runs(
         REPLICATING: lambda: run_replicating(composed.table(table), mirrored),
         **_lake_runs(asset_key(Kind.MIRROR, table.name), _of_mirror(composed.config), lake),
     }
+
+
+def _of_source(table: TableSettings) -> tuple[str, ...]:
+    """Return the source's checks for Direct Lake; VACUUM concerns the mirror, too, whoever reads the source."""
+    return tuple(LAKE_CHECKS) if table.direct_lake != DirectLakeSettings() else (FRAMES_SAFE,)
 
 
 def _of_mirror(config: Config) -> tuple[str, ...]:

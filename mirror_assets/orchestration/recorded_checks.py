@@ -16,11 +16,10 @@ from dagster._core.storage.asset_check_execution_record import (
 )
 from dagster._core.storage.event_log.base import AssetRecord
 
-# So many results that are no news are recorded a minute, those that were recorded longest ago: people see when a check
-# ran last, and a plot has points. A result takes ten kilobytes of SQLite: these are 30 MB a day.
+# A result that is no news is recorded once a day: people see that the check runs, a plot has points, and alerts don't
+# forget a failed check. Those of many tables take turns: a result takes ten kilobytes of SQLite.
+_AGAIN_SECONDS = 86_400.0
 _RECORDED_A_MINUTE = 2
-# Alerts forget a failed check that nobody evaluates for a week.
-_FAILED_AGAIN_SECONDS = 86_400.0
 _OUTDATED_SECONDS = 3600.0
 _KEYS_A_QUERY = 500
 
@@ -75,14 +74,14 @@ class RecordedChecks:
         return bool(target.storage_id != newest.storage_id)
 
     def due(self, found: Sequence[dg.AssetCheckEvaluation]) -> list[dg.AssetCheckEvaluation]:
-        """Return the results, of those that are no news, to record again: the oldest, and what has failed for a day.
+        """Return the results, of those that are no news, to record again: the oldest, and all that have failed.
 
         Not all checks have a result in each run: one without would never be recorded, and be due for ever.
         """
-        ordered = sorted(found, key=lambda one: self._records[one.asset_check_key].id)
-        long_ago = time.time() - _FAILED_AGAIN_SECONDS
-        again = (one for one in ordered[self._turns :] if not one.passed and self._recorded(one) < long_ago)
-        return [*ordered[: self._turns], *again]
+        long_ago = time.time() - _AGAIN_SECONDS
+        old = (one for one in found if self._recorded(one) < long_ago)
+        ordered = sorted(old, key=lambda one: self._records[one.asset_check_key].id)
+        return [*ordered[: self._turns], *(one for one in ordered[self._turns :] if not one.passed)]
 
     def _recorded(self, found: dg.AssetCheckEvaluation) -> float:
         return self._records[found.asset_check_key].create_timestamp

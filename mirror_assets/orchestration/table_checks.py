@@ -25,6 +25,7 @@ from mirror_assets.orchestration.asset_checks import (
     history_runs,
     landed_runs,
     pending_once,
+    readable_runs,
     run_reconciled,
 )
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
@@ -35,15 +36,15 @@ from mirror_assets.orchestration.settled_checks import settled
 from mirror_assets.orchestration.staged_checks import NOTHING_STAGED, run_staged
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.errors import unexpected
+from mirror_assets.pipeline.next_action import READABLE
 from mirror_assets.pipeline.silent_stores import SilentStores
 from mirror_assets.pipeline.stage_range import staged_ahead
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.replicating import REPLICATING
 
 RECONCILED = "reconciled"
-CHECK_NAMES = tuple(
-    sorted({*BLOCKING_CHECKS, *LANDED_CHECKS, *LAKE_CHECKS, REPLICATING, RECONCILED, "retention", HISTORY_RETENTION})
-)
+_OTHERS = (READABLE, "retention", REPLICATING, RECONCILED, HISTORY_RETENTION)
+CHECK_NAMES = tuple(sorted({*BLOCKING_CHECKS, *LANDED_CHECKS, *LAKE_CHECKS, *_OTHERS}))
 
 
 def known_checks(names: Sequence[str]) -> frozenset[str]:
@@ -98,7 +99,7 @@ class TableChecks:
         told = set[str]()
         for key, run in self._runs(table).items():
             try:
-                with self.silent.asking(table, source=key.name not in _OF_ZONE):
+                with self.silent.asking(table, zone=key.name != READABLE, source=key.name not in _OF_ZONE):
                     result = run()
             except Exception as raised:  # noqa: BLE001 one table's defect must not keep the others from being checked
                 error = raised if isinstance(raised, MirrorError) else unexpected(str(table.name), raised)
@@ -122,9 +123,10 @@ class TableChecks:
     def _runs(self, table: TableSettings) -> dict[dg.AssetCheckKey, _Run]:
         config, name = self.composed.config, table.name
         pending = pending_once(self.composed.table(table))
-        # landing_zone comes first: its check not_failing tells the errors that keep others from running.
+        # First what says which errors keep others from running.
         is_again = self.recorded is not None
         by_asset: list[tuple[Kind, CheckRuns | Mapping[str, _Run]]] = [
+            (Kind.SOURCE, readable_runs(self.composed.table(table))),
             # The files that have passed once are read again by a person's run only.
             (Kind.LANDING_ZONE, landed_runs(self.composed, table, is_incremental=is_again, pending=pending)),
             (Kind.SOURCE, source_runs(self.instance, self.composed, table, self.sources, pending)),

@@ -1,4 +1,4 @@
-"""Records the checks not_held and not_failing when they change, so that people and alerts see how a table is."""
+"""Records the checks readable, not_held and not_failing when they change: people and alerts see how a table is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.failed_runs import record_failed_run
 from mirror_assets.pipeline.errors import TableHeld
-from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, Rest
+from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, READABLE, Rest, failed_check
 from mirror_assets.pipeline.table_watch import Seen
 from mirror_assets.telemetry.record import checked
 from mirror_assets.telemetry.scope import table_scope
@@ -52,8 +52,6 @@ class TableStates:
         What time resolves is no failure, and a table that is left alone for a while stays what it was.
         """
         name, action = seen.context.name, seen.action
-        if isinstance(action, TableHeld):
-            return self._record(name, NOT_HELD, action)
         if isinstance(action, MirrorError):
             return not isinstance(action, RetryError | UnknownOutcome) and self.failed(name, action)
         if not seen.is_complete or not isinstance(action, Rest) or action.mark is None:
@@ -62,29 +60,33 @@ class TableStates:
 
     def failed(self, table: TableName, error: MirrorError) -> bool:
         """Record that the table has failed, or is held if only a rebuild helps; return whether that is new."""
+        check = failed_check(error)
+        if check == NOT_FAILING and not isinstance(error, RetryError | UnknownOutcome):
+            self._record(table, READABLE, None)  # who has met something else has read the source
         if isinstance(error, RebuildError):
-            return self._record(table, NOT_HELD, TableHeld(str(table), error.what))
-        return self._record(table, NOT_FAILING, error)
+            error = TableHeld(str(table), error.what)
+        return self._record(table, check, error)
 
     def landed(self, table: TableName) -> bool:
         """Record that nothing holds up the table; return whether that is new."""
-        was_held = self._record(table, NOT_HELD, None)
-        return self._record(table, NOT_FAILING, None) or was_held
+        changed = [self._record(table, check, None) for check in (READABLE, NOT_HELD, NOT_FAILING)]
+        return any(changed)
 
     def _record(self, table: TableName, check: str, error: MirrorError | None) -> bool:
         """Record the check as failed with the error, or as passed, unless that is its newest result."""
-        zone, why = asset_key(Kind.LANDING_ZONE, table), error.what if error is not None else None
+        asset = asset_key(Kind.SOURCE if check == READABLE else Kind.LANDING_ZONE, table)
+        why = error.what if error is not None else None
         checked(str(table), check, passed=why is None)
         with self._lock:
             if (table, check) not in self._known:
-                self._known[table, check] = _newest(self._instance, dg.AssetCheckKey(zone, check))
+                self._known[table, check] = _newest(self._instance, dg.AssetCheckKey(asset, check))
             was, self._known[table, check] = self._known[table, check], why
             if why is not None or was is not None:
                 self._tell_failing()
         if was == why:
             return False
         evaluation = dg.AssetCheckEvaluation(
-            zone,
+            asset,
             check,
             passed=why is None,
             blocking=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mirror_assets.errors import MirrorError, RebuildError, SettingError, StopError
+from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, SettingError, StopError
 from mirror_assets.landing.failures import FailureRecord
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
@@ -25,6 +25,8 @@ from mirror_assets.verify.check_result import CheckResult
 
 NOT_HELD = "not_held"
 NOT_FAILING = "not_failing"
+READABLE = "readable"
+_UNREADABLE = (ErrorCode.SOURCE_NOT_DELTA, ErrorCode.SOURCE_UNREADABLE)
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,24 @@ Plan = Callable[[], TablePlan]
 """Returns the table's plan. Two checks ask for it: a function that keeps it saves the second half."""
 
 
+def failed_check(error: MirrorError) -> str:
+    """Return the check of the table that says so: `not_held`, `readable` or `not_failing`."""
+    if isinstance(error, RebuildError | TableHeld):
+        return NOT_HELD
+    return READABLE if error.code in _UNREADABLE else NOT_FAILING
+
+
+def check_readable(context: TableContext) -> CheckResult:
+    """Run the check readable: can the source's log be listed? Raises what passes by itself."""
+    try:
+        context.log.earliest()
+    except MirrorError as error:
+        if failed_check(error) != READABLE:
+            raise
+        return CheckResult(READABLE, (error.what,), {"code": error.code.value}, next_step=error.next_step)
+    return CheckResult(READABLE)
+
+
 def check_not_held(context: TableContext, plan: Plan) -> CheckResult:
     """Run the check not_held: does the table wait for a person to rebuild it? Raises what `next_action` raises."""
     held = _held(context, plan)
@@ -103,7 +123,8 @@ def check_not_held(context: TableContext, plan: Plan) -> CheckResult:
 def check_not_failing(context: TableContext, plan: Plan) -> CheckResult:
     """Run the check not_failing: has the table's newest run failed, or can it not be planned? A held table passes.
 
-    A failure of a table with nothing left to do is void, whether its record is already deleted or not.
+    A failure of a table with nothing left to do is void, whether its record is already deleted or not. Of a source that
+    can't be read, the check readable says so.
     """
     known = _look(context)
     failure = known.failure if known.failure is not None and known.failure.rebuild is None else None
@@ -114,6 +135,8 @@ def check_not_failing(context: TableContext, plan: Plan) -> CheckResult:
     except RebuildError:
         pass
     except MirrorError as error:
+        if failed_check(error) == READABLE:
+            return CheckResult(NOT_FAILING, not_looked_at=f"skipped: {READABLE} failed")
         if failure is None and not isinstance(error, SettingError | StopError):
             raise
         if failure is None:

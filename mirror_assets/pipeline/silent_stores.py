@@ -36,14 +36,15 @@ class SilentStores:
         self._unanswered: dict[str, list[tuple[float, RetryError]]] = {}
 
     @contextmanager
-    def asking(self, table: TableSettings, *, source: bool) -> Iterator[None]:
-        """Ask the landing zone in the block, and the table's source if `source` is set.
+    def asking(self, table: TableSettings, *, zone: bool = True, source: bool) -> Iterator[None]:
+        """Ask the landing zone in the block, the table's source, or both.
 
         Raises RetryError at once where one of them has left several requests unanswered lately, for whichever tables.
         """
         store, began = _store_of(table.source), time.monotonic()
-        for place in (_ZONE, store) if source else (_ZONE,):
-            self._refuse(place, began)
+        for place, is_asked in ((_ZONE, zone), (store, source)):
+            if is_asked:
+                self._refuse(place, began)
         try:
             yield
         except RetryError as error:

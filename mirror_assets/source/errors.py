@@ -14,7 +14,8 @@ class SourceNotDelta(SettingError):
         self.uri = uri
         super().__init__(
             f"{uri} is no Delta table: it has no commits in `_delta_log`.",
-            "correct its address (of a table of mirror.yaml, the setting `source`), or write the table first.",
+            "put the table back if it was moved or unmounted: mirroring then continues by itself. For a new table, "
+            "correct its address (the setting `source`), or write the table first.",
         )
 
 

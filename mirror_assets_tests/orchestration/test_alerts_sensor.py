@@ -84,7 +84,8 @@ class Deployment:
     def restart(self) -> None:
         """Begin in a new process: nothing is remembered but what was saved."""
         zones = [asset_key(Kind.LANDING_ZONE, name) for name in self.names]
-        checks = frozenset(dg.AssetCheckKey(zone, check) for zone in zones for check in _CHECKS)
+        sources = [dg.AssetCheckKey(asset_key(Kind.SOURCE, name), "readable") for name in self.names]
+        checks = frozenset((*(dg.AssetCheckKey(zone, check) for zone in zones for check in _CHECKS), *sources))
         self.alerts = Alerts(self.config, Watched(_JOBS, frozenset({"mirror"}), frozenset({"history"}), checks))
 
     def tick(self, seconds: float = 0.0) -> str:

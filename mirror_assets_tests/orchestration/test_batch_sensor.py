@@ -296,12 +296,12 @@ def test_what_a_person_has_to_mend_is_recorded_and_holds_up_no_other(batch: Depl
     batch.commit("b")
     (batch.root / "c").mkdir()
     assert len(batch.tick()) == 1
-    checks = {name: _check(batch.instance, name, "not_failing") for name in "abc"}
+    checks = {name: _check(batch.instance, name, Kind.SOURCE, "readable") for name in "abc"}
     assert checks == {"a": "FAILED", "b": None, "c": "FAILED"}
 
 
-def _check(instance: dg.DagsterInstance, table: str, check: str) -> str | None:
-    key = dg.AssetCheckKey(asset_key(Kind.LANDING_ZONE, TableName(None, table)), check)
+def _check(instance: dg.DagsterInstance, table: str, kind: Kind, check: str) -> str | None:
+    key = dg.AssetCheckKey(asset_key(kind, TableName(None, table)), check)
     record = instance.get_latest_asset_check_evaluation_record(key)
     return record.status.value if record else None
 

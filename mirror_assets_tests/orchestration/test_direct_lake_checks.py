@@ -11,9 +11,9 @@ import pytest
 from mirror_assets.definitions import build_definitions
 from mirror_assets.direct_lake.guardrails import capacity_fit as fit
 from mirror_assets.direct_lake.guardrails import skus
-from mirror_assets.orchestration.asset_names import Kind
+from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets_tests.asset_kinds import kind_of
-from mirror_assets_tests.orchestration.lakes import CHECKS, Shop, evaluated
+from mirror_assets_tests.orchestration.lakes import CHECKS, READ_DIRECTLY, TABLE, Shop, evaluated
 
 
 @pytest.fixture
@@ -23,8 +23,15 @@ def shop(tmp_path: Path) -> Shop:
     return made
 
 
+def test_a_source_that_nobody_reads_directly_has_no_checks_for_that(shop: Shop) -> None:
+    source = asset_key(Kind.SOURCE, TABLE)
+    keys = build_definitions(shop.config()).resolve_asset_graph().asset_check_keys
+    of_source = {key.name for key in keys if key.asset_key == source}
+    assert of_source == {"readable", "retention", "frames_safe"}, "VACUUM concerns the mirror, too"
+
+
 def test_a_table_that_nobody_frames_passes_and_shows_its_figures(shop: Shop) -> None:
-    found = shop.checked()
+    found = shop.checked(READ_DIRECTLY)
     assert set(found) == set(CHECKS)
     assert all(evaluation.passed for evaluation in found.values())
     assert found["guardrails"].metadata["files"].value == 2
@@ -36,7 +43,7 @@ def test_a_table_that_nobody_frames_passes_and_shows_its_figures(shop: Shop) -> 
 
 
 def test_one_check_can_be_run_alone(shop: Shop) -> None:
-    assert set(shop.checked(names=("types",))) == {"types"}
+    assert set(shop.checked(READ_DIRECTLY, names=("types",))) == {"types"}
 
 
 @pytest.mark.parametrize(
@@ -119,7 +126,7 @@ def _limited(monkeypatch: pytest.MonkeyPatch, files: int) -> None:
 
 def test_layout_warns_with_advice_and_pictures(shop: Shop) -> None:
     shop.write(files=8)
-    found = shop.checked()["layout"]
+    found = shop.checked(READ_DIRECTLY)["layout"]
     assert (found.passed, found.severity.value) == (False, "WARN")
     assert "10 of 10 files have less than 25 MB: compact them with OPTIMIZE" in (found.description or "")
     assert {"row_groups_picture", "files_picture"} <= set(found.metadata)
@@ -128,7 +135,7 @@ def test_layout_warns_with_advice_and_pictures(shop: Shop) -> None:
 def test_types_fail_only_where_a_model_is_meant(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     shop.write(photo=pa.array([b"a", b"b", b"c"]), price=pa.array([0.1, 0.2, 0.3]))
-    quiet, meant = shop.checked()["types"], shop.checked("direct_lake: {sku: F64}")["types"]
+    quiet, meant = shop.checked(READ_DIRECTLY)["types"], shop.checked("direct_lake: {sku: F64}")["types"]
     assert (quiet.passed, quiet.severity.value) == (False, "WARN")
     assert "price" not in (quiet.description or "")
     assert (meant.passed, meant.severity.value) == (False, "ERROR")

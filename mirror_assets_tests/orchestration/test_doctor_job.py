@@ -46,8 +46,8 @@ def test_an_answer_of_no_fails_the_run_with_the_next_step(tmp_path: Path) -> Non
     assert told is not None
     many = len(result.output_for_node(SOURCES_OP)) + 10
     assert (told.description or "").startswith(f"1 of {many} answers are no: none: is the log reached? ")
-    assert "Next: correct its address" in (told.description or "")
-    assert "Next: correct its address" in str(told.metadata["none: is the log reached?"].value)
+    assert "Next: put the table back" in (told.description or "")
+    assert "Next: put the table back" in str(told.metadata["none: is the log reached?"].value)
 
 
 def test_a_landing_zone_that_can_not_be_is_told_without_a_stack_trace(tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ def test_other_spellings_of_a_local_path(tmp_path: Path, uri: str) -> None:
 
 def test_a_folder_that_is_no_delta_table(tmp_path: Path) -> None:
     (tmp_path / "part.parquet").write_bytes(b"")
-    with pytest.raises(SourceNotDelta, match=f"{tmp_path} is no Delta table.*mirror.yaml"):
+    with pytest.raises(SourceNotDelta, match=f"{tmp_path} is no Delta table.*`source`"):
         SourceLog(str(tmp_path)).state()
     with pytest.raises(SourceNotDelta):
         SourceLog(str(tmp_path)).earliest()
