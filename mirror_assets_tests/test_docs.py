@@ -49,7 +49,7 @@ _MINIMAL = "landing_zone: {path: ./landing}\ntables: {orders: {source: ./orders,
 
 
 def test_every_check_is_in_the_table_with_its_asset_and_whether_it_blocks() -> None:
-    text = _MINIMAL.replace("keys: [order_id]", "keys: [order_id], history: slices")
+    text = _MINIMAL.replace("keys: [order_id]", "keys: [order_id], history: slices, direct_lake: {sku: F64}")
     checks = build_definitions(parse_config(text.encode(), Path("mirror.yaml"), {})).asset_checks or []
     specs = [spec for definition in checks for spec in definition.check_specs]
     told = [
