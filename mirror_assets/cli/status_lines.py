@@ -15,6 +15,7 @@ from mirror_assets.history.history_log import HistoryLog
 from mirror_assets.landing.cost import daily_cost
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.batch_runner import has_runs
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.pipeline.drop import find_orphans
@@ -22,6 +23,7 @@ from mirror_assets.pipeline.look_at_mirror import look_at_mirror
 from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.silent_stores import SilentStores
 from mirror_assets.pipeline.table_health import Urgency, table_health
+from mirror_assets.storage import Store
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Status:
 
 def look(project: Project, names: Sequence[str], pool: DaemonPool) -> Status:
     """Read how these tables are, or all, several at once; what can't be read does not hold up the others."""
-    mirror, notes, errors = _LookedAt.of(project.mirror().at_once()), list[str](), list[MirrorError]()
+    mirror, notes, errors = _LookedAt.of(project.mirror().at_once(), project.store), list[str](), list[MirrorError]()
     if mirror.error is not None:  # what has landed is shown all the same
         errors.append(mirror.error)
     silent = SilentStores()
@@ -102,19 +104,27 @@ def look(project: Project, names: Sequence[str], pool: DaemonPool) -> Status:
 
 @dataclass(frozen=True)
 class _LookedAt:
-    """The mirror and its tables; None for both, and the error, where it could not be asked."""
+    """The mirror and its tables; None for both, and the error, where it could not be asked.
+
+    `has_runs` says whether a run that mirrors tables is there.
+    """
 
     mirror: WatchedMirror | None
     tables: Mapping[TableName, MonitoredTable] | None
+    has_runs: bool
     error: MirrorError | None = None
 
     @classmethod
-    def of(cls, mirror: WatchedMirror) -> _LookedAt:
+    def of(cls, mirror: WatchedMirror, store: Store) -> _LookedAt:
         """Ask for all tables at once."""
         try:
-            return cls(mirror, {status.name: status for status in mirror.status()})
+            runs = has_runs(store)
+        except MirrorError:
+            runs = True  # what is wrong with the landing zone is in each table's line
+        try:
+            return cls(mirror, {status.name: status for status in mirror.status()}, runs)
         except MirrorError as error:
-            return cls(None, None, error)
+            return cls(None, None, runs, error)
 
 
 def _look(
@@ -129,7 +139,7 @@ def _look(
         return _unreadable(line, error), [error], []
     try:
         with silent.asking(table.table, source=True):
-            return _with_source(table, line, mirror.mirror), [], []
+            return _with_source(table, line, mirror), [], []
     except MirrorError as error:
         return _unreadable(line, error), [], [error]
 
@@ -164,12 +174,12 @@ def _history_version(table: TableContext) -> int | None:
     return newest.last if newest else None
 
 
-def _with_source(table: TableContext, line: StatusLine, mirror: WatchedMirror | None) -> StatusLine:
+def _with_source(table: TableContext, line: StatusLine, mirror: _LookedAt) -> StatusLine:
     """Add what the source's log tells, and how the table is. Raises what reading the log raises."""
     pending, now = pending_commits(table), time.time()
     lag, deadline = table_lag(pending, now), feed_deadline(table, pending, now)
-    seen = None if mirror is None else look_at_mirror(table, mirror, now)
-    health = table_health(table, pending, seen, now)
+    seen = None if mirror.mirror is None else look_at_mirror(table, mirror.mirror, now)
+    health = table_health(table, pending, seen, now, has_runs=mirror.has_runs)
     return replace(
         line,
         health=health.word,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -39,12 +39,20 @@ def tables_digest(tables: Iterable[str]) -> str:
 def other_mirror(store: Store, mirror: str, batch: int, tables: str) -> Lease | None:
     """Return the lease of a living run of another Dagster instance that mirrors the same tables, or None."""
     ours = batch_lease(mirror, batch)
+    return next((lease for path, lease in _living(store) if path != ours and lease.tables == tables), None)
+
+
+def has_runs(store: Store) -> bool:
+    """Return whether a run of any sensor `mirror` works on this landing zone. Raises what the store raises."""
+    return next(_living(store), None) is not None
+
+
+def _living(store: Store) -> Iterator[tuple[str, Lease]]:
     for info in store.list(LEASES):
-        if info.name.startswith(BATCH_LEASE) and info.path != ours:
+        if info.name.startswith(BATCH_LEASE):
             found = drive(read_lease(info.path), store)
-            if found is not None and found.tables == tables and not is_gone(found):
-                return found
-    return None
+            if found is not None and not is_gone(found):
+                yield info.path, found
 
 
 @dataclass

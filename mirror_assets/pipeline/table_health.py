@@ -11,6 +11,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, check_not_failing, check_not_held
 from mirror_assets.pipeline.pending import PendingCommits, feed_deadline, table_lag
 from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.table_lease import holder
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.replicating import REPLICATING, Replication, check_replicating
 from mirror_assets.verify.timeliness import check_lag, check_retention
@@ -38,6 +39,8 @@ class TableHealth:
     urgency: Urgency
 
 
+# A run that begins now may still start its Spark.
+_START_SECONDS = 60.0
 _WORDS = {
     NOT_HELD: ("held", "held"),
     NOT_FAILING: ("failing", "failing"),
@@ -47,21 +50,29 @@ _WORDS = {
 }
 
 
-def table_health(context: TableContext, pending: PendingCommits, seen: Replication | None, now: float) -> TableHealth:
+def table_health(
+    context: TableContext, pending: PendingCommits, seen: Replication | None, now: float, *, has_runs: bool
+) -> TableHealth:
     """Return how the table is at `now` (seconds since 1970); `seen` is None where the mirror could not be asked.
 
-    A cause comes before what it leads to: a table that is held is late, too. Raises what the log and the store raise.
+    `has_runs` says whether a run that mirrors tables is there. A cause comes before what it leads to: a table that is
+    held is late, too. Raises what the log and the store raise.
     """
+    lag, idle = table_lag(pending, now), ""
+    if lag.seconds > _START_SECONDS and not has_runs and holder(context.store, context.name) is None:
+        idle = "no run mirrors it: switch the sensor `mirror` on, or let `mirror-assets run` run"
     warned: TableHealth | None = None
     # Not further than the first error: what comes behind it may not even run.
     for result in _results(context, pending, seen, now):
         urgent, warning = _WORDS[result.check]
         if not result.passed and not result.is_warning:
-            return TableHealth(urgent, result.advice, Urgency.NOW)
+            return TableHealth(urgent, _why(result, idle), Urgency.NOW)
         if not result.passed:
-            warned = warned or TableHealth(warning, result.advice, Urgency.SOON)
+            warned = warned or TableHealth(warning, _why(result, idle), Urgency.SOON)
     if warned is not None:
         return warned
+    if idle:
+        return TableHealth("waiting", idle, Urgency.NOT)
     if pending.waits:
         return TableHealth("catching up", "", Urgency.NOT)
     is_applied = seen is None or seen.version is None or seen.version >= pending.covered
@@ -82,6 +93,10 @@ def _results(
     yield check_lag(lag, table.lag.error_seconds)
     yield _warning(check_retention(deadline, table.retention.warn_seconds))
     yield _warning(check_lag(lag, table.lag.warn_seconds))
+
+
+def _why(result: CheckResult, idle: str) -> str:
+    return f"{result.advice}; {idle}" if idle and result.check == "lag" else result.advice
 
 
 def _warning(result: CheckResult) -> CheckResult:

@@ -17,6 +17,7 @@ from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.landing.failures import Failure, record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.source.log import SourceLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
@@ -47,12 +48,30 @@ def test_the_table_that_matters_first_is_at_the_top_and_says_why(
 ) -> None:
     assert main(["status", "--config", str(file)]) == 0
     shown = capsys.readouterr().out
-    rows = [line for line in shown.splitlines() if line.startswith("│")]
+    rows = [line for line in shown.splitlines() if line.startswith("│") and line.split("│")[1].strip()]
     assert [row.split("│")[1].strip() for row in rows] == ["failing", "late", "well"]
     assert "1 run of failing failed: slice 1 was" in rows[0]
     assert "version 1 has waited 3600 s" in rows[1]
+    assert "; no run" in shown
     assert [row.split("│")[2].strip() for row in rows] == ["failing", "late", "up to date"]
     assert "\x1b" not in shown, "colours are for terminals"
+
+
+def test_a_table_that_no_run_mirrors_waits(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(f"{file.read_text()}defaults: {{lag: {{warn_seconds: 7200}}}}\n")
+
+    def late() -> tuple[str, str, str]:
+        assert main(["status", "--config", str(file), "--table", "late", "--json"]) == 0
+        (line,) = json.loads(capsys.readouterr().out)
+        return line["health"], line["urgency"], line["why"]
+
+    advice = "no run mirrors it: switch the sensor `mirror` on, or let `mirror-assets run` run"
+    assert late() == ("waiting", "not", advice)
+    runner = BatchRunner(LocalStore(file.parent / "landing"), "a mirror", 0, "run 1", "code")
+    runner.take_over()
+    assert late() == ("catching up", "not", "")
+    runner.leave()
+    assert late()[0] == "waiting"
 
 
 def test_json_has_the_health_in_the_files_order(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
