@@ -69,6 +69,9 @@ class AutomationConfig(Section):
     reconcile_every_hours: DivisorOfDay | None = Field(
         default=24, description="How often mirrors are compared with their sources; null: never by themselves."
     )
+    keep_runs_days: Count | None = Field(
+        default=30, description="Days after which Dagster's runs, events and logs are deleted; null: never."
+    )
     discover_every_seconds: Seconds = Field(default=60, description="How often the rules of `discover` look again.")
 
     def checks_minutes(self, tables: int) -> int | None:

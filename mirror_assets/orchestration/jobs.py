@@ -22,6 +22,7 @@ from mirror_assets.orchestration.failed_runs import table_failed_job
 from mirror_assets.orchestration.maintenance import maintenance_jobs
 from mirror_assets.orchestration.materialize import WAIT_SECONDS, failing, failure, stopping
 from mirror_assets.orchestration.mirror_tables import Following, follow_tables, mirror_tables
+from mirror_assets.orchestration.old_runs import old_runs_jobs
 from mirror_assets.orchestration.resources import (
     LandingZone,
     SourceTables,
@@ -104,6 +105,7 @@ def build_jobs(settings: Config) -> list[Job]:
         table_failed_job(settings),
         *history_jobs(settings),
         *maintenance_jobs(settings),
+        *old_runs_jobs(settings),
         doctor_job(settings),
         *check_jobs(settings),
     ]

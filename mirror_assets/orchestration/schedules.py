@@ -11,6 +11,7 @@ from mirror_assets.config import Config
 from mirror_assets.orchestration.check_tables import CHECKS, RECONCILE
 from mirror_assets.orchestration.jobs import HISTORY
 from mirror_assets.orchestration.maintenance import MAINTENANCE
+from mirror_assets.orchestration.old_runs import DELETE_OLD_RUNS
 from mirror_assets.orchestration.run_records import BUSY
 from mirror_assets.orchestration.run_tags import MIRROR_TAG
 from mirror_assets.pipeline.batch_runner import tables_digest
@@ -35,6 +36,7 @@ _CRON = {
     HISTORY: "0 3 * * *",
     # Sundays, behind that: models load again what is rewritten, so seldom is better (reference `direct-lake` §4).
     MAINTENANCE: "0 5 * * 0",
+    DELETE_OLD_RUNS: "45 4 * * *",
 }
 
 

@@ -1,0 +1,79 @@
+"""What is deleted of old runs, and what stays."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
+
+from mirror_assets.config.load import parse_config
+from mirror_assets.definitions import build_definitions
+from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.asset_names import Kind, asset_key, partitions_name
+from mirror_assets.orchestration.old_runs import DELETE_OLD_RUNS, delete_old_runs
+
+TABLE = TableName(None, "orders")
+CONFIG = "landing_zone: {path: ./landing}\ntables: {orders: {source: ./lake, keys: [id]}}\n"
+OURS = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("ours"), "__repository__")
+THEIRS = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("theirs"), "__repository__")
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test(temp_dir=str(tmp_path)) as opened:
+        yield opened
+
+
+def _run(instance: dg.DagsterInstance, partition: str, origin: RemoteRepositoryOrigin = OURS) -> str:
+    """A run that lands the slice."""
+
+    @dg.op
+    def land(context: dg.OpExecutionContext) -> None:
+        instance.add_dynamic_partitions(partitions_name(TABLE), [partition])
+        context.log_event(dg.AssetMaterialization(asset_key(Kind.LANDING_ZONE, TABLE), partition=partition))
+
+    @dg.job
+    def mirror_all() -> None:
+        land()
+
+    tags = {".dagster/repository": origin.get_label()}
+    return mirror_all.execute_in_process(instance=instance, tags=tags).run_id
+
+
+def test_old_runs_go_with_events_logs_and_partitions(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    config = parse_config(CONFIG.encode(), tmp_path / "mirror.yaml", {})
+    slices = [f"0001-0000000{n}-0000000{n}" for n in range(1, 5)]
+    old, newest = (_run(instance, slices[n]) for n in (0, 1))
+    middle = time.time()
+    time.sleep(1.1)
+    others = _run(instance, slices[2], THEIRS)
+    logs = tmp_path / "storage" / old
+    logs.mkdir(parents=True, exist_ok=True)
+    (logs / "x.err").write_text("printed")
+    assert delete_old_runs(instance, config, THEIRS, middle) == 0
+    assert delete_old_runs(instance, config, OURS, middle) == 2
+    assert {run.run_id for run in instance.get_runs()} == {others}
+    assert set(instance.get_dynamic_partitions(partitions_name(TABLE))) == {slices[2]}
+    assert not list(tmp_path.rglob(f"*{old}*")), "no file of the run is left"
+    assert not list(tmp_path.rglob(f"*{newest}*"))
+
+
+def test_the_run_that_says_how_an_asset_is_stays(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    config = parse_config(CONFIG.encode(), tmp_path / "mirror.yaml", {})
+    _, newest = _run(instance, "0001-00000001-00000001"), _run(instance, "0001-00000002-00000002")
+    assert delete_old_runs(instance, config, OURS, time.time() + 60) == 1
+    assert [run.run_id for run in instance.get_runs()] == [newest]
+    materialized = instance.get_latest_materialization_event(asset_key(Kind.LANDING_ZONE, TABLE))
+    assert materialized is not None
+    assert materialized.run_id == newest
+
+
+def test_runs_are_kept_for_thirty_days_unless_the_settings_say_otherwise(tmp_path: Path) -> None:
+    def jobs(setting: str) -> set[str]:
+        text = f"{CONFIG}automation: {{{setting}}}\n"
+        return {job.name for job in build_definitions(parse_config(text.encode(), tmp_path / "m.yaml", {})).jobs or []}
+
+    assert DELETE_OLD_RUNS in jobs("batches: 1")
+    assert DELETE_OLD_RUNS not in jobs("keep_runs_days: null")
