@@ -11,9 +11,9 @@ import dagster as dg
 from mirror_assets.config import Config, load_config
 from mirror_assets.orchestration.asset_checks import history_checks, landed_checks
 from mirror_assets.orchestration.assets import (
-    change_feed_asset,
+    changes_asset,
     history_asset,
-    landing_zone_asset,
+    landing_asset,
     mirror_asset,
     source_asset,
 )
@@ -59,8 +59,8 @@ def build_definitions(config: Config) -> dg.Definitions:
                 for table in tables
                 for asset in (
                     source_asset(config, table),
-                    change_feed_asset(config, table),
-                    landing_zone_asset(config, table),
+                    changes_asset(config, table),
+                    landing_asset(config, table),
                     mirror_asset(config, table),
                 )
             ),

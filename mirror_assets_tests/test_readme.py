@@ -127,7 +127,7 @@ def test_dg_is_told_what_it_takes(definitions: dg.Definitions) -> None:
         else:
             selection = dg.AssetSelection.from_coercible(options["assets"].split(","))
             assets |= selection.resolve(definitions.resolve_asset_graph())
-    assert {key.to_user_string() for key in assets} == {"sales/orders_change_feed", "sales/orders_landing_zone"}
+    assert {key.to_user_string() for key in assets} == {"sales/orders_changes", "sales/orders_landing"}
 
 
 def _partition_range() -> list[str]:

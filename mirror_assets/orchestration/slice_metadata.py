@@ -142,7 +142,7 @@ def mirrored_metadata(
 
 def mirrored_columns(table: TableName, manifest: Manifest) -> Metadata:
     """Return the mirror's columns, and where each comes from."""
-    return _columns(manifest.columns, asset_key(Kind.LANDING_ZONE, table))
+    return _columns(manifest.columns, asset_key(Kind.LANDING, table))
 
 
 def versions(key: SliceKey, kind: SliceKind | None = None) -> str:

@@ -1,4 +1,4 @@
-"""The blocking checks of change_feed: one step that reads the parts of staged slices once."""
+"""The blocking checks of changes: one step that reads the parts of staged slices once."""
 
 from collections.abc import Iterator, Sequence
 
@@ -40,7 +40,7 @@ def staged_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinit
     All of them run, whichever are selected, because a slice lands with the verdicts of all. When one fails, the step
     fails with the slice's error, and the checks of landing_zone, which the run does not reach, are evaluated here.
     """
-    feed = asset_key(Kind.CHANGE_FEED, table.name)
+    feed = asset_key(Kind.CHANGES, table.name)
     specs = [
         dg.AssetCheckSpec(name, asset=feed, blocking=True, description=_DESCRIPTIONS[name]) for name in BLOCKING_CHECKS
     ]

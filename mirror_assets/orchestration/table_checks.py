@@ -128,9 +128,9 @@ class TableChecks:
         by_asset: list[tuple[Kind, CheckRuns | Mapping[str, _Run]]] = [
             (Kind.SOURCE, readable_runs(self.composed.table(table))),
             # The files that have passed once are read again by a person's run only.
-            (Kind.LANDING_ZONE, landed_runs(self.composed, table, is_incremental=is_again, pending=pending)),
+            (Kind.LANDING, landed_runs(self.composed, table, is_incremental=is_again, pending=pending)),
             (Kind.SOURCE, source_runs(self.instance, self.composed, table, self.sources, pending)),
-            (Kind.CHANGE_FEED, self._staged(table)),
+            (Kind.CHANGES, self._staged(table)),
             (Kind.MIRROR, mirror_runs(self.instance, self.composed, table, self.sources, self.mirror)),
         ]
         if self.with_spark:
@@ -147,7 +147,7 @@ class TableChecks:
 
     def _staged(self, table: TableSettings) -> dict[str, _Run]:
         """Return the checks of staged slices; without Spark, they only take back what nothing bears out any more."""
-        feed, context = asset_key(Kind.CHANGE_FEED, table.name), self.composed.table(table)
+        feed, context = asset_key(Kind.CHANGES, table.name), self.composed.table(table)
         results = cache(lambda: run_staged(context)[0])
 
         def run(check: str) -> dg.AssetCheckResult | None:

@@ -66,14 +66,14 @@ class TableEvents:
             self._registered[table] = self._registered.get(table, 0) + len(keys)
 
     def landed(self, table_context: TableContext, processed: ProcessedSlice) -> None:
-        """Log one slice: its source, then change_feed with its checks, and landing_zone.
+        """Log one slice: its source, then changes with its checks, and landing.
 
         A snapshot in chunks is logged with its last chunk.
         """
         if processed.published.manifest.loading is not None:
             return
         key = processed.record.slice
-        feed, zone = asset_key(Kind.CHANGE_FEED, table_context.name), asset_key(Kind.LANDING_ZONE, table_context.name)
+        feed, zone = asset_key(Kind.CHANGES, table_context.name), asset_key(Kind.LANDING, table_context.name)
         rows, steps = processed.planned.rows, processed.steps
         observed = source_materialization(table_context.name, processed.source, processed.record.key, rows)
         staged = dg.AssetMaterialization(
@@ -95,7 +95,7 @@ class TableEvents:
 
     def refused(self, table_context: TableContext, error: ChecksFailed) -> None:
         """Record what the checks of a slice have found that may not land; a check that has failed says so itself."""
-        feed, key = asset_key(Kind.CHANGE_FEED, table_context.name), str(error.key)
+        feed, key = asset_key(Kind.CHANGES, table_context.name), str(error.key)
         found = (check_result(feed, merged(result.check, [(key, (result,))])) for result in error.results)
         self._refused.add(table_context.name)
         self._report([evaluation_of(one) for one in found])
@@ -118,7 +118,7 @@ class TableEvents:
         told = {"summary": landed["summary"], "dagster/partition_row_count": landed["dagster/partition_row_count"]}
         events = [
             dg.AssetMaterialization(asset_key(kind, name), partition=manifest.slice, metadata=metadata)
-            for kind, metadata in ((Kind.CHANGE_FEED, told), (Kind.LANDING_ZONE, landed))
+            for kind, metadata in ((Kind.CHANGES, told), (Kind.LANDING, landed))
         ]
         self.log([source_materialization(name, state, key, manifest.landed_rows), *events])
 
