@@ -43,7 +43,7 @@ class _Page:
 def _pages(tables: int) -> Mapping[str, _Page]:
     """The pages that a person opens; the first begins with an empty cache of the browser."""
     first, last = "bench/t000_landing", f"bench/t{tables - 1:03}_landing"
-    keys, of_first = "text=0001-00000000-00000000", f"text=Materialized ({_EVENTS})"
+    keys, of_first = "text=1.0-0", f"text=Materialized ({_EVENTS})"
     node, counted = "text=Latest event", r"text=/^[\d,]+ partitions$/"
     return {
         "overview, the first page": _Page("/overview", "text=Deployment", "text=Deployment"),

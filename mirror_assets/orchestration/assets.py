@@ -147,7 +147,7 @@ def _publish_slices(table_context: TableContext, keys: Sequence[SliceKey]) -> It
         if published.outcome is Outcome.LANDED:
             yield landed_metadata(table_context, published, {"publish": time.monotonic() - began})
             continue
-        is_newest = published.manifest.slice == str(key)
+        is_newest = published.manifest.slice == key
         known = landed_metadata(table_context, published) if is_newest else {}
         yield Nothing(_VOID if published.outcome is Outcome.VOID else _LANDED_BEFORE, known)
 

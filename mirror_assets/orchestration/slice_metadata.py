@@ -57,7 +57,7 @@ def staged_metadata(
 
     `seconds` is how long the steps took, by their names.
     """
-    key, read, written = record.key, record.read, record.markers
+    key, read, written = record.slice, record.read, record.markers
     chunk = f", chunk {record.chunk}" if record.chunk else ""
     return {
         "summary": f"{versions(key, record.kind)}{chunk}: {count(read.total, 'row')} read, {changes(written)} written "
@@ -161,7 +161,7 @@ def changes(rows: MarkerCounts) -> str:
 def _landed_summary(manifest: Manifest, entries: Iterable[Entry], rows: MarkerCounts, lag: float | None) -> str:
     files = list(entries)
     chunk = f", chunk {manifest.chunk}" if manifest.chunk else ""
-    what = f"{versions(SliceKey.parse(manifest.slice), manifest.kind)}{chunk}: {changes(rows)}"
+    what = f"{versions(manifest.slice, manifest.kind)}{chunk}: {changes(rows)}"
     where = f" in {count(len(files), 'file')} of {size(sum(file.bytes for file in files))}" if files else ""
     return f"{what}{where}" + ("" if lag is None else f", {duration(lag)} behind the commit")
 

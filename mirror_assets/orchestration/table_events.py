@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import dagster as dg
 
 from mirror_assets.landing.format import Manifest
-from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.orchestration.asset_checks import check_result, evaluation_of
 from mirror_assets.orchestration.asset_names import Kind, asset_key, partitions_name
@@ -72,10 +72,10 @@ class TableEvents:
         """
         if processed.published.manifest.loading is not None:
             return
-        key = processed.record.slice
+        key = str(processed.record.slice)
         feed, zone = asset_key(Kind.CHANGES, table_context.name), asset_key(Kind.LANDING, table_context.name)
         rows, steps = processed.planned.rows, processed.steps
-        observed = source_materialization(table_context.name, processed.source, processed.record.key, rows)
+        observed = source_materialization(table_context.name, processed.source, processed.record.slice, rows)
         staged = dg.AssetMaterialization(
             feed, partition=key, metadata=staged_metadata(table_context, processed.record, steps)
         )
@@ -112,15 +112,15 @@ class TableEvents:
         """
         name, manifest = table_context.name, published.manifest
         delete_keys(self._instance, name, ended_keys(self._instance, name, manifest.epoch))
-        self._instance.add_dynamic_partitions(partitions_name(name), [manifest.slice])
-        key, state = SliceKey.parse(manifest.slice), table_context.log.state()
+        self._instance.add_dynamic_partitions(partitions_name(name), [str(manifest.slice)])
+        state = table_context.log.state()
         landed = landed_metadata(table_context, Published(Outcome.LANDED, manifest, published.entries))
         told = {"summary": landed["summary"], "dagster/partition_row_count": landed["dagster/partition_row_count"]}
         events = [
-            dg.AssetMaterialization(asset_key(kind, name), partition=manifest.slice, metadata=metadata)
+            dg.AssetMaterialization(asset_key(kind, name), partition=str(manifest.slice), metadata=metadata)
             for kind, metadata in ((Kind.CHANGES, told), (Kind.LANDING, landed))
         ]
-        self.log([source_materialization(name, state, key, manifest.landed_rows), *events])
+        self.log([source_materialization(name, state, manifest.slice, manifest.landed_rows), *events])
 
     def log(self, events: Sequence[dg.AssetMaterialization | dg.AssetCheckEvaluation]) -> None:
         """Record the events, in order and together.

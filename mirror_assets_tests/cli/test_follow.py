@@ -63,7 +63,7 @@ def test_the_table_has_the_newest_first_and_counts_slices(handler: follow._Lande
 def test_errors_are_printed_and_what_goes_well_is_not(
     handler: follow._Landed, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    handler.emit(told(logging.INFO, "slice 0001-00000001-00000001"))
+    handler.emit(told(logging.INFO, "slice 1.1-1"))
     handler.emit(told(logging.ERROR, "shop.orders can't be read"))
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", "shop.orders can't be read\n")

@@ -277,7 +277,7 @@ def test_one_check_of_a_staged_slice_runs_by_hand(lab: Lab, instance: dg.Dagster
     (found,) = result.get_asset_check_evaluations()
     assert (found.check_name, found.passed) == ("key_presence", False)
     (step,) = [event for event in result.all_events if event.is_step_failure]
-    assert "slice 0001-00000002-00000002 was not published" in _description(step)
+    assert "slice 1.2-2 was not published" in _description(step)
 
 
 def test_checks_of_slices_that_landed_before_say_so_and_count_none(mirrored: Lab, instance: dg.DagsterInstance) -> None:

@@ -242,7 +242,7 @@ def test_a_failure_that_no_schedule_repeats_counts_for_a_day(deployment: Deploym
 def test_a_run_that_fails_for_a_table_in_the_landing_zone_is_no_second_message(
     deployment: Deployment, receiver: WebReceiver
 ) -> None:
-    text = "sales.t000: slice 0001-00000001-00000001 was not published: key id is NULL. Next: fix the source."
+    text = "sales.t000: slice 1.1-1 was not published: key id is NULL. Next: fix the source."
     deployment.fail("t000", ErrorCode.CHECKS_FAILED, text)
 
     @dg.op

@@ -100,7 +100,7 @@ def test_a_rebuild_mends_it_and_leaves_nothing_red(desk: Desk) -> None:
     config = f"ops: {{rebuild_table: {{config: {{table: {ORDERS}}}}}}}"
     assert desk.launch(REBUILD, config) == "SUCCESS"
     desk.open_asset(Kind.LANDING, ORDERS, "partitions")
-    desk.sees("0002-00000000-00000008")
+    desk.sees("2.0-8")
     desk.sees("Failed (0)")
     desk.sees("Missing (0)")
     desk.picture("rebuilt")
