@@ -61,9 +61,9 @@ $(DEMO_CONFIG): | java $(INSTALLED) $(HOME_SETTINGS)
 	@$(IN_HOME) $(BIN)/mirror-assets demo
 
 # What the demo records here is what `make dev` shows.
-$(HOME_SETTINGS): dagster.yaml
+$(HOME_SETTINGS): deploy/dagster.yaml
 	@mkdir -p $(@D)
-	@cp dagster.yaml $@
+	@cp deploy/dagster.yaml $@
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: install it, or run make PYTHON=/path/to/python")'

@@ -60,7 +60,7 @@ def dagster_home(folder: Path, config: Path, storage: Storage) -> Iterator[Dagst
     """A new home, and the database server where it needs one. Raises PostgresMissing."""
     home = DagsterHome(folder, uuid.uuid4().hex, config)
     folder.mkdir(parents=True)
-    settings = (PROJECT / "dagster.yaml").read_text(encoding="utf-8")
+    settings = (PROJECT / "deploy/dagster.yaml").read_text(encoding="utf-8")
     with ExitStack() as stack:
         if storage is Storage.POSTGRES:
             if importlib.util.find_spec("dagster_postgres") is None:

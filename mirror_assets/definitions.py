@@ -38,7 +38,7 @@ def build_definitions(config: Config) -> dg.Definitions:
     jobs = build_jobs(config)
     by_name = {job.name: job for job in jobs}
     sensors, schedules = (
-        [mirror_sensor(config, by_name), replicator_sensor(config, by_name)],
+        [mirror_sensor(config), replicator_sensor(config)],
         job_schedules(config, by_name),
     )
     asset_checks = [

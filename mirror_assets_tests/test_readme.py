@@ -106,6 +106,12 @@ def test_the_statement_for_a_table_that_is_there_switches_its_feed_on(spark: Spa
     assert ("delta.enableChangeDataFeed", "true") in [tuple(row) for row in properties]
 
 
+def test_make_dev_begins_without_a_warning() -> None:
+    """Dagster warns of settings in the folder where it starts, unless that folder is DAGSTER_HOME."""
+    assert not (ROOT / "dagster.yaml").exists()
+    assert (ROOT / "deploy/dagster.yaml").exists()
+
+
 def test_every_make_target_exists_and_is_told() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE))

@@ -49,7 +49,8 @@ class CheckTables(dg.Config):
     tables: list[str] = Field(default_factory=list)
     checks: list[str] = Field(default_factory=list)
     spark: bool = True
-    is_scheduled: bool = False
+    # A default of this kind is left out of the launchpad.
+    is_scheduled: bool = Field(default_factory=bool)
 
 
 def check_jobs(settings: Config) -> list[dg.JobDefinition]:

@@ -177,7 +177,7 @@ def main() -> int:
         tell(f"{options.kills} kills, seed {options.seed}")
         lake, home = ManyTables.make(folder / "lake", options.tables), folder / "home"
         home.mkdir()
-        settings, database = (_PROJECT / "dagster.yaml").read_text(), None
+        settings, database = (_PROJECT / "deploy/dagster.yaml").read_text(), None
         try:
             database = stack.enter_context(postgres(dict(os.environ)))
             settings += f"\nstorage:\n  postgres:\n    postgres_url: {database.url}\n"

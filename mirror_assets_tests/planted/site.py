@@ -112,7 +112,7 @@ def site(folder: Path, tables: Sequence[str], held: Sequence[str]) -> Iterator[S
             head += f"  shop.{table}: {{source: ./lake/{table}, keys: [id]{on_break}}}\n"
         (folder / "mirror.yaml").write_text(head, encoding="utf-8")
         home, hook = _made(folder / "home"), stack.enter_context(web_receiver())
-        shutil.copy(_PROJECT / "dagster.yaml", home)
+        shutil.copy(_PROJECT / "deploy/dagster.yaml", home)
         variables = {**onelake.environment(), "MIRROR_CONFIG": str(folder / "mirror.yaml"), "HOOK_URL": hook.url}
         small = stack.enter_context(disk(folder / "staging", _STAGING_SIZE))
         processes = DagsterProcesses(home, variables)
