@@ -16,8 +16,6 @@ from mirror_assets.orchestration.asset_names import Kind, MetadataItem
 from mirror_assets.orchestration.units import duration, size
 
 _PORTAL = "https://app.fabric.microsoft.com/groups"
-# Dagster's page says "No automations found" of an asset, for sensors whose job is no asset job.
-_KEPT_GOING = "The sensor `mirror` keeps it going."
 _KINDS = {
     Kind.SOURCE: {"deltalake"},
     Kind.CHANGES: {"pyspark", "parquet"},
@@ -95,14 +93,14 @@ def _of_changes(table: TableSettings) -> tuple[str, ...]:
         f"Slices of {slices.max_commits:,} commits, {slices.max_rows:,} rows, {size(slices.max_bytes)} at most; "
         f"files of {files.target_rows:,} rows, {files.compression.value}"
     )
-    first = f"Changes of {name}, in order, staged where Fabric does not look. Checks stop bad ones. {_KEPT_GOING}"
+    first = f"Changes of {name}, in order, staged where Fabric does not look. Checks stop bad ones."
     return first, settings, f"`mirror-assets run --table {name}`"
 
 
 def _of_landing(table: TableSettings) -> tuple[str, ...]:
     name, warns = table.name, table.lag.warn_seconds
     lag = f"`lag` warns at {duration(warns)}; " if warns else ""
-    first = f"Landing files of {name}, numbered without a gap: each change once, in order. {_KEPT_GOING}"
+    first = f"Landing files of {name}, numbered without a gap: each change once, in order."
     return first, f"{lag}at a break: `{table.on_break.value}`", f"`mirror-assets status --table {name}`"
 
 

@@ -105,7 +105,7 @@ def _stage_slices(
         else:
             seconds = time.monotonic() - began
             state = table_context.log.state()
-            context.log_event(source_materialization(table_context.name, state, key, record.read.total))
+            context.log_event(source_materialization(table_context, state, key, record.read.total))
             yield staged_metadata(table_context, record, {"stage": seconds})
         began = time.monotonic()
 

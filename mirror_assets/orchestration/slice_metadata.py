@@ -6,7 +6,7 @@ Numbers that are the same for every slice are left out, or are texts: a plot of 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 
 import dagster as dg
@@ -20,15 +20,20 @@ from mirror_assets.markers import ROW_ID
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
 from mirror_assets.orchestration.units import count, duration, size
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.source.schema import Schema, parse_schema
 from mirror_assets.source.source_state import SourceState, source_columns
 
 Metadata = Mapping[str, MetadataItem]
 DATA_VERSION_TAG = "dagster/data_version"
 # The lineage of a wider table would make each of its events some 100 kB large.
 _MOST_COLUMNS = 500
+# Each event repeats the comments of all columns.
+_LONGEST_COMMENT = 200
 
 
-def source_materialization(table: TableName, state: SourceState, key: SliceKey, rows: int) -> dg.AssetMaterialization:
+def source_materialization(
+    table_context: TableContext, state: SourceState, key: SliceKey, rows: int
+) -> dg.AssetMaterialization:
     """Return that the source has a slice, as read at `state`; its data version is the slice's last version.
 
     `rows` is the number of rows to read for the slice. The source is written by others; for Dagster it is filled where
@@ -42,12 +47,16 @@ def source_materialization(table: TableName, state: SourceState, key: SliceKey, 
         "version": state.version,
         "files": state.files,
         "bytes": state.bytes,
-        "dagster/column_schema": _schema(source_columns(state)),
+        "dagster/column_schema": _table_schema(
+            source_columns(state), state.schema, table_context.table.keys, is_unique=True
+        ),
         "properties": dg.MetadataValue.json(dict(state.metadata.configuration)),
         "table_id": state.table_id,
     }
     tags = {DATA_VERSION_TAG: str(key.last)}
-    return dg.AssetMaterialization(asset_key(Kind.SOURCE, table), partition=str(key), metadata=metadata, tags=tags)
+    return dg.AssetMaterialization(
+        asset_key(Kind.SOURCE, table_context.name), partition=str(key), metadata=metadata, tags=tags
+    )
 
 
 def staged_metadata(
@@ -102,7 +111,7 @@ def landed_metadata(
         **_file_names(entries),
         "table_folder": dg.MetadataValue.path(f"{table_context.store.root}/{table_context.name.folder}"),
         # The columns of the staged parts are these, too: to name them twice would double what a slice's events take.
-        **_columns(manifest.live_columns, asset_key(Kind.SOURCE, table_context.name)),
+        **_columns(manifest, manifest.live_columns, asset_key(Kind.SOURCE, table_context.name), is_unique=False),
     }
 
 
@@ -142,7 +151,7 @@ def mirrored_metadata(
 
 def mirrored_columns(table: TableName, manifest: Manifest) -> Metadata:
     """Return the mirror's columns, and where each comes from."""
-    return _columns(manifest.columns, asset_key(Kind.LANDING, table))
+    return _columns(manifest, manifest.columns, asset_key(Kind.LANDING, table), is_unique=True)
 
 
 def versions(key: SliceKey, kind: SliceKind | None = None) -> str:
@@ -224,20 +233,38 @@ def _cost(published: Published) -> dict[str, MetadataItem]:
     return {"onelake_requests": round(cost.requests), "onelake_cu_seconds": round(cost.capacity_seconds, 1)}
 
 
-def _columns(columns: Iterable[Column], origin: dg.AssetKey) -> Metadata:
+def _columns(manifest: Manifest, columns: Sequence[Column], origin: dg.AssetKey, *, is_unique: bool) -> Metadata:
     """Return the columns, each with the column of `origin` that it comes from; a row id is made here."""
-    known = list(columns)
-    schema = _schema((column.name, column.type) for column in known)
-    if len(known) > _MOST_COLUMNS:
+    named = [(column.name, column.type) for column in columns]
+    schema = _table_schema(named, parse_schema(manifest.source_schema), manifest.keys, is_unique=is_unique)
+    if len(columns) > _MOST_COLUMNS:
         return {"dagster/column_schema": schema}
     deps = {
         column.name: [dg.TableColumnDep(asset_key=origin, column_name=column.name)]
-        for column in known
+        for column in columns
         if column.name != ROW_ID
     }
     lineage = dg.TableColumnLineage(deps_by_column=deps)
     return {"dagster/column_schema": schema, "dagster/column_lineage": lineage}
 
 
-def _schema(columns: Iterable[tuple[str, str]]) -> dg.TableSchema:
-    return dg.TableSchema([dg.TableColumn(name, type_) for name, type_ in columns])
+def _table_schema(
+    columns: Iterable[tuple[str, str]], source: Schema, keys: Sequence[str], *, is_unique: bool
+) -> dg.TableSchema:
+    """Return the columns with their names and types, the source's comments and nullability, and the keys.
+
+    `is_unique`: a key identifies a row, as in the source and the mirror, but not in landing files.
+    """
+    fields = {field.name: field for field in source.fields}
+
+    def described(name: str, type_: str) -> dg.TableColumn:
+        field, is_key = fields.get(name), name in keys
+        constraints = dg.TableColumnConstraints(
+            nullable=not is_key and (field is None or field.nullable),
+            unique=is_unique and [name] == list(keys),
+            other=["key"] if is_key else [],
+        )
+        comment = field.comment[:_LONGEST_COMMENT] if field else ""
+        return dg.TableColumn(name, type_, comment or None, constraints)
+
+    return dg.TableSchema([described(name, type_) for name, type_ in columns])

@@ -75,7 +75,7 @@ class TableEvents:
         key = str(processed.record.slice)
         feed, zone = asset_key(Kind.CHANGES, table_context.name), asset_key(Kind.LANDING, table_context.name)
         rows, steps = processed.planned.rows, processed.steps
-        observed = source_materialization(table_context.name, processed.source, processed.record.slice, rows)
+        observed = source_materialization(table_context, processed.source, processed.record.slice, rows)
         staged = dg.AssetMaterialization(
             feed, partition=key, metadata=staged_metadata(table_context, processed.record, steps)
         )
@@ -120,7 +120,7 @@ class TableEvents:
             dg.AssetMaterialization(asset_key(kind, name), partition=str(manifest.slice), metadata=metadata)
             for kind, metadata in ((Kind.CHANGES, told), (Kind.LANDING, landed))
         ]
-        self.log([source_materialization(name, state, manifest.slice, manifest.landed_rows), *events])
+        self.log([source_materialization(table_context, state, manifest.slice, manifest.landed_rows), *events])
 
     def log(self, events: Sequence[dg.AssetMaterialization | dg.AssetCheckEvaluation]) -> None:
         """Record the events, in order and together.
