@@ -22,6 +22,7 @@ from mirror_assets.orchestration.direct_lake_checks import mirror_checks, source
 from mirror_assets.orchestration.failed_runs import TABLE_FAILED
 from mirror_assets.orchestration.jobs import Job, build_jobs
 from mirror_assets.orchestration.jobs_first import is_for_a_run, jobs_first
+from mirror_assets.orchestration.mirror_status import status_asset
 from mirror_assets.orchestration.replicator_sensor import replicator_sensor
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.schedules import job_schedules
@@ -65,6 +66,7 @@ def build_definitions(config: Config) -> dg.Definitions:
                 )
             ),
             *(history_asset(config, table) for table in tables if table.keeps_history),
+            status_asset(config),
         ],
         asset_checks=asset_checks,
         sensors=[*sensors, *_alerts_sensors(config, jobs, sensors, schedules, asset_checks)],

@@ -145,11 +145,12 @@ def _partition_range() -> list[str]:
 def test_assets_sensors_jobs_and_variables_are_those_that_exist(definitions: dg.Definitions) -> None:
     told = set(codes(without_blocks(_DAGSTER)))
     graph = definitions.resolve_asset_graph()
-    assert {key.to_user_string() for key in graph.get_all_asset_keys()} <= told
+    assets = {key.to_user_string() for key in graph.get_all_asset_keys()}
+    assert assets <= told
     jobs = {job.name for job in definitions.resolve_all_job_defs() if not job.name.startswith("__")}
     sensors = {sensor.name for sensor in definitions.sensors or []}
     assert jobs | sensors <= told
-    assert {name for name in told if re.fullmatch(r"(slices|mirror)_\w+", name)} <= jobs | sensors
+    assert {name for name in told if re.fullmatch(r"(slices|mirror)_\w+", name)} <= jobs | sensors | assets
     exported = {word.partition("=")[0] for words in _arguments("export") for word in words}
     assert exported == {"DAGSTER_HOME", CONFIG_VARIABLE}
     assert f"{SENSORS_VARIABLE}=on" in told

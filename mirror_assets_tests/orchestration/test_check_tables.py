@@ -96,7 +96,7 @@ def test_lag_is_told_of_a_table_whose_runs_fail_and_the_run_succeeds(
     assert not {"reconciled", "row_order"} & _evaluated(result)
 
 
-def test_the_checks_of_a_table_open_its_log_twice(
+def test_the_checks_of_a_table_open_its_log_twice_and_its_status_twice(
     paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And by deltalake alone: to make Dagster's resource of a table takes longer than to open it."""
@@ -110,7 +110,7 @@ def test_the_checks_of_a_table_open_its_log_twice(
     monkeypatch.setattr(SourceLog, "state", counted)
     monkeypatch.setattr(SourceTable, "of", lambda *_: pytest.fail("a resource was made"))
     assert {"lag", "retention", "not_held", "not_failing"} <= _evaluated(_run(paper.config, instance))
-    assert len(opened) == 2, "a plan for not_held and not_failing, and what waits for lag and retention"
+    assert len(opened) == 4, "a plan for not_held and not_failing, and what waits for lag and retention; each again"
 
 
 def test_what_is_no_news_is_recorded_when_its_turn_comes(
