@@ -48,7 +48,7 @@ def source_materialization(
         "files": state.files,
         "bytes": state.bytes,
         "dagster/column_schema": _table_schema(
-            source_columns(state), state.schema, table_context.table.keys, is_unique=True
+            source_columns(state), state.schema, table_context.table.keys, holds_rows=True
         ),
         "properties": dg.MetadataValue.json(dict(state.metadata.configuration)),
         "table_id": state.table_id,
@@ -111,7 +111,7 @@ def landed_metadata(
         **_file_names(entries),
         "table_folder": dg.MetadataValue.path(f"{table_context.store.root}/{table_context.name.folder}"),
         # The columns of the staged parts are these, too: to name them twice would double what a slice's events take.
-        **_columns(manifest, manifest.live_columns, asset_key(Kind.SOURCE, table_context.name), is_unique=False),
+        **_columns(manifest, manifest.live_columns, asset_key(Kind.SOURCE, table_context.name), holds_rows=False),
     }
 
 
@@ -151,7 +151,7 @@ def mirrored_metadata(
 
 def mirrored_columns(table: TableName, manifest: Manifest) -> Metadata:
     """Return the mirror's columns, and where each comes from."""
-    return _columns(manifest, manifest.columns, asset_key(Kind.LANDING, table), is_unique=True)
+    return _columns(manifest, manifest.columns, asset_key(Kind.LANDING, table), holds_rows=True)
 
 
 def versions(key: SliceKey, kind: SliceKind | None = None) -> str:
@@ -233,10 +233,10 @@ def _cost(published: Published) -> dict[str, MetadataItem]:
     return {"onelake_requests": round(cost.requests), "onelake_cu_seconds": round(cost.capacity_seconds, 1)}
 
 
-def _columns(manifest: Manifest, columns: Sequence[Column], origin: dg.AssetKey, *, is_unique: bool) -> Metadata:
+def _columns(manifest: Manifest, columns: Sequence[Column], origin: dg.AssetKey, *, holds_rows: bool) -> Metadata:
     """Return the columns, each with the column of `origin` that it comes from; a row id is made here."""
     named = [(column.name, column.type) for column in columns]
-    schema = _table_schema(named, parse_schema(manifest.source_schema), manifest.keys, is_unique=is_unique)
+    schema = _table_schema(named, parse_schema(manifest.source_schema), manifest.keys, holds_rows=holds_rows)
     if len(columns) > _MOST_COLUMNS:
         return {"dagster/column_schema": schema}
     deps = {
@@ -249,19 +249,19 @@ def _columns(manifest: Manifest, columns: Sequence[Column], origin: dg.AssetKey,
 
 
 def _table_schema(
-    columns: Iterable[tuple[str, str]], source: Schema, keys: Sequence[str], *, is_unique: bool
+    columns: Iterable[tuple[str, str]], source: Schema, keys: Sequence[str], *, holds_rows: bool
 ) -> dg.TableSchema:
     """Return the columns with their names and types, the source's comments and nullability, and the keys.
 
-    `is_unique`: a key identifies a row, as in the source and the mirror, but not in landing files.
+    Source and mirror hold rows (`holds_rows`). Landing files hold changes: keys repeat, and a DELETE has its key alone.
     """
     fields = {field.name: field for field in source.fields}
 
     def described(name: str, type_: str) -> dg.TableColumn:
         field, is_key = fields.get(name), name in keys
         constraints = dg.TableColumnConstraints(
-            nullable=not is_key and (field is None or field.nullable),
-            unique=is_unique and [name] == list(keys),
+            nullable=not is_key and not (holds_rows and field is not None and not field.nullable),
+            unique=holds_rows and [name] == list(keys),
             other=["key"] if is_key else [],
         )
         comment = field.comment[:_LONGEST_COMMENT] if field else ""

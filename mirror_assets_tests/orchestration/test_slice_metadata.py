@@ -11,7 +11,13 @@ from deltalake.schema import PrimitiveType
 
 from mirror_assets.landing.format import Column
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.orchestration.slice_metadata import Metadata, mirrored_columns, source_materialization
+from mirror_assets.landing.publish import Outcome, Published
+from mirror_assets.orchestration.slice_metadata import (
+    Metadata,
+    landed_metadata,
+    mirrored_columns,
+    source_materialization,
+)
 from mirror_assets_tests.landing.test_format import MANIFEST
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
@@ -51,6 +57,15 @@ def test_the_source_has_key_marks_nullability_and_comments(paper: Paper) -> None
     assert found["note"].constraints == dg.TableColumnConstraints()
     assert (found["note"].description, found["odd"].description) == (None, None)
     assert len(found["placed"].description or "") == 200, "each event repeats it"
+
+
+def test_landing_files_hold_changes_so_that_only_keys_are_never_null(paper: Paper) -> None:
+    columns = tuple(Column(name=name, type="string") for name in ("id", "placed"))
+    state = paper.context.log.state()
+    landed = MANIFEST.model_copy(update={"source_schema": state.schema_string, "keys": ("id",), "columns": columns})
+    found = _columns(landed_metadata(paper.context, Published(Outcome.COVERED, landed)))
+    assert found["id"].constraints == dg.TableColumnConstraints(nullable=False, other=["key"])
+    assert found["placed"].constraints == dg.TableColumnConstraints(), "a DELETE has its key alone"
 
 
 def test_the_mirror_has_them_as_the_source_had_at_the_landed_version(paper: Paper) -> None:
