@@ -14,7 +14,7 @@ SIZE ?= small
 PICTURES ?= .pictures
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev onelake test ui soak kills kills-dagster planted check bench java
+.PHONY: help demo dev onelake test notebooks ui soak kills kills-dagster planted check bench java
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -32,6 +32,9 @@ onelake: java $(INSTALLED) ## a OneLake on this machine to try things on; ARGS="
 
 test: java $(INSTALLED) ## run the tests; ARGS="-k name" picks some
 	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
+
+notebooks: java $(INSTALLED) ## run the notebooks, and write what they show into them
+	@$(BIN)/python -m mirror_assets_tests.notebooks.run
 
 ui: java $(INSTALLED) ## click through Dagster's pages in Debian's chromium; PICTURES=folder keeps pictures of them
 	MIRROR_PICTURES=$(PICTURES) $(BIN)/pytest -n0 -m ui --timeout 900 $(ARGS)

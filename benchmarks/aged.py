@@ -130,7 +130,7 @@ class AgedTable:
         first = position.covered + 1
         return SliceRecord(
             table=str(TABLE),
-            slice=str(SliceKey(1, first, first)),
+            slice=SliceKey(1, first, first),
             kind=SliceKind.CHANGES if first else SliceKind.SNAPSHOT,
             epoch=position.epoch,
             generation=position.generation,

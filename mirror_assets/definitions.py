@@ -11,9 +11,9 @@ import dagster as dg
 from mirror_assets.config import Config, load_config
 from mirror_assets.orchestration.asset_checks import history_checks, landed_checks
 from mirror_assets.orchestration.assets import (
-    change_feed_asset,
+    changes_asset,
     history_asset,
-    landing_zone_asset,
+    landing_asset,
     mirror_asset,
     source_asset,
 )
@@ -22,6 +22,7 @@ from mirror_assets.orchestration.direct_lake_checks import mirror_checks, source
 from mirror_assets.orchestration.failed_runs import TABLE_FAILED
 from mirror_assets.orchestration.jobs import Job, build_jobs
 from mirror_assets.orchestration.jobs_first import is_for_a_run, jobs_first
+from mirror_assets.orchestration.mirror_status import status_asset
 from mirror_assets.orchestration.replicator_sensor import replicator_sensor
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.schedules import job_schedules
@@ -38,7 +39,7 @@ def build_definitions(config: Config) -> dg.Definitions:
     jobs = build_jobs(config)
     by_name = {job.name: job for job in jobs}
     sensors, schedules = (
-        [mirror_sensor(config, by_name), replicator_sensor(config, by_name)],
+        [mirror_sensor(config), replicator_sensor(config)],
         job_schedules(config, by_name),
     )
     asset_checks = [
@@ -59,12 +60,13 @@ def build_definitions(config: Config) -> dg.Definitions:
                 for table in tables
                 for asset in (
                     source_asset(config, table),
-                    change_feed_asset(config, table),
-                    landing_zone_asset(config, table),
+                    changes_asset(config, table),
+                    landing_asset(config, table),
                     mirror_asset(config, table),
                 )
             ),
             *(history_asset(config, table) for table in tables if table.keeps_history),
+            status_asset(config),
         ],
         asset_checks=asset_checks,
         sensors=[*sensors, *_alerts_sensors(config, jobs, sensors, schedules, asset_checks)],

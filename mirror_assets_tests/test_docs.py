@@ -57,7 +57,7 @@ def test_every_check_is_in_the_table_with_its_asset_and_whether_it_blocks() -> N
         for name, asset, blocks, _ in table(DOCS / "checks.md", "Asset checks")
     ]
     assert sorted(told) == sorted((s.name, kind_of(s.asset_key).value, "yes" if s.blocking else "no") for s in specs)
-    assert {name for name, asset, _ in told if asset == "change_feed"} == set(BLOCKING_CHECKS)
+    assert {name for name, asset, _ in told if asset == "changes"} == set(BLOCKING_CHECKS)
 
 
 def test_every_error_code_is_in_the_table_of_its_family() -> None:

@@ -124,7 +124,7 @@ class _Works:
         for _ in range(count):
             record = self.table.stage(self.store, position)
             position = position.behind(record)
-            keys.append(record.key)
+            keys.append(record.slice)
         return keys
 
     def _stage(self, slices: list[SliceKey], count: int) -> None:

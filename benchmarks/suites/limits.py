@@ -42,8 +42,8 @@ class _Page:
 
 def _pages(tables: int) -> Mapping[str, _Page]:
     """The pages that a person opens; the first begins with an empty cache of the browser."""
-    first, last = "bench/t000_landing_zone", f"bench/t{tables - 1:03}_landing_zone"
-    keys, of_first = "text=0001-00000000-00000000", f"text=Materialized ({_EVENTS})"
+    first, last = "bench/t000_landing", f"bench/t{tables - 1:03}_landing"
+    keys, of_first = "text=1.0-0", f"text=Materialized ({_EVENTS})"
     node, counted = "text=Latest event", r"text=/^[\d,]+ partitions$/"
     return {
         "overview, the first page": _Page("/overview", "text=Deployment", "text=Deployment"),
@@ -123,7 +123,7 @@ def _fill(home: DagsterHome, lake: ManyTables, partitions: int) -> None:
             table = TableName("bench", name)
             instance.add_dynamic_partitions(partitions_name(table), keys)
             for key in keys[: _EVENTS if name == lake.names[0] else 1]:
-                landed = dg.AssetMaterialization(asset_key(Kind.LANDING_ZONE, table), partition=key)
+                landed = dg.AssetMaterialization(asset_key(Kind.LANDING, table), partition=key)
                 instance.report_runless_asset_event(landed)
 
 

@@ -128,7 +128,7 @@ def _parts(place: Path, count: int, size: int) -> _Staged:
 def _record(folder: AttemptFolder, parts: tuple[StagedPart, ...]) -> SliceRecord:
     return SliceRecord(
         table=str(_TABLE),
-        slice=str(SliceKey(1, 0, 0)),
+        slice=SliceKey(1, 0, 0),
         kind=SliceKind.SNAPSHOT,
         epoch=1,
         generation=folder.generation,

@@ -148,7 +148,7 @@ def orphan_lines(config: Config) -> list[CheckLine]:
 
 
 def _zone(table: TableName) -> str:
-    return asset_key(Kind.LANDING_ZONE, table).to_user_string()
+    return asset_key(Kind.LANDING, table).to_user_string()
 
 
 def rebuild(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:

@@ -84,7 +84,7 @@ class _Landed(logging.Handler):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.setFormatter(MessageOnly())
-        self._names = {asset_key(Kind.LANDING_ZONE, name): str(name) for name in config.names}
+        self._names = {asset_key(Kind.LANDING, name): str(name) for name in config.names}
         self._landed: dict[str, LandedSlice] = {}
         self.show: Callable[[LandedSlice], None] = _print_line
         self._lines = JsonLines(MessageOnly()) if is_json() else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from time import sleep
@@ -14,13 +14,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from mirror_assets.cli.exit import Exit
+from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.output import as_table, note, note_errors, show_json, show_table, width
-from mirror_assets.cli.status_lines import Status, StatusLine, look
 from mirror_assets.composition import Project
 from mirror_assets.config import load_config
 from mirror_assets.errors import MirrorError
-from mirror_assets.orchestration.units import duration
+from mirror_assets.orchestration.table_status import CELLS, Status, StatusLine, read_status
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.pipeline.table_health import Urgency
 
@@ -29,7 +28,7 @@ _TABLES_AT_ONCE = 16
 
 def status(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
     """Show how the tables are; it fails if a source can't be read."""
-    found = look(Project.of(load_config(path)), names, _pool())
+    found = read_status(Project.of(load_config(path)), names, _pool())
     if as_json:
         show_json(found.lines)
     else:
@@ -37,7 +36,7 @@ def status(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
     for text in found.notes:
         note(text)
     note_errors([*found.errors, *found.unreadable])
-    return found.code
+    return _code(found)
 
 
 def watch(path: Path | None, names: Sequence[str], every: float) -> Exit:
@@ -52,7 +51,7 @@ def watch(path: Path | None, names: Sequence[str], every: float) -> Exit:
         with live or nullcontext():
             while True:
                 try:
-                    found = look(Project.of(load_config(path)), names, pool)
+                    found = read_status(Project.of(load_config(path)), names, pool)
                     page = _page(found)
                 except MirrorError as error:
                     if found is None:
@@ -64,13 +63,18 @@ def watch(path: Path | None, names: Sequence[str], every: float) -> Exit:
                     show_table(page)
                 sleep(every)
     except KeyboardInterrupt:
-        return Exit.FINE if found is None else found.code
+        return Exit.FINE if found is None else _code(found)
 
 
 def _page(found: Status) -> Group:
     """Return the table, and below it what concerns no table alone."""
     told = [*found.notes, *(f"error: {error}" for error in found.errors)]
     return Group(_table(found, f"Status, {time.strftime('%H:%M:%S')}; Ctrl-C ends"), *map(Text, told))
+
+
+def _code(found: Status) -> Exit:
+    """Return the exit code: it fails if a source can't be read."""
+    return Exit.FAILED if found.unreadable else exit_code(error.family for error in found.errors)
 
 
 def _pool() -> DaemonPool:
@@ -90,26 +94,10 @@ def _table(found: Status, title: str) -> Table:
     cells = [_cells(line) for line in found.by_urgency]
     more = _WITH_ROOM | (_COST if found.in_onelake else frozenset()) if width() >= _ROOMY else frozenset()
     said = {name for row in cells for name, value in row.items() if value is not None}
-    columns = [name for name in _CELLS if name in _ALWAYS or name in more & said]
+    columns = [name for name in CELLS if name in _ALWAYS or name in more & said]
     rows = [[row[name] for name in columns] for row in cells]
     return as_table(title, columns, rows, [_STYLES[line.urgency] for line in found.by_urgency])
 
 
-_CELLS: Mapping[str, Callable[[StatusLine], object]] = {
-    "table": lambda x: x.table,
-    "health": lambda x: x.health,
-    "source": lambda x: x.source_version,
-    "landed": lambda x: None if x.landed_version == -1 else x.landed_version,  # -1: nothing has landed
-    "mirror has": lambda x: x.mirror_version,
-    "lag": lambda x: None if x.lag_seconds is None else duration(x.lag_seconds),
-    "readable for": lambda x: None if x.readable_seconds is None else duration(max(x.readable_seconds, 0)),
-    "history": lambda x: x.history_version,
-    "mirror": lambda x: x.state,
-    "why": lambda x: x.why or x.message,
-    "requests a day": lambda x: x.day_requests,
-    "CU s a day": lambda x: x.day_cu_seconds,
-}
-
-
 def _cells(line: StatusLine) -> dict[str, object]:
-    return {name: cell(line) for name, cell in _CELLS.items()}
+    return {name: cell(line) for name, cell in CELLS.items()}

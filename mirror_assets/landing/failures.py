@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mirror_assets.errors import NEXT, ErrorCode
-from mirror_assets.landing.format import Manifest, Record, SliceText
+from mirror_assets.landing.format import Manifest, Record, RecordedSlice
 from mirror_assets.landing.hints import read_hint, write_hint
-from mirror_assets.landing.names import TableName
+from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.rebuild import Progress, RebuildRecord, progress_of, read_rebuild
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import Delete, Steps
@@ -28,7 +28,7 @@ class Failure:
 
     code: ErrorCode
     message: str
-    slice: str | None = None
+    slice: SliceKey | None = None
     rebuild: str | None = None
 
 
@@ -47,7 +47,7 @@ class FailureRecord(Record):
     failed_ms: int
     code: ErrorCode
     message: str
-    slice: SliceText | None = None
+    slice: RecordedSlice | None = None
     rebuild: str | None = None
 
     @property

@@ -22,9 +22,11 @@ _LIMIT = 64 << 20
 Count = Annotated[int, Field(ge=0)]
 
 
-def _slice_text(text: str) -> str:
+def _recorded_slice(value: object) -> SliceKey:
+    if isinstance(value, SliceKey):
+        return value
     try:
-        return str(SliceKey.parse(text))
+        return SliceKey.from_record(str(value))
     except NameRefused as error:
         raise ValueError(error.what) from error
 
@@ -36,7 +38,11 @@ def _part_name(name: str) -> str:
 
 
 PartName = Annotated[str, pydantic.AfterValidator(_part_name)]
-SliceText = Annotated[str, pydantic.AfterValidator(_slice_text)]
+RecordedSlice = Annotated[
+    SliceKey,
+    pydantic.PlainValidator(_recorded_slice),
+    pydantic.PlainSerializer(lambda key: key.recorded, return_type=str),
+]
 
 
 class SliceKind(str, Enum):
@@ -187,7 +193,7 @@ class Receipt(Record):
     format: Literal[1] = 1
     incarnation: str
     source_table_id: str
-    slice: SliceText
+    slice: RecordedSlice
     generation: int
     attempt: str
     first_number: int
@@ -207,7 +213,7 @@ class SliceRecord(Record):
 
     format: Literal[1] = 1
     table: str
-    slice: SliceText
+    slice: RecordedSlice
     kind: SliceKind
     epoch: int
     generation: int
@@ -227,11 +233,6 @@ class SliceRecord(Record):
     plan: str | None = None
 
     @property
-    def key(self) -> SliceKey:
-        """The slice's key."""
-        return SliceKey.parse(self.slice)
-
-    @property
     def loading(self) -> Loading | None:
         """The snapshot that is still being loaded once this has landed, or None."""
         return loading_of(self.slice, self.chunk)
@@ -239,11 +240,11 @@ class SliceRecord(Record):
     @property
     def covers(self) -> int:
         """The version that is covered once this has landed; -1 while chunks of its snapshot are left."""
-        return -1 if self.loading else self.key.last
+        return -1 if self.loading else self.slice.last
 
     def follows(self, loading: Loading | None) -> bool:
         """Whether it can come next while a snapshot is being loaded, or when none is."""
-        return is_next(self.key, self.chunk, loading)
+        return is_next(self.slice, self.chunk, loading)
 
     @property
     def folder(self) -> AttemptFolder:
@@ -295,7 +296,7 @@ class Manifest(Record):
     dropped: tuple[str, ...] = ()
     generation: Annotated[int, Field(ge=1)]
     attempt: str
-    slice: SliceText
+    slice: RecordedSlice
     kind: SliceKind
     covered: Annotated[int, Field(ge=-1)]
     covered_commit_ms: int | None
@@ -321,9 +322,9 @@ class Manifest(Record):
         return Receipt.of(self)
 
 
-def loading_of(slice_: str, chunk: Chunk | None) -> Loading | None:
+def loading_of(key: SliceKey, chunk: Chunk | None) -> Loading | None:
     """Return the snapshot that is being loaded once this chunk has landed; None behind the last chunk."""
-    return None if chunk is None or chunk.is_last else Loading(SliceKey.parse(slice_), chunk)
+    return None if chunk is None or chunk.is_last else Loading(key, chunk)
 
 
 RecordT = TypeVar("RecordT", bound=pydantic.BaseModel)

@@ -20,11 +20,11 @@ from mirror_assets.landing.format import (
     MarkerCounts,
     Receipt,
     Record,
+    RecordedSlice,
     SliceKind,
-    SliceText,
     loading_of,
 )
-from mirror_assets.landing.names import HistoryRange, SliceKey, TableName
+from mirror_assets.landing.names import HistoryRange, TableName
 
 
 class LandedFile(Record):
@@ -50,7 +50,7 @@ class Generation(Record):
     generation: Annotated[int, Field(ge=1)]
     attempt: str
     source_table_id: str
-    slice: SliceText
+    slice: RecordedSlice
     kind: SliceKind
     chunk: Chunk | None
     covered: Annotated[int, Field(ge=-1)]
@@ -75,11 +75,6 @@ class Generation(Record):
             next_number=manifest.next_number,
             files=tuple(map(LandedFile.of, manifest.entries)),
         )
-
-    @property
-    def key(self) -> SliceKey:
-        """The key of the slice that it landed."""
-        return SliceKey.parse(self.slice)
 
     @property
     def loading(self) -> Loading | None:

@@ -33,7 +33,9 @@ _ATTEMPT_FOLDER = re.compile(r"(0|[1-9][0-9]*)-([0-9a-f]{32})")
 _HISTORY = re.compile(r"([0-9]{4})-([0-9]{20})\.json")
 _ROLL_UP = re.compile(r"([0-9]{4})-([0-9]{20})-([0-9]{20})\.json")
 _VERIFIED = "verified.json"
-_SLICE_KEY = re.compile(r"([0-9]{4})-([0-9]{8,20})-([0-9]{8,20})")
+_NUMBER = "0|[1-9][0-9]"
+_SLICE_KEY = re.compile(rf"({_NUMBER}{{0,3}})\.({_NUMBER}{{0,19}})-({_NUMBER}{{0,19}})")
+_RECORDED_SLICE = re.compile(r"([0-9]{4})-([0-9]{8,20})-([0-9]{8,20})")
 _FORBIDDEN = re.compile(r'[\\/:*?"<>|\x00-\x1f\x7f-\x9f\ud800-\udfff]')
 _MAX_NAME = 128
 _MAX_BYTES = 240  # `[schema.]table` is one name below `_scratchPad`, and file systems allow 255 bytes
@@ -268,10 +270,10 @@ def attempt_ms(attempt: str) -> int:
 
 @dataclass(frozen=True, order=True)
 class SliceKey:
-    """A slice's partition key, `epoch-first-last`; keys sort as things happened (docs/landing-folder.md).
+    """A slice of an epoch: the versions `first` to `last`. Keys sort in the order in which slices land.
 
-    Versions have eight digits, which Dagster's list of partitions shows whole; beyond that a text is longer, and only
-    its place in an alphabetical list is off.
+    Its text is Dagster's partition key, `epoch.first-last`. One version is written twice, as in `1.7-7`: YAML and
+    spreadsheets read `1.70` as the number 1.7. Files in the landing zone hold the text of `recorded`.
     """
 
     epoch: int
@@ -280,17 +282,32 @@ class SliceKey:
 
     @classmethod
     def parse(cls, text: str) -> SliceKey:
-        """The key written as text. Raises NameRefused for any other text."""
-        match = _SLICE_KEY.fullmatch(text)
+        """Return the slice that a partition key names. Raises NameRefused."""
+        return cls._match(_SLICE_KEY, text, "a slice's key is `epoch.first-last`, such as 1.5-7")
+
+    @classmethod
+    def from_record(cls, text: str) -> SliceKey:
+        """Return the slice that a file in the landing zone names. Raises NameRefused."""
+        key = cls._match(_RECORDED_SLICE, text, "a recorded slice is epoch-first-last with 4, 8 and 8 digits")
+        if key.recorded != text:
+            raise NameRefused(text, "its versions have extra leading zeros")
+        return key
+
+    @classmethod
+    def _match(cls, pattern: re.Pattern[str], text: str, expected: str) -> SliceKey:
+        match = pattern.fullmatch(text)
         if match is None:
-            raise NameRefused(text, "a slice's key is epoch-first-last with 4, 8 and 8 digits")
+            raise NameRefused(text, expected)
         key = cls(int(match[1]), int(match[2]), int(match[3]))
-        if str(key) != text:
-            raise NameRefused(text, "its versions have zeros in front that don't belong there")
         if key.first > key.last:
             raise NameRefused(text, "its first version is after its last")
         return key
 
-    def __str__(self) -> str:
-        """`epoch-first-last`, zero-padded."""
+    @property
+    def recorded(self) -> str:
+        """The slice as files in the landing zone name it: `epoch-first-last`, zero-padded."""
         return f"{self.epoch:04d}-{self.first:08d}-{self.last:08d}"
+
+    def __str__(self) -> str:
+        """`epoch.first-last`."""
+        return f"{self.epoch}.{self.first}-{self.last}"

@@ -74,7 +74,7 @@ def _covered_before(record: SliceRecord, current: VersionedManifest | None) -> P
     """Return the outcome for a record with nothing left to land: it is covered, or of an earlier epoch."""
     if current is None:
         return None
-    manifest, key = current.manifest, record.key
+    manifest, key = current.manifest, record.slice
     if key.epoch < manifest.epoch:
         return Published(Outcome.VOID, manifest)
     if key.last <= manifest.covered or _has_landed(record, manifest.loading):
@@ -84,7 +84,7 @@ def _covered_before(record: SliceRecord, current: VersionedManifest | None) -> P
 
 def _has_landed(record: SliceRecord, loading: Loading | None) -> bool:
     """Whether all files of the record's chunk have landed, of the snapshot that is being loaded."""
-    if loading is None or record.chunk is None or record.key != loading.key:
+    if loading is None or record.chunk is None or record.slice != loading.key:
         return False
     return record.chunk.end <= loading.chunk.end
 
@@ -95,14 +95,14 @@ def _require_fit(record: SliceRecord, current: VersionedManifest | None) -> None
     A snapshot can only start an epoch: its rows are inserts, and would double those before them. So only its own next
     chunk can follow a chunk.
     """
-    table, key = record.table, record.slice
+    table, key = record.table, str(record.slice)
     if current is None:
         if record.kind is not SliceKind.SNAPSHOT and record.generation != 1:
             raise SliceMissing(table, key, 0)
         fits = record.generation == 1 and record.first_number == 1 and record.follows(None)
     else:
         manifest = current.manifest
-        if record.key.first > manifest.covered + 1:
+        if record.slice.first > manifest.covered + 1:
             raise SliceMissing(table, key, manifest.covered + 1)
         fits = (
             (record.kind is not SliceKind.SNAPSHOT) == (manifest.loading is None)
@@ -111,7 +111,7 @@ def _require_fit(record: SliceRecord, current: VersionedManifest | None) -> None
             and record.epoch == manifest.epoch
             and record.generation == manifest.generation + 1
             and record.first_number == manifest.next_number
-            and record.key.first == manifest.covered + 1
+            and record.slice.first == manifest.covered + 1
         )
     if not fits:
         raise SliceNotStaged(table, key)
@@ -123,7 +123,7 @@ def _require_verdicts(record: SliceRecord, checks: Sequence[str]) -> None:
     missing = tuple(check for check in checks if check not in verdicts)
     failed = tuple(check for check in checks if check in verdicts and not verdicts[check].passed)
     if missing or failed:
-        raise SliceNotChecked(record.table, record.slice, missing, failed)
+        raise SliceNotChecked(record.table, str(record.slice), missing, failed)
 
 
 def _require_parts(record: SliceRecord, manifest: Manifest) -> Steps[None]:
@@ -134,7 +134,7 @@ def _require_parts(record: SliceRecord, manifest: Manifest) -> Steps[None]:
     for folder in record.part_folders:
         found |= {info.path: info.etag for info in (yield from list_folder(folder))}
     if any(found.get(entry.staged) != entry.etag for entry in manifest.entries):
-        raise SliceNotStaged(record.table, record.slice)
+        raise SliceNotStaged(record.table, str(record.slice))
 
 
 def _manifest(record: SliceRecord, current: VersionedManifest | None) -> Manifest:
@@ -181,4 +181,4 @@ def _commit(table: TableName, manifest: Manifest, current: VersionedManifest | N
     except (PathExists, PathChanged, PathMissing, UnknownOutcome):
         found = yield from read_manifest(table)
         if found is None or found.manifest.attempt != manifest.attempt:
-            raise LostRace(str(table), manifest.slice) from None
+            raise LostRace(str(table), str(manifest.slice)) from None

@@ -158,7 +158,7 @@ def _require_current(table: TableName, manifest: Manifest) -> Steps[None]:
     yield from require_alive(table, manifest.epoch)
     current = yield from read_manifest(table)
     if current is None or current.manifest.epoch != manifest.epoch:
-        raise LostRace(str(table), manifest.slice)
+        raise LostRace(str(table), str(manifest.slice))
 
 
 def _keep_history(table: TableName, manifest: Manifest) -> Steps[None]:

@@ -136,7 +136,7 @@ def staged_slices(store: Store, table: TableName, generation: int | None = None)
 def fitting_slice(store: Store, table: TableName, key: SliceKey, position: CommitPosition) -> SliceRecord:
     """Return the staged slice up to `key.last` that can be committed next. Raises SliceNotStaged."""
     staged = staged_slices(store, table, position.generation)
-    fitting = [record for record in staged if record.key.last == key.last and stands_on(record, position)]
+    fitting = [record for record in staged if record.slice.last == key.last and stands_on(record, position)]
     if not fitting:
         raise SliceNotStaged(str(table), str(key))
     return best_attempt(fitting)
@@ -204,4 +204,4 @@ def add_verdicts(store: Store, record: SliceRecord, verdicts: Sequence[Verdict])
         except (PathChanged, PathMissing):
             continue  # another check has added its verdict, or the slice was deleted: read again
         return updated
-    raise SliceNotStaged(record.table, record.slice)
+    raise SliceNotStaged(record.table, str(record.slice))

@@ -112,7 +112,7 @@ def _failed(kind: Kind, table: str, found: dg.AssetCheckEvaluation, at: float) -
     if check == NOT_HELD:
         return held(table, text, page)
     severity = Severity.WARN if found.severity is dg.AssetCheckSeverity.WARN else Severity.ERROR
-    if kind is Kind.CHANGE_FEED and severity is Severity.ERROR:
+    if kind is Kind.CHANGES and severity is Severity.ERROR:
         code = ErrorCode.CHECKS_FAILED.value  # the slice is not published because of it
     since_ms = int(at * 1000)
     if check in (NOT_FAILING, READABLE):

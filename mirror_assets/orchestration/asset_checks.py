@@ -125,7 +125,7 @@ def run_selected(context: dg.AssetCheckExecutionContext, checks: CheckRuns) -> I
         raise failure(checks_failed(failed))
 
 
-# The checks that fail a run. Those of change_feed are in pipeline/check.py.
+# The checks that fail a run. Those of changes are in pipeline/check.py.
 BLOCKING = frozenset(
     (
         *BLOCKING_CHECKS,
@@ -198,7 +198,7 @@ LANDED_CHECKS = {
 
 def landed_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
     """Return the checks file_continuity, metadata_unchanged, lag, not_held and not_failing."""
-    zone = asset_key(Kind.LANDING_ZONE, table.name)
+    zone = asset_key(Kind.LANDING, table.name)
     specs = [
         dg.AssetCheckSpec(name, asset=zone, blocking=name in BLOCKING, description=text)
         for name, text in LANDED_CHECKS.items()
@@ -219,7 +219,7 @@ def landed_runs(
     composed: Project, table: TableSettings, *, is_incremental: bool, pending: Pending | None = None
 ) -> CheckRuns:
     """Return the checks of landing_zone; an incremental file_continuity reads what is new since it last passed."""
-    zone, table_context = asset_key(Kind.LANDING_ZONE, table.name), composed.table(table)
+    zone, table_context = asset_key(Kind.LANDING, table.name), composed.table(table)
     plan, pending = cache(partial(plan_table, table_context)), pending or pending_once(table_context)
     continuous = incremental_continuity if is_incremental else full_continuity
     store = composed.store

@@ -23,8 +23,8 @@ class Kind(str, Enum):
     """The kinds of asset of a table; `history` only where it is enabled."""
 
     SOURCE = "source"
-    CHANGE_FEED = "change_feed"
-    LANDING_ZONE = "landing_zone"
+    CHANGES = "changes"
+    LANDING = "landing"
     MIRROR = "mirror"
     HISTORY = "history"
 
@@ -67,7 +67,7 @@ def partitions_name(table: TableName) -> str:
 
 
 def slices_of(table: TableName) -> dg.DynamicPartitionsDefinition:
-    """Return the table's slices as partitions, shared by source, change_feed and landing_zone.
+    """Return the table's slices as partitions, shared by source, changes and landing.
 
     An unpartitioned source would turn every past slice stale at each commit.
     """

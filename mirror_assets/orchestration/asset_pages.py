@@ -16,12 +16,10 @@ from mirror_assets.orchestration.asset_names import Kind, MetadataItem
 from mirror_assets.orchestration.units import duration, size
 
 _PORTAL = "https://app.fabric.microsoft.com/groups"
-# Dagster's page says "No automations found" of an asset, for sensors whose job is no asset job.
-_KEPT_GOING = "The sensor `mirror` keeps it going."
 _KINDS = {
     Kind.SOURCE: {"deltalake"},
-    Kind.CHANGE_FEED: {"pyspark", "parquet"},
-    Kind.LANDING_ZONE: {"parquet"},
+    Kind.CHANGES: {"pyspark", "parquet"},
+    Kind.LANDING: {"parquet"},
     Kind.MIRROR: {"deltalake"},
     Kind.HISTORY: {"pyspark", "deltalake"},
 }
@@ -65,7 +63,7 @@ def _uri(config: Config, kind: Kind, table: TableSettings) -> str:
         return f"{root}/{table.name.schema or 'dbo'}/{table.name.table}"
     place = config.landing_zone
     root = str(place.path) if place.onelake is None else place.onelake.address.url
-    folder = table.name.scratch if kind is Kind.CHANGE_FEED else table.name.folder
+    folder = table.name.scratch if kind is Kind.CHANGES else table.name.folder
     return f"{root}/{folder}"
 
 
@@ -89,20 +87,20 @@ def _of_source(table: TableSettings) -> tuple[str, ...]:
     return f"Source of {name}: a Delta table, which is only read.", settings, f"`mirror-assets plan --table {name}`"
 
 
-def _of_change_feed(table: TableSettings) -> tuple[str, ...]:
+def _of_changes(table: TableSettings) -> tuple[str, ...]:
     name, slices, files = table.name, table.slices, table.files
     settings = (
         f"Slices of {slices.max_commits:,} commits, {slices.max_rows:,} rows, {size(slices.max_bytes)} at most; "
         f"files of {files.target_rows:,} rows, {files.compression.value}"
     )
-    first = f"Changes of {name}, in order, staged where Fabric does not look. Checks stop bad ones. {_KEPT_GOING}"
+    first = f"Changes of {name}, in order, staged where Fabric does not look. Checks stop bad ones."
     return first, settings, f"`mirror-assets run --table {name}`"
 
 
-def _of_landing_zone(table: TableSettings) -> tuple[str, ...]:
+def _of_landing(table: TableSettings) -> tuple[str, ...]:
     name, warns = table.name, table.lag.warn_seconds
     lag = f"`lag` warns at {duration(warns)}; " if warns else ""
-    first = f"Landing files of {name}, numbered without a gap: each change once, in order. {_KEPT_GOING}"
+    first = f"Landing files of {name}, numbered without a gap: each change once, in order."
     return first, f"{lag}at a break: `{table.on_break.value}`", f"`mirror-assets status --table {name}`"
 
 
@@ -121,8 +119,8 @@ def _of_history(table: TableSettings) -> tuple[str, ...]:
 
 _PARTS: Mapping[Kind, Callable[[TableSettings], tuple[str, ...]]] = {
     Kind.SOURCE: _of_source,
-    Kind.CHANGE_FEED: _of_change_feed,
-    Kind.LANDING_ZONE: _of_landing_zone,
+    Kind.CHANGES: _of_changes,
+    Kind.LANDING: _of_landing,
     Kind.HISTORY: _of_history,
 }
 

@@ -1,4 +1,4 @@
-"""The assets of a table: source, change_feed, landing_zone, mirror and history; thin around the pipeline."""
+"""The assets of a table: source, changes, landing, mirror and history; thin around the pipeline."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -65,9 +65,9 @@ def source_asset(config: Config, table: TableSettings) -> dg.AssetSpec:
     )
 
 
-def change_feed_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
+def changes_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
     """Return the asset that stages slices: all slices of a run in one step, in order."""
-    key, page = asset_key(Kind.CHANGE_FEED, table.name), asset_page(config, Kind.CHANGE_FEED, table)
+    key, page = asset_key(Kind.CHANGES, table.name), asset_page(config, Kind.CHANGES, table)
 
     @dg.asset(
         key=key,
@@ -82,7 +82,7 @@ def change_feed_asset(config: Config, table: TableSettings) -> dg.AssetsDefiniti
         description=page.description,
         metadata=page.metadata,
     )
-    def change_feed(
+    def changes(
         context: dg.AssetExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
@@ -92,7 +92,7 @@ def change_feed_asset(config: Config, table: TableSettings) -> dg.AssetsDefiniti
         with telling(config, context.log.warning), checking:
             return materialize_slices(context, key, table_context, keys, _stage_slices(context, table_context, keys))
 
-    return change_feed
+    return changes
 
 
 def _stage_slices(
@@ -105,18 +105,18 @@ def _stage_slices(
         else:
             seconds = time.monotonic() - began
             state = table_context.log.state()
-            context.log_event(source_materialization(table_context.name, state, key, record.read.total))
+            context.log_event(source_materialization(table_context, state, key, record.read.total))
             yield staged_metadata(table_context, record, {"stage": seconds})
         began = time.monotonic()
 
 
-def landing_zone_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
+def landing_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
     """Return the asset that publishes staged slices whose blocking checks have passed."""
-    key, page = asset_key(Kind.LANDING_ZONE, table.name), asset_page(config, Kind.LANDING_ZONE, table)
+    key, page = asset_key(Kind.LANDING, table.name), asset_page(config, Kind.LANDING, table)
 
     @dg.asset(
         key=key,
-        deps=[asset_key(Kind.CHANGE_FEED, table.name)],
+        deps=[asset_key(Kind.CHANGES, table.name)],
         partitions_def=slices_of(table.name),
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=pool_name(table.name),
@@ -147,7 +147,7 @@ def _publish_slices(table_context: TableContext, keys: Sequence[SliceKey]) -> It
         if published.outcome is Outcome.LANDED:
             yield landed_metadata(table_context, published, {"publish": time.monotonic() - began})
             continue
-        is_newest = published.manifest.slice == str(key)
+        is_newest = published.manifest.slice == key
         known = landed_metadata(table_context, published) if is_newest else {}
         yield Nothing(_VOID if published.outcome is Outcome.VOID else _LANDED_BEFORE, known)
 
@@ -157,7 +157,7 @@ def mirror_asset(config: Config, table: TableSettings) -> dg.AssetSpec:
     page = asset_page(config, Kind.MIRROR, table)
     return dg.AssetSpec(
         asset_key(Kind.MIRROR, table.name),
-        deps=[asset_key(Kind.LANDING_ZONE, table.name)],
+        deps=[asset_key(Kind.LANDING, table.name)],
         group_name=group_name(table.name),
         kinds=page.kinds,
         owners=page.owners,

@@ -18,14 +18,15 @@ from mirror_assets.composition import Project
 from mirror_assets.config import Config, Mode, TableSettings
 from mirror_assets.errors import ErrorCode, RetryError, SettingError, UnknownOutcome
 from mirror_assets.landing.lease import Lease
-from mirror_assets.orchestration.asset_names import BATCH_TAG
+from mirror_assets.orchestration.asset_names import BATCH_TAG, Kind
 from mirror_assets.orchestration.code_mark import code_mark
-from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP, FollowSources, Job, MirrorTables
+from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP, FollowSources, MirrorTables
 from mirror_assets.orchestration.rediscovery import CodeServer, Rediscovery
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, known_sources, project
 from mirror_assets.orchestration.run_records import BatchRuns, busy_rebuild, tags_here
 from mirror_assets.orchestration.run_tags import mirror_name
 from mirror_assets.orchestration.schedules import default_sensor_status
+from mirror_assets.orchestration.sensor_assets import AssetJobSensor, assets_of
 from mirror_assets.orchestration.table_events import registered_boundaries
 from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.orchestration.tick_errors import coded_tick
@@ -65,18 +66,11 @@ class _Watches:
         return self._watches[batch]
 
 
-def mirror_sensor(config: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
+def mirror_sensor(config: Config) -> dg.SensorDefinition:
     """Return the sensor that keeps a run going for each batch: always in mode resident, else while commits wait."""
     automation, rediscovery, kept = config.automation, Rediscovery(config), [_Watches(config)]
     is_resident = automation.mode is Mode.RESIDENT
 
-    @dg.sensor(
-        name=SENSOR,
-        job=jobs[MIRROR_ALL],
-        minimum_interval_seconds=_RESIDENT_INTERVAL_SECONDS if is_resident else max(1, round(automation.every)),
-        default_status=default_sensor_status(),
-        description=f"Mirrors {len(config.tables)} tables, in mode {automation.mode.value}.",
-    )
     @coded_tick()
     def sensor(
         context: dg.SensorEvaluationContext, landing_zone: LandingZone, sources: SourceTables
@@ -98,7 +92,15 @@ def mirror_sensor(config: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
             return dg.SensorResult(run_requests=requests)
         return dg.SkipReason("; ".join(str(answer) for answer in answers) or "no table has been found yet")
 
-    return sensor
+    return AssetJobSensor(
+        sensor,
+        name=SENSOR,
+        job_name=MIRROR_ALL,
+        assets=assets_of(config, (Kind.SOURCE, Kind.CHANGES, Kind.LANDING)),
+        minimum_interval_seconds=_RESIDENT_INTERVAL_SECONDS if is_resident else max(1, round(automation.every)),
+        default_status=default_sensor_status(),
+        description=f"Mirrors {len(config.tables)} tables, in mode {automation.mode.value}.",
+    )
 
 
 def _require_room(instance: dg.DagsterInstance, batches: int) -> None:

@@ -77,7 +77,8 @@ class MirrorTables(dg.Config):
     tables: list[str] = Field(default_factory=list)
     first: str | None = None
     last: str | None = None
-    clip: bool = False
+    # A default of this kind is left out of the launchpad.
+    clip: bool = Field(default_factory=bool)
     follow: FollowSources | None = None
 
 

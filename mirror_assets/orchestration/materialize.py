@@ -37,8 +37,8 @@ class NoSlice(SettingError):
     def __init__(self, partition: str) -> None:
         self.partition = partition
         super().__init__(
-            f"partition {partition!r} is no slice of the table: a slice is `epoch-first-last`, as in "
-            "0001-00000001-00000002.",
+            f"partition {partition!r} is no slice of the table: a slice is `epoch.first-last`: 1.5-7 is versions 5 "
+            "to 7 of epoch 1.",
             "choose partitions that the sensor or `mirror_all` has registered, and delete this one (in Dagster's UI: "
             "the asset's menu, Delete partitions).",
         )

@@ -62,7 +62,7 @@ def delete_old_runs(
     A run that has an asset's newest event stays: Dagster's pages show how the asset is by it. Partitions of slices that
     a deleted run has landed go as well, because Dagster would show them as missing.
     """
-    zones = {asset_key(Kind.LANDING_ZONE, name): name for name in settings.names}
+    zones = {asset_key(Kind.LANDING, name): name for name in settings.names}
     assets = [asset_key(kind, name) for name in settings.names for kind in Kind]
     newest = {entry.last_run_id for entry in (one.asset_entry for one in instance.get_asset_records(assets))}
     ended = partial(dg.RunsFilter, statuses=_ENDED, tags={REPOSITORY_LABEL_TAG: repository.get_label()})

@@ -92,7 +92,7 @@ class Surplus:
 
 def ended_keys(instance: dg.DagsterInstance, table: TableName, epoch: int) -> list[str]:
     """Return the keys of earlier epochs that have not landed, and can't any more: Dagster would show them as failed."""
-    landed = instance.get_materialized_partitions(asset_key(Kind.LANDING_ZONE, table))
+    landed = instance.get_materialized_partitions(asset_key(Kind.LANDING, table))
     known = instance.get_dynamic_partitions(partitions_name(table))
     ended = {key for key in known if (found := as_slice(key)) is not None and found.epoch < epoch}
     return sorted(ended - landed)

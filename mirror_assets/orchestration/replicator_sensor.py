@@ -7,11 +7,13 @@ from mirror_assets.config import Config
 from mirror_assets.errors import RetryError
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.asset_names import Kind
 from mirror_assets.orchestration.assets import mirror_event
-from mirror_assets.orchestration.jobs import REPLICATE, Job
+from mirror_assets.orchestration.jobs import REPLICATE
 from mirror_assets.orchestration.resources import LandingZone, mirror_of
 from mirror_assets.orchestration.run_records import BUSY, tags_here
 from mirror_assets.orchestration.schedules import default_sensor_status
+from mirror_assets.orchestration.sensor_assets import AssetJobSensor, assets_of
 from mirror_assets.orchestration.tick_errors import coded_tick
 from mirror_assets.pipeline.context import manifest_or_none
 
@@ -19,21 +21,14 @@ _REPLICATE_SECONDS = 20
 _OBSERVE_SECONDS = 300
 
 
-def replicator_sensor(settings: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
+def replicator_sensor(settings: Config) -> dg.SensorDefinition:
     """Return the sensor that runs the local stand-in, or observes the tables in Fabric."""
-    return _stand_in_sensor(settings, jobs) if settings.mirror.fabric is None else _fabric_sensor(settings)
+    return _stand_in_sensor(settings) if settings.mirror.fabric is None else _fabric_sensor(settings)
 
 
-def _stand_in_sensor(settings: Config, jobs: dict[str, Job]) -> dg.SensorDefinition:
+def _stand_in_sensor(settings: Config) -> dg.SensorDefinition:
     """Return the sensor that requests a run of the stand-in when a landing file waits, one run at a time."""
 
-    @dg.sensor(
-        name="replicator",
-        job=jobs[REPLICATE],
-        minimum_interval_seconds=_REPLICATE_SECONDS,
-        default_status=default_sensor_status(),
-        description="Runs the local stand-in for Fabric's replicator.",
-    )
     @coded_tick()
     def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.RunRequest | dg.SkipReason:
         if context.instance.get_runs(
@@ -43,7 +38,15 @@ def _stand_in_sensor(settings: Config, jobs: dict[str, Job]) -> dg.SensorDefinit
         waits = stand_in(settings, landing_zone.store()).has_work()
         return dg.RunRequest() if waits else dg.SkipReason("no landing file waits")
 
-    return sensor
+    return AssetJobSensor(
+        sensor,
+        name="replicator",
+        job_name=REPLICATE,
+        assets=assets_of(settings, [Kind.MIRROR]),
+        minimum_interval_seconds=_REPLICATE_SECONDS,
+        default_status=default_sensor_status(),
+        description="Runs the local stand-in for Fabric's replicator.",
+    )
 
 
 def _fabric_sensor(settings: Config) -> dg.SensorDefinition:
@@ -61,6 +64,7 @@ def _fabric_sensor(settings: Config) -> dg.SensorDefinition:
 
     @dg.sensor(
         name="replicator",
+        asset_selection=assets_of(settings, [Kind.MIRROR]),
         minimum_interval_seconds=_OBSERVE_SECONDS,
         default_status=default_sensor_status(),
         description="Asks Fabric what it has applied.",

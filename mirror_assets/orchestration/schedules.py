@@ -69,7 +69,7 @@ def _schedule(
     mirror = {MIRROR_TAG: tables_digest([settings.landing_zone.model_dump_json(), *settings.tables])}
     limit = {} if name == CHECKS else {MAX_RUNTIME_SECONDS_TAG: str(_NIGHT_SECONDS)}  # the job of checks has its own
 
-    @dg.schedule(name=name, job=job, cron_schedule=cron, default_status=status)
+    @dg.schedule(name=name, job=job, cron_schedule=cron, default_status=status, description=job.description)
     def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         if context.instance.get_runs(dg.RunsFilter(job_name=name, statuses=BUSY, tags=mirror), limit=1):
             return dg.SkipReason("the run before goes on")

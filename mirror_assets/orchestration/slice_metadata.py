@@ -6,7 +6,7 @@ Numbers that are the same for every slice are left out, or are texts: a plot of 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 
 import dagster as dg
@@ -20,15 +20,20 @@ from mirror_assets.markers import ROW_ID
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
 from mirror_assets.orchestration.units import count, duration, size
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.source.schema import Schema, parse_schema
 from mirror_assets.source.source_state import SourceState, source_columns
 
 Metadata = Mapping[str, MetadataItem]
 DATA_VERSION_TAG = "dagster/data_version"
 # The lineage of a wider table would make each of its events some 100 kB large.
 _MOST_COLUMNS = 500
+# Each event repeats the comments of all columns.
+_LONGEST_COMMENT = 200
 
 
-def source_materialization(table: TableName, state: SourceState, key: SliceKey, rows: int) -> dg.AssetMaterialization:
+def source_materialization(
+    table_context: TableContext, state: SourceState, key: SliceKey, rows: int
+) -> dg.AssetMaterialization:
     """Return that the source has a slice, as read at `state`; its data version is the slice's last version.
 
     `rows` is the number of rows to read for the slice. The source is written by others; for Dagster it is filled where
@@ -42,12 +47,16 @@ def source_materialization(table: TableName, state: SourceState, key: SliceKey, 
         "version": state.version,
         "files": state.files,
         "bytes": state.bytes,
-        "dagster/column_schema": _schema(source_columns(state)),
+        "dagster/column_schema": _table_schema(
+            source_columns(state), state.schema, table_context.table.keys, holds_rows=True
+        ),
         "properties": dg.MetadataValue.json(dict(state.metadata.configuration)),
         "table_id": state.table_id,
     }
     tags = {DATA_VERSION_TAG: str(key.last)}
-    return dg.AssetMaterialization(asset_key(Kind.SOURCE, table), partition=str(key), metadata=metadata, tags=tags)
+    return dg.AssetMaterialization(
+        asset_key(Kind.SOURCE, table_context.name), partition=str(key), metadata=metadata, tags=tags
+    )
 
 
 def staged_metadata(
@@ -57,7 +66,7 @@ def staged_metadata(
 
     `seconds` is how long the steps took, by their names.
     """
-    key, read, written = record.key, record.read, record.markers
+    key, read, written = record.slice, record.read, record.markers
     chunk = f", chunk {record.chunk}" if record.chunk else ""
     return {
         "summary": f"{versions(key, record.kind)}{chunk}: {count(read.total, 'row')} read, {changes(written)} written "
@@ -102,7 +111,7 @@ def landed_metadata(
         **_file_names(entries),
         "table_folder": dg.MetadataValue.path(f"{table_context.store.root}/{table_context.name.folder}"),
         # The columns of the staged parts are these, too: to name them twice would double what a slice's events take.
-        **_columns(manifest.live_columns, asset_key(Kind.SOURCE, table_context.name)),
+        **_columns(manifest, manifest.live_columns, asset_key(Kind.SOURCE, table_context.name), holds_rows=False),
     }
 
 
@@ -142,7 +151,7 @@ def mirrored_metadata(
 
 def mirrored_columns(table: TableName, manifest: Manifest) -> Metadata:
     """Return the mirror's columns, and where each comes from."""
-    return _columns(manifest.columns, asset_key(Kind.LANDING_ZONE, table))
+    return _columns(manifest, manifest.columns, asset_key(Kind.LANDING, table), holds_rows=True)
 
 
 def versions(key: SliceKey, kind: SliceKind | None = None) -> str:
@@ -161,7 +170,7 @@ def changes(rows: MarkerCounts) -> str:
 def _landed_summary(manifest: Manifest, entries: Iterable[Entry], rows: MarkerCounts, lag: float | None) -> str:
     files = list(entries)
     chunk = f", chunk {manifest.chunk}" if manifest.chunk else ""
-    what = f"{versions(SliceKey.parse(manifest.slice), manifest.kind)}{chunk}: {changes(rows)}"
+    what = f"{versions(manifest.slice, manifest.kind)}{chunk}: {changes(rows)}"
     where = f" in {count(len(files), 'file')} of {size(sum(file.bytes for file in files))}" if files else ""
     return f"{what}{where}" + ("" if lag is None else f", {duration(lag)} behind the commit")
 
@@ -224,20 +233,38 @@ def _cost(published: Published) -> dict[str, MetadataItem]:
     return {"onelake_requests": round(cost.requests), "onelake_cu_seconds": round(cost.capacity_seconds, 1)}
 
 
-def _columns(columns: Iterable[Column], origin: dg.AssetKey) -> Metadata:
+def _columns(manifest: Manifest, columns: Sequence[Column], origin: dg.AssetKey, *, holds_rows: bool) -> Metadata:
     """Return the columns, each with the column of `origin` that it comes from; a row id is made here."""
-    known = list(columns)
-    schema = _schema((column.name, column.type) for column in known)
-    if len(known) > _MOST_COLUMNS:
+    named = [(column.name, column.type) for column in columns]
+    schema = _table_schema(named, parse_schema(manifest.source_schema), manifest.keys, holds_rows=holds_rows)
+    if len(columns) > _MOST_COLUMNS:
         return {"dagster/column_schema": schema}
     deps = {
         column.name: [dg.TableColumnDep(asset_key=origin, column_name=column.name)]
-        for column in known
+        for column in columns
         if column.name != ROW_ID
     }
     lineage = dg.TableColumnLineage(deps_by_column=deps)
     return {"dagster/column_schema": schema, "dagster/column_lineage": lineage}
 
 
-def _schema(columns: Iterable[tuple[str, str]]) -> dg.TableSchema:
-    return dg.TableSchema([dg.TableColumn(name, type_) for name, type_ in columns])
+def _table_schema(
+    columns: Iterable[tuple[str, str]], source: Schema, keys: Sequence[str], *, holds_rows: bool
+) -> dg.TableSchema:
+    """Return the columns with their names and types, the source's comments and nullability, and the keys.
+
+    Source and mirror hold rows (`holds_rows`). Landing files hold changes: keys repeat, and a DELETE has its key alone.
+    """
+    fields = {field.name: field for field in source.fields}
+
+    def described(name: str, type_: str) -> dg.TableColumn:
+        field, is_key = fields.get(name), name in keys
+        constraints = dg.TableColumnConstraints(
+            nullable=not is_key and not (holds_rows and field is not None and not field.nullable),
+            unique=holds_rows and [name] == list(keys),
+            other=["key"] if is_key else [],
+        )
+        comment = field.comment[:_LONGEST_COMMENT] if field else ""
+        return dg.TableColumn(name, type_, comment or None, constraints)
+
+    return dg.TableSchema([described(name, type_) for name, type_ in columns])

@@ -1,10 +1,11 @@
-"""The blocking checks of change_feed: one step that reads the parts of staged slices once."""
+"""The blocking checks of changes: one step that reads the parts of staged slices once."""
 
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
 from mirror_assets.config import Config, TableSettings
+from mirror_assets.landing.names import SliceKey
 from mirror_assets.orchestration.asset_checks import (
     check_result,
     checks_step,
@@ -40,7 +41,7 @@ def staged_checks(config: Config, table: TableSettings) -> dg.AssetChecksDefinit
     All of them run, whichever are selected, because a slice lands with the verdicts of all. When one fails, the step
     fails with the slice's error, and the checks of landing_zone, which the run does not reach, are evaluated here.
     """
-    feed = asset_key(Kind.CHANGE_FEED, table.name)
+    feed = asset_key(Kind.CHANGES, table.name)
     specs = [
         dg.AssetCheckSpec(name, asset=feed, blocking=True, description=_DESCRIPTIONS[name]) for name in BLOCKING_CHECKS
     ]
@@ -104,22 +105,22 @@ def run_staged(table_context: TableContext) -> tuple[dict[str, CheckResult], Che
     return {name: merged(name, checked) for name in BLOCKING_CHECKS} if checked else {}, refused
 
 
-def _look(table_context: TableContext, requested: set[str] | None) -> tuple[list[_Checked], ChecksFailed | None]:
+def _look(table_context: TableContext, requested: set[SliceKey] | None) -> tuple[list[_Checked], ChecksFailed | None]:
     """Run the checks up to the first slice that may not land, and return why; None requests all staged slices."""
     checked: list[_Checked] = []
     for record in staged_ahead(table_context):
         if requested is not None and record.slice not in requested:
             continue
         _, results = run_checks(table_context, record)
-        checked.append((record.slice, results))
+        checked.append((str(record.slice), results))
         refused = refusal(table_context, record, results)
         if refused is not None:
             return checked, refused
     return checked, None
 
 
-def _requested(context: dg.AssetCheckExecutionContext) -> set[str] | None:
+def _requested(context: dg.AssetCheckExecutionContext) -> set[SliceKey] | None:
     """Return the run's slices, or None in a run of checks only."""
     if not is_slice_run(context):
         return None
-    return {str(key) for key in parse_slices(context.partition_keys)}
+    return set(parse_slices(context.partition_keys))

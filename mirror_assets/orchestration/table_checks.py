@@ -15,7 +15,6 @@ from mirror_assets.config import TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, UnknownOutcome
 from mirror_assets.fabric.monitoring import WatchedMirror
 from mirror_assets.landing.format import Manifest
-from mirror_assets.landing.names import SliceKey
 from mirror_assets.orchestration.asset_checks import (
     HISTORY_RETENTION,
     LANDED_CHECKS,
@@ -30,6 +29,7 @@ from mirror_assets.orchestration.asset_checks import (
 )
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
 from mirror_assets.orchestration.direct_lake_checks import LAKE_CHECKS, mirror_runs, source_runs
+from mirror_assets.orchestration.partitions import as_slice
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import SourceTables
 from mirror_assets.orchestration.settled_checks import settled
@@ -128,9 +128,9 @@ class TableChecks:
         by_asset: list[tuple[Kind, CheckRuns | Mapping[str, _Run]]] = [
             (Kind.SOURCE, readable_runs(self.composed.table(table))),
             # The files that have passed once are read again by a person's run only.
-            (Kind.LANDING_ZONE, landed_runs(self.composed, table, is_incremental=is_again, pending=pending)),
+            (Kind.LANDING, landed_runs(self.composed, table, is_incremental=is_again, pending=pending)),
             (Kind.SOURCE, source_runs(self.instance, self.composed, table, self.sources, pending)),
-            (Kind.CHANGE_FEED, self._staged(table)),
+            (Kind.CHANGES, self._staged(table)),
             (Kind.MIRROR, mirror_runs(self.instance, self.composed, table, self.sources, self.mirror)),
         ]
         if self.with_spark:
@@ -147,7 +147,7 @@ class TableChecks:
 
     def _staged(self, table: TableSettings) -> dict[str, _Run]:
         """Return the checks of staged slices; without Spark, they only take back what nothing bears out any more."""
-        feed, context = asset_key(Kind.CHANGE_FEED, table.name), self.composed.table(table)
+        feed, context = asset_key(Kind.CHANGES, table.name), self.composed.table(table)
         results = cache(lambda: run_staged(context)[0])
 
         def run(check: str) -> dg.AssetCheckResult | None:
@@ -193,8 +193,8 @@ def _is_past(failed: dg.AssetCheckEvaluation, manifest: Manifest | None) -> bool
     told = failed.metadata.get("last_slice") or failed.metadata.get("slice")
     if not isinstance(told, dg.TextMetadataValue) or manifest is None:
         return not isinstance(told, dg.TextMetadataValue)
-    key = SliceKey.parse(str(told.value))
-    return manifest.epoch > key.epoch or manifest.covered >= key.last
+    key = as_slice(str(told.value))
+    return key is None or manifest.epoch > key.epoch or manifest.covered >= key.last
 
 
 def _cause(error: MirrorError) -> str:

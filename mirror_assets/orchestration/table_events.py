@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import dagster as dg
 
 from mirror_assets.landing.format import Manifest
-from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.orchestration.asset_checks import check_result, evaluation_of
 from mirror_assets.orchestration.asset_names import Kind, asset_key, partitions_name
@@ -66,16 +66,16 @@ class TableEvents:
             self._registered[table] = self._registered.get(table, 0) + len(keys)
 
     def landed(self, table_context: TableContext, processed: ProcessedSlice) -> None:
-        """Log one slice: its source, then change_feed with its checks, and landing_zone.
+        """Log one slice: its source, then changes with its checks, and landing.
 
         A snapshot in chunks is logged with its last chunk.
         """
         if processed.published.manifest.loading is not None:
             return
-        key = processed.record.slice
-        feed, zone = asset_key(Kind.CHANGE_FEED, table_context.name), asset_key(Kind.LANDING_ZONE, table_context.name)
+        key = str(processed.record.slice)
+        feed, zone = asset_key(Kind.CHANGES, table_context.name), asset_key(Kind.LANDING, table_context.name)
         rows, steps = processed.planned.rows, processed.steps
-        observed = source_materialization(table_context.name, processed.source, processed.record.key, rows)
+        observed = source_materialization(table_context, processed.source, processed.record.slice, rows)
         staged = dg.AssetMaterialization(
             feed, partition=key, metadata=staged_metadata(table_context, processed.record, steps)
         )
@@ -95,7 +95,7 @@ class TableEvents:
 
     def refused(self, table_context: TableContext, error: ChecksFailed) -> None:
         """Record what the checks of a slice have found that may not land; a check that has failed says so itself."""
-        feed, key = asset_key(Kind.CHANGE_FEED, table_context.name), str(error.key)
+        feed, key = asset_key(Kind.CHANGES, table_context.name), str(error.key)
         found = (check_result(feed, merged(result.check, [(key, (result,))])) for result in error.results)
         self._refused.add(table_context.name)
         self._report([evaluation_of(one) for one in found])
@@ -112,15 +112,15 @@ class TableEvents:
         """
         name, manifest = table_context.name, published.manifest
         delete_keys(self._instance, name, ended_keys(self._instance, name, manifest.epoch))
-        self._instance.add_dynamic_partitions(partitions_name(name), [manifest.slice])
-        key, state = SliceKey.parse(manifest.slice), table_context.log.state()
+        self._instance.add_dynamic_partitions(partitions_name(name), [str(manifest.slice)])
+        state = table_context.log.state()
         landed = landed_metadata(table_context, Published(Outcome.LANDED, manifest, published.entries))
         told = {"summary": landed["summary"], "dagster/partition_row_count": landed["dagster/partition_row_count"]}
         events = [
-            dg.AssetMaterialization(asset_key(kind, name), partition=manifest.slice, metadata=metadata)
-            for kind, metadata in ((Kind.CHANGE_FEED, told), (Kind.LANDING_ZONE, landed))
+            dg.AssetMaterialization(asset_key(kind, name), partition=str(manifest.slice), metadata=metadata)
+            for kind, metadata in ((Kind.CHANGES, told), (Kind.LANDING, landed))
         ]
-        self.log([source_materialization(name, state, key, manifest.landed_rows), *events])
+        self.log([source_materialization(table_context, state, manifest.slice, manifest.landed_rows), *events])
 
     def log(self, events: Sequence[dg.AssetMaterialization | dg.AssetCheckEvaluation]) -> None:
         """Record the events, in order and together.

@@ -74,7 +74,7 @@ class TableStates:
 
     def _record(self, table: TableName, check: str, error: MirrorError | None) -> bool:
         """Record the check as failed with the error, or as passed, unless that is its newest result."""
-        asset = asset_key(Kind.SOURCE if check == READABLE else Kind.LANDING_ZONE, table)
+        asset = asset_key(Kind.SOURCE if check == READABLE else Kind.LANDING, table)
         why = error.what if error is not None else None
         checked(str(table), check, passed=why is None)
         with self._lock:

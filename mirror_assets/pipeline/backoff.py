@@ -31,7 +31,7 @@ def note_failure(
         return
     failed(str(context.name), error.code.value)
     rebuild = error.what if isinstance(error, RebuildError) and error.only_reading_tells else None
-    failure = Failure(error.code, str(error), str(key) if key else None, rebuild)
+    failure = Failure(error.code, str(error), key, rebuild)
     try:
         drive(record_failure(context.name, failure, time.time_ns() // 1_000_000), context.store)
     except MirrorError as unable:

@@ -44,10 +44,10 @@ def run_checks(context: TableContext, record: SliceRecord) -> tuple[SliceRecord,
 
     Raises LostRace when another run has landed its generation meanwhile, and what reading its parts raises.
     """
-    working = stage(Stage.CHECK, context.work(record.key))
-    with working, not_overtaken(context, record.epoch, record.generation, record.key):
+    working = stage(Stage.CHECK, context.work(record.slice))
+    with working, not_overtaken(context, record.epoch, record.generation, record.slice):
         attempt(record.attempt)
-        is_first_load = record.key.first == 0
+        is_first_load = record.slice.first == 0
         results = tuple(
             replace(result, next_step=slice_next_step(result.check, is_first_load=is_first_load))
             for result in check_staged(context, record)
@@ -73,7 +73,7 @@ def refusal(context: TableContext, record: SliceRecord, results: Sequence[CheckR
     """Return the error with the problems that the checks have found, or None if all have passed."""
     if not any(result.problems for result in results):
         return None
-    return ChecksFailed(str(context.name), record.key, tuple(results))
+    return ChecksFailed(str(context.name), record.slice, tuple(results))
 
 
 def check_staged(context: TableContext, record: SliceRecord) -> tuple[CheckResult, ...]:
@@ -83,7 +83,7 @@ def check_staged(context: TableContext, record: SliceRecord) -> tuple[CheckResul
     try:
         if context.local_staging:
             fetch_parts(context.store, context.local_staging, record)
-        with reading(context, source_read(context.table, record.kind, record.key)):
+        with reading(context, source_read(context.table, record.kind, record.slice)):
             return (unchanged, *_check_columns(context, staged))
     except (pa.ArrowException, OSError, PathMissing, FileUnfound, SparkFailed):
         if unchanged.passed:
@@ -121,7 +121,7 @@ def _uniqueness(context: TableContext, staged: StagedSlice, inspection: KeyInspe
     record = staged.record
     if record.chunk is None or record.chunk.number > 1 or not context.table.keys:
         return key_uniqueness(staged, inspection)
-    return version_uniqueness(context.spark(), context.source, record.key.last, record.keys)
+    return version_uniqueness(context.spark(), context.source, record.slice.last, record.keys)
 
 
 def _not_run(because: CheckResult, checks: Iterable[str]) -> tuple[CheckResult, ...]:
@@ -139,7 +139,7 @@ class _Commits:
 
     @cached_property
     def all(self) -> tuple[Commit, ...]:
-        return self.context.log.commits(self.record.key.first, self.record.key.last)
+        return self.context.log.commits(self.record.slice.first, self.record.slice.last)
 
     def with_data(self) -> int:
         """Return the number of commits that change data, the most rows a key may have; 1 for other kinds of slices."""

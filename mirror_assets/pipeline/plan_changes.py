@@ -59,13 +59,13 @@ class BaseState:
         columns = frozenset(column.name for column in record.columns)
         known = base.columns | base.dropped if base else frozenset()
         return cls(
-            covered=record.key.last,
+            covered=record.slice.last,
             schema_string=record.source_schema,
             table_id=record.source_table_id,
             columns=columns,
             dropped=known - columns,
             is_start=_is_start(record, record.markers.total),
-            is_planned=record.key.first > 0,
+            is_planned=record.slice.first > 0,
         )
 
 

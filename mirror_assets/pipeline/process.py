@@ -56,7 +56,7 @@ def process_slice(
         record, results = run_checks(context, staged)
         require_passed(context, record, results)
         checked_at = time.monotonic()
-        published = publish_next(context, record.key, rebuild_epoch)
+        published = publish_next(context, record.slice, rebuild_epoch)
     ended = time.monotonic()
     steps = {"stage": staged_at - began, "check": checked_at - staged_at, "publish": ended - checked_at}
     return ProcessedSlice(plan.state, planned, record, results, published, ended - began, steps)

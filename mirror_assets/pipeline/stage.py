@@ -103,7 +103,7 @@ def _stage(
         read, parts = _encode(context, planned, kind, columns, folder, receipt)
     record = SliceRecord(
         table=str(context.name),
-        slice=str(slice_key(planned)),
+        slice=slice_key(planned),
         kind=kind,
         epoch=planned.epoch,
         generation=position.generation,
@@ -129,7 +129,7 @@ def _receipt(planned: PlannedSlice, position: CommitPosition, attempt: str) -> R
     return Receipt(
         incarnation=position.incarnation,
         source_table_id=planned.table_id,
-        slice=str(slice_key(planned)),
+        slice=slice_key(planned),
         generation=position.generation,
         attempt=attempt,
         first_number=position.first_number,

@@ -1,6 +1,6 @@
 """Stages the slices of a partition range ahead of publication, each as the generation behind the one before.
 
-Dagster's asset change_feed stages all slices of a run, its checks look at them, and landing_zone publishes them.
+Dagster's asset changes stages all slices of a run, its checks look at them, and landing publishes them.
 """
 
 from __future__ import annotations

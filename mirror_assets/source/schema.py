@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Iterator
@@ -48,6 +49,7 @@ class _Metadata(_Raw):
     field_id: int | None = pydantic.Field(default=None, alias="delta.columnMapping.id")
     physical_name: str | None = pydantic.Field(default=None, alias="delta.columnMapping.physicalName")
     char_type: str | None = pydantic.Field(default=None, alias="__CHAR_VARCHAR_TYPE_STRING")
+    comment: object = None
 
 
 class _Column(_Raw):
@@ -88,6 +90,7 @@ class Field:
     field_id: int | None = None
     physical_name: str | None = None
     children: tuple[Field, ...] = ()
+    comment: str = dataclasses.field(default="", compare=False)
 
     @property
     def is_nested(self) -> bool:
@@ -149,7 +152,7 @@ def _fields(struct: _Struct) -> tuple[Field, ...]:
 
 
 def _field(column: _Column) -> Field:
-    children = _children(column.type)
+    children, comment = _children(column.type), column.metadata.comment
     simple = column.metadata.char_type if column.type == "string" and column.metadata.char_type else None
     return Field(
         name=column.name,
@@ -158,6 +161,7 @@ def _field(column: _Column) -> Field:
         field_id=column.metadata.field_id,
         physical_name=column.metadata.physical_name,
         children=children,
+        comment=comment if isinstance(comment, str) else "",
     )
 
 

@@ -114,7 +114,7 @@ class TablePoll:
         for file in batch:
             with suppress(MirrorError):
                 receipt = read_receipt(self._store, file.info.path)
-                slices |= {receipt.slice: None} if receipt else {}
+                slices |= {str(receipt.slice): None} if receipt else {}
         return [Work(self._store.root, str(self._folder.name), slice_) for slice_ in slices]
 
     def _mirror(self) -> MirrorTable:

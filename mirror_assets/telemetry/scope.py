@@ -24,7 +24,7 @@ class Scope:
 
     @property
     def text(self) -> str:
-        """The work in one line: `shop.orders, slice 0001-00000002-00000003, stage, trace 0af7…`."""
+        """The work in one line: `shop.orders, slice 1.2-3, stage, trace 0af7…`."""
         slice_, trace = self.slice and f"slice {self.slice}", self.trace and f"trace {self.trace}"
         return ", ".join(part for part in (self.table, slice_, self.stage, trace) if part)
 

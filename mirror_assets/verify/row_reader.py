@@ -72,7 +72,7 @@ class SparkRowReader:
         return hashes
 
     def _expected(self, keys: pa.Table, *, with_values: bool) -> pa.Table:
-        key, is_new = self.staged.record.key, is_new_row()
+        key, is_new = self.staged.record.slice, is_new_row()
         changes = read_changes(self.spark(), self.uri, key.first, key.last, self.vector_versions())
         values = F.xxhash64(*(landed_value(column, changes) for column in self.columns))
         hash_ = F.when(is_new, values) if with_values else F.lit(None).cast("bigint")

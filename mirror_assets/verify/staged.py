@@ -117,8 +117,8 @@ def key_presence(staged: StagedSlice) -> CheckResult:
 
 def _commits(record: SliceRecord, part: StagedPart) -> str:
     if record.kind is SliceKind.SNAPSHOT:
-        return f"version {record.key.last}"
-    first, last = part.first_version or record.key.first, part.last_version or record.key.last
+        return f"version {record.slice.last}"
+    first, last = part.first_version or record.slice.first, part.last_version or record.slice.last
     return f"commit {first}" if first == last else f"commits {first} to {last}"
 
 

@@ -207,9 +207,9 @@ def chain_problems(table: TableName, generations: Sequence[Generation]) -> Itera
             yield f"{table.history(before.epoch, before.generation + 1)} is missing"
         elif after.first_number != before.next_number:
             yield f"generation {after.generation} starts at file {after.first_number}, not {before.next_number}"
-        elif not is_next(after.key, after.chunk, before.loading):
+        elif not is_next(after.slice, after.chunk, before.loading):
             yield f"generation {after.generation} does not go on with what was {before.loading}"
-        elif after.kind is not SliceKind.SNAPSHOT and after.key.first != before.covered + 1:
+        elif after.kind is not SliceKind.SNAPSHOT and after.slice.first != before.covered + 1:
             yield f"slice {after.slice} does not follow version {before.covered}"
 
 

@@ -36,7 +36,7 @@ def test_one_check_of_one_table(file: Path, capsys: pytest.CaptureFixture[str]) 
     chosen = ["--table", str(TABLE), "--only", "lag", "--only", "retention", "--json"]
     assert main(["check", "--config", str(file), *chosen]) == 0
     assert _lines(capsys) == [
-        ("shop/orders_landing_zone", "lag", False, "WARN"),
+        ("shop/orders_landing", "lag", False, "WARN"),
         ("shop/orders_source", "retention", True, "WARN"),
     ]
 
@@ -60,7 +60,7 @@ def test_a_failed_check_has_its_next_step(file: Path, capsys: pytest.CaptureFixt
 
 def test_an_error_of_a_check_that_does_not_block_exits_with_1(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--config", str(file), "--only", "lag", "--json"]) == 1
-    assert ("shop/other_landing_zone", "lag", False, "ERROR") in _lines(capsys)
+    assert ("shop/other_landing", "lag", False, "ERROR") in _lines(capsys)
 
 
 def test_a_failed_blocking_check_is_told_in_its_line_alone(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,7 +73,7 @@ def test_a_failed_blocking_check_is_told_in_its_line_alone(file: Path, capsys: p
 def test_a_source_that_is_gone_exits_with_1(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (file.parent / "lake").rename(file.parent / "gone")
     assert main(["check", "--config", str(file), "--table", str(TABLE), "--only", "lag", "--json"]) == 1
-    assert _lines(capsys) == [("shop/orders_landing_zone", "lag", False, "ERROR")]
+    assert _lines(capsys) == [("shop/orders_landing", "lag", False, "ERROR")]
 
 
 @pytest.mark.parametrize("command", ["check", "status"])

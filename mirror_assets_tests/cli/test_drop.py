@@ -95,7 +95,7 @@ def test_status_tells_of_orphans(zone: LocalStore, tmp_path: Path, capsys: pytes
     main(["status"])
     assert "`mirror-assets drop shop.orders`" in capsys.readouterr().err
     (line,) = orphan_lines(load_config())
-    assert (line.asset, line.check, line.is_error) == ("shop/orders_landing_zone", "orphans", False)
+    assert (line.asset, line.check, line.is_error) == ("shop/orders_landing", "orphans", False)
     (tmp_path / "mirror.yaml").write_text(SETTINGS.format(table="shop.orders"))
     main(["status"])
     assert "drop" not in capsys.readouterr().err

@@ -44,15 +44,15 @@ def told(level: int, message: str) -> logging.LogRecord:
 
 
 def test_a_slice_that_landed_is_one_line(handler: follow._Landed, capsys: pytest.CaptureFixture[str]) -> None:
-    handler.emit(logged(Kind.CHANGE_FEED, TABLES[0], 7))
-    handler.emit(logged(Kind.LANDING_ZONE, TABLES[0], 7))
+    handler.emit(logged(Kind.CHANGES, TABLES[0], 7))
+    handler.emit(logged(Kind.LANDING, TABLES[0], 7))
     line = "shop.orders: version 7 has landed, 51 rows in 1 files, 1.2 s behind its last commit\n"
     assert capsys.readouterr().out == line
 
 
 def test_the_table_has_the_newest_first_and_counts_slices(handler: follow._Landed) -> None:
     for table, version in ((TABLES[0], 7), (TABLES[1], 3), (TABLES[0], 8)):
-        handler.emit(logged(Kind.LANDING_ZONE, table, version))
+        handler.emit(logged(Kind.LANDING, table, version))
     with Console(width=100).capture() as _:
         console = Console(width=100, record=True)
         console.print(handler.as_table())
@@ -63,7 +63,7 @@ def test_the_table_has_the_newest_first_and_counts_slices(handler: follow._Lande
 def test_errors_are_printed_and_what_goes_well_is_not(
     handler: follow._Landed, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    handler.emit(told(logging.INFO, "slice 0001-00000001-00000001"))
+    handler.emit(told(logging.INFO, "slice 1.1-1"))
     handler.emit(told(logging.ERROR, "shop.orders can't be read"))
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", "shop.orders can't be read\n")

@@ -74,14 +74,14 @@ def test_the_slice_stays_for_the_line_about_its_end(capsys: pytest.CaptureFixtur
     use_json(is_on=True)
     handler = JsonLines(MessageOnly())
     with table_scope("shop.orders"):
-        with slice_scope("shop.orders", "0001-00000001-00000001", "abc") as scope:
+        with slice_scope("shop.orders", "1.1-1", "abc") as scope:
             scope.attempt = "a1"
         handler.emit(logging.LogRecord("x", logging.ERROR, "x", 1, "it failed", None, None))
     handler.emit(logging.LogRecord("x", logging.INFO, "x", 1, "later", None, None))
     handler.emit(logging.LogRecord("x", logging.DEBUG, "x", 1, "nobody reads this", None, None))
     failed, later = lines(capsys)
     told = (failed["table"], failed["slice"], failed["attempt"], failed["trace_id"])
-    assert told == ("shop.orders", "0001-00000001-00000001", "a1", "abc")
+    assert told == ("shop.orders", "1.1-1", "a1", "abc")
     assert (later["table"], later["slice"]) == (None, None)
 
 

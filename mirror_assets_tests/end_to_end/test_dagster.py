@@ -31,7 +31,7 @@ from mirror_assets_tests.end_to_end.ticks import materialize, slices
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 _SOURCE = asset_key(Kind.SOURCE, TABLE)
-_FEED, _ZONE = asset_key(Kind.CHANGE_FEED, TABLE), asset_key(Kind.LANDING_ZONE, TABLE)
+_FEED, _ZONE = asset_key(Kind.CHANGES, TABLE), asset_key(Kind.LANDING, TABLE)
 
 
 @pytest.fixture
@@ -277,7 +277,7 @@ def test_one_check_of_a_staged_slice_runs_by_hand(lab: Lab, instance: dg.Dagster
     (found,) = result.get_asset_check_evaluations()
     assert (found.check_name, found.passed) == ("key_presence", False)
     (step,) = [event for event in result.all_events if event.is_step_failure]
-    assert "slice 0001-00000002-00000002 was not published" in _description(step)
+    assert "slice 1.2-2 was not published" in _description(step)
 
 
 def test_checks_of_slices_that_landed_before_say_so_and_count_none(mirrored: Lab, instance: dg.DagsterInstance) -> None:
@@ -358,7 +358,7 @@ def test_mirror_all_logs_slices_and_checks_only_job_fails_on_damage(lab: Lab, in
     landing.write_bytes(landing.read_bytes()[:-1])
     damaged = checks.execute_in_process(instance=instance, raise_on_error=False)
     (failed,) = [event for event in damaged.all_events if event.is_step_failure]
-    assert "1 blocking check failed: file_continuity of shop/orders_landing_zone: " in _description(failed)
+    assert "1 blocking check failed: file_continuity of shop/orders_landing: " in _description(failed)
     assert "Next: restore the file that the message names" in _description(failed)
 
 

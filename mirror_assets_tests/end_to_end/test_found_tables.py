@@ -30,7 +30,7 @@ def _seconds_until(happened: Callable[[], bool]) -> float:
 def _zones(server: DevServer) -> set[str]:
     """The tables whose landing zone is an asset in the webserver."""
     keys = [node["assetKey"]["path"] for node in server.graphql(_ASSETS)["assetNodes"]]
-    return {path[-1] for path in keys if path[0] == "landing_zone"}
+    return {path[-1].removesuffix("_landing") for path in keys if path[-1].endswith("_landing")}
 
 
 @pytest.mark.soak

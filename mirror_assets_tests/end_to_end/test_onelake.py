@@ -66,7 +66,7 @@ def test_a_landing_file_costs_two_requests_and_a_slice_twenty(uploading: OneLake
     record, results = run_checks(context, staged)
     require_passed(context, record, results)
     uploading.server.log.reset()
-    publish_slice(context, record.key)
+    publish_slice(context, record.slice)
     requested = uploading.server.log.counts()
     assert uploads[Operation.PUT_BLOB] == requested[Operation.RENAME] == len(record.parts) == 1
     assert sum(requested.values()) - 1 <= 20, requested

@@ -33,7 +33,7 @@ from mirror_assets_tests.end_to_end.ticks import Location
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 _SECONDS = 60.0
-ZONE = asset_key(Kind.LANDING_ZONE, TABLE)
+ZONE = asset_key(Kind.LANDING, TABLE)
 
 
 @pytest.fixture

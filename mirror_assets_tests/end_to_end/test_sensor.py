@@ -24,7 +24,7 @@ from mirror_assets_tests.end_to_end.ticks import Location, materialize
 from mirror_assets_tests.lab import TABLE, Lab, key
 from mirror_assets_tests.pipeline.test_liveness import ended_process
 
-ZONE = asset_key(Kind.LANDING_ZONE, TABLE)
+ZONE = asset_key(Kind.LANDING, TABLE)
 PARTITIONS = slices_of(TABLE).name or ""
 NOTHING = "nothing is pending of 1 tables"
 

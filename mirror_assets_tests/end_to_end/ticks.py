@@ -24,8 +24,8 @@ def slices(first: SliceKey, last: SliceKey) -> dict[str, str]:
 def materialize(
     definitions: dg.Definitions, instance: dg.DagsterInstance, tags: Mapping[str, str]
 ) -> dg.ExecuteInProcessResult:
-    """Materialize the table's change_feed and landing_zone, as from the UI; the tags name the partitions."""
-    assets = [asset_key(kind, TABLE) for kind in (Kind.CHANGE_FEED, Kind.LANDING_ZONE)]
+    """Materialize the table's changes and landing, as from the UI; the tags name the partitions."""
+    assets = [asset_key(kind, TABLE) for kind in (Kind.CHANGES, Kind.LANDING)]
     job = definitions.resolve_implicit_global_asset_job_def()
     return job.execute_in_process(instance=instance, tags=dict(tags), asset_selection=assets, raise_on_error=False)
 

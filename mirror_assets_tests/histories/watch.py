@@ -67,6 +67,5 @@ class Watch:
         assert (entry.etag, entry.bytes) == (info.etag, info.size), f"number {number} is not the part committed for it"
 
     def _kept(self, receipt: Receipt) -> Manifest:
-        epoch = int(receipt.slice.partition("-")[0])
-        path = self._table.history(epoch, receipt.generation)
+        path = self._table.history(receipt.slice.epoch, receipt.generation)
         return decode(Manifest, path, self._store.read(path, 1 << 20).data)

@@ -68,7 +68,9 @@ def run(name: str, *slices: tuple[int, int]) -> Start:
 def history(*records: SliceRecord) -> History:
     """What lands when these slices land in this order."""
     return tuple(
-        (record.key.last, part_content(index, record.chunk)) for record in records for index in range(len(record.parts))
+        (record.slice.last, part_content(index, record.chunk))
+        for record in records
+        for index in range(len(record.parts))
     )
 
 
@@ -140,7 +142,7 @@ def restaged(zone: MemoryStore, parts: int = 1) -> Case:
     """As doubled, and a repeated request of the stager arrives late: the part is back under its staged name."""
     landed, position = started(zone), position_of(zone)
     ours = stage(zone, position, 8, parts, "a")
-    late = Create(ours.folder.part(ours.parts[0].name), part_bytes(receipt_for(position, ours.key, ours.attempt), 0))
+    late = Create(ours.folder.part(ours.parts[0].name), part_bytes(receipt_for(position, ours.slice, ours.attempt), 0))
     return Case(zone, (publisher(ours),) * 2, (history(landed, ours),), flying=(late,))
 
 

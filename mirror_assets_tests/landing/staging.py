@@ -60,7 +60,7 @@ def spark_schema(receipt_text: str) -> bytes:
 def part_bytes(receipt: Receipt, index: int) -> bytes:
     """A part with two rows, whose content tells the slice's last version and the part."""
     schema = pa.schema([("id", pa.int64()), ("part", pa.int64()), (ROW_MARKER, pa.int32())])
-    last = SliceKey.parse(receipt.slice).last
+    last = receipt.slice.last
     rows = pa.table({"id": [last, last], "part": [index, index], ROW_MARKER: [0, 2]}, schema=schema)
     sink = io.BytesIO()
     pq.write_table(rows.replace_schema_metadata({SPARK_SCHEMA: spark_schema(receipt.model_dump_json())}), sink)
@@ -79,7 +79,7 @@ def receipt_for(position: CommitPosition, key: SliceKey, attempt: str) -> Receip
     return Receipt(
         incarnation=position.incarnation,
         source_table_id="source",
-        slice=str(key),
+        slice=key,
         generation=position.generation,
         attempt=attempt,
         first_number=position.first_number,
@@ -97,7 +97,7 @@ def new_record(
     """The record of parts that are staged already; it has no verdicts."""
     return SliceRecord(
         table=str(TABLE),
-        slice=str(key),
+        slice=key,
         kind=SliceKind.SNAPSHOT if key.first == 0 else SliceKind.CHANGES,
         epoch=position.epoch,
         generation=position.generation,
@@ -190,7 +190,7 @@ def cover(
         columns=columns,
         generation=1,
         attempt="paper",
-        slice=str(SliceKey(1, 0, version)),
+        slice=SliceKey(1, 0, version),
         kind=kind,
         covered=version,
         covered_commit_ms=None,

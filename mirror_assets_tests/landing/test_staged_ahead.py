@@ -31,7 +31,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CountingStore:
 
 def test_each_is_found_by_its_folders_name(store: CountingStore) -> None:
     record = fitting_slice(store, TABLE, SliceKey(1, 0, 7), position_of(store))
-    assert record.key.last == 7
+    assert record.slice.last == 7
     assert store.requested == {"read": 2, "list": 1}  # the manifest, and its own record
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.metadata import declared_keys
-from mirror_assets.landing.names import PROCESSED, READY_TO_DELETE, SliceKey, landing_number
+from mirror_assets.landing.names import PROCESSED, READY_TO_DELETE, landing_number
 from mirror_assets.landing.rebuild import RebuildStep, read_rebuild
 from mirror_assets.landing.receipt import parse_receipt
 from mirror_assets.landing.state import read_manifest
@@ -169,7 +169,7 @@ def _told(data: bytes, number: int) -> Part | None:
     except pa.ArrowException:
         return None
     receipt, (last, part) = parse_receipt("", metadata[SPARK_SCHEMA]), content_of(data)
-    fits = receipt and (SliceKey.parse(receipt.slice).last, receipt.first_number + part % FILE) == (last, number)
+    fits = receipt and (receipt.slice.last, receipt.first_number + part % FILE) == (last, number)
     return (last, part) if fits else None
 
 

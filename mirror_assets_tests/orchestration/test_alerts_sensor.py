@@ -83,7 +83,7 @@ class Deployment:
 
     def restart(self) -> None:
         """Begin in a new process: nothing is remembered but what was saved."""
-        zones = [asset_key(Kind.LANDING_ZONE, name) for name in self.names]
+        zones = [asset_key(Kind.LANDING, name) for name in self.names]
         sources = [dg.AssetCheckKey(asset_key(Kind.SOURCE, name), "readable") for name in self.names]
         checks = frozenset((*(dg.AssetCheckKey(zone, check) for zone in zones for check in _CHECKS), *sources))
         self.alerts = Alerts(self.config, Watched(_JOBS, frozenset({"mirror"}), frozenset({"history"}), checks))
@@ -107,7 +107,7 @@ class Deployment:
 
     def check(self, name: str, *, passed: bool, text: str = "", warn: bool = False, asset: str = "t000") -> None:
         """Record a check of a landing zone, as whatever runs it does."""
-        key = asset_key(Kind.LANDING_ZONE, TableName("sales", asset))
+        key = asset_key(Kind.LANDING, TableName("sales", asset))
         severity = dg.AssetCheckSeverity.WARN if warn else dg.AssetCheckSeverity.ERROR
         self.instance.report_runless_asset_event(
             dg.AssetCheckEvaluation(key, name, passed=passed, severity=severity, description=text or None)
@@ -166,7 +166,7 @@ def test_a_check_is_told_when_it_fails_and_when_it_passes(deployment: Deployment
     assert lines[:-1] == [
         "version 7 has waited 1,200 s",
         "Next: read the check lag in docs/checks.md.",
-        "Open in Dagster: https://dagster.example/assets/sales/t000_landing_zone?view=checks&checkDetail=lag",
+        "Open in Dagster: https://dagster.example/assets/sales/t000_landing?view=checks&checkDetail=lag",
         "What this means: https://docs.example/checks.md#lag",
     ]
     assert lines[-1].startswith("Incident ")
@@ -242,7 +242,7 @@ def test_a_failure_that_no_schedule_repeats_counts_for_a_day(deployment: Deploym
 def test_a_run_that_fails_for_a_table_in_the_landing_zone_is_no_second_message(
     deployment: Deployment, receiver: WebReceiver
 ) -> None:
-    text = "sales.t000: slice 0001-00000001-00000001 was not published: key id is NULL. Next: fix the source."
+    text = "sales.t000: slice 1.1-1 was not published: key id is NULL. Next: fix the source."
     deployment.fail("t000", ErrorCode.CHECKS_FAILED, text)
 
     @dg.op
@@ -312,7 +312,7 @@ def test_a_layout_warning_hides_no_failed_run(deployment: Deployment, receiver: 
 
 
 def test_a_check_and_the_table_that_fails_by_it_are_one_message(deployment: Deployment, receiver: WebReceiver) -> None:
-    feed = asset_key(Kind.CHANGE_FEED, TableName("sales", "t000"))
+    feed = asset_key(Kind.CHANGES, TableName("sales", "t000"))
     checks = deployment.alerts.watched.checks | {dg.AssetCheckKey(feed, "key_presence")}
     deployment.alerts = Alerts(deployment.config, Watched(_JOBS, frozenset(), frozenset(), frozenset(checks)))
     found = dg.AssetCheckEvaluation(feed, "key_presence", passed=False, description="key id is NULL")
@@ -496,7 +496,7 @@ def test_an_answer_of_the_doctor_that_is_no_is_told_with_its_question(
 def test_a_check_that_a_run_of_assets_evaluates_is_told(deployment: Deployment, receiver: WebReceiver) -> None:
     deployment.tick()
 
-    @dg.asset(key=asset_key(Kind.LANDING_ZONE, TableName("sales", "t007")))
+    @dg.asset(key=asset_key(Kind.LANDING, TableName("sales", "t007")))
     def landed() -> None: ...
 
     @dg.asset_check(asset=landed)
@@ -509,7 +509,7 @@ def test_a_check_that_a_run_of_assets_evaluates_is_told(deployment: Deployment, 
     assert kinds(receiver) == ["warning"]
 
 
-def _materialize(deployment: Deployment, error: Exception | None, kind: Kind = Kind.CHANGE_FEED) -> None:
+def _materialize(deployment: Deployment, error: Exception | None, kind: Kind = Kind.CHANGES) -> None:
     @dg.asset(key=asset_key(kind, TableName("sales", "t008")))
     def staged() -> None:
         if error is not None:
@@ -639,7 +639,7 @@ def test_old_results_are_no_messages(deployment: Deployment, receiver: WebReceiv
 
 
 def test_a_check_that_was_skipped_is_no_message(deployment: Deployment, receiver: WebReceiver) -> None:
-    zone = asset_key(Kind.LANDING_ZONE, deployment.names[0])
+    zone = asset_key(Kind.LANDING, deployment.names[0])
     skipped = check_result(zone, CheckResult("lag", not_looked_at="skipped: another check failed"))
     deployment.instance.report_runless_asset_event(evaluation_of(skipped))
     deployment.settle()

@@ -13,7 +13,7 @@ from mirror_assets.orchestration.asset_names import Kind, asset_key, flat_name, 
 
 def test_a_plain_name_stays_readable() -> None:
     table = TableName("nycflights", "planes")
-    assert asset_key(Kind.LANDING_ZONE, table).to_user_string() == "nycflights/planes_landing_zone"
+    assert asset_key(Kind.LANDING, table).to_user_string() == "nycflights/planes_landing"
     assert (group_name(table), pool_name(table)) == ("nycflights", "mirror_nycflights__planes")
     assert group_name(TableName(None, "planes")) == "default"
 

@@ -9,7 +9,7 @@ from mirror_assets.orchestration.asset_checks import check_result, checks_step, 
 from mirror_assets.orchestration.materialize import NoSlice
 from mirror_assets.verify.check_result import CheckResult
 
-_ASSET = dg.AssetKey(["shop", "orders_landing_zone"])
+_ASSET = dg.AssetKey(["shop", "orders_landing"])
 _NAMES = ("first", "second", "third")
 
 

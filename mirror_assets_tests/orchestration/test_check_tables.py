@@ -34,9 +34,9 @@ from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreUnavailable
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
-_LAG = dg.AssetCheckKey(asset_key(Kind.LANDING_ZONE, TABLE), "lag")
-_NOT_FAILING = dg.AssetCheckKey(asset_key(Kind.LANDING_ZONE, TABLE), "not_failing")
-_ORDER = dg.AssetCheckKey(asset_key(Kind.CHANGE_FEED, TABLE), "row_order")
+_LAG = dg.AssetCheckKey(asset_key(Kind.LANDING, TABLE), "lag")
+_NOT_FAILING = dg.AssetCheckKey(asset_key(Kind.LANDING, TABLE), "not_failing")
+_ORDER = dg.AssetCheckKey(asset_key(Kind.CHANGES, TABLE), "row_order")
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_lag_is_told_of_a_table_whose_runs_fail_and_the_run_succeeds(
     assert not {"reconciled", "row_order"} & _evaluated(result)
 
 
-def test_the_checks_of_a_table_open_its_log_twice(
+def test_the_checks_of_a_table_open_its_log_twice_and_its_status_twice(
     paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And by deltalake alone: to make Dagster's resource of a table takes longer than to open it."""
@@ -110,7 +110,7 @@ def test_the_checks_of_a_table_open_its_log_twice(
     monkeypatch.setattr(SourceLog, "state", counted)
     monkeypatch.setattr(SourceTable, "of", lambda *_: pytest.fail("a resource was made"))
     assert {"lag", "retention", "not_held", "not_failing"} <= _evaluated(_run(paper.config, instance))
-    assert len(opened) == 2, "a plan for not_held and not_failing, and what waits for lag and retention"
+    assert len(opened) == 4, "a plan for not_held and not_failing, and what waits for lag and retention; each again"
 
 
 def test_what_is_no_news_is_recorded_when_its_turn_comes(
@@ -141,7 +141,7 @@ def test_that_a_table_is_late_for_longer_is_no_news(
 def test_checks_without_a_result_take_no_turn_from_the_others(
     paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    feed = asset_key(Kind.CHANGE_FEED, TABLE)
+    feed = asset_key(Kind.CHANGES, TABLE)
     for name in BLOCKING_CHECKS:  # of the last slice, long ago: a run of the schedule has nothing to say of them
         instance.report_runless_asset_event(dg.AssetCheckEvaluation(feed, name, passed=True))
     _land(paper)
@@ -207,7 +207,7 @@ def test_a_landing_zone_that_is_away_is_one_failed_check_of_each_table(
     result = _run(parse_config(text.encode(), paper.root / "mirror.yaml", {}), instance)
     failed = [one for one in result.get_asset_check_evaluations() if not one.passed]
     assert sorted(one.asset_key.path[-1] for one in failed if one.check_name == "file_continuity") == sorted(
-        f"t{n}_landing_zone" for n in range(40)
+        f"t{n}_landing" for n in range(40)
     )
     assert {one.check_name for one in failed} == {"file_continuity"}, "one cause, though each request has its own path"
     assert {one.severity for one in failed} == {dg.AssetCheckSeverity.WARN}
@@ -258,7 +258,7 @@ def test_a_persons_run_fails_with_what_the_checks_found(paper: Paper, instance: 
     (failed,) = [event for event in result.all_events if event.is_step_failure]
     told = failed.step_failure_data.user_failure_data
     assert told is not None
-    assert (told.description or "").startswith("1 blocking check failed: not_failing of shop/orders_landing_zone: ")
+    assert (told.description or "").startswith("1 blocking check failed: not_failing of shop/orders_landing: ")
     assert "the disk is full. Next: the next run tries again by itself." in (told.description or "")
 
 
@@ -336,8 +336,8 @@ def test_a_table_with_a_defect_does_not_keep_the_others_from_being_checked(
     result = _run(parse_config(text.encode(), paper.root / "mirror.yaml", {}), instance)
     assert result.success
     found = {(x.asset_key.path[-1], x.check_name): x for x in result.get_asset_check_evaluations()}
-    assert found["orders_landing_zone", "lag"].passed is False
-    assert found["nowhere_landing_zone", "not_failing"].passed is False
+    assert found["orders_landing", "lag"].passed is False
+    assert found["nowhere_landing", "not_failing"].passed is False
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,21 @@ import time
 from pathlib import Path
 
 import dagster as dg
+import pytest
+from dagster._core.snap import JobSnap
+from dagster._core.snap.snap_to_yaml import default_values_yaml_from_type_snap
 
 from mirror_assets.definitions import build_definitions
-from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD, REBUILD_OP, TABLES_OP, MirrorTables, RebuildTable
+from mirror_assets.orchestration.jobs import (
+    MIRROR_ALL,
+    MIRROR_SCHEMA,
+    MIRROR_TABLE,
+    REBUILD,
+    REBUILD_OP,
+    TABLES_OP,
+    MirrorTables,
+    RebuildTable,
+)
 from mirror_assets.orchestration.run_reports import TableReport, summary
 from mirror_assets_tests.pipeline.paper import Paper
 
@@ -39,6 +51,23 @@ def test_a_rebuild_that_is_not_confirmed_fails_and_states_what_it_would_do(tmp_p
     assert "rebuilding shop.orders deletes its table folder" in (told.description or "")
     assert "Next: set `confirm` to shop.orders and launch again." in (told.description or "")
     assert not (tmp_path / "landing" / "_rebuild").exists()
+
+
+@pytest.mark.parametrize("name", [MIRROR_ALL, MIRROR_TABLE, MIRROR_SCHEMA])
+def test_a_launchpad_begins_empty(tmp_path: Path, name: str) -> None:
+    snap = JobSnap.from_job_def(build_definitions(Paper(tmp_path).config).resolve_job_def(name))
+    root = snap.config_schema_snapshot.get_config_snap(snap.mode_def_snaps[0].root_config_key or "")
+    assert default_values_yaml_from_type_snap(snap.config_schema_snapshot, root) == "{}\n"
+
+
+def test_each_schedule_and_sensor_has_a_description(tmp_path: Path) -> None:
+    definitions = build_definitions(Paper(tmp_path).config)
+    ticking = [*(definitions.schedules or []), *(definitions.sensors or [])]
+    found = {
+        one.name: one.description for one in ticking if isinstance(one, dg.ScheduleDefinition | dg.SensorDefinition)
+    }
+    assert {"checks", "reconcile", "mirror", "replicator"} <= set(found)
+    assert all(found.values()), found
 
 
 def test_a_run_that_finds_nothing_logs_so() -> None:

@@ -32,7 +32,7 @@ def _run(instance: dg.DagsterInstance, partition: str, origin: RemoteRepositoryO
     @dg.op
     def land(context: dg.OpExecutionContext) -> None:
         instance.add_dynamic_partitions(partitions_name(TABLE), [partition])
-        context.log_event(dg.AssetMaterialization(asset_key(Kind.LANDING_ZONE, TABLE), partition=partition))
+        context.log_event(dg.AssetMaterialization(asset_key(Kind.LANDING, TABLE), partition=partition))
 
     @dg.job
     def mirror_all() -> None:
@@ -44,7 +44,7 @@ def _run(instance: dg.DagsterInstance, partition: str, origin: RemoteRepositoryO
 
 def test_old_runs_go_with_events_logs_and_partitions(instance: dg.DagsterInstance, tmp_path: Path) -> None:
     config = parse_config(CONFIG.encode(), tmp_path / "mirror.yaml", {})
-    slices = [f"0001-0000000{n}-0000000{n}" for n in range(1, 5)]
+    slices = [f"1.{n}-{n}" for n in range(1, 5)]
     old, newest = (_run(instance, slices[n]) for n in (0, 1))
     middle = time.time()
     time.sleep(1.1)
@@ -62,10 +62,10 @@ def test_old_runs_go_with_events_logs_and_partitions(instance: dg.DagsterInstanc
 
 def test_the_run_that_says_how_an_asset_is_stays(instance: dg.DagsterInstance, tmp_path: Path) -> None:
     config = parse_config(CONFIG.encode(), tmp_path / "mirror.yaml", {})
-    _, newest = _run(instance, "0001-00000001-00000001"), _run(instance, "0001-00000002-00000002")
+    _, newest = _run(instance, "1.1-1"), _run(instance, "1.2-2")
     assert delete_old_runs(instance, config, OURS, time.time() + 60) == 1
     assert [run.run_id for run in instance.get_runs()] == [newest]
-    materialized = instance.get_latest_materialization_event(asset_key(Kind.LANDING_ZONE, TABLE))
+    materialized = instance.get_latest_materialization_event(asset_key(Kind.LANDING, TABLE))
     assert materialized is not None
     assert materialized.run_id == newest
 

@@ -12,7 +12,7 @@ from mirror_assets.orchestration.settled_checks import settled
 from mirror_assets.pipeline.table_lease import leased
 from mirror_assets_tests.pipeline.paper import Paper
 
-_ASSET = dg.AssetKey(["landing_zone", "shop", "orders"])
+_ASSET = dg.AssetKey(["shop", "orders_landing"])
 
 
 @pytest.mark.parametrize(

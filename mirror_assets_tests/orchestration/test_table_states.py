@@ -51,7 +51,7 @@ def test_the_next_run_is_told_of_what_failed_before(instance: dg.DagsterInstance
 def test_a_held_tables_check_names_it_once(instance: dg.DagsterInstance) -> None:
     broke = SourceBroke(str(TABLES[0]), 3, "a column was renamed")
     TableStates(instance).failed(TABLES[0], broke)
-    key = dg.AssetCheckKey(asset_key(Kind.LANDING_ZONE, TABLES[0]), "not_held")
+    key = dg.AssetCheckKey(asset_key(Kind.LANDING, TABLES[0]), "not_held")
     record = instance.get_latest_asset_check_evaluation_record(key)
     assert record is not None
     assert record.event is not None

@@ -28,7 +28,7 @@ from mirror_assets_tests.telemetry.follower import Follower
 from mirror_assets_tests.telemetry.scrape import free_port, scrape, value, wait_for
 
 _PROMTOOL = shutil.which("promtool")
-WORK = Work("/zone", "shop.orders", "0001-00000002-00000003")
+WORK = Work("/zone", "shop.orders", "1.2-3")
 
 
 def ignore(_message: str) -> None:

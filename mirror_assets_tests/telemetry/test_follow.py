@@ -108,9 +108,9 @@ def test_each_slice_has_a_trace_that_goes_on_where_the_mirror_applies_it(story: 
             continue
         by_slice.setdefault((told["mirror.table"], told["mirror.slice"]), []).append(span.name)
     way = ["apply", "check", "publish", "slice", "stage"]
-    assert sorted(by_slice[ORDERS, "0001-00000000-00000000"]) == way
-    assert sorted(by_slice[ORDERS, "0001-00000001-00000001"]) == way
-    assert sorted(by_slice[LINES, "0001-00000001-00000001"]) == ["check", "slice", "stage"]
+    assert sorted(by_slice[ORDERS, "1.0-0"]) == way
+    assert sorted(by_slice[ORDERS, "1.1-1"]) == way
+    assert sorted(by_slice[LINES, "1.1-1"]) == ["check", "slice", "stage"]
     failed = {span.name: span.status.message for span in story.collector.spans if span.status.message}
     assert failed == {"slice": "checks_failed"}
     traces = {
@@ -134,12 +134,12 @@ def test_every_message_is_a_line_of_json_and_says_what_it_is_about(story: Story)
     assert all(fields <= set(line) for line in story.messages)
     landed = [line for line in story.messages if line["message"] == "the slice has landed"]
     assert {(line["table"], line["slice"], line["rows"]) for line in landed} == {
-        (ORDERS, "0001-00000000-00000000", 3),
-        (LINES, "0001-00000000-00000000", 3),
-        (ORDERS, "0001-00000001-00000001", 2),
+        (ORDERS, "1.0-0", 3),
+        (LINES, "1.0-0", 3),
+        (ORDERS, "1.1-1", 2),
     }
     failed = next(line for line in story.messages if line["level"] == "error" and line["table"] == LINES)
-    assert failed["slice"] == "0001-00000001-00000001"
+    assert failed["slice"] == "1.1-1"
     assert failed["attempt"]
     spans = {span.trace_id.hex() for span in story.collector.spans}
     assert {line["trace_id"] for line in (*landed, failed)} <= spans

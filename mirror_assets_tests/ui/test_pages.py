@@ -29,7 +29,7 @@ def _backfill(desk: Desk, kind: Kind) -> str:
 def test_a_box_of_the_lineage_tells_table_and_stage(desk: Desk) -> None:
     desk.open("/asset-groups")
     for table in ("orders", "items"):
-        for kind in ("source", "change_feed", "landing_zone", "mirror"):
+        for kind in ("source", "changes", "landing", "mirror"):
             desk.sees(f"{table}_{kind}")
     desk.picture("lineage")
 
@@ -41,7 +41,7 @@ def test_a_job_mirrors_all_tables_while_definitions_are_reloaded(desk: Desk) -> 
         desk.shop.add_prices()
         desk.open("/asset-groups")
         desk.click("Reload definitions")
-        desk.sees("prices_landing_zone")
+        desk.sees("prices_landing")
 
     run, status = desk.run(lambda: desk.click_launch(MIRROR_ALL), reload)
     assert status == "SUCCESS"
@@ -56,8 +56,8 @@ def test_a_job_mirrors_all_tables_while_definitions_are_reloaded(desk: Desk) -> 
     ("kind", "first", "command"),
     [
         (Kind.SOURCE, "Source of shop.orders", "mirror-assets plan --table shop.orders"),
-        (Kind.CHANGE_FEED, "Changes of shop.orders", "mirror-assets run --table shop.orders"),
-        (Kind.LANDING_ZONE, "Landing files of shop.orders", "mirror-assets rebuild shop.orders"),
+        (Kind.CHANGES, "Changes of shop.orders", "mirror-assets run --table shop.orders"),
+        (Kind.LANDING, "Landing files of shop.orders", "mirror-assets rebuild shop.orders"),
         (Kind.MIRROR, "Mirror of shop.orders", "mirror-assets reconcile --table shop.orders"),
     ],
 )
@@ -69,7 +69,7 @@ def test_a_page_says_what_it_is_whose_it_is_and_what_to_type(desk: Desk, kind: K
 
 
 def test_what_landed_is_told_in_a_sentence(desk: Desk) -> None:
-    desk.open_asset(Kind.LANDING_ZONE, ORDERS, "events")
+    desk.open_asset(Kind.LANDING, ORDERS, "events")
     desk.sees("the table at version 1: 10 inserts in 1 file of")
     desk.picture("event")
     desk.open_asset(Kind.SOURCE, ORDERS, "partitions")
@@ -78,9 +78,9 @@ def test_what_landed_is_told_in_a_sentence(desk: Desk) -> None:
 
 def test_a_backfill_lands_slices(desk: Desk) -> None:
     desk.register(*(desk.shop.commit() for _ in range(3)))
-    for kind in (Kind.CHANGE_FEED, Kind.LANDING_ZONE):
+    for kind in (Kind.CHANGES, Kind.LANDING):
         assert _backfill(desk, kind) == "SUCCESS"
-    desk.open_asset(Kind.LANDING_ZONE, ORDERS, "partitions")
+    desk.open_asset(Kind.LANDING, ORDERS, "partitions")
     desk.sees("Materialized (4)")
     desk.picture("partitions")
 
@@ -88,8 +88,8 @@ def test_a_backfill_lands_slices(desk: Desk) -> None:
 def test_a_null_key_stops_a_backfill_and_its_check_says_so(desk: Desk) -> None:
     before, planted, behind = desk.shop.commit(), desk.shop.plant(), desk.shop.commit()
     desk.register(before, planted, behind)
-    assert _backfill(desk, Kind.CHANGE_FEED) == "FAILURE"
-    desk.open_asset(Kind.CHANGE_FEED, ORDERS, "checks")
+    assert _backfill(desk, Kind.CHANGES) == "FAILURE"
+    desk.open_asset(Kind.CHANGES, ORDERS, "checks")
     desk.click_text("key_presence")
     desk.sees(f"slice {planted}: ")
     desk.picture("failed_check")
@@ -99,8 +99,8 @@ def test_a_rebuild_mends_it_and_leaves_nothing_red(desk: Desk) -> None:
     desk.shop.mend()
     config = f"ops: {{rebuild_table: {{config: {{table: {ORDERS}}}}}}}"
     assert desk.launch(REBUILD, config) == "SUCCESS"
-    desk.open_asset(Kind.LANDING_ZONE, ORDERS, "partitions")
-    desk.sees("0002-00000000-00000008")
+    desk.open_asset(Kind.LANDING, ORDERS, "partitions")
+    desk.sees("2.0-8")
     desk.sees("Failed (0)")
     desk.sees("Missing (0)")
     desk.picture("rebuilt")
@@ -108,7 +108,7 @@ def test_a_rebuild_mends_it_and_leaves_nothing_red(desk: Desk) -> None:
 
 def test_a_check_is_executed_by_hand(desk: Desk) -> None:
     def launch() -> None:
-        desk.open_asset(Kind.LANDING_ZONE, ORDERS, "checks")
+        desk.open_asset(Kind.LANDING, ORDERS, "checks")
         desk.click_text("lag")
         desk.click("Execute", exact=True)
 

@@ -34,10 +34,10 @@ def _kill(desk: Desk, *words: str) -> None:
 def _sees_all(desk: Desk) -> None:
     """The boxes of the tables, the sensor, and what a check has found."""
     desk.open("/asset-groups")
-    desk.sees("orders_landing_zone")
+    desk.sees("orders_landing")
     desk.open("/automation")
     desk.sees("replicator")
-    desk.open_asset(Kind.LANDING_ZONE, ORDERS, "checks")
+    desk.open_asset(Kind.LANDING, ORDERS, "checks")
     desk.click_text("lag")
     desk.sees("commits_behind")
 

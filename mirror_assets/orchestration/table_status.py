@@ -1,13 +1,16 @@
-"""How the tables are, as `mirror-assets status` tells it: what landing zone, source and mirror say of each."""
+"""The status of each table, from landing zone, source and mirror; for `mirror-assets status` and `mirror_status`.
+
+It imports no Dagster, so that the command starts quickly.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import TimeoutError as NotDone
 from dataclasses import dataclass, replace
 from functools import partial
 
-from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.composition import Project
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable, WatchedMirror
@@ -15,6 +18,7 @@ from mirror_assets.history.history_log import HistoryLog
 from mirror_assets.landing.cost import daily_cost
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
+from mirror_assets.orchestration.units import duration
 from mirror_assets.pipeline.batch_runner import has_runs
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.daemon_pool import DaemonPool
@@ -69,25 +73,47 @@ class Status:
     in_onelake: bool = False
 
     @property
-    def code(self) -> Exit:
-        """The exit code: it fails if a source can't be read."""
-        return Exit.FAILED if self.unreadable else exit_code(error.family for error in self.errors)
-
-    @property
     def by_urgency(self) -> list[StatusLine]:
         """The lines, the table that matters first at the top: by urgency, then by lag."""
         return sorted(self.lines, key=lambda line: (line.urgency.rank, -(line.lag_seconds or 0.0)))
 
 
-def look(project: Project, names: Sequence[str], pool: DaemonPool) -> Status:
-    """Read how these tables are, or all, several at once; what can't be read does not hold up the others."""
+# A cell of a table of status, by its column's name; None where nothing is known.
+CELLS: Mapping[str, Callable[[StatusLine], object]] = {
+    "table": lambda x: x.table,
+    "health": lambda x: x.health,
+    "source": lambda x: x.source_version,
+    "landed": lambda x: None if x.landed_version == -1 else x.landed_version,  # -1: nothing has landed
+    "mirror has": lambda x: x.mirror_version,
+    "lag": lambda x: None if x.lag_seconds is None else duration(x.lag_seconds),
+    "readable for": lambda x: None if x.readable_seconds is None else duration(max(x.readable_seconds, 0)),
+    "history": lambda x: x.history_version,
+    "mirror": lambda x: x.state,
+    "why": lambda x: x.why or x.message,
+    "requests a day": lambda x: x.day_requests,
+    "CU s a day": lambda x: x.day_cu_seconds,
+}
+
+
+def read_status(project: Project, names: Sequence[str], pool: DaemonPool, limit: float | None = None) -> Status:
+    """Return the status of these tables, or of all. A table that can't be read doesn't hold up the others.
+
+    After `limit` seconds, tables without an answer are unreadable; None waits for all.
+    """
+    deadline = None if limit is None else time.monotonic() + limit
     mirror, notes, errors = _LookedAt.of(project.mirror().at_once(), project.store), list[str](), list[MirrorError]()
     if mirror.error is not None:  # what has landed is shown all the same
         errors.append(mirror.error)
     silent = SilentStores()
-    looks = [pool.submit(partial(_look, table, mirror, silent)) for table in project.tables(names)]
+    tables = project.tables(names)
+    looks = [pool.submit(partial(_look, table, mirror, silent)) for table in tables]
     lines, unreadable = list[StatusLine](), list[MirrorError]()
-    for line, of_zone, of_source in (look.result() for look in looks):
+    for table, look in zip(tables, looks, strict=True):
+        try:
+            line, of_zone, of_source = look.result(None if deadline is None else max(0.0, deadline - time.monotonic()))
+        except NotDone:
+            lines.append(StatusLine(str(table.name), "unreadable", Urgency.NOW, f"no answer within {limit:.0f} s"))
+            continue
         lines.append(line)
         errors += of_zone
         unreadable += of_source

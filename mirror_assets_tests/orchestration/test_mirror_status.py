@@ -1,0 +1,116 @@
+"""The first page: the status of all tables, as the newest observation of one asset. No Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from mirror_assets.config import Config, load_config
+from mirror_assets.definitions import build_definitions
+from mirror_assets.errors import ErrorCode
+from mirror_assets.landing.failures import Failure, record_failure
+from mirror_assets.landing.steps import drive
+from mirror_assets.orchestration import mirror_status
+from mirror_assets.orchestration.check_tables import CHECK_OP, CHECKS, CheckTables
+from mirror_assets_tests.pipeline.paper import TABLE, Paper
+
+_KEY = dg.AssetKey("mirror_status")
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as opened:
+        yield opened
+
+
+@pytest.fixture
+def paper(tmp_path: Path) -> Paper:
+    """A table whose newest commit landed an hour ago."""
+    made = Paper(tmp_path)
+    made.create(time.time() - 7200)
+    made.commit(1, time.time() - 3600)
+    made.cover(1)
+    return made
+
+
+def _check(config: Config, instance: dg.DagsterInstance, checks: CheckTables | None = None) -> None:
+    run_config = dg.RunConfig(ops={CHECK_OP: checks}) if checks else None
+    job = build_definitions(config).resolve_job_def(CHECKS)
+    assert job.execute_in_process(instance=instance, run_config=run_config).success
+
+
+def _observed(instance: dg.DagsterInstance, key: dg.AssetKey = _KEY) -> list[str]:
+    """The Markdown of each observation, the newest first."""
+    events = [record.asset_observation for record in instance.fetch_observations(key, limit=99).records]
+    return [str(event.metadata["status"].value) for event in events if event]
+
+
+def _fail(paper: Paper, message: str) -> None:
+    """Fail to land a commit; without one, a plan finds nothing to do and the failure is void."""
+    now = int(time.time() * 1000)
+    if not (paper.lake / "_delta_log" / f"{2:020d}.json").exists():
+        paper.commit(2, time.time())
+    drive(record_failure(TABLE, Failure(ErrorCode.CHECKS_FAILED, message), now), paper.context.store)
+
+
+def test_a_run_of_checks_writes_the_table_of_status(paper: Paper, instance: dg.DagsterInstance) -> None:
+    _check(paper.config, instance)
+    (table,) = _observed(instance)
+    head, rule, row = table.splitlines()
+    assert head == "| table | health | why | source | landed | mirror has | lag |"
+    assert rule.count("---") == head.count("|") - 1
+    assert row.startswith("| shop.orders | up to date |  | 1 | 1 |")
+
+
+def test_nothing_is_written_while_nothing_changes(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        _check(paper.config, instance)
+    assert len(_observed(instance)) == 1
+    monkeypatch.setattr(mirror_status, "_AGAIN_SECONDS", 0.0)
+    _check(paper.config, instance)
+    assert len(_observed(instance)) == 2, "once a day"
+
+
+def test_a_change_of_health_is_written_at_once_and_new_versions_hourly(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _check(paper.config, instance)
+    _fail(paper, "slice 1.2-2 was not published: a key is NULL")
+    _check(paper.config, instance)
+    newest, _ = _observed(instance)
+    assert "| shop.orders | failing | 1 run of shop.orders failed: slice 1.2-2 was not published" in newest
+    _fail(paper, "slice 1.2-2 was not published: a key is NULL")
+    _check(paper.config, instance)
+    assert len(_observed(instance)) == 2, "another number alone"
+    monkeypatch.setattr(mirror_status, "_NUMBERS_SECONDS", 0.0)
+    _check(paper.config, instance)
+    assert "2 runs of shop.orders failed" in _observed(instance)[0]
+    assert len(_observed(instance)) == 3
+
+
+def test_a_run_for_some_tables_or_checks_does_not_write_it(paper: Paper, instance: dg.DagsterInstance) -> None:
+    _check(paper.config, instance, CheckTables(tables=[str(TABLE)], spark=False, is_scheduled=True))
+    _check(paper.config, instance, CheckTables(checks=["lag"], spark=False, is_scheduled=True))
+    assert _observed(instance) == []
+
+
+def test_text_of_others_is_no_markdown(paper: Paper, instance: dg.DagsterInstance) -> None:
+    _fail(paper, "a | b\n[click](http://x) `c` <img src=x>")
+    _check(paper.config, instance)
+    (table,) = _observed(instance)
+    assert len(table.splitlines()) == 3
+    assert "a \\| b \\[click\\](http://x) \\`c\\` \\<img src=x\\>" in table
+
+
+def test_two_configurations_in_one_instance_have_a_page_each(paper: Paper, instance: dg.DagsterInstance) -> None:
+    other = paper.config.file.with_name("sales.yaml")
+    other.write_text(f"landing_zone: {{path: ./landing}}\ntables:\n  {TABLE}: {{source: ./lake, keys: [id]}}\n")
+    _check(load_config(other), instance)
+    assert len(_observed(instance, dg.AssetKey("sales_status"))) == 1
+    assert _observed(instance) == []

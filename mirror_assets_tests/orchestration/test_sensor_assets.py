@@ -1,0 +1,43 @@
+"""Dagster's page of an asset names the sensor that drives it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dagster._core.remote_representation.external import RemoteRepository
+from dagster._core.remote_representation.external_data import RepositorySnap
+from dagster._core.remote_representation.handle import RepositoryHandle
+
+from mirror_assets.config import load_config
+from mirror_assets.definitions import build_definitions
+from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.jobs import MIRROR_ALL, REPLICATE
+
+_SETTINGS = """\
+landing_zone: {path: ./landing}
+mirror: {path: ./mirror}
+tables:
+  sales.orders: {source: ./lake/orders, keys: [id]}
+  lines: {source: ./lake/lines, keys: [id]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "sensor", "job"),
+    [
+        (Kind.SOURCE, "mirror", MIRROR_ALL),
+        (Kind.CHANGES, "mirror", MIRROR_ALL),
+        (Kind.LANDING, "mirror", MIRROR_ALL),
+        (Kind.MIRROR, "replicator", REPLICATE),
+    ],
+)
+def test_an_asset_page_lists_the_sensor_that_drives_it(tmp_path: Path, kind: Kind, sensor: str, job: str) -> None:
+    (tmp_path / "mirror.yaml").write_text(_SETTINGS)
+    config = load_config(tmp_path / "mirror.yaml")
+    snap = RepositorySnap.from_def(build_definitions(config).get_repository_def())
+    seen = RemoteRepository(snap, RepositoryHandle.for_test(), auto_materialize_use_sensors=True)
+    for name in config.names:
+        (found,) = seen.get_sensors_targeting(asset_key(kind, name))
+        assert found.name == sensor
+        assert [target.job_name for target in found.get_targets()] == [job], "it still starts that job"

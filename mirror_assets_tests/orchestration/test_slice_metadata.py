@@ -1,0 +1,79 @@
+"""What Dagster's table of columns says: keys, nullability and the source's comments. No Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from deltalake import DeltaTable, Field, Schema
+from deltalake.schema import PrimitiveType
+
+from mirror_assets.landing.format import Column
+from mirror_assets.landing.names import SliceKey
+from mirror_assets.landing.publish import Outcome, Published
+from mirror_assets.orchestration.slice_metadata import (
+    Metadata,
+    landed_metadata,
+    mirrored_columns,
+    source_materialization,
+)
+from mirror_assets_tests.landing.test_format import MANIFEST
+from mirror_assets_tests.pipeline.paper import TABLE, Paper
+
+_LONG = "every " * 1000
+
+
+def _create(paper: Paper) -> None:
+    fields = [
+        Field("id", PrimitiveType("long"), nullable=True, metadata={"comment": "The order's number"}),
+        Field("placed", PrimitiveType("date"), nullable=False, metadata={"comment": _LONG}),
+        Field("note", PrimitiveType("string"), nullable=True),
+        Field("odd", PrimitiveType("string"), nullable=True, metadata={"comment": 7}),
+    ]
+    DeltaTable.create(paper.lake, Schema(fields), configuration={"delta.enableChangeDataFeed": "true"})
+
+
+def _columns(metadata: Metadata) -> dict[str, dg.TableColumn]:
+    schema = metadata["dagster/column_schema"]
+    found = schema.value if isinstance(schema, dg.TableSchemaMetadataValue) else schema
+    assert isinstance(found, dg.TableSchema)
+    return {column.name: column for column in found.columns}
+
+
+@pytest.fixture
+def paper(tmp_path: Path) -> Paper:
+    made = Paper(tmp_path)
+    _create(made)
+    return made
+
+
+def test_the_source_has_key_marks_nullability_and_comments(paper: Paper) -> None:
+    state = paper.context.log.state()
+    found = _columns(source_materialization(paper.context, state, SliceKey(1, 0, 0), 0).metadata)
+    assert found["id"].description == "The order's number"
+    assert found["id"].constraints == dg.TableColumnConstraints(nullable=False, unique=True, other=["key"])
+    assert found["placed"].constraints == dg.TableColumnConstraints(nullable=False)
+    assert found["note"].constraints == dg.TableColumnConstraints()
+    assert (found["note"].description, found["odd"].description) == (None, None)
+    assert len(found["placed"].description or "") == 200, "each event repeats it"
+
+
+def test_landing_files_hold_changes_so_that_only_keys_are_never_null(paper: Paper) -> None:
+    columns = tuple(Column(name=name, type="string") for name in ("id", "placed"))
+    state = paper.context.log.state()
+    landed = MANIFEST.model_copy(update={"source_schema": state.schema_string, "keys": ("id",), "columns": columns})
+    found = _columns(landed_metadata(paper.context, Published(Outcome.COVERED, landed)))
+    assert found["id"].constraints == dg.TableColumnConstraints(nullable=False, other=["key"])
+    assert found["placed"].constraints == dg.TableColumnConstraints(), "a DELETE has its key alone"
+
+
+def test_the_mirror_has_them_as_the_source_had_at_the_landed_version(paper: Paper) -> None:
+    columns = tuple(Column(name=name, type="string") for name in ("id", "placed", "note", "gone"))
+    landed = MANIFEST.model_copy(
+        update={"source_schema": paper.context.log.state().schema_string, "keys": ("id", "note"), "columns": columns}
+    )
+    found = _columns(mirrored_columns(TABLE, landed))
+    assert found["id"].description == "The order's number"
+    assert found["id"].constraints == dg.TableColumnConstraints(nullable=False, other=["key"]), "half a key repeats"
+    assert found["gone"].constraints == dg.TableColumnConstraints(), "a column that the source has dropped"
