@@ -41,6 +41,10 @@ def test_both_files_are_written_and_the_first_can_be_loaded(
     text, sql = out.read_text(), out.with_suffix(".sql").read_text()
     assert "# order_id: not proven: by name and statistics" in text
     assert f"ALTER TABLE delta.`{lake}/stock/items` SET TBLPROPERTIES (delta.enableChangeDataFeed = true);" in sql
+    comments = " ".join(sql.replace("\n-- ", " ").split())
+    assert "upgrades the table's protocol, which disabling row tracking doesn't undo" in comments
+    assert "spark.databricks.delta.properties.defaults.enableChangeDataFeed = true" in comments
+    assert max(map(len, sql.splitlines())) < 200
     assert all(f"# - {path}: " in text for path in UNREADABLE)
     shown = capsys.readouterr()
     assert "sales.orders_2" in shown.out
