@@ -102,6 +102,7 @@ def test_a_lake_without_a_table_that_can_be_mirrored_fails_and_says_what_to_do(
     [
         ("nowhere", (), "No such file or directory"),
         ("plain", (), "has no Delta tables, down to 3 folders below it"),
+        ("sales/orders@v2", (), "leave out `@v2` of the address"),
         ("sales/orders", (), "it is a table itself. Next: name the folder that holds it"),
         ("s3://acme/x", ("--credential", "guess"), "has no credential 'guess'"),
         ("s3://key:hunter2@acme/x", (), "credentials in a URI"),
