@@ -406,7 +406,7 @@ def open_mirror(config: Config, store: Store) -> WatchedMirror:
     from mirror_assets.fabric.mirror import FabricMirror
 
     tables = fabric.tables(config.landing_zone.onelake)
-    return FabricMirror(open_fabric(fabric), fabric.item, store, tables.abfss)
+    return FabricMirror(open_fabric(fabric), fabric.item, store, tables.abfss, fabric.default_schema)
 
 
 def stand_in(config: Config, store: Store) -> LocalReplicator:
