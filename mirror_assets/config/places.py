@@ -109,7 +109,7 @@ class PartnerConfig(Section):
 
 
 class FabricWorkspace(Section):
-    """What is known before there is a mirrored database: the workspace, how to reach it, and the database's settings."""
+    """What is known before there is a mirrored database: the workspace, how to reach it, and the database's target."""
 
     workspace: Guid = Field(description="The workspace's GUID.")
     endpoint: Endpoint = Field(default=PUBLIC_ENDPOINT, description="Where Fabric's REST interface is.")

@@ -75,9 +75,7 @@ class FabricMirror:
 
     def at_once(self) -> FabricMirror:
         """Return the mirror as it is when it is first asked, by one request for all tables."""
-        return FabricMirror(
-            AskedOnce(self._client), self._database, self._store, self._tables, self._default_schema
-        )
+        return FabricMirror(AskedOnce(self._client), self._database, self._store, self._tables, self._default_schema)
 
     @property
     def pace(self) -> Pace:
@@ -139,4 +137,3 @@ def _state(text: str) -> TableState:
 
 def _name(reported: ReportedTable) -> TableName:
     return TableName(reported.schema, reported.table)
-

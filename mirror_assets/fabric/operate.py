@@ -26,7 +26,7 @@ _STARTED = (DatabaseState.STARTING, DatabaseState.RUNNING)
 
 @dataclass(frozen=True)
 class Created:
-    """A mirrored database, and whether it existed before; then `differences` are its properties that aren't as asked."""
+    """A mirrored database, and whether it existed before; `differences` are the properties that aren't as wanted."""
 
     database: Database
     was_there: bool

@@ -6,7 +6,6 @@ import re
 
 from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError, StopError
 
-
 # Delta's shorthands for one version of a table, such as `orders@v2` and `orders@20240428091500000`.
 _ONE_VERSION = re.compile(r"@(?:v\d+|\d{17})/*\Z", re.IGNORECASE)
 
@@ -15,8 +14,8 @@ def leave_out_version(address: str) -> str | None:
     """Return the next step for an address that ends with Delta's shorthand for one version; None for others."""
     found = _ONE_VERSION.search(address)
     return found and (
-        f"leave out `{found[0]}` of the address: a table is read as a whole, not at one version. To mirror only changes "
-        "from a version or a time on, set the table's `start` in mirror.yaml."
+        f"leave out `{found[0]}` of the address: a table is read as a whole, not at one version. To mirror only "
+        "changes from a version or a time on, set the table's `start` in mirror.yaml."
     )
 
 

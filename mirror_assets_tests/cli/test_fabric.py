@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from deltalake import write_deltalake
 
 from mirror_assets.cli import main
+from mirror_assets.fabric.database import Definition, TargetProperties, target_properties
 from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
@@ -54,9 +54,8 @@ def test_create_sets_the_properties_of_mirror_yaml(
     file.write_text(text, encoding="utf-8")
     assert main(["fabric", "create", "new one"]) == 0
     assert "warning" not in capsys.readouterr().err
-    (part,) = fabric.interface.databases[-1].definition["parts"]
-    target = json.loads(base64.b64decode(part["payload"]))["properties"]["target"]["typeProperties"]
-    assert target == {"defaultSchema": "bronze", "format": "Delta", "retentionInDays": 1}
+    made = Definition.model_validate({"definition": fabric.interface.databases[-1].definition})
+    assert target_properties(made) == TargetProperties(defaultSchema="bronze", retentionInDays=1)
     file.write_text(text.replace("days: 1", "days: 7"), encoding="utf-8")
     assert main(["fabric", "create", "new one"]) == 0
     assert "warning: retentionInDays is 1, not 7; change it" in capsys.readouterr().err

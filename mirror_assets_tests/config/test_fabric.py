@@ -44,9 +44,7 @@ def test_two_guids_are_enough() -> None:
 def test_the_properties_of_a_new_database() -> None:
     settings = "default_schema: bronze, retention_days: 30, change_data_feed: true"
     fabric = fabric_of(read(f"fabric: {{workspace: {WORKSPACE}, item: {ITEM}, {settings}}}"))
-    assert fabric.target == TargetProperties(
-        defaultSchema="bronze", retentionInDays=30, enableDeltaChangeDataFeed=True
-    )
+    assert fabric.target == TargetProperties(defaultSchema="bronze", retentionInDays=30, enableDeltaChangeDataFeed=True)
 
 
 def test_every_setting_may_come_from_the_environment() -> None:

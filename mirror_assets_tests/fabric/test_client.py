@@ -55,9 +55,7 @@ def test_a_database_is_created_as_an_open_mirror(client: FabricClient, fabric: L
     assert misfit(client.definition(made.id)) is None
 
 
-def test_a_database_is_created_with_the_properties_that_are_asked_for(
-    client: FabricClient, fabric: LoopbackFabric
-) -> None:
+def test_a_database_is_created_with_the_properties_that_are_asked_for(client: FabricClient) -> None:
     wanted = TargetProperties(defaultSchema="bronze", retentionInDays=7, enableDeltaChangeDataFeed=True)
     made = client.create("sales", wanted)
     assert target_properties(client.definition(made.id)) == wanted
