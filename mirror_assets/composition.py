@@ -257,10 +257,13 @@ def open_watched_zone(config: LandingZoneConfig) -> tuple[Store, ResponseRecorde
 
 
 def open_local_staging(config: LandingZoneConfig) -> LocalStore | None:
-    """Return the folder that Spark and this process share for `staging: upload`; None when Spark reaches the zone."""
+    """Return the folder that Spark and this process share for `staging: upload`; None when Spark reaches the zone.
+
+    Each landing zone has its own: a publisher deletes outdated attempts by the manifests of its own zone.
+    """
     if config.onelake is None or config.onelake.staging is Staging.DIRECT:
         return None
-    return LocalStore(config.onelake.staging_path)
+    return LocalStore(config.onelake.staging_path / config.onelake.address.item)
 
 
 @dataclass(frozen=True)
@@ -403,7 +406,7 @@ def open_mirror(config: Config, store: Store) -> WatchedMirror:
     from mirror_assets.fabric.mirror import FabricMirror
 
     tables = fabric.tables(config.landing_zone.onelake)
-    return FabricMirror(open_fabric(fabric), fabric.item, store, tables.abfss)
+    return FabricMirror(open_fabric(fabric), fabric.item, store, tables.abfss, fabric.default_schema)
 
 
 def stand_in(config: Config, store: Store) -> LocalReplicator:

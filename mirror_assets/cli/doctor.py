@@ -13,6 +13,7 @@ from mirror_assets.composition import Project, no_spark, open_watched_zone
 from mirror_assets.config import LandingZoneConfig, load_config
 from mirror_assets.pipeline.doctor.answers import Answer, Verdict, is_well
 from mirror_assets.pipeline.doctor.examination import Depth, examine_sources, examine_zone
+from mirror_assets.pipeline.doctor.mirror_questions import examine_mirror
 
 
 def doctor(path: Path | None, names: Sequence[str], depth: Depth, *, as_json: bool) -> Exit:
@@ -22,7 +23,8 @@ def doctor(path: Path | None, names: Sequence[str], depth: Depth, *, as_json: bo
     """
     project = Project.of(load_config(path), None if depth.with_spark else no_spark, note)
     tables, answers = project.tables(names), list[Answer]()
-    for one in chain(_ask_zone(project.config.landing_zone), examine_sources(tables, depth)):
+    of_mirror = examine_mirror(project.config, project.store, tables)
+    for one in chain(_ask_zone(project.config.landing_zone), of_mirror, examine_sources(tables, depth)):
         answers.append(one)
         if not as_json:
             show_line(f"{_SHOWN[one.verdict]:9} {one.subject}: {one.question} {one.text}")

@@ -38,10 +38,12 @@ class DatabaseLine:
 def create(path: Path | None, name: str, *, as_json: bool) -> Exit:
     """Create the mirrored database, or find the one of this name; only the workspace has to be in mirror.yaml."""
     workspace = load_workspace(path)
-    made = create_database(open_fabric(workspace), name)
+    made = create_database(open_fabric(workspace), name, workspace.target)
     line = CreatedLine(made.database.name, str(workspace.workspace), str(made.database.id), made.was_there)
     rows = [(line.name, line.item, "was there already" if line.was_there else "created")]
     show("Mirrored database", ("name", "item", "result"), rows, [line], as_json=as_json)
+    for difference in made.differences:
+        note(f"warning: {difference}; change it on the database's page in the portal, or in mirror.yaml")
     if not as_json:
         ids = f"{{workspace: {line.workspace}, item: {line.item}}}"
         note(f"Next: write {ids} into mirror.yaml, at landing_zone.onelake and at mirror.fabric;")

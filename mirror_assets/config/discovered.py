@@ -209,7 +209,8 @@ def _unfit(changes: Changes, row: DiscoveredTable, facts: FolderFacts) -> tuple[
     if changes is Changes.FEED and not facts.feed:
         return FoundState.FEED_OFF, "set delta.enableChangeDataFeed = true at the source, or another `changes`"
     if changes is Changes.ROW_TRACKING and not facts.row_tracking:
-        return FoundState.ROW_TRACKING_OFF, "set delta.enableRowTracking = true at the source, or another `changes`"
+        why = "set delta.enableRowTracking = true at the source, which upgrades its protocol, or another `changes`"
+        return FoundState.ROW_TRACKING_OFF, why
     return None
 
 

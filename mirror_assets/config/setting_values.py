@@ -187,6 +187,12 @@ def _table_key(text: str) -> str:
     return text
 
 
+def _schema_name(text: str) -> str:
+    if "." in text:
+        raise ValueError(f"expected a schema's name, which can't have a dot, got {text!r}")
+    return _table_key(text)
+
+
 def _spark_value(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()
@@ -232,5 +238,6 @@ Columns = Annotated[tuple[Text, ...], Field(min_length=1), AfterValidator(_disti
 Owners = tuple[Annotated[Text, AfterValidator(_owner)], ...]
 Tags = dict[Annotated[str, AfterValidator(_tag_name)], Annotated[str, BeforeValidator(_tag_value)]]
 TableKey = Annotated[str, AfterValidator(_table_key)]
+SchemaName = Annotated[str, AfterValidator(_schema_name)]
 SparkName = Annotated[str, AfterValidator(_spark_name)]
 SparkValue = Annotated[str, BeforeValidator(_spark_value)]

@@ -15,6 +15,7 @@ from mirror_assets.fabric.database import (
     DatabaseStatus,
     Definition,
     ReportedTable,
+    TargetProperties,
     Workspace,
     definition_payload,
 )
@@ -47,9 +48,9 @@ class FabricClient:
             found = all_pages(lambda token: ask(self._workspace, continuation_token_parameter=token))
             return tuple(Database(UUID(str(item.id)), str(item.display_name)) for item in found)
 
-    def create(self, name: str) -> Database:
+    def create(self, name: str, target: TargetProperties) -> Database:
         """Create a mirrored database whose landing zone is written from outside (an open mirror)."""
-        part = {"path": PART, "payload": definition_payload(), "payloadType": "InlineBase64"}
+        part = {"path": PART, "payload": definition_payload(target), "payloadType": "InlineBase64"}
         request = {"displayName": name, "definition": {"parts": [part]}}
         with fabric_errors(f"create mirrored database {name!r}"):
             made = self._client.items.create_mirrored_database(self._workspace, request)

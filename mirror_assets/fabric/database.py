@@ -73,20 +73,37 @@ PART = "mirroring.json"
 _SOURCE = "GenericMirror"
 
 
-def definition_payload() -> str:
-    """Encode the definition of an open mirror as Fabric takes it: JSON in base64 (reference `landing-zone` §4.42)."""
-    target = {"defaultSchema": DEFAULT_SCHEMA, "format": "Delta"}
-    properties = {
-        "source": {"type": _SOURCE, "typeProperties": {}},
-        "target": {"type": "MountedRelationalDatabase", "typeProperties": target},
-    }
-    return base64.b64encode(json.dumps({"properties": properties}).encode()).decode()
-
-
 class _Loose(pydantic.BaseModel):
     """Part of a document of Fabric's: unknown fields are ignored."""
 
     model_config = pydantic.ConfigDict(frozen=True)
+
+
+class TargetProperties(_Loose):
+    """The properties of the mirrored tables in a definition; None: Fabric's default."""
+
+    defaultSchema: str = DEFAULT_SCHEMA  # noqa: N815 Fabric's spelling
+    format: str = "Delta"
+    retentionInDays: int | None = None  # noqa: N815 Fabric's spelling
+    enableDeltaChangeDataFeed: bool | None = None  # noqa: N815 Fabric's spelling
+
+    def differences(self, wanted: TargetProperties) -> tuple[str, ...]:
+        """Return the properties that have other values than wanted, with both values."""
+        found, differing = self.model_dump(mode="json"), wanted.model_dump(mode="json", exclude_none=True)
+        return tuple(
+            f"{name} is {json.dumps(found[name])}, not {json.dumps(value)}"
+            for name, value in differing.items()
+            if found[name] != value
+        )
+
+
+def definition_payload(target: TargetProperties) -> str:
+    """Encode the definition of an open mirror as Fabric takes it: JSON in base64 (reference `landing-zone` §4.42)."""
+    properties = {
+        "source": {"type": _SOURCE, "typeProperties": {}},
+        "target": {"type": "MountedRelationalDatabase", "typeProperties": target.model_dump(exclude_none=True)},
+    }
+    return base64.b64encode(json.dumps({"properties": properties}).encode()).decode()
 
 
 class _Part(_Loose):
@@ -108,13 +125,8 @@ class _Source(_Loose):
     type: str
 
 
-class _TargetProperties(_Loose):
-    defaultSchema: str = DEFAULT_SCHEMA  # noqa: N815 Fabric's spelling
-    retentionInDays: int | None = None  # noqa: N815 Fabric's spelling
-
-
 class _Target(_Loose):
-    typeProperties: _TargetProperties  # noqa: N815 Fabric's spelling
+    typeProperties: TargetProperties  # noqa: N815 Fabric's spelling
 
 
 class _Properties(_Loose):
@@ -126,7 +138,13 @@ class _Mirroring(_Loose):
     properties: _Properties
 
 
-def misfit(definition: Definition) -> str | None:
+def target_properties(definition: Definition) -> TargetProperties | None:
+    """Return the properties of the mirrored tables; None for a definition that can't be read."""
+    payload = _payload(definition.definition.parts)
+    return None if payload is None else payload.properties.target.typeProperties
+
+
+def misfit(definition: Definition, default_schema: str = DEFAULT_SCHEMA) -> str | None:
     """Return why a mirrored database with this definition is not an open mirror like ours, or None when it is."""
     payload = _payload(definition.definition.parts)
     if payload is None:
@@ -135,15 +153,9 @@ def misfit(definition: Definition) -> str | None:
     if properties.source.type != _SOURCE:
         return f"mirrors {properties.source.type}, not a landing zone"
     schema = properties.target.typeProperties.defaultSchema
-    if schema != DEFAULT_SCHEMA:
-        return f"has the default schema {schema!r}, not {DEFAULT_SCHEMA!r}"
+    if schema != default_schema:
+        return f"has the default schema {schema!r}, not {default_schema!r}"
     return None
-
-
-def retention_days(definition: Definition) -> int | None:
-    """Return for how many days the mirrored Delta tables keep old files; None where the definition does not say."""
-    payload = _payload(definition.definition.parts)
-    return None if payload is None else payload.properties.target.typeProperties.retentionInDays
 
 
 def _payload(parts: Sequence[_Part]) -> _Mirroring | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.fabric.database import DEFAULT_SCHEMA, DatabaseStatus, ReportedTable, retention_days
+from mirror_assets.fabric.database import DEFAULT_SCHEMA, DatabaseStatus, ReportedTable, target_properties
 from mirror_assets.fabric.monitoring import MonitoredTable, Pace, TableState
 from mirror_assets.fabric.status_client import AskedOnce, StatusClient
 from mirror_assets.landing.folders import table_names
@@ -46,12 +46,17 @@ _PACE = Pace(pause_seconds=15.0, limit_seconds=3600.0)
 
 
 class FabricMirror:
-    """The tables of one mirrored database; `tables` is the URI of the folder in which Spark finds them."""
+    """The tables of one mirrored database; `tables` is the URI of the folder in which Spark finds them.
 
-    def __init__(self, client: StatusClient, database: UUID, store: Store, tables: str) -> None:
+    Tables without a schema are in its `default_schema`.
+    """
+
+    def __init__(
+        self, client: StatusClient, database: UUID, store: Store, tables: str, default_schema: str = DEFAULT_SCHEMA
+    ) -> None:
         """Take the landing zone in `store`; no request is sent yet."""
         self._client, self._database, self._store = client, database, store
-        self._tables = tables.rstrip("/")
+        self._tables, self._default_schema = tables.rstrip("/"), default_schema
 
     def database(self) -> DatabaseStatus:
         """Return the state of the mirrored database."""
@@ -63,13 +68,14 @@ class FabricMirror:
         An identity that may not read the definition can mirror all the same.
         """
         try:
-            return retention_days(self._client.definition(self._database))
+            properties = target_properties(self._client.definition(self._database))
         except MirrorError:
             return None
+        return None if properties is None else properties.retentionInDays
 
     def at_once(self) -> FabricMirror:
         """Return the mirror as it is when it is first asked, by one request for all tables."""
-        return FabricMirror(AskedOnce(self._client), self._database, self._store, self._tables)
+        return FabricMirror(AskedOnce(self._client), self._database, self._store, self._tables, self._default_schema)
 
     @property
     def pace(self) -> Pace:
@@ -82,9 +88,9 @@ class FabricMirror:
 
     def status(self) -> tuple[FabricTable, ...]:
         """Every table that Fabric mirrors, by name."""
-        folders = {_identity(name): name for name in table_names(self._store)}
+        folders = {self._identity(name): name for name in table_names(self._store)}
         named = {
-            folders.get(_identity(_name(reported)), _name(reported)): reported
+            folders.get(self._identity(_name(reported)), _name(reported)): reported
             for reported in self._client.tables(self._database)
         }
         return tuple(self._table(name, named[name]) for name in sorted(named))
@@ -92,13 +98,17 @@ class FabricMirror:
     def table(self, name: TableName) -> FabricTable | None:
         """One table, or None when Fabric does not mirror it (any more)."""
         for reported in self._client.tables(self._database):
-            if _identity(_name(reported)) == _identity(name):
+            if self._identity(_name(reported)) == self._identity(name):
                 return self._table(name, reported)
         return None
 
     def poll_table(self, name: TableName) -> FabricTable | None:
         """The same as `table`."""
         return self.table(name)
+
+    def _identity(self, name: TableName) -> tuple[str, str]:
+        """Return what both names of a table in the default schema share: `dbo.t` and `t`."""
+        return (name.schema or self._default_schema, name.table)
 
     def _table(self, name: TableName, reported: ReportedTable) -> FabricTable:
         files = self._store.list(name.folder)
@@ -117,7 +127,7 @@ class FabricMirror:
             waiting_files=max(0, landed - 1),  # the last one stays, processed or not
             applied_number=None,
             mirror_rows=None,
-            uri=f"{self._tables}/{name.schema or DEFAULT_SCHEMA}/{name.table}",
+            uri=f"{self._tables}/{'/'.join(self._identity(name))}",
         )
 
 
@@ -127,8 +137,3 @@ def _state(text: str) -> TableState:
 
 def _name(reported: ReportedTable) -> TableName:
     return TableName(reported.schema, reported.table)
-
-
-def _identity(name: TableName) -> tuple[str, str]:
-    """Return what both names of a table in the default schema share: `dbo.t` and `t`."""
-    return (name.schema or DEFAULT_SCHEMA, name.table)

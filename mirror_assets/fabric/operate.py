@@ -6,11 +6,11 @@ Nothing here stops one: stopped and started again, an open mirror replays its wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from mirror_assets.fabric.client import FabricClient
-from mirror_assets.fabric.database import Database, DatabaseState, misfit
+from mirror_assets.fabric.database import Database, DatabaseState, TargetProperties, misfit, target_properties
 from mirror_assets.fabric.errors import (
     FabricRefused,
     FabricUnavailable,
@@ -26,27 +26,28 @@ _STARTED = (DatabaseState.STARTING, DatabaseState.RUNNING)
 
 @dataclass(frozen=True)
 class Created:
-    """A mirrored database, and whether it existed before."""
+    """A mirrored database, and whether it existed before; `differences` are the properties that aren't as wanted."""
 
     database: Database
     was_there: bool
+    differences: tuple[str, ...] = ()
 
 
-def create_database(client: FabricClient, name: str) -> Created:
+def create_database(client: FabricClient, name: str, target: TargetProperties) -> Created:
     """Find or create the mirrored database of this name. Raises fabric_item_unfit, and what the client raises."""
-    found = _find(client, name)
+    found = _find(client, name, target)
     if found is not None:
-        return Created(found, was_there=True)
+        return replace(found, was_there=True)
     try:
-        return Created(client.create(name), was_there=False)
+        return Created(client.create(name, target), was_there=False)
     except (FabricUnavailable, FabricRefused) as error:
         # The answer was lost, or a retry met the database that the first request had created.
         if isinstance(error, FabricRefused) and error.answer not in _NAME_TAKEN:
             raise
-        found = _find(client, name)
+        found = _find(client, name, target)
         if found is None:
             raise
-        return Created(found, was_there=False)
+        return found
 
 
 def start_mirroring(client: FabricClient, database: UUID, *, replay: bool = False) -> bool:
@@ -70,11 +71,14 @@ def start_mirroring(client: FabricClient, database: UUID, *, replay: bool = Fals
     return True
 
 
-def _find(client: FabricClient, name: str) -> Database | None:
+def _find(client: FabricClient, name: str, target: TargetProperties) -> Created | None:
     """Return the mirrored database of this name, if any. Raises fabric_item_unfit for one without a landing zone."""
     found = next((database for database in client.databases() if database.name == name), None)
-    if found is not None:
-        why = misfit(client.definition(found.id))
-        if why is not None:
-            raise fabric_item_unfit(name, str(found.id), why)
-    return found
+    if found is None:
+        return None
+    definition = client.definition(found.id)
+    why = misfit(definition, target.defaultSchema)
+    if why is not None:
+        raise fabric_item_unfit(name, str(found.id), why)
+    properties = target_properties(definition)
+    return Created(found, was_there=False, differences=properties.differences(target) if properties else ())

@@ -12,11 +12,10 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.init.propose_keys import KeyProposal, Proof
 from mirror_assets.init.survey import Survey, SurveyedTable
 from mirror_assets.landing.names import TableName
-from mirror_assets.source.table_properties import Retention, feed_consequence
+from mirror_assets.source.table_properties import ROW_TRACKING_COST, Retention, feed_consequence
 
 _DAY = 86_400
 _KEPT_DAYS = 7
-_ROW_TRACKING = "It adds a writer feature: writers that don't know row tracking can't write the table afterwards."
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ def _statements(survey: Survey, changes: Changes, sql_name: str | None, *, neede
         yield Statement(sql, f"The change data feed is off. {feed_consequence(survey.state.protocol)}")
     if needed and changes is Changes.ROW_TRACKING:
         sql = f"ALTER TABLE {table} SET TBLPROPERTIES (delta.enableRowTracking = true)"
-        yield Statement(sql, f"No key was found; with row tracking none is needed. {_ROW_TRACKING}")
+        yield Statement(sql, f"No key was found; with row tracking none is needed. {ROW_TRACKING_COST}")
 
 
 def _retention(survey: Survey, sql_name: str | None) -> Iterator[Statement]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.source.errors import leave_out_version
 from mirror_assets.storage.lake.address import shown
 
 
@@ -19,7 +20,7 @@ def no_tables(place: str, depth: int) -> SettingError:
     """There is no table."""
     return SettingError(
         f"{place} has no Delta tables, down to {depth} folders below it.",
-        "correct the address, or look deeper with --depth.",
+        leave_out_version(place) or "correct the address, or look deeper with --depth.",
         code=ErrorCode.SOURCE_NOT_DELTA,
     )
 

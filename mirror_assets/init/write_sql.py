@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from mirror_assets.init.entries import Statement, TableEntry
+from mirror_assets.source.table_properties import FEED_BY_DEFAULT
 
-_HEADER = """\
+_WIDTH = 110
+_HEADER = f"""\
 -- Written by `mirror-assets init`; nothing has run it. Read it, then run it where the tables are written.
--- Each statement is a commit of its own, and changes no row.
+-- No statement changes a row. Each is one commit; enabling row tracking takes several.
+-- To enable the change data feed for all new tables, set this in the Spark session or cluster that creates them:
+--   {FEED_BY_DEFAULT} = true
 """
 _NOTHING = "-- Nothing is missing.\n"
 
@@ -26,7 +31,8 @@ def _table(entry: TableEntry) -> Iterator[str]:
 
 
 def _statement(statement: Statement) -> Iterator[str]:
-    yield f"-- {_line(statement.why)}"
+    for line in textwrap.wrap(_line(statement.why), _WIDTH, break_long_words=False, break_on_hyphens=False):
+        yield f"-- {line}"
     if "\n" in statement.sql or "\r" in statement.sql:
         yield "-- The table's address has a line break: rename its folder."
     elif statement.needed:

@@ -40,15 +40,37 @@ def daily_cost(table: TableName, manifest: Manifest, now: float) -> Steps[OneLak
     `now` is in seconds since 1970. None when too little has landed to tell, or what has landed can't be read. Costs one
     request.
     """
+    earlier = yield from _earlier(table, manifest)
+    if earlier is None:
+        return None
+    days, slices = _days_since(earlier, now), manifest.generation - earlier.generation
+    return landing_cost(slices / days, (manifest.next_number - earlier.next_number) / days)
+
+
+def daily_bytes(table: TableName, manifest: Manifest, now: float) -> Steps[float | None]:
+    """Return the bytes that land in a day, if rows land as often as in the newest hundred slices up to `now`.
+
+    The size of a row is estimated from the files of the oldest and the newest of these slices. None and the cost are as
+    for `daily_cost`.
+    """
+    earlier = yield from _earlier(table, manifest)
+    if earlier is None:
+        return None
+    entries = (*earlier.entries, *manifest.entries)
+    row = sum(entry.bytes for entry in entries) / max(1, sum(entry.markers.total for entry in entries))
+    return row * (manifest.landed_rows - earlier.landed_rows) / _days_since(earlier, now)
+
+
+def _earlier(table: TableName, manifest: Manifest) -> Steps[Manifest | None]:
+    """Return the manifest of a hundred slices ago, or of the first slice; None where it is not there."""
     first = max(1, manifest.generation - _LOOKED_BACK)
     path = table.history(manifest.epoch, first)
     content = (yield from read(path)) if first < manifest.generation else None
-    if content is None:
-        return None
     try:
-        then = decode(Manifest, path, content.data)
+        return None if content is None else decode(Manifest, path, content.data)
     except StopError:
         return None
-    days = max(now - attempt_ms(then.attempt) / 1000, _SHORTEST_SECONDS) / _DAY
-    slices, files = manifest.generation - first, manifest.next_number - then.next_number
-    return landing_cost(slices / days, files / days)
+
+
+def _days_since(earlier: Manifest, now: float) -> float:
+    return max(now - attempt_ms(earlier.attempt) / 1000, _SHORTEST_SECONDS) / _DAY

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import dagster as dg
 
 from mirror_assets.config import Config, TableSettings
+from mirror_assets.fabric.database import DEFAULT_SCHEMA
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem
 from mirror_assets.orchestration.units import duration, size
 
@@ -60,7 +61,8 @@ def _uri(config: Config, kind: Kind, table: TableSettings) -> str:
     if kind is Kind.MIRROR:
         fabric = config.mirror.fabric
         root = fabric.tables(config.landing_zone.onelake).url if fabric else str(config.mirror.path)
-        return f"{root}/{table.name.schema or 'dbo'}/{table.name.table}"
+        default = fabric.default_schema if fabric else DEFAULT_SCHEMA
+        return f"{root}/{table.name.schema or default}/{table.name.table}"
     place = config.landing_zone
     root = str(place.path) if place.onelake is None else place.onelake.address.url
     folder = table.name.scratch if kind is Kind.CHANGES else table.name.folder

@@ -2,17 +2,19 @@
 
 from collections.abc import Iterable
 from functools import partial
+from itertools import chain
 
 import dagster as dg
 from pydantic import Field
 
 from mirror_assets.composition import Project, no_spark
-from mirror_assets.config import Config
+from mirror_assets.config import Config, When, with_found_tables
 from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.materialize import failing
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions
 from mirror_assets.pipeline.doctor.answers import Answer, Verdict
 from mirror_assets.pipeline.doctor.examination import Depth, examine_sources, examine_zone
+from mirror_assets.pipeline.doctor.mirror_questions import examine_mirror
 
 DOCTOR = "doctor"
 ZONE_OP, SOURCES_OP = "examine_landing_zone", "examine_sources"
@@ -47,7 +49,10 @@ def doctor_job(settings: Config) -> dg.JobDefinition:
         depth = Depth(config.spark, config.thorough)
         with failing():
             composed = Project(settings, landing_zone.open(), landing_zone.local_staging(), log, session)
-            return _logged(context, examine_sources(composed.tables(config.tables), depth))
+            tables = composed.tables(config.tables)
+            found = with_found_tables(settings, When.NEVER)  # the definitions may be older than the newest look
+            of_mirror = examine_mirror(found, composed.store, tables)
+            return _logged(context, chain(of_mirror, examine_sources(tables, depth)))
 
     @dg.op(description="Fail the run when an answer is no.")
     def all_well(of_zone: list[Answer], of_sources: list[Answer]) -> None:

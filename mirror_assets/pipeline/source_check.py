@@ -12,7 +12,7 @@ from mirror_assets.source.actions import Protocol
 from mirror_assets.source.errors import ColumnUnfit
 from mirror_assets.source.schema import LandedColumn, Schema, landing_type
 from mirror_assets.source.source_state import SourceState, source_columns
-from mirror_assets.source.table_properties import enable_row_tracking, how_to_enable
+from mirror_assets.source.table_properties import ROW_TRACKING_COST, enable_row_tracking, how_to_enable
 
 _ROW_ID = LandedColumn(ROW_ID, "bigint", nullable=False, is_row_id=True)
 
@@ -68,8 +68,7 @@ def row_tracking_off(table: str, uri: str) -> SettingError:
     """The source's row tracking is off."""
     return SettingError(
         f"{table}: row tracking of {uri} is off, so its changes can't be told from its files.",
-        f"run `{enable_row_tracking(uri)}` (a writer feature: "
-        "older writers can't write the table afterwards, every reader can read it), then run again.",
+        f"run `{enable_row_tracking(uri)}`, then run again. {ROW_TRACKING_COST}",
         code=ErrorCode.ROW_TRACKING_DISABLED,
     )
 

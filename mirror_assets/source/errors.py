@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError, StopError
+
+# Delta's shorthands for one version of a table, such as `orders@v2` and `orders@20240428091500000`.
+_ONE_VERSION = re.compile(r"@(?:v\d+|\d{17})/*\Z", re.IGNORECASE)
+
+
+def leave_out_version(address: str) -> str | None:
+    """Return the next step for an address that ends with Delta's shorthand for one version; None for others."""
+    found = _ONE_VERSION.search(address)
+    return found and (
+        f"leave out `{found[0]}` of the address: a table is read as a whole, not at one version. To mirror only "
+        "changes from a version or a time on, set the table's `start` in mirror.yaml."
+    )
 
 
 class SourceNotDelta(SettingError):
@@ -14,7 +28,8 @@ class SourceNotDelta(SettingError):
         self.uri = uri
         super().__init__(
             f"{uri} is no Delta table: it has no commits in `_delta_log`.",
-            "put the table back if it was moved or unmounted: mirroring then continues by itself. For a new table, "
+            leave_out_version(uri)
+            or "put the table back if it was moved or unmounted: mirroring then continues by itself. For a new table, "
             "correct its address (the setting `source`), or write the table first.",
         )
 
@@ -30,9 +45,9 @@ class SourceUnreadable(SettingError):
 
     code = ErrorCode.SOURCE_UNREADABLE
 
-    def __init__(self, uri: str, why: str, next_step: str = _CORRECT) -> None:
+    def __init__(self, uri: str, why: str, next_step: str | None = None) -> None:
         self.uri, self.why = uri, why
-        super().__init__(f"{uri} can't be read: {why}.", next_step)
+        super().__init__(f"{uri} can't be read: {why}.", next_step or _CORRECT)
 
 
 _AGAIN = "run again; if it stays so, check the host in the table's address, and its credentials."

@@ -17,7 +17,7 @@ from pyarrow.fs import FileSelector, FileType
 
 from mirror_assets.errors import SettingError
 from mirror_assets.source.access import Access
-from mirror_assets.source.errors import SourceUnreadable
+from mirror_assets.source.errors import SourceUnreadable, leave_out_version
 from mirror_assets.source.source_files import has_folder, remote_files
 from mirror_assets.source.storage_errors import translated
 
@@ -137,7 +137,8 @@ class _LocalFolders:
             names = self._scan(path)
         except OSError as error:
             if not path:
-                raise SourceUnreadable(self._uri, error.strerror or str(error)) from error
+                hint = leave_out_version(self._uri) if isinstance(error, FileNotFoundError) else None
+                raise SourceUnreadable(self._uri, error.strerror or str(error), hint) from error
             return _Look(FoundTable(path, error.strerror))
         if _LOG in names:
             return _Look(FoundTable(path))

@@ -118,10 +118,23 @@ _FEATURE = "changeDataFeed"
 # From writer version 4 on, writers know the feed; from 7 on, a table lists what its writers must know.
 _KNOWS_FEED, _LISTS_FEATURES = 4, 7
 
+FEED_BY_DEFAULT = "spark.databricks.delta.properties.defaults.enableChangeDataFeed"
+"""The setting of a Spark session or cluster that enables the change data feed of each new table."""
+
+ROW_TRACKING_COST = (
+    "Delta assigns ids to the rows that are there, in several commits, which can take long for a large table. It also "
+    "upgrades the table's protocol, which disabling row tracking doesn't undo: writers that don't know row tracking "
+    "can't write the table afterwards; readers are not affected."
+)
+"""What enabling row tracking of an existing table does to it."""
+
 
 def how_to_enable(uri: str, protocol: Protocol) -> str:
     """Return the SQL that enables the change data feed, which nothing here runs, and its effect on the protocol."""
-    return f"run `{enable_feed(uri)}`, then run again. {feed_consequence(protocol)}"
+    return (
+        f"run `{enable_feed(uri)}`, then run again. {feed_consequence(protocol)} To enable it for all new tables, set "
+        f"{FEED_BY_DEFAULT} = true in the Spark session or cluster that creates them."
+    )
 
 
 def enable_feed(uri: str) -> str:

@@ -215,6 +215,8 @@ def test_a_folder_that_is_taken_for_a_name(tmp_path: Path, capsys: pytest.Captur
     [
         (["report", "./nothing"], "is no Delta table"),
         (["report", "./nothing"], "correct its address"),
+        (["report", "./orders@v2"], "leave out `@v2` of the address"),
+        (["report", "./orders@20240428091500000"], "leave out `@20240428091500000` of the address"),
         (["vacuum-plan", "./orders", "--frame", "77"], "its newest version is 3"),
         (["vacuum-plan", "./orders", "--frame", "yesterday"], "expected a version, or a time"),
         (["vacuum-plan", "./orders", "--export", "missing.csv"], "it can't be read"),

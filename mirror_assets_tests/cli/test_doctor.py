@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.main import main
+from mirror_assets.pipeline.doctor.mirror_questions import FOUND
+from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.onelake import Fault, LoopbackOneLake, Moment, Operation, Reply
 from mirror_assets_tests.pipeline.doctor.lake import write_table
 
@@ -68,6 +71,25 @@ def test_a_source_that_is_not_there_fails_and_says_what_to_do(
     assert wrong["subject"] == "none"
     assert "write the table first" in wrong["next_step"]
     assert main([*command, "--table", "planes"]) == Exit.FINE
+
+
+def test_a_place_whose_tables_vanished_fails_and_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    lake = DiskLake(tmp_path)
+    lake.add("orders")
+    lake.configure("{from: {store: lake, path: '*/'}, keys: {default: [id]}}")
+    command = ["--config", str(tmp_path / "mirror.yaml")]
+    assert main(["doctor", *command, "--no-spark"]) == Exit.FINE
+    shutil.rmtree(lake.lake / "orders")
+    for _ in range(2):
+        assert main(["discover", *command]) in (Exit.FINE, Exit.FAILED)
+    capsys.readouterr()
+    assert main(["doctor", *command, *_ZONE]) == Exit.FAILED
+    (place,) = (one for one in _told(capsys) if one["question"] == FOUND)
+    assert "1 of 1 tables are not listed any more" in place["words"]
+    assert "mirror-assets discover --accept" in place["next_step"]
 
 
 def test_without_spark_none_is_loaded(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from deltalake import write_deltalake
 
 from mirror_assets.cli import main
+from mirror_assets.fabric.database import Definition, TargetProperties, target_properties
 from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
@@ -41,6 +42,23 @@ def test_create_needs_nothing_but_the_workspace(
     shown = capsys.readouterr()
     assert "was there already" in shown.out
     assert f"item: {made.id}" in shown.err
+
+
+@pytest.mark.usefixtures("database")
+def test_create_sets_the_properties_of_mirror_yaml(
+    fabric: LoopbackFabric, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = f"workspace: {fabric.interface.workspace}, endpoint: '{fabric.url}', credential: client_secret"
+    file = tmp_path / "mirror.yaml"
+    text = f"mirror: {{fabric: {{{place}, ca_bundle: ca.pem, default_schema: bronze, retention_days: 1}}}}\n"
+    file.write_text(text, encoding="utf-8")
+    assert main(["fabric", "create", "new one"]) == 0
+    assert "warning" not in capsys.readouterr().err
+    made = Definition.model_validate({"definition": fabric.interface.databases[-1].definition})
+    assert target_properties(made) == TargetProperties(defaultSchema="bronze", retentionInDays=1)
+    file.write_text(text.replace("days: 1", "days: 7"), encoding="utf-8")
+    assert main(["fabric", "create", "new one"]) == 0
+    assert "warning: retentionInDays is 1, not 7; change it" in capsys.readouterr().err
 
 
 def test_start_is_refused_while_initializing_and_fine_when_it_runs(

@@ -86,7 +86,7 @@ def test_spark_reaches_it_only_where_it_writes_there() -> None:
     assert open_local_staging(direct.landing_zone) is None
     local_staging = open_local_staging(upload.landing_zone)
     assert local_staging is not None
-    assert local_staging.root == "/etc/staging"
+    assert local_staging.root == f"/etc/staging/{ITEM}"
 
 
 def test_a_credential_without_its_variables_names_them(monkeypatch: pytest.MonkeyPatch) -> None:

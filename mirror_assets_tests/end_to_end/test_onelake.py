@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
-from mirror_assets.config import Staging
+from mirror_assets.composition import open_local_staging
+from mirror_assets.config import Staging, load_config
 from mirror_assets.landing.names import PROCESSED, landing_name
+from mirror_assets.landing.publish import Outcome
 from mirror_assets.pipeline.check import require_passed, run_checks
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.publish import publish_slice
@@ -19,6 +22,7 @@ from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, wait_on
 from mirror_assets_tests.onelake import LoopbackOneLake, Operation
 from mirror_assets_tests.onelake.lab import OneLakeLab
+from mirror_assets_tests.onelake.stores import loopback_store
 
 
 @pytest.fixture(params=Staging)
@@ -103,6 +107,27 @@ def test_copies_that_are_gone_are_fetched_again(uploading: OneLakeLab) -> None:
     judged, results = run_checks(context, record)
     require_passed(context, judged, results)
     assert [path.name for path in uploading.staged] == [part.name for part in record.parts]
+
+
+def test_two_mirrors_of_one_folder_stage_at_once(uploading: OneLakeLab) -> None:
+    """Seen: whoever published first deleted what the other had staged, for both staged in the same `./staging`."""
+    other = uploading.server.new_item()
+    file = uploading.lab.root / "other.yaml"
+    file.write_text(uploading.lab.config_file.read_text().replace(uploading.item.url, other.url))
+    config, store = load_config(file), loopback_store(uploading.server, other)
+    local_staging = open_local_staging(config.landing_zone)
+    context = replace(uploading.context, config=config, store=store, local_staging=local_staging)
+    plan = plan_table(context)
+    record = stage_attempt(context, plan.slices[0], plan.position)
+    copies = uploading.staged
+    uploading.mirror()
+    assert uploading.staged == copies
+    judged, results = run_checks(context, record)
+    require_passed(context, judged, results)
+    assert publish_slice(context, judged.slice).outcome is Outcome.LANDED
+    assert uploading.staged == []
+    names = [name for name in other.names(TABLE.folder) if not name.startswith("_")]
+    assert names == uploading.folder == [landing_name(1)]
 
 
 def test_a_part_that_changed_since_it_was_uploaded_is_refused(uploading: OneLakeLab) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import time
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -12,15 +14,25 @@ from azure.core.credentials import AccessToken
 
 from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError
 from mirror_assets.fabric.client import FabricClient
-from mirror_assets.fabric.database import Database, DatabaseState, DatabaseStatus, Workspace, misfit
+from mirror_assets.fabric.database import (
+    Database,
+    DatabaseState,
+    DatabaseStatus,
+    TargetProperties,
+    Workspace,
+    definition_payload,
+    misfit,
+    target_properties,
+)
 from mirror_assets.fabric.errors import FabricRefused, FabricUnavailable
 from mirror_assets_tests.errors import Expected, raises
-from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table
+from mirror_assets_tests.fabric.databases import OPEN_MIRROR, LoopbackDatabase, told_table
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
 from mirror_assets_tests.onelake.server import LoopbackOneLake
 
 SYNCED = "2026-11-21T05:07:11.0663362Z"
+PLAIN = TargetProperties()
 
 
 def added(fabric: LoopbackFabric, database: LoopbackDatabase | None = None) -> UUID:
@@ -37,10 +49,18 @@ def refused(status: int, code: str = "", message: str = "why", **headers: str) -
 
 
 def test_a_database_is_created_as_an_open_mirror(client: FabricClient, fabric: LoopbackFabric) -> None:
-    made = client.create("sales")
+    made = client.create("sales", PLAIN)
     assert client.databases() == (made,)
     assert requested(fabric) == ["POST create", "GET list"]
     assert misfit(client.definition(made.id)) is None
+
+
+def test_a_database_is_created_with_the_properties_that_are_asked_for(client: FabricClient) -> None:
+    wanted = TargetProperties(defaultSchema="bronze", retentionInDays=7, enableDeltaChangeDataFeed=True)
+    made = client.create("sales", wanted)
+    assert target_properties(client.definition(made.id)) == wanted
+    sent = json.loads(base64.b64decode(definition_payload(PLAIN)))["properties"]
+    assert sent == OPEN_MIRROR, "what is not asked for is left to Fabric"
 
 
 def test_databases_on_every_page(client: FabricClient, fabric: LoopbackFabric) -> None:
@@ -146,7 +166,7 @@ CALLS: dict[str, Callable[[FabricClient, UUID], object]] = {
     "getMirroringStatus": lambda client, database: client.status(database),
     "getDefinition": lambda client, database: client.definition(database),
     "startMirroring": lambda client, database: client.start(database),
-    "create": lambda client, _: client.create("other"),
+    "create": lambda client, _: client.create("other", PLAIN),
 }
 QUESTIONS, CHANGES = ("getMirroringStatus", "getDefinition"), ("startMirroring", "create")
 
@@ -247,7 +267,7 @@ def test_an_answer_that_cannot_be_read_is_refused(
     database = added(fabric)
     calls: dict[str, Callable[[], object]] = {
         "list": client.databases,
-        "create": lambda: client.create("sales"),
+        "create": lambda: client.create("sales", PLAIN),
         "getDefinition": lambda: client.definition(database),
         "getTablesMirroringStatus": lambda: client.tables(database),
     }
@@ -289,5 +309,5 @@ def test_a_wrong_secret_is_denied_and_not_shown(fabric: LoopbackFabric, onelake:
 def test_a_server_with_an_unknown_certificate_gets_no_token(fabric: LoopbackFabric, onelake: LoopbackOneLake) -> None:
     place = Workspace(fabric.place.id, fabric.url, onelake.ca)
     with pytest.raises(FabricUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
-        FabricClient(place, onelake.credential()).create("sales")
+        FabricClient(place, onelake.credential()).create("sales", PLAIN)
     assert fabric.log == []

@@ -61,6 +61,16 @@ def test_a_table_with_its_folder(client: FabricClient, fabric: LoopbackFabric) -
     assert found.location == f"{URI}/shop/orders"
 
 
+def test_tables_without_a_schema_are_in_the_default_schema(client: FabricClient, fabric: LoopbackFabric) -> None:
+    told = (told_table("bronze", "orders"), told_table("dbo", "lines"))
+    database = fabric.interface.add(LoopbackDatabase("sales", tables=lambda: told))
+    requested = FabricMirror(client, UUID(database.id), MemoryStore(), URI, "bronze")
+    found = requested.table(TableName(None, "orders"))
+    assert found is not None
+    assert found.uri == f"{URI}/bronze/orders"
+    assert requested.table(TableName(None, "lines")) is None
+
+
 def test_a_dropped_table_is_none_and_one_without_folder_is_about_to_be(
     client: FabricClient, fabric: LoopbackFabric
 ) -> None:

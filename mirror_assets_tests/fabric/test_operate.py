@@ -8,6 +8,7 @@ import pytest
 
 from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError
 from mirror_assets.fabric.client import FabricClient
+from mirror_assets.fabric.database import TargetProperties
 from mirror_assets.fabric.errors import (
     FabricRefused,
     FabricUnavailable,
@@ -18,9 +19,11 @@ from mirror_assets_tests.fabric.databases import OPEN_MIRROR, LoopbackDatabase, 
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
 
+PLAIN = TargetProperties()
+
 
 def test_a_new_database(client: FabricClient, fabric: LoopbackFabric) -> None:
-    made = create_database(client, "sales")
+    made = create_database(client, "sales", PLAIN)
     (database,) = fabric.interface.databases
     assert (str(made.database.id), made.database.name, made.was_there) == (database.id, "sales", False)
 
@@ -28,8 +31,8 @@ def test_a_new_database(client: FabricClient, fabric: LoopbackFabric) -> None:
 @pytest.mark.parametrize("slow", [0, 2])
 def test_one_of_this_name_is_found_and_not_made_again(client: FabricClient, fabric: LoopbackFabric, slow: int) -> None:
     fabric.interface.slow = slow
-    first = create_database(client, "sales")
-    again = create_database(client, "sales")
+    first = create_database(client, "sales", PLAIN)
+    again = create_database(client, "sales", PLAIN)
     assert (again.database, again.was_there) == (first.database, True)
     assert len(fabric.interface.databases) == 1
 
@@ -47,39 +50,48 @@ def test_somebody_elses_of_this_name_is_refused(
 ) -> None:
     fabric.interface.add(LoopbackDatabase("sales", definition(properties)))
     with raises(SettingError, ErrorCode.FABRIC_ITEM_UNFIT, match=why):
-        create_database(client, "sales")
+        create_database(client, "sales", PLAIN)
     assert len(fabric.interface.databases) == 1
+
+
+def test_one_with_other_properties_is_found_and_they_are_told(client: FabricClient) -> None:
+    wanted = TargetProperties(defaultSchema="bronze", retentionInDays=7, enableDeltaChangeDataFeed=True)
+    assert create_database(client, "sales", wanted.model_copy(update={"retentionInDays": 1})).differences == ()
+    found = create_database(client, "sales", wanted)
+    assert (found.was_there, found.differences) == (True, ("retentionInDays is 1, not 7",))
+    with raises(SettingError, ErrorCode.FABRIC_ITEM_UNFIT, match="default schema 'bronze', not 'dbo'"):
+        create_database(client, "sales", PLAIN)
 
 
 def test_a_definition_without_our_part_is_refused(client: FabricClient, fabric: LoopbackFabric) -> None:
     fabric.interface.add(LoopbackDatabase("sales", {"parts": [{"path": "mirroring.json", "payload": "%%%"}]}))
     with raises(SettingError, ErrorCode.FABRIC_ITEM_UNFIT, match="definition has no"):
-        create_database(client, "sales")
+        create_database(client, "sales", PLAIN)
 
 
 @pytest.mark.parametrize("done", [True, False])
 def test_a_lost_answer_is_looked_up(client: FabricClient, fabric: LoopbackFabric, done: bool) -> None:
     fabric.faults.append(Fault("create", None, after=done))
     if done:
-        assert not create_database(client, "sales").was_there
+        assert not create_database(client, "sales", PLAIN).was_there
     else:
         with pytest.raises(FabricUnavailable):
-            create_database(client, "sales")
+            create_database(client, "sales", PLAIN)
     assert len(fabric.interface.databases) == done
-    assert create_database(client, "sales").was_there is done
+    assert create_database(client, "sales", PLAIN).was_there is done
 
 
 def test_a_repeated_request_meets_what_the_first_has_made(client: FabricClient, fabric: LoopbackFabric) -> None:
     """azure-core repeats a POST that was answered with 503, although it may have been done."""
     fabric.faults.append(Fault("create", Answer.refusal(503, "ServiceUnavailable"), after=True))
-    assert str(create_database(client, "sales").database.id) == fabric.interface.databases[0].id
+    assert str(create_database(client, "sales", PLAIN).database.id) == fabric.interface.databases[0].id
     assert [request.operation for request in fabric.log].count("create") == 2
 
 
 def test_other_refusals_are_told(client: FabricClient, fabric: LoopbackFabric) -> None:
     fabric.faults.append(Fault("create", Answer.refusal(400, "InvalidDisplayName")))
     with pytest.raises(FabricRefused, match="InvalidDisplayName"):
-        create_database(client, "?")
+        create_database(client, "?", PLAIN)
 
 
 @pytest.mark.parametrize("state", ["Initialized", "Paused", "Hibernating"])

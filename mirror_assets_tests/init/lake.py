@@ -34,7 +34,7 @@ BY_DELTA_RS = {
     "logs/app log": Expected("logs.app_log", "append_only"),
     "archive/sales/orders": Expected("sales.orders_2", "feed", ("order_id",)),
     "empty": Expected("lake.empty", "feed", ("id",)),
-    "odd: #names/'yes'": Expected("odd_#names.'yes'", "feed", ("the id",)),
+    "odd: #names/'yes'@v2": Expected("odd_#names.'yes'@v2", "feed", ("the id",)),
 }
 BY_SPARK = {
     "sales/lines": Expected("sales.lines", "feed", ("order_id", "line_no")),
@@ -58,7 +58,7 @@ def make_by_delta_rs(root: Path) -> None:
     _write(root / "stock/items", {"item_id": numbers, "name": ["x"] * _ROWS}, {})
     _write(root / "logs/app log", {"message": ["same"] * _ROWS}, APPEND_ONLY)
     _write(root / "empty", {"id": pa.array([], pa.int64()), "name": pa.array([], pa.string())})
-    _write(root / "odd: #names/'yes'", {"the id": numbers, "null": ["x"] * _ROWS})
+    _write(root / "odd: #names/'yes'@v2", {"the id": numbers, "null": ["x"] * _ROWS})
     (root / "broken/_delta_log").mkdir(parents=True)
     (root / "broken/_delta_log" / f"{0:020d}.json").write_text("{nonsense")
     (root / "hollow/_delta_log").mkdir(parents=True)

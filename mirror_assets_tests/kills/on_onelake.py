@@ -101,7 +101,7 @@ class OnOneLake:
         names = frozenset(name.rstrip("/") for name in self.item.names(TABLE.scratch))
         if self.staging is Staging.DIRECT:
             return names
-        local_staging = LocalStore(self.ground.root / "staging")
+        local_staging = LocalStore(self.ground.root / "staging" / self.item.guid)
         return names | {info.name for info in local_staging.list(TABLE.scratch)}
 
     def late(self) -> Sequence[Arrival]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
-from mirror_assets.config import load_config
+from mirror_assets.config import Config, When, load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.encode import session
 from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig
+from mirror_assets.pipeline.doctor.answers import Verdict
+from mirror_assets.pipeline.doctor.mirror_questions import FOUND
+from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.pipeline.doctor.lake import write_table
 
 
@@ -25,7 +29,11 @@ def _no_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
 def _run(folder: Path, tables: str) -> dg.ExecuteInProcessResult:
     file = folder / "mirror.yaml"
     file.write_text(f"landing_zone: {{path: ./landing}}\ntables: {{{tables}}}\n")
-    job = build_definitions(load_config(file)).resolve_job_def(DOCTOR)
+    return _examined(load_config(file))
+
+
+def _examined(config: Config) -> dg.ExecuteInProcessResult:
+    job = build_definitions(config).resolve_job_def(DOCTOR)
     return job.execute_in_process(
         run_config=dg.RunConfig(ops={SOURCES_OP: DoctorConfig(spark=False)}), raise_on_error=False
     )
@@ -48,6 +56,21 @@ def test_an_answer_of_no_fails_the_run_with_the_next_step(tmp_path: Path) -> Non
     assert (told.description or "").startswith(f"1 of {many} answers are no: none: is the log reached? ")
     assert "Next: put the table back" in (told.description or "")
     assert "Next: put the table back" in str(told.metadata["none: is the log reached?"].value)
+
+
+def test_a_place_that_is_in_trouble_since_the_definitions_were_loaded_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    lake = DiskLake(tmp_path)
+    lake.add("orders")
+    lake.configure("{from: {store: lake, path: '*/'}, keys: {default: [id]}}")
+    config = lake.load()
+    shutil.rmtree(lake.lake)
+    lake.load(When.NOW)
+    answers = _examined(config).output_for_node(SOURCES_OP)
+    (found,) = [one for one in answers if one.question == FOUND]
+    assert (found.verdict, found.words) == (Verdict.NO, f"{lake.lake} can't be read: No such file or directory.")
 
 
 def test_a_landing_zone_that_can_not_be_is_told_without_a_stack_trace(tmp_path: Path) -> None:

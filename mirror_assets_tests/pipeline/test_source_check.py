@@ -1,10 +1,10 @@
-"""A source whose feed is off: the statement, and what it does to the table."""
+"""A source whose feed or row tracking is off: the statement, and what it does to the table."""
 
 from __future__ import annotations
 
 import pytest
 
-from mirror_assets.pipeline.source_check import FeedOff
+from mirror_assets.pipeline.source_check import FeedOff, row_tracking_off
 from mirror_assets.source.actions import Protocol
 
 
@@ -22,3 +22,11 @@ def test_a_feed_that_is_off_tells_the_statement_and_its_consequences(protocol: P
     assert "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)" in told
     assert consequence in told
     assert "The feed begins with that commit" in told
+    assert "spark.databricks.delta.properties.defaults.enableChangeDataFeed = true" in told
+
+
+def test_row_tracking_that_is_off_tells_the_statement_and_its_cost() -> None:
+    told = row_tracking_off("shop.orders", "/lake/orders").next_step
+    assert "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES (delta.enableRowTracking = true)" in told
+    assert "in several commits, which can take long" in told
+    assert "upgrades the table's protocol, which disabling row tracking doesn't undo" in told

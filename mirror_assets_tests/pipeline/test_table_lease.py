@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from mirror_assets.composition import Project, no_spark
+from mirror_assets.config import load_config
 from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.lease import Lease, Process, read_lease, take_lease
 from mirror_assets.landing.names import AttemptFolder
@@ -115,6 +117,30 @@ def test_what_a_killed_run_did_not_complete_is_deleted(context: TableContext, wh
     failure = drive(read_failure(TABLE), context.store)
     assert failure is not None
     assert "run gone ended while it worked on the table" in failure.message
+
+
+def test_what_another_mirror_stages_beside_it_is_left_alone(tmp_path: Path) -> None:
+    """Seen: both `mirror.yaml` of a folder staged in `./staging`, and each deleted the other's unfinished attempts."""
+    ours, others = (_of_item(tmp_path, item) for item in (1, 2))
+    begun = AttemptFolder(TABLE, 7, "0" * 32)
+    for one in (ours, others):
+        one.staging.create(begun.part("part-00000.parquet"), b"half a part")
+    left_behind(ours, ended_process())
+    assert holder_now(ours) is None
+    assert ours.staging.list(TABLE.scratch) == []
+    assert [info.name for info in others.staging.list(begun.parts)] == ["part-00000.parquet"]
+
+
+def _of_item(folder: Path, item: int) -> TableContext:
+    """The table in a mirror.yaml of this item of OneLake, whose landing zone is in memory."""
+    guid = f"{item:08}-0000-0000-0000-000000000000"
+    file = folder / f"mirror_{item}.yaml"
+    file.write_text(
+        f"landing_zone: {{onelake: {{workspace: {guid}, item: {guid}, credential: managed_identity}}}}\n"
+        f"tables: {{{TABLE}: {{source: ./orders, keys: [id]}}}}\n"
+    )
+    (made,) = Project.of(load_config(file), no_spark).tables()
+    return replace(made, store=MemoryStore())
 
 
 def test_it_is_renewed_as_long_as_the_work_goes_on(context: TableContext, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -216,6 +216,22 @@ def test_a_folder_that_is_no_delta_table(tmp_path: Path) -> None:
         SourceLog(str(tmp_path / "missing")).state()
 
 
+@pytest.mark.parametrize("version", ["@v2", "@V12", "@20240428091500000"])
+def test_an_address_of_one_version_is_refused_unless_a_folder_has_this_name(tmp_path: Path, version: str) -> None:
+    _short(tmp_path / "t", 1)
+    named = f"{tmp_path}/t{version}"
+    with pytest.raises(SourceNotDelta, match=rf"leave out `{version}` of the address.*set the table's `start`"):
+        SourceLog(named).state()
+    (tmp_path / "t").rename(named)
+    assert SourceLog(named).state().version == 0
+
+
+def test_other_names_with_an_at_sign_are_no_version(tmp_path: Path) -> None:
+    for name in ("t@v", "t@2024", "t@v2x", "v2", "t@v2/x"):
+        with pytest.raises(SourceNotDelta, match="correct its address"):
+            SourceLog(str(tmp_path / name)).state()
+
+
 @pytest.mark.parametrize("uri", ["nowhere://x/y", "{}/file"])
 def test_an_address_that_cannot_be_read(tmp_path: Path, uri: str) -> None:
     (tmp_path / "file").write_bytes(b"")
