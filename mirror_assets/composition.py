@@ -40,7 +40,7 @@ from mirror_assets.storage.lake.token_server import VARIABLE, start_token_server
 from mirror_assets.storage.lake.vended import own_names, reach_settings
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings, onelake_settings
 from mirror_assets.storage.onelake.address import OneLakeAddress
-from mirror_assets.telemetry.export import Export, exporting
+from mirror_assets.telemetry.export import ExportTarget, exporting
 from mirror_assets.telemetry.scope import current_scope
 
 if TYPE_CHECKING:
@@ -347,7 +347,7 @@ def telling(
     """
     prometheus, otlp = config.metrics.prometheus, config.metrics.otlp
     port = prometheus.port + (batch or 0) if stays and prometheus.port is not None else None
-    return exporting(Export(prometheus.host, port, otlp.endpoint, otlp.every_seconds), warn)
+    return exporting(ExportTarget(prometheus.host, port, otlp.endpoint, otlp.every_seconds), warn)
 
 
 def packages_of_catalogs(config: Config) -> Callable[[], Sequence[str]]:

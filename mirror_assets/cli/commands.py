@@ -289,21 +289,17 @@ def doctor(config: Path | None, names: tuple[str, ...], *, thorough: bool, with_
     return doctor.doctor(config, names, Depth(with_spark, thorough), as_json=as_json)
 
 
-@app.command(epilog=examples("prepare"))
-@click.option("--jars", type=click.Path(path_type=Path, file_okay=False), help="Copy the JARs that Spark needs here.")
+@app.command(epilog=examples("download-jars ./jars"))
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @configured
-def prepare(config: Path | None, jars: Path | None, *, as_json: bool) -> Exit:
-    """Let later commands start Spark sooner on this machine.
+def download_jars(config: Path | None, folder: Path, *, as_json: bool) -> Exit:
+    """Download the JARs that Spark needs into FOLDER.
 
-    Records the classes that Spark loads, in the cache folder of the user. Run it once, and after an update of Java,
-    Spark or this project; a container's image should have its result.
-
-    With --jars, also fills a folder for machines that can't download packages: their mirror.yaml names it as
-    `spark.jars_folder`.
+    For machines that can't download packages: copy FOLDER there, and set `spark.jars_folder` in their mirror.yaml.
     """
-    from mirror_assets.cli import prepare
+    from mirror_assets.cli import download_jars as downloading
 
-    return prepare.prepare(config, jars, as_json=as_json)
+    return downloading.download_jars(config, folder, as_json=as_json)
 
 
 @app.command(epilog=examples("replicate"))

@@ -1,4 +1,4 @@
-"""A folder with all JARs that Spark needs beside its own, for machines that can't download packages."""
+"""A folder with all JARs that Spark needs in addition to its own, for machines that can't download packages."""
 
 from __future__ import annotations
 
@@ -21,10 +21,15 @@ def jars_in(folder: Path, packages: Sequence[str]) -> tuple[Path, ...]:
 
 
 def fill_jar_folder(folder: Path, settings: Mapping[str, str]) -> tuple[Path, ...]:
-    """Copy the JARs of the settings' packages, with all that they need, into the folder; return them.
+    """Copy the JARs of the settings' packages and their dependencies into the folder; return them.
 
-    Raises jars_unknown where Spark does not say what it has resolved, and OSError.
+    Starts Spark to resolve unknown packages. Raises jars_unknown if Spark doesn't report the JARs, SparkNotStarted, and
+    OSError.
     """
+    from mirror_assets.encode.session import open_session
+
+    if not QuickStart.of(settings).jars:
+        open_session(settings)
     jars = QuickStart.of(settings).jars
     if not jars:
         raise jars_unknown(settings.get(PACKAGES, ""))
@@ -33,19 +38,18 @@ def fill_jar_folder(folder: Path, settings: Mapping[str, str]) -> tuple[Path, ..
 
 
 def jars_missing(folder: Path, packages: Sequence[str]) -> SettingError:
-    """The folder of JARs lacks some."""
+    """Return the error for a folder without the JARs of these packages."""
     return SettingError(
         f"spark.jars_folder {folder} has no JAR of {', '.join(packages)}.",
-        "run `mirror-assets prepare --jars FOLDER` on a machine that can download them, and copy its folder here.",
+        "run `mirror-assets download-jars FOLDER` on a machine that can download them, and copy the folder here.",
         code=ErrorCode.SESSION_UNFIT,
     )
 
 
 def jars_unknown(packages: str) -> SettingError:
-    """Spark was not asked for packages, or takes them from elsewhere."""
+    """Return the error for packages whose JARs Spark doesn't report."""
     return SettingError(
-        f"it is not known which JARs belong to {packages or 'no packages'}.",
-        "leave spark.jars, spark.jars.ivy and spark.jars.packages out of spark.settings, with a local master; then run "
-        "it again.",
+        f"can't determine the JARs of {packages or 'no packages'}.",
+        "remove spark.jars, spark.jars.ivy and spark.jars.packages from spark.settings, use a local master, and retry.",
         code=ErrorCode.SESSION_UNFIT,
     )

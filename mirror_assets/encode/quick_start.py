@@ -1,9 +1,9 @@
-"""Starts a local Spark sooner: names the JARs of its packages, and maps an archive of their classes.
+"""Speeds up the start of a local Spark: known JARs on the class path, and an archive of their classes.
 
-Spark resolves `spark.jars.packages` anew at each start, copies what it found, and loads and verifies each class from
-its JAR. A local Spark needs none of this twice. The folder of what is known has a list of JARs for each list of
-packages, and an archive of the JVM's for each class path; both can be deleted at any time. They name and hold code that
-runs, so a folder that others may write to is not used.
+Spark resolves `spark.jars.packages` at each start, copies the JARs, and loads and verifies each class. The user's cache
+folder has the list of JARs of each list of packages, and for Java 19 or later an archive of the loaded classes, which
+the JVM writes and renews itself when it exits. Both can be deleted at any time. They name and contain executable
+code, so a folder that other users can write to is not used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from mirror_assets.user_cache import user_cache
 
 PACKAGES = "spark.jars.packages"
 _CLASS_PATH, _OPTIONS = "spark.driver.extraClassPath", "spark.driver.extraJavaOptions"
-# With one of these, packages come from elsewhere, or JARs take another way into the JVM.
+# Settings that change where packages come from, or how JARs are loaded.
 _OWN_WAYS = (
     "spark.jars",
     "spark.jars.excludes",
@@ -38,42 +37,49 @@ _OWN_WAYS = (
     "spark.driver.userClassPathFirst",
     "spark.remote",
 )
-# Versions that may mean other files tomorrow.
+# Versions whose files may change.
 _MOVING = re.compile(r"SNAPSHOT|latest\.|[\[\](+]")
-# The JVM takes no archive of classes that an agent may change, and only one archive.
+# The JVM uses no archive with an agent that may change classes, and only one archive.
 _OWN_ARCHIVE = re.compile(r"-agent|-javaagent|-Xshare|SharedArchiveFile|ArchiveClassesAtExit")
-# An archive that doesn't fit is left aside, in silence.
-_QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+# Java 17 ignores the second option and the missing file. An archive that doesn't fit is ignored without a warning.
+_ARCHIVE = (
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:+AutoCreateSharedArchive -XX:SharedArchiveFile={} "
+    "-Xlog:cds=off -Xlog:cds+dynamic=off"
+)
 _OTHERS_WRITE = 0o022
 _OWN_COMPILER = re.compile("Tiered")
-# The optimising compiler takes a quarter of the processor time of a short run, and pays only in a long one.
+# The optimising compiler takes a quarter of the processor time of a short run.
 _NOT_OPTIMISED = "-XX:TieredStopAtLevel=1"
 
 
 @dataclass(frozen=True)
 class QuickStart:
-    """What is known of how a local Spark with these settings starts; `folder` is None where nothing may be kept."""
+    """How to start a local Spark with these settings; `folder` is None where nothing may be cached."""
 
     settings: Mapping[str, str]
     folder: Path | None
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> QuickStart:
-        """Return that of the user."""
-        return cls(settings, _own_folder() if _is_plain(settings) else None)
+        """Return the quick start from the user's cache folder."""
+        return cls(settings, _own_folder() if _has_fixed_packages(settings) else None)
 
     def started(self) -> dict[str, str]:
-        """Return the settings to start with: unchanged while the JARs are not known, or one of them is gone."""
-        archive = self.archive
-        mapped = f"-XX:SharedArchiveFile={shlex.quote(str(archive))} {_QUIET}" if archive and archive.is_file() else ""
-        return self._with_options(mapped)
-
-    def recording(self, archive: Path) -> dict[str, str]:
-        """Return the settings with which the JVM writes the classes that it has loaded into an archive at its end."""
-        return self._with_options(f"-XX:ArchiveClassesAtExit={shlex.quote(str(archive))} {_QUIET}")
+        """Return the settings to start with: unchanged while the JARs are unknown, or if one of them was deleted."""
+        jars, options = self.jars, self.settings.get(_OPTIONS, "")
+        if self.folder is None or not jars:
+            return dict(self.settings)
+        own = self.settings.get(_CLASS_PATH)
+        # Spark's own classes come before those of packages, as when Spark resolves them.
+        spark = str(Path(_find_spark_home(), "jars", "*"))
+        path = os.pathsep.join([*([own] if own else []), str(_conf_folder()), spark, *jars])
+        if not _OWN_ARCHIVE.search(options):
+            archive = shlex.quote(str(self.folder / f"{_digest([os.environ.get('JAVA_HOME', ''), path])}.jsa"))
+            options = f"{options} {_ARCHIVE.format(archive)}".strip()
+        return {**self.settings, PACKAGES: "", _CLASS_PATH: path, _OPTIONS: options}
 
     def keep_jars(self, session: SparkSession) -> None:
-        """Keep the list of JARs of a session that has just started, if that has resolved the packages."""
+        """Save the list of JARs of a session that has just resolved the packages."""
         if self.folder is None or self.jars:
             return
         resolved = session.sparkContext.getConf().get("spark.jars", "") or ""
@@ -89,7 +95,7 @@ class QuickStart:
 
     @property
     def jars(self) -> tuple[str, ...]:
-        """The JARs of the packages, if they are known and all there."""
+        """The JARs of the packages, if they are known and all exist."""
         if self.folder is None:
             return ()
         try:
@@ -98,33 +104,12 @@ class QuickStart:
             return ()
         return tuple(named) if all(Path(jar).is_file() and os.pathsep not in jar for jar in named) else ()
 
-    @property
-    def archive(self) -> Path | None:
-        """Where the archive of this class path for this Java is, or would be."""
-        java, jars, options = _java(), self.jars, self.settings.get(_OPTIONS, "")
-        if self.folder is None or java is None or not jars or _OWN_ARCHIVE.search(options):
-            return None
-        return self.folder / f"{_digest([java, *self._class_path(jars)])}.jsa"
-
-    def _with_options(self, options: str) -> dict[str, str]:
-        jars = self.jars
-        if not jars:
-            return dict(self.settings)
-        joined = " ".join(filter(None, (self.settings.get(_OPTIONS, ""), options)))
-        named = {PACKAGES: "", _CLASS_PATH: os.pathsep.join(self._class_path(jars))}
-        return {**self.settings, **named, **({_OPTIONS: joined} if joined else {})}
-
-    def _class_path(self, jars: Sequence[str]) -> list[str]:
-        """Return the class path: Spark's own classes come before those of packages, as when Spark resolves them."""
-        wanted, spark = self.settings.get(_CLASS_PATH), str(Path(_find_spark_home(), "jars", "*"))
-        return [*([wanted] if wanted else []), str(_conf_folder()), spark, *jars]
-
     def _list(self, folder: Path) -> Path:
         return folder / f"{_digest([__version__, self.settings[PACKAGES]])}.json"
 
 
 def for_brief_work(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings for a local Spark that ends after small slices: its JVM compiles fast, and optimises less."""
+    """Return the settings for a local Spark that ends after small slices: without the optimising compiler."""
     options = settings.get(_OPTIONS, "")
     is_local = settings.get("spark.master", "").startswith("local")
     if not is_local or _has_own_settings() or _OWN_COMPILER.search(options):
@@ -132,8 +117,8 @@ def for_brief_work(settings: Mapping[str, str]) -> dict[str, str]:
     return {**settings, _OPTIONS: f"{options} {_NOT_OPTIMISED}".strip()}
 
 
-def _is_plain(settings: Mapping[str, str]) -> bool:
-    """Return whether a Spark in one process takes packages of fixed versions from where all do."""
+def _has_fixed_packages(settings: Mapping[str, str]) -> bool:
+    """Return whether this is a local Spark with packages of fixed versions from the default repositories."""
     packages = settings.get(PACKAGES, "")
     is_local = settings.get("spark.master", "").startswith("local")
     is_moving, is_own = _MOVING.search(packages), any(map(settings.get, _OWN_WAYS)) or _has_own_settings()
@@ -141,7 +126,7 @@ def _is_plain(settings: Mapping[str, str]) -> bool:
 
 
 def _has_own_settings() -> bool:
-    """Return whether this machine sets Spark up in places that ours would override."""
+    """Return whether this machine configures Spark in places that our settings would override."""
     return "PYSPARK_SUBMIT_ARGS" in os.environ or (_conf_folder() / "spark-defaults.conf").exists()
 
 
@@ -150,7 +135,7 @@ def _conf_folder() -> Path:
 
 
 def _own_folder() -> Path | None:
-    """Return the folder of what is known if only this user can write to it, or None."""
+    """Return the cache folder if only this user can write to it, or None."""
     try:
         folder = user_cache() / "spark"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -159,13 +144,6 @@ def _own_folder() -> Path | None:
         return None
     is_own = folder.is_dir() and not folder.is_symlink() and found.st_uid == os.getuid()
     return folder if is_own and not found.st_mode & _OTHERS_WRITE else None
-
-
-def _java() -> str | None:
-    """Return the path of the Java that Spark will start, without links."""
-    home = os.environ.get("JAVA_HOME")
-    found = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    return str(Path(found).resolve()) if found else None
 
 
 def _digest(parts: Sequence[str]) -> str:

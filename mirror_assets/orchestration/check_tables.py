@@ -25,7 +25,7 @@ from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
 from mirror_assets.orchestration.table_checks import RECONCILED, Found, TableChecks, known_checks
 from mirror_assets.pipeline.daemon_pool import DaemonPool
-from mirror_assets.telemetry.record import checked
+from mirror_assets.telemetry.record import record_check
 
 ALL_CHECKS = "all_checks"
 CHECKS = "checks"
@@ -142,7 +142,7 @@ def _evaluated(context: dg.OpExecutionContext, checks: TableChecks, tables: Sequ
 def _all_of(checks: TableChecks, table: TableSettings) -> list[Found]:
     found = list(checks.of(table))
     for result in found:
-        checked(str(table.name), result.check_name, passed=result.passed)
+        record_check(str(table.name), result.check_name, passed=result.passed)
     return found
 
 

@@ -32,7 +32,7 @@ from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.pipeline.table_watch import TableWatch
 from mirror_assets.pipeline.turns import Turns, Work
 from mirror_assets.source.ranges import EVERYTHING, Range
-from mirror_assets.telemetry.record import follows, hears
+from mirror_assets.telemetry.record import export_heartbeats, export_tables
 
 _TABLES_AT_ONCE = 4
 # Dagster ends a run that was canceled after three minutes; what a slice has begun is staged again by the next run.
@@ -194,7 +194,7 @@ def follow_tables(
     events, states = TableEvents(context, stays=following.stays), _states(context)
     runs, turns = TableRuns(context, project, events, states, plan_again=False), Turns(_TABLES_AT_ONCE)
     contexts = [project.table(table) for table in tables]
-    follows(str(table.name) for table in tables)
+    export_tables(str(table.name) for table in tables)
     watch = TableWatch(contexts, events.boundaries, following.stays)
     for table_context in contexts:
         if str(table_context.name) in following.pending:
@@ -202,7 +202,7 @@ def follow_tables(
     tell = partial(states.tell, log=context.log)
     follow = Follow(watch, turns, runs.work, tell, following.every, not following.stays)
     began = time.monotonic()
-    hears(partial(_heartbeats, context.instance))
+    export_heartbeats(partial(_heartbeats, context.instance))
     if following.stays:
         project.session("the run")  # a run before this one mirrors until Spark has started here
     if following.batch is not None:
@@ -221,7 +221,7 @@ def follow_tables(
         turns.stop(patience)
         if following.batch is not None:
             following.batch.leave()
-        hears(None)
+        export_heartbeats(None)
     if runs.lost_spark:
         raise dg.Failure("Spark's JVM has ended, and this process can't start another: the next run goes on.")
     return list(runs.reports.values())

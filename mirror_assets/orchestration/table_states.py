@@ -16,7 +16,7 @@ from mirror_assets.orchestration.failed_runs import record_failed_run
 from mirror_assets.pipeline.errors import TableHeld
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, READABLE, Rest, failed_check
 from mirror_assets.pipeline.table_watch import Seen
-from mirror_assets.telemetry.record import checked
+from mirror_assets.telemetry.record import record_check
 from mirror_assets.telemetry.scope import table_scope
 
 
@@ -76,7 +76,7 @@ class TableStates:
         """Record the check as failed with the error, or as passed, unless that is its newest result."""
         asset = asset_key(Kind.SOURCE if check == READABLE else Kind.LANDING, table)
         why = error.what if error is not None else None
-        checked(str(table), check, passed=why is None)
+        record_check(str(table), check, passed=why is None)
         with self._lock:
             if (table, check) not in self._known:
                 self._known[table, check] = _newest(self._instance, dg.AssetCheckKey(asset, check))

@@ -14,7 +14,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableBusy
 from mirror_assets.storage import Store
-from mirror_assets.telemetry.record import failed
+from mirror_assets.telemetry.record import count_failure
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 30, 3600
 
@@ -29,7 +29,7 @@ def note_failure(
     """
     if isinstance(error, TableBusy):
         return
-    failed(str(context.name), error.code.value)
+    count_failure(str(context.name), error.code.value)
     rebuild = error.what if isinstance(error, RebuildError) and error.only_reading_tells else None
     failure = Failure(error.code, str(error), key, rebuild)
     try:

@@ -19,7 +19,7 @@ from mirror_assets.source.losses import FileUnfound, SparkFailed
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.storage import PathMissing
 from mirror_assets.telemetry.instruments import Stage
-from mirror_assets.telemetry.record import attempt, checked, stage
+from mirror_assets.telemetry.record import record_check, set_attempt, stage_span
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.next_steps import slice_next_step
 from mirror_assets.verify.order import row_order
@@ -44,9 +44,9 @@ def run_checks(context: TableContext, record: SliceRecord) -> tuple[SliceRecord,
 
     Raises LostRace when another run has landed its generation meanwhile, and what reading its parts raises.
     """
-    working = stage(Stage.CHECK, context.work(record.slice))
+    working = stage_span(Stage.CHECK, context.work(record.slice))
     with working, not_overtaken(context, record.epoch, record.generation, record.slice):
-        attempt(record.attempt)
+        set_attempt(record.attempt)
         is_first_load = record.slice.first == 0
         results = tuple(
             replace(result, next_step=slice_next_step(result.check, is_first_load=is_first_load))
@@ -54,7 +54,7 @@ def run_checks(context: TableContext, record: SliceRecord) -> tuple[SliceRecord,
         )
         for result in results:
             # As in Dagster, what was not looked at has not failed: one cause is one failed check.
-            checked(record.table, result.check, passed=not result.problems)
+            record_check(record.table, result.check, passed=not result.problems)
         verdicts = [
             Verdict(check=result.check, passed=result.passed, etags=record.etags, message=result.message)
             for result in results

@@ -18,7 +18,7 @@ from mirror_assets.pipeline.errors import SnapshotLost
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.losses import DataFileMissing, SourceRead, proved
 from mirror_assets.storage import LocalStore, Store
-from mirror_assets.telemetry.record import Work
+from mirror_assets.telemetry.record import SliceWork
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession  # planning and status start without loading it
@@ -53,9 +53,9 @@ class TableContext:
         """Return the store where Spark writes and reads parts; paths are those of the landing zone."""
         return self.local_staging or self.store
 
-    def work(self, key: SliceKey) -> Work:
+    def work(self, key: SliceKey) -> SliceWork:
         """Return the slice as metrics and traces name it."""
-        return Work(self.store.root, str(self.name), str(key))
+        return SliceWork(self.store.root, str(self.name), str(key))
 
     def manifest(self) -> Manifest | None:
         """Return the manifest, or None before the first slice has landed. Raises ManifestCorrupt."""

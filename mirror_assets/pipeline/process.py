@@ -18,7 +18,7 @@ from mirror_assets.pipeline.publish import publish_next
 from mirror_assets.pipeline.stage import stage_slice
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.source_state import SourceState
-from mirror_assets.telemetry.record import slice_work
+from mirror_assets.telemetry.record import slice_span
 from mirror_assets.verify.check_result import CheckResult
 
 
@@ -48,7 +48,7 @@ def process_slice(
     published, LostRace when another run has landed something meanwhile, and what the three steps raise.
     """
     began = time.monotonic()
-    with slice_work(context.work(slice_key(planned))):
+    with slice_span(context.work(slice_key(planned))):
         position = next_position(context.manifest(), epoch=planned.epoch, incarnation=uuid.uuid4().hex)
         _require_next(context, planned, position)
         staged = stage_slice(context, planned, position)

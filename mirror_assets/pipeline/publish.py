@@ -17,7 +17,7 @@ from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext, not_overtaken
 from mirror_assets.pipeline.errors import snapshot_under_way
 from mirror_assets.telemetry.instruments import Stage
-from mirror_assets.telemetry.record import LandedFigures, attempt, landed, stage
+from mirror_assets.telemetry.record import PublishedFiles, record_published, set_attempt, stage_span
 
 
 def publish_slice(context: TableContext, key: SliceKey, rebuild_epoch: int | None = None) -> Published:
@@ -38,18 +38,18 @@ def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None
     Finishes an interrupted publication first. Raises SliceMissing (an earlier slice has not landed), snapshot_under_way
     (of another version), SliceNotStaged, SliceNotChecked, LostRace, and what recovery raises.
     """
-    with stage(Stage.PUBLISH, context.work(key)):
+    with stage_span(Stage.PUBLISH, context.work(key)):
         published = _publish_next(context, key, rebuild_epoch)
     if published.outcome is Outcome.LANDED:
-        landed(_figures(context, published))
+        record_published(_figures(context, published))
     return published
 
 
-def _figures(context: TableContext, published: Published) -> LandedFigures:
+def _figures(context: TableContext, published: Published) -> PublishedFiles:
     manifest, files = published.manifest, len(published.entries)
     markers = sum((entry.markers for entry in published.entries), MarkerCounts())
     committed, cost = manifest.covered_commit_ms, landing_cost(1, files)
-    return LandedFigures(
+    return PublishedFiles(
         table=str(context.name),
         kind=manifest.kind.value,
         files=files,
@@ -74,7 +74,7 @@ def _publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | Non
         raise SliceMissing(str(context.name), str(key), position.covered + 1)
     with not_overtaken(context, position.epoch, position.generation, key):
         record = fitting_slice(context.store, context.name, key, position)
-        attempt(record.attempt)
+        set_attempt(record.attempt)
         published = drive(publish(context.name, record, BLOCKING_CHECKS, rebuild_epoch), context.store)
     if context.local_staging:
         attempts = drive(list_attempts(context.name), context.local_staging)

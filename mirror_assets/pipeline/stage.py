@@ -34,8 +34,7 @@ from mirror_assets.pipeline.source_check import recorded_columns, table_columns
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.telemetry.instruments import Stage
-from mirror_assets.telemetry.record import attempt as work_on_attempt
-from mirror_assets.telemetry.record import stage
+from mirror_assets.telemetry.record import set_attempt, stage_span
 
 
 def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
@@ -45,9 +44,9 @@ def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPo
     passed its checks or not. Raises LostRace when another run has landed the position, and what `stage_attempt` raises.
     """
     key = slice_key(planned)
-    with stage(Stage.STAGE, context.work(key)), not_overtaken(context, position.epoch, position.generation, key):
+    with stage_span(Stage.STAGE, context.work(key)), not_overtaken(context, position.epoch, position.generation, key):
         record = _staged_before(context, planned, position) or stage_attempt(context, planned, position)
-        work_on_attempt(record.attempt)
+        set_attempt(record.attempt)
         return record
 
 
@@ -83,7 +82,7 @@ def stage_attempt(context: TableContext, planned: PlannedSlice, position: Commit
 
 def _attempt(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
     attempt = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10))
-    work_on_attempt(attempt)
+    set_attempt(attempt)
     folder = AttemptFolder(context.name, position.generation, attempt)
     try:
         return _stage(context, planned, position, folder)

@@ -19,7 +19,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.pipeline.errors import unexpected
-from mirror_assets.pipeline.lag_figures import note_look
+from mirror_assets.pipeline.lag_gauges import note_poll
 from mirror_assets.pipeline.next_action import Action, QuietMark, Rest, is_quiet, next_action
 from mirror_assets.pipeline.plan import Boundaries
 
@@ -135,7 +135,7 @@ class TableWatch:
             known.troubled = min(known.troubled + 1, 10)
         else:
             known.troubled = 0
-        note_look(known.context, action)
+        note_poll(known.context, action)
         self._seen.put(Seen(known.context, action, is_complete, time.thread_time() - began))
 
     def _action(self, known: _Known) -> tuple[bool, Action | MirrorError]:

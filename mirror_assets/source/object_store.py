@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystemHandler, FileType
 
-from mirror_assets.telemetry.record import request
+from mirror_assets.telemetry.record import count_request
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -212,4 +212,4 @@ def _asked(root: str, operation: str) -> Iterator[None]:
         status = "missing"
         raise
     finally:
-        request(root, operation, status)
+        count_request(root, operation, status)

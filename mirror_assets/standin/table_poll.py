@@ -18,7 +18,7 @@ from mirror_assets.standin.mirror_table import Applied, MirrorTable
 from mirror_assets.standin.net_changes import net_changes
 from mirror_assets.standin.table_record import Evidence, Failure, TableRecord, write_json
 from mirror_assets.storage import FileInfo, Store
-from mirror_assets.telemetry.record import Work, applied, is_on
+from mirror_assets.telemetry.record import SliceWork, record_applied, table_gauges
 
 _BATCH_BYTES = 512 << 20
 
@@ -104,18 +104,18 @@ class TablePoll:
             began_ns = time.time_ns()
             _commit(mirror, batch, metadata)
             self._note_progress(mirror)
-            if is_on():
-                applied(self._slices(batch), began_ns)
+            if table_gauges() is not None:  # reading the slices from the footers costs time
+                record_applied(self._slices(batch), began_ns)
         mirror.tidy()
 
-    def _slices(self, batch: list[LandedFile]) -> list[Work]:
+    def _slices(self, batch: list[LandedFile]) -> list[SliceWork]:
         """Return the slices that the files are of, by their receipts. Only traces ask: Fabric knows no slices."""
         slices: dict[str, None] = {}
         for file in batch:
             with suppress(MirrorError):
                 receipt = read_receipt(self._store, file.info.path)
                 slices |= {str(receipt.slice): None} if receipt else {}
-        return [Work(self._store.root, str(self._folder.name), slice_) for slice_ in slices]
+        return [SliceWork(self._store.root, str(self._folder.name), slice_) for slice_ in slices]
 
     def _mirror(self) -> MirrorTable:
         path = self._layout.table(self._folder.name)

@@ -1,1 +1,1 @@
-"""What a run tells about itself: metrics, traces, and what a thread works on; OpenTelemetry's SDK stays in here."""
+"""Metrics, traces, and the work that a thread's log lines name. Only this package imports OpenTelemetry."""

@@ -1,4 +1,4 @@
-"""Every metric that is exported: its name, kind, unit and labels. No label has a slice or a version in it."""
+"""All exported metrics with their names, kinds, units and labels. No label contains a slice or a version."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+# The name of the meter and the tracer.
+SCOPE: Final = "mirror_assets"
+
 
 class Stage(str, Enum):
-    """The steps of a slice's way."""
+    """The stages of a slice."""
 
     PLAN = "plan"
     STAGE = "stage"
@@ -17,7 +20,7 @@ class Stage(str, Enum):
     APPLY = "apply"
 
 
-class Kind(str, Enum):
+class MetricKind(str, Enum):
     """How a metric is measured."""
 
     COUNTER = "counter"
@@ -27,10 +30,10 @@ class Kind(str, Enum):
 
 @dataclass(frozen=True)
 class Instrument:
-    """A metric; `unit` is one of UCUM's, and braces only annotate. `bounds` are those of a histogram's buckets."""
+    """A metric. `unit` is a UCUM unit, with annotations in braces; `bounds` are the bucket bounds of a histogram."""
 
     name: str
-    kind: Kind
+    kind: MetricKind
     unit: str
     text: str
     labels: tuple[str, ...] = ("table",)
@@ -41,32 +44,32 @@ class Instrument:
         """Its name in Prometheus, without the endings of a histogram's series."""
         unit = {"s": "_seconds", "By": "_bytes"}.get(self.unit, "")
         name = self.name.replace(".", "_")
-        return f"{name}{unit}{'_total' if self.kind is Kind.COUNTER else ''}"
+        return f"{name}{unit}{'_total' if self.kind is MetricKind.COUNTER else ''}"
 
 
 def _counter(name: str, unit: str, text: str, *labels: str) -> Instrument:
-    return Instrument(name, Kind.COUNTER, unit, text, labels)
+    return Instrument(name, MetricKind.COUNTER, unit, text, labels)
 
 
 def _gauge(name: str, unit: str, text: str, *labels: str) -> Instrument:
-    return Instrument(name, Kind.GAUGE, unit, text, ("table", *labels))
+    return Instrument(name, MetricKind.GAUGE, unit, text, ("table", *labels))
 
 
 _STAGE_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 _DELAY_BOUNDS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 21600.0, 86400.0)
 
-LAG: Final = _gauge("mirror.lag", "s", "Age of the oldest commit that waits to be mirrored; 0 if none waits.")
-LAG_COMMITS: Final = _gauge("mirror.lag.commits", "{commit}", "Commits that are known to wait.")
-SOURCE_VERSION: Final = _gauge("mirror.source.version", "{version}", "The source's newest version that was seen.")
+LAG: Final = _gauge("mirror.lag", "s", "Age of the oldest pending commit; 0 if none is pending.")
+LAG_COMMITS: Final = _gauge("mirror.lag.commits", "{commit}", "Commits that are known to be pending.")
+SOURCE_VERSION: Final = _gauge("mirror.source.version", "{version}", "The newest known version of the source.")
 COVERED_VERSION: Final = _gauge("mirror.covered.version", "{version}", "The version that has landed.")
-LOOKED: Final = _gauge("mirror.looked.time", "s", "When the source was last looked at, since 1970; 0 if never.")
-LANDED: Final = _gauge("mirror.landed.time", "s", "When this process last landed something, since 1970.")
+POLLED: Final = _gauge("mirror.polled.time", "s", "When the source was last polled, since 1970; 0 if never.")
+PUBLISHED: Final = _gauge("mirror.published.time", "s", "When this process last published a slice, since 1970.")
 CHECK_PASSED: Final = _gauge("mirror.check.passed", "", "0 if the check's newest result is a failure, else 1.", "check")
 DAEMON_HEARTBEAT: Final = Instrument(
     "mirror.daemon.heartbeat.time",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "s",
-    "When a daemon of Dagster's that has to run last said that it does, since 1970; 0 if never.",
+    "The last heartbeat of a required Dagster daemon, since 1970; 0 if never.",
     ("daemon",),
 )
 
@@ -83,23 +86,28 @@ STAGE_SECONDS: Final = _counter("mirror.stage", "s", "Time spent in a stage.", "
 REQUESTS: Final = _counter(
     "mirror.store.requests",
     "{request}",
-    "Requests to stores, by their answer's status.",
+    "Requests to stores, by the status of the response.",
     "store",
     "operation",
     "status",
 )
-COST_REQUESTS: Final = _counter("mirror.estimated.requests", "{request}", "Requests to OneLake, as estimated.", "table")
+COST_REQUESTS: Final = _counter("mirror.estimated.requests", "{request}", "Estimated requests to OneLake.", "table")
 COST_CAPACITY: Final = _counter(
-    "mirror.estimated.capacity_unit_seconds", "{CU.s}", "Capacity of Fabric for them, as estimated.", "table"
+    "mirror.estimated.capacity_unit_seconds", "{CU.s}", "Estimated Fabric capacity for these requests.", "table"
 )
 STAGE_DURATION: Final = Instrument(
-    "mirror.stage.duration", Kind.HISTOGRAM, "s", "Time of one stage of one slice.", ("stage",), _STAGE_BOUNDS
+    "mirror.stage.duration", MetricKind.HISTOGRAM, "s", "Duration of one stage of one slice.", ("stage",), _STAGE_BOUNDS
 )
 LANDING_DELAY: Final = Instrument(
-    "mirror.landing.delay", Kind.HISTOGRAM, "s", "Age of a slice's last commit when it has landed.", (), _DELAY_BOUNDS
+    "mirror.landing.delay",
+    MetricKind.HISTOGRAM,
+    "s",
+    "Age of a slice's last commit when the slice lands.",
+    (),
+    _DELAY_BOUNDS,
 )
 
-TABLE_GAUGES: Final = (LAG, LAG_COMMITS, SOURCE_VERSION, COVERED_VERSION, LOOKED, LANDED)
+TABLE_GAUGES: Final = (LAG, LAG_COMMITS, SOURCE_VERSION, COVERED_VERSION, POLLED, PUBLISHED)
 COUNTERS: Final = (
     SLICES,
     ROWS,

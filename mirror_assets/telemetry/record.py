@@ -1,51 +1,32 @@
-"""What the other rooms tell. Without a recorder, which is the default, nothing is kept and nothing is imported."""
+"""Records metrics and spans through OpenTelemetry's API, which does nothing unless an SDK is configured.
+
+`exporting` (export.py) configures one for a block. Outside it, counters, histograms and spans go to the process's own
+OpenTelemetry setup, if there is one.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Protocol
 
-from mirror_assets.telemetry import instruments as known
-from mirror_assets.telemetry.instruments import Instrument, Stage
-from mirror_assets.telemetry.scope import Scope, current_scope, slice_scope
-from mirror_assets.telemetry.table_book import Heartbeats, TableBook
-from mirror_assets.telemetry.trace_ids import slice_trace
+from opentelemetry import metrics, trace
 
+from mirror_assets.errors import MirrorError
+from mirror_assets.telemetry import instruments
+from mirror_assets.telemetry.instruments import COUNTERS, HISTOGRAMS, SCOPE, Instrument, Stage
+from mirror_assets.telemetry.scope import current_scope, slice_scope
+from mirror_assets.telemetry.table_gauges import ReadHeartbeats, TableGauges
 
-class Recorder(Protocol):
-    """Keeps and exports what is told."""
-
-    @property
-    def book(self) -> TableBook:
-        """What is known of tables."""
-
-    @property
-    def traces(self) -> bool:
-        """Whether spans are exported."""
-
-    def add(self, counter: Instrument, value: float, labels: Mapping[str, str]) -> None:
-        """Add to a counter."""
-
-    def observe(self, histogram: Instrument, value: float, labels: Mapping[str, str]) -> None:
-        """Add a value to a histogram."""
-
-    def span(
-        self, name: str, trace: int, attributes: Mapping[str, str], began_ns: int | None = None
-    ) -> AbstractContextManager[None]:
-        """Time the block as a span below the one around it; without one, as a root of the trace."""
-
-    def past_span(self, name: str, began_ns: int, ended_ns: int) -> None:
-        """Add a span that has ended below the one that is open; times are nanoseconds since 1970."""
-
-    def annotate(self, name: str, value: str | int) -> None:
-        """Add an attribute to the span that is open."""
+# The trace id of the next root span. Only the id generator of `exporting` reads it.
+next_trace_id: ContextVar[int | None] = ContextVar("mirror_assets_next_trace_id", default=None)
 
 
 @dataclass(frozen=True)
-class Work:
+class SliceWork:
     """A slice of a table in the landing zone at the address `zone`."""
 
     zone: str
@@ -53,16 +34,22 @@ class Work:
     slice: str
 
     @property
-    def trace(self) -> int:
-        """The id of its trace."""
-        return slice_trace(self.zone, self.table, self.slice)
+    def trace_id(self) -> int:
+        """The 128-bit id of its trace: every process that stages, publishes or applies the slice computes the same."""
+        digest = hashlib.sha256(f"{self.zone}\n{self.table}\n{self.slice}".encode()).digest()
+        return int.from_bytes(digest[:16], "big") or 1
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """The attributes of its spans."""
+        return {"mirror.table": self.table, "mirror.slice": self.slice}
 
 
 @dataclass(frozen=True)
-class LandedFigures:
-    """What a publication has landed. `rows` are by kind of change; `committed` is its last commit's time, if known.
+class PublishedFiles:
+    """The landing files of one publication. `rows` are by kind of change; `committed` is the last commit's time.
 
-    `requests` and `capacity_seconds` are what it costs on OneLake, as estimated.
+    `requests` and `capacity_seconds` are their estimated cost on OneLake.
     """
 
     table: str
@@ -75,172 +62,170 @@ class LandedFigures:
     capacity_seconds: float
 
 
-@dataclass
-class _Switch:
-    recorder: Recorder | None = None
+class Telemetry:
+    """The counters, histograms and tracer of a pair of providers; `tables` has the gauges while they are exported."""
+
+    def __init__(
+        self, meters: metrics.MeterProvider, tracers: trace.TracerProvider, tables: TableGauges | None = None
+    ) -> None:
+        """Create the instruments."""
+        meter, self.tracer, self.tables = meters.get_meter(SCOPE), tracers.get_tracer(SCOPE), tables
+        self.counters = {one: meter.create_counter(one.name, one.unit, one.text) for one in COUNTERS}
+        self.histograms = {
+            one: meter.create_histogram(
+                one.name, one.unit, one.text, explicit_bucket_boundaries_advisory=list(one.bounds)
+            )
+            for one in HISTOGRAMS
+        }
 
 
-_SWITCH = _Switch()
+_PROCESS_TELEMETRY = Telemetry(metrics.get_meter_provider(), trace.get_tracer_provider())
+_ACTIVE = [_PROCESS_TELEMETRY]
 
 
-def is_on() -> bool:
-    """Whether anybody keeps what is told."""
-    return _SWITCH.recorder is not None
+def use(telemetry: Telemetry | None) -> None:
+    """Record to this telemetry from now on; None: to the process's own OpenTelemetry setup."""
+    _ACTIVE[0] = telemetry or _PROCESS_TELEMETRY
 
 
-def use(recorder: Recorder | None) -> None:
-    """Tell this recorder from now on, or none."""
-    _SWITCH.recorder = recorder
+def table_gauges() -> TableGauges | None:
+    """Return the gauges of tables, or None while they aren't exported."""
+    return _ACTIVE[0].tables
 
 
-def _trace_text(work: Work) -> str | None:
-    recorder = _SWITCH.recorder
-    return f"{work.trace:032x}" if recorder is not None and recorder.traces else None
-
-
-@contextmanager
-def slice_work(work: Work) -> Iterator[None]:
-    """Trace the block as the whole way of a slice; the plan that it is from comes first in it."""
-    recorder = _SWITCH.recorder
-    with slice_scope(work.table, work.slice, _trace_text(work)) as scope:
-        if recorder is None:
-            yield
-            return
-        plan, scope.plan = scope.plan, None
-        with recorder.span("slice", work.trace, _attributes(work), plan[0] if plan else None):
-            if plan is not None:
-                recorder.past_span(Stage.PLAN.value, *plan)
-            yield
+def _count(counter: Instrument, value: float, labels: Mapping[str, str]) -> None:
+    _ACTIVE[0].counters[counter].add(value, labels)
 
 
 @contextmanager
-def stage(name: Stage, work: Work) -> Iterator[None]:
-    """Trace the block as a stage of a slice, and count its time."""
-    recorder, began = _SWITCH.recorder, time.monotonic()
-    with slice_scope(work.table, work.slice, _trace_text(work)) as scope:
+def _span(name: str, work: SliceWork, began_ns: int | None = None) -> Iterator[str | None]:
+    """Trace the block; yield the trace id in hexadecimal, None without traces.
+
+    A span that failed has the error's code as its status, never the message, which may contain values of rows.
+    """
+    token = next_trace_id.set(work.trace_id)
+    try:
+        with _ACTIVE[0].tracer.start_as_current_span(
+            name,
+            attributes=work.attributes,
+            start_time=began_ns,
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            context = span.get_span_context()
+            try:
+                yield f"{context.trace_id:032x}" if context.is_valid else None
+            except BaseException as error:
+                code = error.code.value if isinstance(error, MirrorError) else type(error).__name__
+                span.set_status(trace.Status(trace.StatusCode.ERROR, code))
+                raise
+    finally:
+        next_trace_id.reset(token)
+
+
+@contextmanager
+def slice_span(work: SliceWork) -> Iterator[None]:
+    """Trace the block as the processing of a slice, including the plan that this thread made for it."""
+    outer = current_scope()
+    plan = outer.plan if outer is not None and outer.table == work.table else None
+    with (
+        _span("slice", work, plan[0] if plan else None) as trace_id,
+        slice_scope(work.table, work.slice, trace_id) as scope,
+    ):
+        scope.plan = None
+        if plan is not None:
+            _ACTIVE[0].tracer.start_span(Stage.PLAN.value, start_time=plan[0]).end(plan[1])
+        yield
+
+
+@contextmanager
+def stage_span(name: Stage, work: SliceWork) -> Iterator[None]:
+    """Trace the block as a stage of a slice, and measure its duration."""
+    began = time.monotonic()
+    with _span(name.value, work) as trace_id, slice_scope(work.table, work.slice, trace_id) as scope:
         before, scope.stage = scope.stage, name.value
-        span = recorder.span(name.value, work.trace, _attributes(work)) if recorder else nullcontext()
         try:
-            with span:
-                yield
+            yield
         finally:
             scope.stage = before
-            _spent(work.table, name, time.monotonic() - began)
+            _record_duration(work.table, name, time.monotonic() - began)
 
 
 @contextmanager
 def planning(table: str) -> Iterator[None]:
-    """Count the block as the planning of a table; the next slice of this thread has it in its trace."""
+    """Measure the block as the planning of a table; the trace of this thread's next slice includes it."""
     began, began_ns = time.monotonic(), time.time_ns()
     try:
         yield
     finally:
-        _spent(table, Stage.PLAN, time.monotonic() - began)
+        _record_duration(table, Stage.PLAN, time.monotonic() - began)
     scope = current_scope()
     if scope is not None and scope.table == table:
         scope.plan = (began_ns, time.time_ns())
 
 
-def applied(works: Sequence[Work], began_ns: int) -> None:
-    """Tell that the mirror has applied these slices of a table together, from `began_ns` (since 1970) until now."""
-    recorder = _SWITCH.recorder
-    if recorder is None or not works:
-        return
+def record_applied(works: Sequence[SliceWork], began_ns: int) -> None:
+    """Record that the mirror applied these slices of a table together, from `began_ns` (since 1970) until now."""
     for work in works:
-        with recorder.span(Stage.APPLY.value, work.trace, _attributes(work), began_ns):
+        with _span(Stage.APPLY.value, work, began_ns):
             pass
-    _spent(works[0].table, Stage.APPLY, (time.time_ns() - began_ns) / 1e9)
+    if works:
+        _record_duration(works[0].table, Stage.APPLY, (time.time_ns() - began_ns) / 1e9)
 
 
-def _attributes(work: Work) -> dict[str, str]:
-    return {"mirror.table": work.table, "mirror.slice": work.slice}
+def _record_duration(table: str, name: Stage, seconds: float) -> None:
+    _count(instruments.STAGE_SECONDS, seconds, {"table": table, "stage": name.value})
+    _ACTIVE[0].histograms[instruments.STAGE_DURATION].record(seconds, {"stage": name.value})
 
 
-def _spent(table: str, name: Stage, seconds: float) -> None:
-    recorder = _SWITCH.recorder
-    if recorder is not None:
-        recorder.add(known.STAGE_SECONDS, seconds, {"table": table, "stage": name.value})
-        recorder.observe(known.STAGE_DURATION, seconds, {"stage": name.value})
-
-
-def attempt(id_: str) -> None:
-    """Tell which attempt the calling thread works on."""
-    scope: Scope | None = current_scope()
+def set_attempt(attempt_id: str) -> None:
+    """Add the attempt that the calling thread works on to its log lines and its span."""
+    scope = current_scope()
     if scope is not None:
-        scope.attempt = id_
-    if _SWITCH.recorder is not None:
-        _SWITCH.recorder.annotate("mirror.attempt", id_)
+        scope.attempt = attempt_id
+    trace.get_current_span().set_attribute("mirror.attempt", attempt_id)
 
 
-def landed(figures: LandedFigures) -> None:
-    """Count what a publication has landed."""
-    recorder, table = _SWITCH.recorder, {"table": figures.table}
-    if recorder is None:
-        return
-    recorder.annotate("mirror.files", figures.files)
-    recorder.annotate("mirror.rows", sum(figures.rows.values()))
-    recorder.add(known.SLICES, 1, {**table, "kind": figures.kind})
-    recorder.add(known.FILES, figures.files, table)
-    recorder.add(known.BYTES, figures.bytes, table)
-    for change, rows in figures.rows.items():
-        recorder.add(known.ROWS, rows, {**table, "change": change})
-    recorder.add(known.COST_REQUESTS, figures.requests, table)
-    recorder.add(known.COST_CAPACITY, figures.capacity_seconds, table)
-    if figures.committed is not None:
-        recorder.observe(known.LANDING_DELAY, max(0.0, time.time() - figures.committed), {})
+def record_published(published: PublishedFiles) -> None:
+    """Count the landing files of a publication."""
+    table, span = {"table": published.table}, trace.get_current_span()
+    span.set_attribute("mirror.files", published.files)
+    span.set_attribute("mirror.rows", sum(published.rows.values()))
+    _count(instruments.SLICES, 1, {**table, "kind": published.kind})
+    _count(instruments.FILES, published.files, table)
+    _count(instruments.BYTES, published.bytes, table)
+    for change, rows in published.rows.items():
+        _count(instruments.ROWS, rows, {**table, "change": change})
+    _count(instruments.COST_REQUESTS, published.requests, table)
+    _count(instruments.COST_CAPACITY, published.capacity_seconds, table)
+    if published.committed is not None:
+        delay = max(0.0, time.time() - published.committed)
+        _ACTIVE[0].histograms[instruments.LANDING_DELAY].record(delay, {})
 
 
-def failed(table: str, code: str) -> None:
-    """Count a failed attempt at a table."""
-    if _SWITCH.recorder is not None:
-        _SWITCH.recorder.add(known.FAILURES, 1, {"table": table, "code": code})
+def count_failure(table: str, code: str) -> None:
+    """Count a failed attempt to mirror a table."""
+    _count(instruments.FAILURES, 1, {"table": table, "code": code})
 
 
-def request(store: str, operation: str, status: str) -> None:
+def count_request(store: str, operation: str, status: str) -> None:
     """Count a request to a store. `store` is its host or root without credentials."""
-    if _SWITCH.recorder is not None:
-        labels = {"store": store, "operation": operation, "status": status}
-        _SWITCH.recorder.add(known.REQUESTS, 1, labels)
+    _count(instruments.REQUESTS, 1, {"store": store, "operation": operation, "status": status})
 
 
-def checked(table: str, check: str, *, passed: bool) -> None:
-    """Tell the newest result of a check."""
-    if _SWITCH.recorder is not None:
-        _SWITCH.recorder.book.check(table, check, passed=passed)
+def record_check(table: str, check: str, *, passed: bool) -> None:
+    """Set the newest result of a check."""
+    if gauges := table_gauges():
+        gauges.set_check(table, check, passed=passed)
 
 
-def follows(tables: Iterable[str]) -> None:
-    """Name the tables that this process mirrors."""
-    if _SWITCH.recorder is not None:
-        _SWITCH.recorder.book.follow(tables)
+def export_tables(tables: Iterable[str]) -> None:
+    """Name the tables that this process mirrors, so that a table that is never polled is visible."""
+    if gauges := table_gauges():
+        gauges.add_tables(tables)
 
 
-def hears(heartbeats: Heartbeats | None) -> None:
-    """Ask for the daemons' heartbeats like this whenever somebody wants to know; None: no more."""
-    if _SWITCH.recorder is not None:
-        _SWITCH.recorder.book.heartbeats = heartbeats
-
-
-def looked(table: str, tip: int, covered: int, waiting_since: float | None) -> None:
-    """Tell what the source has now: its newest version, and since when the oldest waiting commit is there, if any."""
-    if _SWITCH.recorder is not None:
-        _SWITCH.recorder.book.looked(table, tip, covered, waiting_since, time.time())
-
-
-def unseen(table: str) -> None:
-    """Tell that the source could not be looked at."""
-    if _SWITCH.recorder is not None:
-        _SWITCH.recorder.book.unseen(table)
-
-
-def covers(table: str, version: int, waiting_since: float | None) -> None:
-    """Tell which version has landed, and since when the next commit waits that is known of, if any."""
-    if _SWITCH.recorder is not None:
-        _SWITCH.recorder.book.landed(table, version, waiting_since, time.time())
-
-
-def looked_seconds_ago(table: str) -> float | None:
-    """Return how long ago the source was last looked at; None if nobody keeps that."""
-    if _SWITCH.recorder is None:
-        return None
-    return time.time() - _SWITCH.recorder.book.figures(table).looked
+def export_heartbeats(read: ReadHeartbeats | None) -> None:
+    """Export the daemons' heartbeats, which `read` returns; None: stop."""
+    if gauges := table_gauges():
+        gauges.read_heartbeats = read

@@ -1,4 +1,4 @@
-"""What a thread works on: the table, the slice, the attempt. Log lines and Spark's jobs say it."""
+"""The table, slice and attempt that a thread works on, for log lines and the descriptions of Spark jobs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 
 @dataclass
-class Scope:
-    """The work of a thread; the slice is the one that it has worked on last, so that lines about its end name it.
+class WorkScope:
+    """The work of a thread. `slice` remains set after the slice has ended, so that an error's log line names it.
 
-    `trace` is the id of the slice's trace, if traces are exported; `plan` when the newest plan began and ended, in ns.
+    `trace` is the id of the slice's trace, if traces are exported; `plan` is when the last plan began and ended, in ns.
     """
 
     table: str
@@ -29,33 +29,32 @@ class Scope:
         return ", ".join(part for part in (self.table, slice_, self.stage, trace) if part)
 
 
-_SCOPE: ContextVar[Scope | None] = ContextVar("mirror_assets_scope", default=None)
+_SCOPE: ContextVar[WorkScope | None] = ContextVar("mirror_assets_scope", default=None)
 
 
-def current_scope() -> Scope | None:
-    """Return what the calling thread works on, or None."""
+def current_scope() -> WorkScope | None:
+    """Return the scope of the calling thread, or None."""
     return _SCOPE.get()
 
 
 @contextmanager
-def table_scope(table: str) -> Iterator[Scope]:
-    """Say that the calling thread works on the table; inside a block for the same table, that goes on."""
+def table_scope(table: str) -> Iterator[WorkScope]:
+    """Set the table of the calling thread; an outer block for the same table continues instead."""
     outer = _SCOPE.get()
     if outer is not None and outer.table == table:
         yield outer
         return
-    token = _SCOPE.set(Scope(table))
+    scope = WorkScope(table)
+    token = _SCOPE.set(scope)
     try:
-        scope = _SCOPE.get()
-        assert scope is not None  # noqa: S101 it was set
         yield scope
     finally:
         _SCOPE.reset(token)
 
 
 @contextmanager
-def slice_scope(table: str, slice_: str, trace: str | None) -> Iterator[Scope]:
-    """Say that the calling thread works on the slice. A block for the table around this keeps it, for what follows."""
+def slice_scope(table: str, slice_: str, trace: str | None) -> Iterator[WorkScope]:
+    """Set the slice of the calling thread. An outer block for the table keeps it after this block has ended."""
     with table_scope(table) as scope:
         if scope.slice != slice_:
             scope.slice, scope.attempt = slice_, None

@@ -1,4 +1,4 @@
-"""Serves metrics for Prometheus on a port that only one process has; another takes it over when it is free."""
+"""Serves metrics for Prometheus on a port; a process that finds the port in use waits until it is free."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _AGAIN_SECONDS = 2.0
 
 @dataclass
 class ScrapePort:
-    """The address to serve a registry at; `warn` is told once if another process has the port."""
+    """The address at which a registry is served; `warn` is called once if another process has the port."""
 
     registry: CollectorRegistry
     host: str
@@ -25,19 +25,19 @@ class ScrapePort:
     _waiting: threading.Thread | None = field(default=None, init=False)
 
     def open(self) -> None:
-        """Serve, or wait in the background until the port is free: nothing waits for this."""
+        """Serve, or retry in a background thread until the port is free."""
         why = self._try()
         if why is None:
             return
         self.warn(
-            f"metrics are not served at {self.host}:{self.port} ({why}): another process may have the port; it is "
-            "tried again until this one ends"
+            f"metrics are not served at {self.host}:{self.port} ({why}): another process may have the port; retrying "
+            "until this process ends"
         )
         self._waiting = threading.Thread(target=self._wait, name="metrics-port", daemon=True)
         self._waiting.start()
 
     def close(self) -> None:
-        """Let go of the port."""
+        """Release the port."""
         self._over.set()
         if self._waiting is not None:
             self._waiting.join()
@@ -51,9 +51,9 @@ class ScrapePort:
                 return
 
     def _try(self) -> str | None:
-        """Serve; return why that can't be, or None."""
+        """Serve; return the reason if that fails."""
         try:
             self._server, _ = start_http_server(self.port, self.host, self.registry)
-        except (OSError, OverflowError, ValueError) as error:  # the latter for ports and hosts that can't be
+        except (OSError, OverflowError, ValueError) as error:  # the latter two for invalid ports and hosts
             return getattr(error, "strerror", None) or str(error)
         return None

@@ -1,23 +1,33 @@
-"""A local Spark names the JARs that it knows, and never trusts what others could have written."""
+"""A local Spark uses known JARs and a class archive, and no file that other users could have written."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from mirror_assets.encode.class_archive import encode_small_slices, make_archive
+from mirror_assets.encode.jar_folder import fill_jar_folder
 from mirror_assets.encode.quick_start import QuickStart, for_brief_work
 from mirror_assets.encode.session import spark_settings
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
 
 _PLAIN = {"spark.master": "local[2]", "spark.jars.packages": "a:b:1"}
 _OPTIONS = "spark.driver.extraJavaOptions"
 _PATH = "spark.driver.extraClassPath"
+_JAVAS = [
+    home
+    for home in Path("/usr/lib/jvm").glob("*")
+    if (found := re.search(r'JAVA_VERSION="(\d+)', _text(home / "release"))) and int(found[1]) >= 19
+]
 
 
 @pytest.fixture(autouse=True)
@@ -42,12 +52,11 @@ def _know(settings: dict[str, str], *jars: Path) -> None:
     quick._list(quick.folder).write_text(json.dumps([str(jar) for jar in jars]), encoding="utf-8")
 
 
-def test_nothing_is_known_at_first() -> None:
-    quick = QuickStart.of(_PLAIN)
-    assert (quick.started(), quick.archive) == (_PLAIN, None)
+def test_without_a_known_list_spark_resolves_the_packages() -> None:
+    assert QuickStart.of(_PLAIN).started() == _PLAIN
 
 
-def test_known_jars_are_named_behind_sparks_own(jar: Path) -> None:
+def test_known_jars_follow_sparks_own_on_the_class_path(jar: Path) -> None:
     started = QuickStart.of({**_PLAIN, _PATH: "/mine"}).started()
     path = started[_PATH].split(os.pathsep)
     assert (path[0], path[-2].endswith("/jars/*"), path[-1]) == ("/mine", True, str(jar))
@@ -114,26 +123,22 @@ def test_a_home_that_cannot_be_written_is_no_failure(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.usefixtures("jar")
-def test_an_archive_is_mapped_behind_the_users_options() -> None:
-    quick = QuickStart.of({**_PLAIN, _OPTIONS: "-Dmine=1"})
-    assert quick.archive is not None
-    assert quick.started()[_OPTIONS] == "-Dmine=1"
-    quick.archive.touch()
-    mine, mapped, *_ = quick.started()[_OPTIONS].split(" ")
-    assert (mine, mapped) == ("-Dmine=1", f"-XX:SharedArchiveFile={quick.archive}")
+def test_the_archive_follows_the_users_options() -> None:
+    options = QuickStart.of({**_PLAIN, _OPTIONS: "-Dmine=1"}).started()[_OPTIONS]
+    assert options.startswith("-Dmine=1 -XX:+IgnoreUnrecognizedVMOptions -XX:+AutoCreateSharedArchive")
 
 
 @pytest.mark.usefixtures("jar")
 @pytest.mark.parametrize("own", ["-Xshare:off", "-XX:SharedArchiveFile=mine.jsa", "-javaagent:a.jar"])
 def test_no_archive_beside_the_users_own_or_an_agent(own: str) -> None:
-    assert QuickStart.of({**_PLAIN, _OPTIONS: own}).archive is None
+    assert QuickStart.of({**_PLAIN, _OPTIONS: own}).started()[_OPTIONS] == own
 
 
 @pytest.mark.usefixtures("jar")
 def test_another_java_has_another_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = QuickStart.of(_PLAIN).archive
+    before = QuickStart.of(_PLAIN).started()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert QuickStart.of(_PLAIN).archive not in (None, before)
+    assert QuickStart.of(_PLAIN).started() != before
 
 
 def test_a_brief_spark_optimises_less_unless_the_user_says_otherwise() -> None:
@@ -142,23 +147,37 @@ def test_a_brief_spark_optimises_less_unless_the_user_says_otherwise() -> None:
         assert for_brief_work(other) == other
 
 
-def test_what_the_archive_is_made_of_runs(spark: SparkSession, tmp_path: Path) -> None:
-    encode_small_slices(spark, str(tmp_path))
-    assert {path.name for path in tmp_path.iterdir()} == {"table", "snapshot", "changes-True", "changes-False"}
-
-
 _LOAD = """\
 from mirror_assets.encode.session import open_session, spark_settings
-logged = {"spark.master": "local[1]", "spark.driver.extraJavaOptions": "-Xlog:class+load:stderr"}
-open_session(spark_settings(logged))._jvm.java.lang.Class.forName("org.apache.spark.sql.delta.DeltaLog")
+session = open_session(spark_settings({"spark.master": "local[1]", "spark.driver.extraJavaOptions": "OPTIONS"}))
+session.range(1).write.format("delta").save("FOLDER")
+jvm = session.sparkContext._gateway.proc
+session.stop()
+jvm.stdin.close()
+jvm.wait()
 """
 
 
+def _load(options: str, folder: Path) -> str:
+    code = _LOAD.replace("OPTIONS", options).replace("FOLDER", str(folder))
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stderr
+
+
 @pytest.mark.long(60)
-def test_an_archive_is_made_and_fits(cache: Path) -> None:
-    settings = spark_settings({"spark.master": "local[1]"})
-    made = make_archive(settings)
-    assert made is not None
+@pytest.mark.skipif(not _JAVAS, reason="needs Java 19 or later in /usr/lib/jvm")
+def test_a_later_java_makes_an_archive_and_uses_it(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(_JAVAS[0]))
+    _load("", tmp_path / "a")  # resolves the packages
+    _load("-Dx=1", tmp_path / "b")  # the JVM writes the archive when it exits
     assert {path.suffix for path in cache.iterdir()} == {".json", ".jsa"}
-    told = subprocess.run([sys.executable, "-c", _LOAD], check=True, capture_output=True, text=True).stderr
-    assert any("sql.delta.DeltaLog " in line and "shared objects file (top)" in line for line in told.splitlines())
+    loaded = _load("-Xlog:class+load:stderr", tmp_path / "c")
+    assert any("sql.delta.DeltaLog " in line and "shared objects file (top)" in line for line in loaded.splitlines())
+
+
+@pytest.mark.long(60)
+def test_the_jars_of_the_packages_are_copied_into_a_folder(tmp_path: Path) -> None:
+    jars = fill_jar_folder(tmp_path / "jars", spark_settings({"spark.master": "local[1]"}))
+    assert any(jar.name.startswith("delta-spark") or "delta-spark" in jar.name for jar in jars)
+    assert {jar.name for jar in jars} == {path.name for path in (tmp_path / "jars").iterdir()}

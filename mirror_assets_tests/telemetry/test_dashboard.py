@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.telemetry.export import Export, exporting
-from mirror_assets.telemetry.instruments import INSTRUMENTS, Kind
+from mirror_assets.telemetry.export import ExportTarget, exporting
+from mirror_assets.telemetry.instruments import INSTRUMENTS, MetricKind
 from mirror_assets_tests.pages import ROOT
 from mirror_assets_tests.telemetry.scrape import free_port
-from mirror_assets_tests.telemetry.test_export import tell_everything
+from mirror_assets_tests.telemetry.test_export import record_everything
 
 DASHBOARD = json.loads((ROOT / "dashboards" / "mirror_assets.json").read_text(encoding="utf-8"))
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
@@ -32,7 +32,7 @@ def _known() -> dict[str, set[str]]:
     """Return the labels of each series that is exported, by its name."""
     known: dict[str, set[str]] = {}
     for one in INSTRUMENTS:
-        endings = ("_bucket", "_sum", "_count") if one.kind is Kind.HISTOGRAM else ("",)
+        endings = ("_bucket", "_sum", "_count") if one.kind is MetricKind.HISTOGRAM else ("",)
         known |= {f"{one.exposed}{ending}": {*one.labels} for ending in endings}
     return known
 
@@ -66,7 +66,7 @@ def test_each_expression_has_known_metrics_and_their_labels(expression: str) -> 
 def test_every_metric_of_tables_is_on_the_dashboard() -> None:
     shown = " ".join(EXPRESSIONS)
     missing = {one.exposed for one in INSTRUMENTS if one.exposed not in shown}
-    assert missing == {"mirror_source_version", "mirror_covered_version", "mirror_landed_time_seconds"}
+    assert missing == {"mirror_source_version", "mirror_covered_version", "mirror_published_time_seconds"}
 
 
 class Prometheus:
@@ -102,13 +102,13 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
     if _SERVER is None:
         pytest.skip("there is no `prometheus` on the path (Debian's package has one)")
     port = free_port()
-    with exporting(Export(port=port), pytest.fail):
-        tell_everything()
+    with exporting(ExportTarget(port=port), pytest.fail):
+        record_everything()
         server = Prometheus(tmp_path_factory.mktemp("prometheus"), port)
         try:
             deadline = time.monotonic() + 60
             while time.monotonic() < deadline:
-                tell_everything()
+                record_everything()
                 time.sleep(1)
                 with suppress(OSError):
                     if len(server.ask("count_over_time(mirror_lag_seconds[1m]) > 8")):

@@ -1,4 +1,4 @@
-"""What a process exports of what it is told, without any mirror: gauges tell the truth while nothing happens."""
+"""A process exports what is recorded, without a mirror; gauges remain correct while nothing is recorded."""
 
 from __future__ import annotations
 
@@ -17,18 +17,24 @@ from mirror_assets.composition import telling
 from mirror_assets.config import load_config
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.telemetry import record
-from mirror_assets.telemetry.export import Export, exporting
-from mirror_assets.telemetry.instruments import INSTRUMENTS, Kind, Stage
-from mirror_assets.telemetry.record import LandedFigures, Work
+from mirror_assets.telemetry.export import ExportTarget, exporting
+from mirror_assets.telemetry.instruments import INSTRUMENTS, MetricKind, Stage
+from mirror_assets.telemetry.record import PublishedFiles, SliceWork
 from mirror_assets.telemetry.scope import current_scope, table_scope
-from mirror_assets.telemetry.trace_ids import slice_trace
+from mirror_assets.telemetry.table_gauges import TableGauges
 from mirror_assets_tests.kills.process import inherited
 from mirror_assets_tests.telemetry.collector import Collector, attributes
 from mirror_assets_tests.telemetry.follower import Follower
 from mirror_assets_tests.telemetry.scrape import free_port, scrape, value, wait_for
 
 _PROMTOOL = shutil.which("promtool")
-WORK = Work("/zone", "shop.orders", "1.2-3")
+WORK = SliceWork("/zone", "shop.orders", "1.2-3")
+
+
+def gauges() -> TableGauges:
+    found = record.table_gauges()
+    assert found is not None
+    return found
 
 
 def ignore(_message: str) -> None:
@@ -42,66 +48,68 @@ def collector() -> Iterator[Collector]:
     found.close()
 
 
-def tell_everything() -> None:
-    """Tell of one slice, and of each other thing, once."""
-    record.follows(["shop.orders", "shop.never_looked_at"])
-    record.looked("shop.orders", 7, 1, time.time() - 60)
-    figures = LandedFigures("shop.orders", "changes", 1, 100, {"inserts": 5, "deletes": 0}, time.time() - 3, 18, 26.1)
+def record_everything() -> None:
+    """Record one slice, and each other metric once."""
+    record.export_tables(["shop.orders", "shop.never_polled"])
+    gauges().set_source("shop.orders", 7, 1, time.time() - 60)
+    published = PublishedFiles(
+        "shop.orders", "changes", 1, 100, {"inserts": 5, "deletes": 0}, time.time() - 3, 18, 26.1
+    )
     with table_scope("shop.orders"):
         with record.planning("shop.orders"):
             time.sleep(0.01)
-        with record.slice_work(WORK):
+        with record.slice_span(WORK):
             for name in (Stage.STAGE, Stage.CHECK, Stage.PUBLISH):
-                with record.stage(name, WORK):
-                    record.attempt("a1")
-            record.landed(figures)
-    record.covers("shop.orders", 3, time.time() - 30)
-    record.checked("shop.orders", "key_presence", passed=True)
-    record.checked("shop.orders", "row_order", passed=False)
-    record.failed("shop.orders", "checks_failed")
-    record.request("onelake.example", "PUT", "201")
-    record.applied([WORK], time.time_ns() - 10**9)
-    record.hears(lambda: {"SENSOR": time.time() - 400})
+                with record.stage_span(name, WORK):
+                    record.set_attempt("a1")
+            record.record_published(published)
+    gauges().set_covered("shop.orders", 3, time.time() - 30)
+    record.record_check("shop.orders", "key_presence", passed=True)
+    record.record_check("shop.orders", "row_order", passed=False)
+    record.count_failure("shop.orders", "checks_failed")
+    record.count_request("onelake.example", "PUT", "201")
+    record.record_applied([WORK], time.time_ns() - 10**9)
+    record.export_heartbeats(lambda: {"SENSOR": time.time() - 400})
 
 
 def test_every_metric_is_scraped_by_its_name_and_labels() -> None:
     port = free_port()
-    with exporting(Export(port=port), ignore):
-        tell_everything()
+    with exporting(ExportTarget(port=port), ignore):
+        record_everything()
         series = scrape(port)
     for one in INSTRUMENTS:
-        name = f"{one.exposed}_bucket" if one.kind is Kind.HISTOGRAM else one.exposed
+        name = f"{one.exposed}_bucket" if one.kind is MetricKind.HISTOGRAM else one.exposed
         labels = {label for found, pairs in series if found == name for label, _ in pairs} - {"le"}
         assert labels == set(one.labels), name
     assert value(series, "mirror_rows_total", table="shop.orders", change="inserts") == 5
     assert value(series, "mirror_check_passed", table="shop.orders", check="row_order") == 0
     assert value(series, "mirror_source_version", table="shop.orders") == 7
     assert value(series, "mirror_lag_commits", table="shop.orders") == 4
-    assert value(series, "mirror_looked_time_seconds", table="shop.never_looked_at") == 0
-    assert value(series, "mirror_lag_seconds", table="shop.never_looked_at") is None
+    assert value(series, "mirror_polled_time_seconds", table="shop.never_polled") == 0
+    assert value(series, "mirror_lag_seconds", table="shop.never_polled") is None
 
 
-def test_heartbeats_are_asked_for_when_somebody_scrapes() -> None:
+def test_heartbeats_are_read_at_each_scrape() -> None:
     port, beats = free_port(), {"SENSOR": 1.0, "SCHEDULER": 0.0}
-    with exporting(Export(port=port), ignore):
-        record.hears(lambda: beats)
+    with exporting(ExportTarget(port=port), ignore):
+        record.export_heartbeats(lambda: beats)
         assert value(scrape(port), "mirror_daemon_heartbeat_time_seconds", daemon="SENSOR") == 1
         beats["SENSOR"] = 2.0
         series = scrape(port)
         assert value(series, "mirror_daemon_heartbeat_time_seconds", daemon="SENSOR") == 2
         assert value(series, "mirror_daemon_heartbeat_time_seconds", daemon="SCHEDULER") == 0
-        record.hears(None)
+        record.export_heartbeats(None)
         assert value(scrape(port), "mirror_daemon_heartbeat_time_seconds", daemon="SENSOR") is None
 
 
 @pytest.mark.skipif(_PROMTOOL is None, reason="promtool is not on the path")
-def test_prometheus_takes_whatever_a_table_is_called() -> None:
+def test_prometheus_accepts_any_table_name() -> None:
     port, names = free_port(), ("shop.Orders", "shop.orders", 'a "b"\\c\nd', "größe.été 🙂", "a{b=c}")
-    with exporting(Export(port=port), ignore):
-        tell_everything()
+    with exporting(ExportTarget(port=port), ignore):
+        record_everything()
         for name in names:
-            record.looked(name, 5, 4, time.time() - 100)
-            record.failed(name, "checks_failed")
+            gauges().set_source(name, 5, 4, time.time() - 100)
+            record.count_failure(name, "checks_failed")
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
             text = answer.read()
         series = scrape(port)
@@ -111,11 +119,11 @@ def test_prometheus_takes_whatever_a_table_is_called() -> None:
         assert value(series, "mirror_lag_commits", table=name) == 1
 
 
-def test_lag_grows_while_nobody_tells_anything() -> None:
+def test_lag_grows_while_nothing_is_recorded() -> None:
     port = free_port()
-    with exporting(Export(port=port), ignore):
-        record.looked("a", 5, 4, time.time() - 100)
-        record.looked("b", 5, 5, None)
+    with exporting(ExportTarget(port=port), ignore):
+        gauges().set_source("a", 5, 4, time.time() - 100)
+        gauges().set_source("b", 5, 5, None)
         first = scrape(port)
         time.sleep(1.1)
         second = scrape(port)
@@ -125,45 +133,45 @@ def test_lag_grows_while_nobody_tells_anything() -> None:
     assert 100 <= before < 102
     assert after >= before + 1
     assert value(second, "mirror_lag_seconds", table="b") == 0
-    looked = [value(series, "mirror_looked_time_seconds", table="b") for series in (first, second)]
-    assert looked[0] == looked[1]
+    polled = [value(series, "mirror_polled_time_seconds", table="b") for series in (first, second)]
+    assert polled[0] == polled[1]
 
 
-def test_chunks_of_a_snapshot_leave_the_oldest_commit_waiting() -> None:
+def test_chunks_of_a_snapshot_leave_the_oldest_commit_pending() -> None:
     port = free_port()
-    with exporting(Export(port=port), ignore):
-        record.looked("a", 5, -1, time.time() - 100)
-        record.covers("a", -1, None)
+    with exporting(ExportTarget(port=port), ignore):
+        gauges().set_source("a", 5, -1, time.time() - 100)
+        gauges().set_covered("a", -1, None)
         lag = value(scrape(port), "mirror_lag_seconds", table="a")
     assert lag is not None
     assert lag >= 100
 
 
 def test_a_slice_is_one_trace_with_its_plan_first(collector: Collector) -> None:
-    with exporting(Export(endpoint=collector.url), ignore):
-        tell_everything()
+    with exporting(ExportTarget(endpoint=collector.url), ignore):
+        record_everything()
     spans = {span.name: span for span in collector.spans}
     assert set(spans) == {"slice", "plan", "stage", "check", "publish", "apply"}
-    assert {span.trace_id for span in collector.spans} == {slice_trace(*vars(WORK).values()).to_bytes(16, "big")}
+    assert {span.trace_id for span in collector.spans} == {WORK.trace_id.to_bytes(16, "big")}
     root = spans["slice"]
     assert {spans[name].parent_span_id for name in ("plan", "stage", "check", "publish")} == {root.span_id}
     assert not root.parent_span_id
     assert not spans["apply"].parent_span_id
     assert root.start_time_unix_nano == spans["plan"].start_time_unix_nano < spans["plan"].end_time_unix_nano
-    told = attributes(spans["publish"].attributes)
+    found = attributes(spans["publish"].attributes)
     assert {one.key: one.value.int_value for one in root.attributes if one.value.int_value} == {
         "mirror.rows": 5,
         "mirror.files": 1,
     }
-    assert told == {"mirror.table": "shop.orders", "mirror.slice": WORK.slice, "mirror.attempt": "a1"}
+    assert found == {"mirror.table": "shop.orders", "mirror.slice": WORK.slice, "mirror.attempt": "a1"}
     assert {one.name for one in INSTRUMENTS} == set(collector.metrics)
     assert collector.resources[-1]["service.name"] == "mirror-assets"
 
 
 def test_a_span_of_an_error_has_its_code_and_nothing_of_its_message(collector: Collector) -> None:
     error = StopError("password=hunter2 was refused.", "ask.", code=ErrorCode.STORE_DENIED)
-    with exporting(Export(endpoint=collector.url), ignore), table_scope("shop.orders"):
-        with pytest.raises(StopError), record.slice_work(WORK), record.stage(Stage.CHECK, WORK):
+    with exporting(ExportTarget(endpoint=collector.url), ignore), table_scope("shop.orders"):
+        with pytest.raises(StopError), record.slice_span(WORK), record.stage_span(Stage.CHECK, WORK):
             raise error
         scope = current_scope()
         assert scope is not None
@@ -180,8 +188,8 @@ def test_a_port_that_is_taken_is_a_warning_and_is_taken_over_later() -> None:
     from prometheus_client import CollectorRegistry, start_http_server
 
     other, _ = start_http_server(port, "127.0.0.1", CollectorRegistry())
-    with exporting(Export(port=port), warned.append):
-        record.looked("a", 5, 5, None)
+    with exporting(ExportTarget(port=port), warned.append):
+        gauges().set_source("a", 5, 5, None)
         assert len(warned) == 1
         assert f"127.0.0.1:{port}" in warned[0]
         assert value(scrape(port), "mirror_source_version", table="a") is None
@@ -191,61 +199,61 @@ def test_a_port_that_is_taken_is_a_warning_and_is_taken_over_later() -> None:
     assert scrape(port) == {}
 
 
-def test_a_collector_that_refuses_is_told_once_and_stops_nothing(collector: Collector) -> None:
+def test_a_refusing_collector_is_reported_once_and_stops_nothing(collector: Collector) -> None:
     collector.status, warned = 401, list[str]()
-    with exporting(Export(endpoint=collector.url, every_seconds=0.2), warned.append):
-        tell_everything()
+    with exporting(ExportTarget(endpoint=collector.url, every_seconds=0.2), warned.append):
+        record_everything()
         time.sleep(1)
     assert 1 <= len(warned) <= 3  # of metrics and of traces
     assert all(text.startswith("metrics: ") and "\n" not in text for text in warned)
-    assert not record.is_on()
+    assert record.table_gauges() is None
 
 
-def test_a_collector_that_is_away_does_not_hold_up_the_end() -> None:
+def test_an_unreachable_collector_does_not_delay_the_end() -> None:
     began = time.monotonic()
-    with exporting(Export(endpoint=f"http://127.0.0.1:{free_port()}"), ignore):
-        tell_everything()
+    with exporting(ExportTarget(endpoint=f"http://127.0.0.1:{free_port()}"), ignore):
+        record_everything()
     assert time.monotonic() - began < 20
 
 
-def test_a_collector_that_never_answers_does_not_hold_up_the_end() -> None:
+def test_a_silent_collector_does_not_delay_the_end() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with exporting(Export(endpoint=endpoint), ignore):
+        with exporting(ExportTarget(endpoint=endpoint), ignore):
             for _ in range(3000):
-                with record.slice_work(WORK):
+                with record.slice_span(WORK):
                     pass
-            tell_everything()
+            record_everything()
             began = time.monotonic()
         assert time.monotonic() - began < 8
 
 
 def test_there_is_one_export_in_a_process() -> None:
     port = free_port()
-    with exporting(Export(port=port), ignore), exporting(Export(port=port), pytest.fail):
-        record.looked("a", 1, 1, None)
+    with exporting(ExportTarget(port=port), ignore), exporting(ExportTarget(port=port), pytest.fail):
+        gauges().set_source("a", 1, 1, None)
         assert value(scrape(port), "mirror_source_version", table="a") == 1
 
 
 def test_hundreds_of_tables_have_all_their_series() -> None:
     port = free_port()
-    with exporting(Export(port=port), ignore):
+    with exporting(ExportTarget(port=port), ignore):
         for table in range(500):
             for check in range(9):
-                record.checked(f"shop.table_{table}", f"check_{check}", passed=True)
+                record.record_check(f"shop.table_{table}", f"check_{check}", passed=True)
         began = time.monotonic()
         series = scrape(port)
     assert sum(name == "mirror_check_passed" for name, _ in series) == 4500
     assert time.monotonic() - began < 5
 
 
-def test_nothing_is_exported_and_nothing_imported_by_default() -> None:
+def test_without_settings_nothing_is_exported_and_no_sdk_imported() -> None:
     code = (
         "import sys\n"
         "from mirror_assets.telemetry import export, record\n"
-        "with export.exporting(export.Export(), print):\n"
-        "    record.request('a', 'b', 'c')\n"
-        "print([name for name in sys.modules if name.startswith(('opentelemetry', 'prometheus'))])\n"
+        "with export.exporting(export.ExportTarget(), print):\n"
+        "    record.count_request('a', 'b', 'c')\n"
+        "print([name for name in sys.modules if name.startswith(('opentelemetry.sdk', 'opentelemetry.exp', 'prom'))])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
@@ -258,7 +266,7 @@ def test_a_command_that_reads_imports_no_sdk_even_with_metrics_on(tmp_path: Path
         "import sys\n"
         "from mirror_assets.cli import main\n"
         "assert main(['status']) == 0\n"
-        "print([name for name in sys.modules if name.startswith(('opentelemetry', 'prometheus'))])\n"
+        "print([name for name in sys.modules if name.startswith(('opentelemetry.sdk', 'opentelemetry.exp', 'prom'))])\n"
     )
     environment = inherited() | {"MIRROR_CONFIG": str(tmp_path / "mirror.yaml")}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
@@ -271,40 +279,61 @@ def test_a_batch_has_a_port_of_its_own_and_a_run_that_ends_has_none(tmp_path: Pa
     follower.create()
     config = load_config(tmp_path / "mirror.yaml")
     with telling(config, pytest.fail, stays=True, batch=1):
-        record.looked("a", 1, 1, None)
+        gauges().set_source("a", 1, 1, None)
         assert (bool(scrape(port)), bool(scrape(port + 1))) == (False, True)
     with telling(config, pytest.fail):
-        assert not record.is_on()
+        assert record.table_gauges() is None
 
 
 def test_without_traces_the_log_names_none() -> None:
-    with exporting(Export(port=free_port()), ignore), table_scope("shop.orders") as scope, record.slice_work(WORK):
+    with (
+        exporting(ExportTarget(port=free_port()), ignore),
+        table_scope("shop.orders") as scope,
+        record.slice_span(WORK),
+    ):
         assert (scope.slice, scope.trace) == (WORK.slice, None)
         assert scope.text == f"shop.orders, slice {WORK.slice}"
 
 
-def test_what_the_sdk_does_not_understand_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_the_sdk_refuses_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "-1")
     warned = list[str]()
-    with exporting(Export(endpoint="http://127.0.0.1:9"), warned.append):
-        assert not record.is_on()
+    with exporting(ExportTarget(endpoint="http://127.0.0.1:9"), warned.append):
+        assert record.table_gauges() is None
     assert len(warned) == 1
     assert warned[0].startswith("metrics are off: ")
 
 
 def test_the_environment_may_name_the_service(monkeypatch: pytest.MonkeyPatch, collector: Collector) -> None:
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test,service.instance.id=one")
-    with exporting(Export(endpoint=collector.url), ignore):
-        record.failed("a", "x")
-    told = collector.resources[-1]
-    assert told["service.name"] == "mirror-assets"
-    assert (told["service.instance.id"], told["deployment.environment"]) == ("one", "test")
+    with exporting(ExportTarget(endpoint=collector.url), ignore):
+        record.count_failure("a", "x")
+    resource = collector.resources[-1]
+    assert resource["service.name"] == "mirror-assets"
+    assert (resource["service.instance.id"], resource["deployment.environment"]) == ("one", "test")
 
 
 @pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 65_536), ("no.such.host.invalid", 9464), ("a..b", 9464)])
-def test_an_address_that_cannot_be_is_a_warning(host: str, port: int) -> None:
+def test_an_invalid_address_is_a_warning(host: str, port: int) -> None:
     warned = list[str]()
-    with exporting(Export(host=host, port=port), warned.append):
-        assert record.is_on()
-    # What others of this process say may stand beside.
+    with exporting(ExportTarget(host=host, port=port), warned.append):
+        assert record.table_gauges() is not None
+    # Other tests of this process may add warnings.
     assert len([text for text in warned if str(port) in text]) == 1
+
+
+def test_without_settings_the_telemetry_of_the_process_is_used() -> None:
+    """A project that sets up OpenTelemetry itself gets our counters, durations and spans."""
+    code = (
+        "from opentelemetry import metrics, trace\n"
+        "from opentelemetry.sdk.metrics import MeterProvider\n"
+        "from opentelemetry.sdk.metrics.export import InMemoryMetricReader\n"
+        "from mirror_assets.telemetry import record\n"
+        "reader = InMemoryMetricReader()\n"
+        "metrics.set_meter_provider(MeterProvider([reader]))\n"
+        "record.count_failure('shop.orders', 'checks_failed')\n"
+        "found = reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics\n"
+        "print([(one.name, one.data.data_points[0].value) for one in found])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[('mirror.failures', 1)]\n"

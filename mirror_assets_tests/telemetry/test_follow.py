@@ -94,7 +94,7 @@ def test_a_stuck_table_lags_more_and_more_and_the_other_does_not(story: Story) -
     }
     assert failing == {"key_presence", "not_failing"}, "what was not looked at has not failed"
     assert value(second, "mirror_failures_total", table=LINES, code="checks_failed") == 1
-    looked = value(second, "mirror_looked_time_seconds", table=ORDERS)
+    looked = value(second, "mirror_polled_time_seconds", table=ORDERS)
     assert looked is not None
     assert time.time() - looked < 120
 

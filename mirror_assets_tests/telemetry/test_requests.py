@@ -11,7 +11,7 @@ from pyarrow.fs import FileSelector, PyFileSystem
 
 from mirror_assets.source.object_store import ObjectStoreFiles
 from mirror_assets.storage import PathExists
-from mirror_assets.telemetry.export import Export, exporting
+from mirror_assets.telemetry.export import ExportTarget, exporting
 from mirror_assets_tests.lakes.s3_server import BUCKET, S3Server
 from mirror_assets_tests.onelake import LoopbackOneLake
 from mirror_assets_tests.onelake.faults import Drop, Fault, Moment, Reply
@@ -23,7 +23,7 @@ from mirror_assets_tests.telemetry.scrape import free_port, scrape
 @pytest.fixture
 def port() -> Iterator[int]:
     found = free_port()
-    with exporting(Export(port=found), pytest.fail):
+    with exporting(ExportTarget(port=found), pytest.fail):
         yield found
 
 

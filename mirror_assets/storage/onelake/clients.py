@@ -18,7 +18,7 @@ from azure.storage.filedatalake import DataLakeDirectoryClient, DataLakeFileClie
 from mirror_assets.storage.credentials import CredentialKind, credential_of
 from mirror_assets.storage.errors import api_version_refused
 from mirror_assets.storage.onelake.address import OneLakeAddress
-from mirror_assets.telemetry.record import request
+from mirror_assets.telemetry.record import count_request
 
 # A file up to here comes with the first request for it; ranges of larger ones come in pieces of `_PIECE`.
 SMALL = 1 << 20
@@ -104,7 +104,7 @@ def open_clients(
 def _count(response: PipelineResponse[HttpRequest, HttpResponse]) -> None:
     """Tell the metrics of an answer: host, method and status. A URL has no place there: it names files."""
     asked, answer = response.http_request, response.http_response
-    request(urlsplit(asked.url).hostname or "", asked.method, str(answer.status_code))
+    count_request(urlsplit(asked.url).hostname or "", asked.method, str(answer.status_code))
 
 
 def bare(etag: str | None) -> str:

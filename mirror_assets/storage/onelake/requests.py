@@ -31,7 +31,7 @@ from mirror_assets.storage.errors import (
     token_refused,
 )
 from mirror_assets.storage.onelake.answers import Answer, Meaning, answer_of, raised_by_sdk
-from mirror_assets.telemetry.record import request
+from mirror_assets.telemetry.record import count_request
 
 _Reply = TypeVar("_Reply")
 # What the SDK raises, beside its own errors, over an answer that it can't read; the same from our own code is a bug.
@@ -64,7 +64,7 @@ class Requests:
                     raise
                 answer, cause = answer_of(error), error
             if getattr(cause, "response", None) is None:
-                request(urlsplit(self.root).hostname or "", "any", "no answer")
+                count_request(urlsplit(self.root).hostname or "", "any", "no answer")
             if unsure and answer.meaning in _CONFLICTS:
                 raise RequestUnknown(path, f"asked again, it was answered {answer.code}") from cause
             if not answer.is_passing:

@@ -1,0 +1,143 @@
+"""The gauges of tables, checks and daemons. Lag is computed at each collection: it grows while a table is stuck."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from opentelemetry.metrics import CallbackOptions, Meter, Observation
+
+from mirror_assets.telemetry import instruments
+from mirror_assets.telemetry.instruments import Instrument
+
+# Returns the time of each daemon's last heartbeat, in seconds since 1970.
+ReadHeartbeats: TypeAlias = "Callable[[], Mapping[str, float]]"
+
+
+@dataclass(frozen=True)
+class TableProgress:
+    """The newest known versions of a table; times are seconds since 1970.
+
+    `waiting_since` is the time of the oldest pending commit, None if none is pending; `polled` is the time of the last
+    successful poll. `is_unreadable`: the last poll failed, so whether a commit is pending is unknown.
+    """
+
+    tip: int | None = None
+    covered: int | None = None
+    waiting_since: float | None = None
+    polled: float = 0.0
+    published: float | None = None
+    is_unreadable: bool = False
+
+    def lag(self, now: float) -> float | None:
+        """Return the lag in seconds at `now`; None while it is unknown, never 0 for a source that can't be read."""
+        if self.waiting_since is not None:
+            return max(0.0, now - self.waiting_since)
+        return None if self.tip is None or self.is_unreadable else 0.0
+
+    @property
+    def pending_commits(self) -> int | None:
+        """The number of commits that are known to be pending; None while it is unknown."""
+        if self.tip is None or self.covered is None:
+            return None
+        if self.waiting_since is None:
+            return None if self.is_unreadable else 0
+        return max(1, self.tip - self.covered)
+
+    def values(self, now: float) -> Mapping[Instrument, float | None]:
+        """Return the values of the gauges at `now`."""
+        return {
+            instruments.LAG: self.lag(now),
+            instruments.LAG_COMMITS: self.pending_commits,
+            instruments.SOURCE_VERSION: self.tip,
+            instruments.COVERED_VERSION: self.covered,
+            instruments.POLLED: self.polled,
+            instruments.PUBLISHED: self.published,
+        }
+
+
+class TableGauges:
+    """The progress of tables and the newest results of their checks; safe to share between threads.
+
+    `read_heartbeats` is called at each collection, if it is set.
+    """
+
+    def __init__(self) -> None:
+        """Start without tables."""
+        self._tables: dict[str, TableProgress] = {}
+        self._checks: dict[tuple[str, str], bool] = {}
+        self._lock = threading.Lock()
+        self.read_heartbeats: ReadHeartbeats | None = None
+
+    def register(self, meter: Meter) -> None:
+        """Create the observable gauges."""
+
+        def of_tables(gauge: Instrument) -> Callable[[CallbackOptions], Iterator[Observation]]:
+            def observe(_options: CallbackOptions) -> Iterator[Observation]:
+                now = time.time()
+                with self._lock:
+                    tables = dict(self._tables)
+                for table, progress in tables.items():
+                    value = progress.values(now)[gauge]
+                    if value is not None:
+                        yield Observation(value, {"table": table})
+
+            return observe
+
+        def of_checks(_options: CallbackOptions) -> Iterator[Observation]:
+            with self._lock:
+                checks = dict(self._checks)
+            for (table, check), passed in checks.items():
+                yield Observation(int(passed), {"table": table, "check": check})
+
+        def of_daemons(_options: CallbackOptions) -> Iterator[Observation]:
+            for daemon, beat in (self.read_heartbeats() if self.read_heartbeats else {}).items():
+                yield Observation(beat, {"daemon": daemon})
+
+        callbacks = {one: of_tables(one) for one in instruments.TABLE_GAUGES}
+        callbacks |= {instruments.CHECK_PASSED: of_checks, instruments.DAEMON_HEARTBEAT: of_daemons}
+        for one, callback in callbacks.items():
+            meter.create_observable_gauge(one.name, [callback], one.unit, one.text)
+
+    def add_tables(self, tables: Iterable[str]) -> None:
+        """Add tables about which nothing is known yet, so that one that is never polled is visible."""
+        with self._lock:
+            for table in tables:
+                self._tables.setdefault(table, TableProgress())
+
+    def set_source(self, table: str, tip: int, covered: int, waiting_since: float | None) -> None:
+        """Set the source's newest version and the time of the oldest pending commit, as just read."""
+        with self._lock:
+            known = self._tables.get(table, TableProgress())
+            self._tables[table] = replace(
+                known, tip=tip, covered=covered, waiting_since=waiting_since, polled=time.time(), is_unreadable=False
+            )
+
+    def set_unreadable(self, table: str) -> None:
+        """Note that the source couldn't be read: a commit may be pending by now."""
+        with self._lock:
+            self._tables[table] = replace(self._tables.get(table, TableProgress()), is_unreadable=True)
+
+    def set_covered(self, table: str, covered: int, waiting_since: float | None) -> None:
+        """Set the version that has landed, and the time of the next pending commit, if one is known.
+
+        While chunks of a snapshot land, nothing is covered, and the oldest commit remains pending.
+        """
+        with self._lock:
+            known = self._tables.get(table, TableProgress())
+            since = known.waiting_since if covered < 0 else waiting_since
+            tip = covered if known.tip is None else max(known.tip, covered)
+            self._tables[table] = replace(known, tip=tip, covered=covered, waiting_since=since, published=time.time())
+
+    def set_check(self, table: str, check: str, *, passed: bool) -> None:
+        """Set the newest result of a check."""
+        with self._lock:
+            self._checks[table, check] = passed
+
+    def progress(self, table: str) -> TableProgress:
+        """Return the newest known versions of the table."""
+        with self._lock:
+            return self._tables.get(table, TableProgress())
