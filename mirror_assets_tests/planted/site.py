@@ -54,8 +54,6 @@ tables:
 # Tables that are discovered, by their schemas in the mirror.
 _DISCOVERED = {"mounted": ("a", "b", "c"), "granted": ("d", "e")}
 _REVOKED = Answer.refusal(403, "PERMISSION_DENIED", "User does not have USE SCHEMA on Schema 'main.granted'.")
-# Debian's package libfaketime.
-_FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 _A_DAY = 86_400
 
 
@@ -124,18 +122,13 @@ class Site:
         """Let the catalog refuse every request, or none."""
         self.unity.faults = [_REVOKED] * 1_000_000 if revoked else []
 
-    @property
-    def has_clock(self) -> bool:
-        """Whether the clock of its processes can be advanced."""
-        return _clock(self.folder).exists()
-
     def epoch(self, table: str) -> int:
         """The epoch of a table in the landing zone: 1 if it was never rebuilt; 0 if it is not there."""
         current = drive(read_manifest(TableName.parse(table)), self.landing)
         return current.manifest.epoch if current else 0
 
     def advance_clock(self) -> None:
-        """Let the clock of all processes but this one jump one day ahead."""
+        """Advance the clock of the daemon, and of all Python processes that it starts, by one day."""
         self.days += 1
         _set_clock(self.folder, self.days)
 
@@ -157,7 +150,7 @@ def _clock(folder: Path) -> Path:
 
 def _set_clock(folder: Path, days: int) -> None:
     new = folder / "clock.new"
-    new.write_text(f"+{days * _A_DAY}\n", encoding="utf-8")
+    new.write_text(f"{days * _A_DAY}\n", encoding="utf-8")
     new.rename(_clock(folder))
 
 
@@ -194,10 +187,9 @@ def site(folder: Path, tables: Sequence[str], held: Sequence[str]) -> Iterator[S
         shutil.copy(_PROJECT / "dagster.yaml", home)
         variables = {**onelake.environment(), "MIRROR_CONFIG": str(folder / "mirror.yaml"), "HOOK_URL": hook.url}
         variables |= {"UC_TOKEN": TOKEN, "XDG_CACHE_HOME": str(folder / "cache")}
-        if _FAKETIME.exists():
-            _set_clock(folder, 0)
-            variables |= {"LD_PRELOAD": str(_FAKETIME), "FAKETIME_TIMESTAMP_FILE": str(_clock(folder))}
-            variables |= {"FAKETIME_CACHE_DURATION": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+        _set_clock(folder, 0)
+        python_path = f"{Path(__file__).parent / 'clock'}:{_PROJECT}"
+        variables |= {"CLOCK_FILE": str(_clock(folder)), "PYTHONPATH": python_path}
         small = stack.enter_context(disk(folder / "staging", _STAGING_SIZE))
         processes = DagsterProcesses(home, variables)
         database = fabric.interface.add(LoopbackDatabase("shop", id=item.guid, state="Running"))
