@@ -104,9 +104,7 @@ class Site:
     def set_mounted(self, *, mounted: bool) -> None:
         """Mount the place of the tables in the schema `mounted`, or leave the empty folder below it."""
         place = self.folder / "mounted"
-        command = (
-            ["mount", "--bind", str(_backing(self.folder)), str(place)] if mounted else ["umount", "-l", str(place)]
-        )
+        command = ["mount", "--bind", str(_backing(self.folder))] if mounted else ["umount", "-l"]
         subprocess.run([*command, str(place)], check=True)
 
     def lose_most(self, *, lost: bool) -> None:
