@@ -52,7 +52,7 @@ discover:
 tables:
 """
 # Tables that are discovered, by their schemas in the mirror.
-_DISCOVERED = {"mounted": ("a", "b", "c"), "granted": ("d", "e")}
+_DISCOVERED = {"mounted": ("invoices", "receipts", "refunds"), "granted": ("leases", "tenants")}
 _REVOKED = Answer.refusal(403, "PERMISSION_DENIED", "User does not have USE SCHEMA on Schema 'main.granted'.")
 _A_DAY = 86_400
 
@@ -111,7 +111,7 @@ class Site:
         """Move two of the three tables of the schema `mounted` out of their place, or back."""
         elsewhere = self.folder / "elsewhere"
         elsewhere.mkdir(exist_ok=True)
-        for table in ("a", "b"):
+        for table in _DISCOVERED["mounted"][:2]:
             folders = _backing(self.folder) / table, elsewhere / table
             source, target = folders if lost else reversed(folders)
             source.rename(target)
