@@ -48,12 +48,13 @@ def plant_of_tables(watch: Watch, faults: list[Fault]) -> None:
         tell(told.line)
 
 
-def plant_of_all(watch: Watch, fault: Fault) -> None:
-    """Plant the fault alone."""
+def plant_of_all(watch: Watch, fault: Fault, down_seconds: float | None) -> None:
+    """Plant the fault alone; `down_seconds` replaces the time for which it has the receiver down."""
     watch.site.hook.is_down = fault.down_seconds > 0
     told = watch.plant(fault)
     tell(f"planted: {fault.name}")
-    watch.stay(fault.down_seconds)
+    if fault.down_seconds:
+        watch.stay(fault.down_seconds if down_seconds is None else down_seconds)
     watch.site.hook.is_down = False
     watch.until_begun([told])
     watch.stay(fault.lasts)
@@ -70,6 +71,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m mirror_assets_tests.planted", description=__doc__)
     parser.add_argument("--only", nargs="*", help="names of faults (default: all)")
     parser.add_argument("--folder", type=Path, help="a new folder, which is kept (default: one that is not)")
+    parser.add_argument("--down-seconds", type=float, help="how long the receiver is down (default: ten minutes)")
     options = parser.parse_args()
     chosen = [fault for fault in OF_TABLES if not options.only or fault.name in options.only]
     with ExitStack() as stack:
@@ -82,7 +84,7 @@ def main() -> int:
             plant_of_tables(watch, chosen)
         for fault in OF_ALL:
             if not options.only or fault.name in options.only:
-                plant_of_all(watch, fault)
+                plant_of_all(watch, fault, options.down_seconds)
         watch.stay(60.0)
         tell("| fault | seconds until told | until its end was told | messages | the first |\n|---|---|---|---|---|")
         for told in watch.told:
