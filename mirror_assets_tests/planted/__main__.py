@@ -18,8 +18,8 @@ from mirror_assets_tests.planted.site import Site, site
 from mirror_assets_tests.planted.watch import Watch
 
 _FIRST_LOAD_SECONDS = 600.0
-# After the clock has jumped: four ticks of the sensor of alerts.
-_DAY_SECONDS = 75.0
+# After the clock has jumped: the alerts sensor ticks three times.
+_HALF_A_DAY_SECONDS = 50.0
 
 
 def _first_load(place: Site) -> float:
@@ -58,9 +58,9 @@ def plant_of_all(watch: Watch, fault: Fault, down_seconds: float | None) -> None
     watch.site.hook.is_down = False
     watch.until_begun([told])
     watch.stay(fault.lasts)
-    for _ in range(fault.days):
+    for _ in range(fault.half_days):
         watch.site.advance_clock()
-        watch.stay(_DAY_SECONDS)
+        watch.stay(_HALF_A_DAY_SECONDS)
     watch.mend(told)
     watch.until_ended([told])
     tell(told.line)

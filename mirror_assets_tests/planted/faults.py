@@ -24,8 +24,8 @@ class Fault:
 
     Without `mend`, it ends by itself. `lasts` is how long it stays after it was told, in seconds: what else it leads to
     has time to be told, too. `is_dead` is there for the fault that no alert can tell: it asks the metrics. For
-    `down_seconds` from the plant on, the receiver answers 503. On each of `days`, the clock of all processes jumps one
-    day ahead, and the fault is repeated once.
+    `down_seconds` from the plant on, the receiver answers 503. For each of `half_days`, the clock of all processes is
+    advanced by half a day, and the fault is repeated once.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Fault:
     table: str | None = None
     lasts: float = 0.0
     down_seconds: float = 0.0
-    days: int = 0
+    half_days: int = 0
     is_dead: Callable[[Site], bool] | None = None
 
 
@@ -187,6 +187,6 @@ OF_ALL = (
         lambda site: site.command("rebuild", "shop.bills", "--yes"),
         "bills",
         "bills",
-        days=8,
+        half_days=16,
     ),
 )

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
+from mirror_assets.orchestration.jobs import MIRROR_ALL
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import Store
 from mirror_assets_tests.alerts.web import WebReceiver, web_receiver
@@ -44,6 +46,7 @@ mirror:
 alerts:
   receivers: {{hook: {{url_variable: HOOK_URL, severity: info}}}}
 metrics: {{prometheus: {{port: {port}}}}}
+automation: {{reconcile_every_hours: null}}  # the loopback OneLake has no tables of a mirror
 catalogs: {{main: {{type: unity, url: "{unity}", token_variable: UC_TOKEN}}}}
 stores: {{mounted: {{root: ./mounted}}}}
 discover:
@@ -54,7 +57,7 @@ tables:
 # Tables that are discovered, by their schemas in the mirror.
 _DISCOVERED = {"mounted": ("invoices", "receipts", "refunds"), "granted": ("leases", "tenants")}
 _REVOKED = Answer.refusal(403, "PERMISSION_DENIED", "User does not have USE SCHEMA on Schema 'main.granted'.")
-_A_DAY = 86_400
+_HALF_A_DAY, _PATIENCE_SECONDS = 43_200, 120.0
 
 
 @dataclass
@@ -62,7 +65,7 @@ class Site:
     """The place where faults are planted.
 
     `tables` are all that are mirrored. `failed` are those that Fabric shows as failed, `told` is what it told last.
-    `days` is how far the clock of the daemon and all that it starts is ahead.
+    `half_days` is how far the clock of the daemon and of all that it starts is advanced.
     """
 
     folder: Path
@@ -76,7 +79,7 @@ class Site:
     tables: tuple[str, ...]
     landing: Store
     unity: LoopbackUnity
-    days: int = 0
+    half_days: int = 0
     failed: set[str] = field(default_factory=set)
     told: list[Json] = field(default_factory=list)
 
@@ -126,9 +129,20 @@ class Site:
         return current.manifest.epoch if current else 0
 
     def advance_clock(self) -> None:
-        """Advance the clock of the daemon, and of all Python processes that it starts, by one day."""
-        self.days += 1
-        _set_clock(self.folder, self.days)
+        """Advance the clock of the daemon, and of all Python processes that it starts, by half a day.
+
+        Dagster ends runs that take longer than they may, such as five minutes to start. So this waits until the only
+        run in progress is the resident one, and that has started.
+        """
+        deadline, resident = time.monotonic() + _PATIENCE_SECONDS, [(MIRROR_ALL, dg.DagsterRunStatus.STARTED)]
+        in_progress = dg.RunsFilter(statuses=IN_PROGRESS_RUN_STATUSES)
+        with dg.DagsterInstance.from_config(str(self.processes.home)) as instance:
+            while time.monotonic() < deadline and resident != [
+                (run.job_name, run.status) for run in instance.get_runs(in_progress)
+            ]:
+                time.sleep(0.5)
+        self.half_days += 1
+        _set_clock(self.folder, self.half_days)
 
     def fabric_tables(self, replicator: LocalReplicator) -> list[Json]:
         """What Fabric tells of its tables."""
@@ -146,9 +160,9 @@ def _clock(folder: Path) -> Path:
     return folder / "clock"
 
 
-def _set_clock(folder: Path, days: int) -> None:
+def _set_clock(folder: Path, half_days: int) -> None:
     new = folder / "clock.new"
-    new.write_text(f"{days * _A_DAY}\n", encoding="utf-8")
+    new.write_text(f"{half_days * _HALF_A_DAY}\n", encoding="utf-8")
     new.rename(_clock(folder))
 
 

@@ -59,9 +59,9 @@ class Told:
 
     @property
     def is_once(self) -> bool:
-        """Whether it was told once, repeated once a day, and its end told once."""
+        """Whether it was told once, repeated once each half a day, and its end told once."""
         events = [message.event for message in self.messages]
-        return self.fault.is_dead is not None or events == ["begun", *["reminder"] * self.fault.days, "ended"]
+        return self.fault.is_dead is not None or events == ["begun", *["reminder"] * self.fault.half_days, "ended"]
 
     @property
     def line(self) -> str:
