@@ -126,6 +126,8 @@ class Condition:
             return other.kind in (Kind.TICK, Kind.RUN)
         if self.kind is Kind.TABLE:
             return other.kind is Kind.HELD
+        if self.check == "retention":  # a rebuild reads none of the files that will be deleted
+            return other.kind in (Kind.HELD, Kind.REBUILD)
         return self.check == "lag" and other.kind in (Kind.TABLE, Kind.HELD, Kind.REBUILD)
 
 

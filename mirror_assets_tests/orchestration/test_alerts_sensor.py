@@ -617,6 +617,19 @@ def test_a_table_on_hold_for_eight_days_stays_open_without_scheduled_checks(
         assert set(receiver.titles()) == {held, f"Still: {held}"}
 
 
+def test_a_table_on_hold_has_no_deadline(deployment: Deployment, receiver: WebReceiver) -> None:
+    table, states = TableName("sales", "t001"), TableStates(deployment.instance)
+    states.failed(table, RebuildErrorOfATest("version 3 renames a column."))
+    deployment.settle()
+    deployment.check("retention", passed=False, text="one hour is left", asset="t001")
+    deployment.check("retention", passed=False, text="one hour is left", asset="t002")
+    deployment.later(10)
+    assert receiver.titles() == [
+        "sales.t001: waits for a person to have it rebuilt",
+        "sales.t002: check retention fails",
+    ]
+
+
 class RebuildErrorOfATest(RebuildError):
     code = ErrorCode.SOURCE_BREAK
 
