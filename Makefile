@@ -49,7 +49,7 @@ kills: java $(INSTALLED) ## kill -9 a `mirror-assets run` KILLS times, then run 
 kills-dagster: java $(INSTALLED) ## kill -9 the processes of a Dagster deployment KILLS times: nothing may be lost, and it goes on by itself
 	@$(BIN)/python -m mirror_assets_tests.kills.under_dagster --kills $(KILLS) $(ARGS)
 
-planted: java $(INSTALLED) ## plant twelve faults under a real daemon, and print the alerts; three quarters of an hour
+planted: java $(INSTALLED) ## plant seventeen faults under a real daemon, and print the alerts; two hours
 	@$(BIN)/python -m mirror_assets_tests.planted $(ARGS)
 
 check: $(INSTALLED) ## lint, format, types and import borders

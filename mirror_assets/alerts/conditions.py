@@ -77,7 +77,8 @@ class Condition:
     `id` names both and stays the same while it lasts. `subject` is a table, or the name of a job, sensor or schedule;
     `what` is a few words that follow it. `text` is the message, with the next step where MirrorError has it. `check` is
     the name of a check that failed. `page` is a path in Dagster's UI. `since_ms` is when a check or run recorded it, 0
-    for what is read as it is now. A condition that `is_passing` keeps an open incident open, but starts none.
+    for what is read as it is now. `place` is the place of `discover` whose loss this is part of. A condition that
+    `is_passing` keeps an open incident open, but starts none.
     """
 
     id: str
@@ -91,25 +92,28 @@ class Condition:
     page: str | None = None
     since_ms: int = 0
     is_passing: bool = False
+    place: str | None = None
 
     @property
     def is_shared(self) -> bool:
         """Whether later conditions of its cause join an incident that was reported before, without a message."""
-        return _SHARED.match(self.code or "") is not None or self.kind is Kind.REBUILD
+        return _SHARED.match(self.code or "") is not None or self.kind in (Kind.REBUILD, Kind.PLACE)
 
     @property
     def cause(self) -> str:
         """What conditions of one incident have in common.
 
         For a fault outside the table, that is the code and the store, account or server that the text names first. For
-        any other one, it is the code or the check, and the text without what differs between subjects. A slice that
-        failed its checks is a cause of its own for each table.
+        the loss of a place, it is the place. For any other one, it is the code or the check, and the text without what
+        differs between subjects. A slice that failed its checks is a cause of its own for each table.
         """
         if self.code == ErrorCode.CHECKS_FAILED.value:
             return f"{self.code} {self.subject}"
         if _SHARED.match(self.code or ""):
             place = _AUTHORITY.search(self.text)
             return f"{self.code} {place[1].lower() if place else 'here'}"
+        if self.place is not None:
+            return f"place {self.place}"
         names = "|".join(re.escape(name) for name in (self.subject, self.subject.rpartition(".")[2]) if name)
         text = _VARYING.sub(" ", re.sub(rf"(?<!\w)({names})(?!\w)", " ", self.text)).lower()
         return f"{self.code or self.check or self.what} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
@@ -122,6 +126,8 @@ class Condition:
             return other.kind in (Kind.TICK, Kind.RUN)
         if self.kind is Kind.TABLE:
             return other.kind is Kind.HELD
+        if self.check == "retention":  # a rebuild reads none of the files that will be deleted
+            return other.kind in (Kind.HELD, Kind.REBUILD)
         return self.check == "lag" and other.kind in (Kind.TABLE, Kind.HELD, Kind.REBUILD)
 
 

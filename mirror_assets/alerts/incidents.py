@@ -9,7 +9,7 @@ from enum import Enum
 
 import pydantic
 
-from mirror_assets.alerts.conditions import Condition
+from mirror_assets.alerts.conditions import Condition, Kind
 from mirror_assets.config.alerts import Severity
 
 # An incident is reported after this time, with other conditions of its cause; it ends when none was left for so long.
@@ -82,7 +82,8 @@ class Incident(Value):
     def takes(self, one: Condition) -> bool:
         """Return whether a new condition joins the incident."""
         is_known = self.reported_ms is None or one.is_shared or one.subject in self.subjects
-        return self.cause == one.cause and is_known
+        is_place = any(member.kind is Kind.PLACE for member in self.members)
+        return self.cause == one.cause and (is_known or is_place)
 
     def due(self, receiver: str, minimum: Severity, now_ms: int, remind_ms: int | None) -> Event | None:
         """Return which message the receiver gets next, or None."""

@@ -60,8 +60,8 @@ class DiscoveredTable:
 class RuleOutcome:
     """What a rule (from 0) has found at its place, in numbers.
 
-    `trouble` says why the newest look changed nothing, if so. `unused_keys` are the names in its `keys` that no found
-    folder has.
+    `trouble` says why the newest look changed nothing, if so; `code` is that of the error, if it was refused.
+    `unused_keys` are the names in its `keys` that no found folder has.
     """
 
     rule: int
@@ -71,6 +71,7 @@ class RuleOutcome:
     mirrored: int = 0
     trouble: str = ""
     unused_keys: tuple[str, ...] = ()
+    code: str | None = None
 
     @property
     def is_well(self) -> bool:
@@ -269,5 +270,5 @@ def _outcome(one: RuleFinding, rows: Sequence[DiscoveredTable]) -> RuleOutcome:
     unused = tuple(name for name in one.settings.keys if name not in names) if one.finding else ()
     tables = sum(_is_candidate(row) for row in mine)
     mirrored = sum(row.state.is_mirrored for row in mine)
-    trouble = one.finding.trouble if one.finding else ""
-    return RuleOutcome(one.rule, one.place, len(mine), tables, mirrored, trouble, unused)
+    trouble, code = (one.finding.trouble, one.finding.code) if one.finding else ("", None)
+    return RuleOutcome(one.rule, one.place, len(mine), tables, mirrored, trouble, unused, code)

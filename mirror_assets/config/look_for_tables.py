@@ -74,7 +74,8 @@ def _finding(around: _Around, number: int, rule: DiscoverRule, cache: FindingCac
     try:
         finding = look.at(finder, known, time.time())
     except MirrorError as error:
-        finding = (known or Finding(place=finder.place, listed_at=0)).model_copy(update={"trouble": str(error)})
+        update = {"trouble": str(error), "code": error.code.value}
+        finding = (known or Finding(place=finder.place, listed_at=0)).model_copy(update=update)
     if finding.trouble and finding.trouble != was:
         _LOG.warning("%s: the tables stay as they were: %s", around.config.place(f"discover.{number}"), finding.trouble)
     cache.write(finding)

@@ -85,6 +85,7 @@ class Finding(BaseModel):
     """The folders of a place by path, ascending, and when they were listed (seconds since 1970; 0 if never).
 
     `trouble` says why the newest look changed nothing, if so: it was refused, or too many tables were not listed.
+    `code` is that of the error, if it was refused.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -93,6 +94,7 @@ class Finding(BaseModel):
     listed_at: float = Field(ge=0, allow_inf_nan=False)
     folders: tuple[FoundFolder, ...] = ()
     trouble: str = ""
+    code: str | None = None
 
     def to_read(self, wanted: Collection[str], now: float, *, all_others: bool = False) -> tuple[str, ...]:
         """Return the paths of the wanted folders to read now.

@@ -7,9 +7,10 @@ up by a later tick.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotDone
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import dagster as dg
@@ -20,7 +21,7 @@ from mirror_assets.alerts.receivers import send
 from mirror_assets.alerts.state import AlertState, Send
 from mirror_assets.alerts.zone import ZoneReader
 from mirror_assets.config import Config, OnBreak, When, with_found_tables
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.alert_checks import CheckReader
 from mirror_assets.orchestration.alert_runs import Location, RunReader
@@ -35,6 +36,8 @@ _EVERY_SECONDS = 15
 _ZONE_WAIT_SECONDS, _TABLES_SECONDS = 8.0, 60.0
 # How long a run of the schedule `checks` may take, before its results count.
 _CHECKS_TAKE_MS = 120_000
+# Codes of a table that was deleted, whose mount vanished, or whose grant was revoked.
+_LOST = (ErrorCode.SOURCE_NOT_DELTA.value, ErrorCode.SOURCE_UNREADABLE.value)
 _OF_ZONE = (Kind.TABLE, Kind.HELD, Kind.REBUILD)
 
 
@@ -99,12 +102,8 @@ class Alerts:
             *self._runs.conditions(instance, location, self.config.names, at),
             *tick_conditions(instance, location, sensors, SENSOR, self._minutes, at),
             *self._zone_conditions(zone, before, at),
-            *(
-                Condition(f"place:{rule.place}", Kind.PLACE, rule.place, "is not listed as before", rule.trouble)
-                for rule in self.config.discovered.rules
-                if rule.trouble
-            ),
         ]
+        found = [*_with_places(found, self.config), *_place_conditions(self.config)]
         confirm_ms = GATHER_MS if self._minutes is None else self._minutes * 60_000 + _CHECKS_TAKE_MS
         incidents = advance(before.incidents, {one.id: one for one in found}, now_ms, confirm_ms)
         state = before.model_copy(update={"incidents": tuple(incidents)})
@@ -137,6 +136,21 @@ class Alerts:
 
 def _is_held(config: Config, name: TableName) -> bool:
     return config.table(str(name)).on_break is OnBreak.HOLD
+
+
+def _place_conditions(config: Config) -> Iterator[Condition]:
+    for rule in config.discovered.rules:
+        if rule.trouble:
+            key, what = f"place:{rule.place}", "is not listed as before"
+            yield Condition(key, Kind.PLACE, rule.place, what, rule.trouble, code=rule.code, place=rule.place)
+
+
+def _with_places(conditions: Iterable[Condition], config: Config) -> Iterator[Condition]:
+    """Yield the conditions; those of discovered tables that may be lost get their place, and so its incident."""
+    found = config.discovered
+    places = {table.name: found.rules[table.rule].place for table in found.tables if table.state.is_mirrored}
+    for one in conditions:
+        yield replace(one, place=places[one.subject]) if one.code in _LOST and one.subject in places else one
 
 
 def _summary(state: AlertState) -> str:

@@ -18,6 +18,7 @@ from mirror_assets.config import When, with_found_tables
 from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
+from mirror_assets.discovery.folders import FolderFinder
 from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError
 from mirror_assets.landing.failures import Failure, record_failure
 from mirror_assets.landing.names import TableName
@@ -30,8 +31,10 @@ from mirror_assets.orchestration.asset_names import BATCH_TAG, Kind, asset_key
 from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.table_states import TableStates
+from mirror_assets.source.errors import SourceNotDelta
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreUnavailable
+from mirror_assets.storage.lake.catalog_errors import catalog_denied
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets_tests.alerts.web import WebReceiver, web_receiver
 from mirror_assets_tests.discovery.lakes import DiskLake
@@ -614,6 +617,19 @@ def test_a_table_on_hold_for_eight_days_stays_open_without_scheduled_checks(
         assert set(receiver.titles()) == {held, f"Still: {held}"}
 
 
+def test_a_table_on_hold_has_no_deadline(deployment: Deployment, receiver: WebReceiver) -> None:
+    table, states = TableName("sales", "t001"), TableStates(deployment.instance)
+    states.failed(table, RebuildErrorOfATest("version 3 renames a column."))
+    deployment.settle()
+    deployment.check("retention", passed=False, text="one hour is left", asset="t001")
+    deployment.check("retention", passed=False, text="one hour is left", asset="t002")
+    deployment.later(10)
+    assert receiver.titles() == [
+        "sales.t001: waits for a person to have it rebuilt",
+        "sales.t002: check retention fails",
+    ]
+
+
 class RebuildErrorOfATest(RebuildError):
     code = ErrorCode.SOURCE_BREAK
 
@@ -671,6 +687,90 @@ def test_a_place_whose_tables_vanish_is_told_and_ends_when_they_are_back(
         lake.lake.rmdir()
         (tmp_path / "unmounted").rename(lake.lake)
         look(5)
+        assert kinds(receiver) == ["failure", "success"]
+
+
+@pytest.mark.parametrize("fails_first", [True, False])
+def test_a_place_and_its_tables_that_vanish_are_one_message(
+    tmp_path: Path, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch, *, fails_first: bool
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    lake = DiskLake(tmp_path)
+    lake.add("t777", "t778")
+    rule = '{from: {store: lake, path: "*/"}, schema: sales, keys: {default: [id]}}'
+    rules = f"stores:\n  lake: {{root: ./lake}}\ndiscover:\n  - {rule}\n"
+    with dg.instance_for_test() as instance:
+        deployment = Deployment(tmp_path, instance, tables=1, rules=rules)
+
+        def scan() -> None:
+            with_found_tables(deployment.config, When.REFRESH)
+
+        def fail() -> None:
+            for table in ("t777", "t778"):
+                error = SourceNotDelta(str(lake.lake / table))
+                deployment.fail(table, error.code, f"sales.{table}: {error}")
+
+        scan()
+        lake.lake.rename(tmp_path / "unmounted")
+        lake.lake.mkdir()
+        for is_failing in (fails_first, not fails_first):
+            for step in (fail,) if is_failing else (scan, scan):
+                step()
+            deployment.later(3)
+        assert kinds(receiver) == ["failure"]
+        lake.lake.rmdir()
+        (tmp_path / "unmounted").rename(lake.lake)
+        scan()
+        deployment.repair()
+        deployment.later(5)
+        assert kinds(receiver) == ["failure", "success"]
+
+
+def test_a_discovered_table_that_is_lost_later_is_a_message_of_its_own(
+    tmp_path: Path, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    lake = DiskLake(tmp_path)
+    lake.add("t777", "t778")
+    rule = '{from: {store: lake, path: "*/"}, schema: sales, keys: {default: [id]}}'
+    rules = f"stores:\n  lake: {{root: ./lake}}\ndiscover:\n  - {rule}\n"
+    with dg.instance_for_test() as instance:
+        deployment = Deployment(tmp_path, instance, tables=1, rules=rules)
+        with_found_tables(deployment.config, When.REFRESH)
+        for table in ("t777", "t778"):
+            error = SourceNotDelta(str(lake.lake / table))
+            deployment.fail(table, error.code, f"sales.{table}: {error}")
+            deployment.later(3)
+        assert kinds(receiver) == ["failure", "failure"]
+
+
+def test_a_place_that_refuses_a_listing_and_its_tables_are_one_message(
+    tmp_path: Path, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    lake = DiskLake(tmp_path)
+    lake.add("t777", "t778")
+    rule = '{from: {store: lake, path: "*/"}, schema: sales, keys: {default: [id]}}'
+    rules = f"stores:\n  lake: {{root: ./lake}}\ndiscover:\n  - {rule}\n"
+    with dg.instance_for_test() as instance:
+        deployment = Deployment(tmp_path, instance, tables=1, rules=rules)
+        with_found_tables(deployment.config, When.REFRESH)
+        with monkeypatch.context() as patched:
+
+            def refuse(finder: FolderFinder) -> NoReturn:
+                raise catalog_denied(finder.root, "main", "no USE SCHEMA")
+
+            patched.setattr(FolderFinder, "listing", refuse)
+            with_found_tables(deployment.config, When.REFRESH)
+        deployment.later(3)
+        for table in ("t777", "t778"):
+            error = catalog_denied(f"sales.{table}", "main", "no SELECT")
+            deployment.fail(table, ErrorCode.CATALOG_DENIED, str(error))
+        deployment.later(3)
+        assert kinds(receiver) == ["failure"]
+        with_found_tables(deployment.config, When.REFRESH)
+        deployment.repair()
+        deployment.later(5)
         assert kinds(receiver) == ["failure", "success"]
 
 

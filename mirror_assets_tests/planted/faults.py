@@ -1,4 +1,4 @@
-"""The twelve faults: how each is planted and mended, and by which message it is known."""
+"""The faults: how each is planted and mended, and by which message it is known."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ class Fault:
     """One fault. `table` is whose it is, of those that are one table's; `says` is in the text of its message.
 
     Without `mend`, it ends by itself. `lasts` is how long it stays after it was told, in seconds: what else it leads to
-    has time to be told, too. `is_dead` is there for the fault that no alert can tell: it asks the metrics.
+    has time to be told, too. `is_dead` is there for the fault that no alert can tell: it asks the metrics. For
+    `down_seconds` from the plant on, the receiver answers 503. For each of `half_days`, the clock of all processes is
+    advanced by half a day, and the fault is repeated once.
     """
 
     name: str
@@ -32,6 +34,8 @@ class Fault:
     says: str
     table: str | None = None
     lasts: float = 0.0
+    down_seconds: float = 0.0
+    half_days: int = 0
     is_dead: Callable[[Site], bool] | None = None
 
 
@@ -53,9 +57,9 @@ def _feed_on(site: Site) -> None:
     site.command("rebuild", "shop.returns", "--yes")
 
 
-def _null_key_deleted(site: Site) -> None:
-    site.lake.open("customers").delete("id IS NULL")
-    site.command("rebuild", "shop.customers", "--yes")
+def _delete_null_key(site: Site, table: str) -> None:
+    site.lake.open(table).delete("id IS NULL")
+    site.command("rebuild", f"shop.{table}", "--yes")
 
 
 def _stop_sensor(site: Site, status: InstigatorStatus) -> None:
@@ -78,15 +82,21 @@ def _daemon_is_dead(site: Site) -> bool:
     return bool(beats) and time.time() - min(beats) > DAEMON_IS_DEAD_SECONDS
 
 
-TABLES = ("orders", "returns", "customers", "prices", "stock", "carts", "visits", "items")
-HELD = ("returns", "prices")
+TABLES = ("orders", "returns", "customers", "prices", "stock", "carts", "visits", "items", "parcels", "bills")
+HELD = ("returns", "prices", "bills")
+# Their epochs stay 1, whatever is planted.
+NEVER_REBUILT = ("mounted.invoices", "mounted.receipts", "mounted.refunds", "granted.leases", "granted.tenants")
 
 # Those of one table each are planted together: nobody may take one for another.
 OF_TABLES = (
     Fault("source away", _source_away, _source_back, "orders", "orders"),
     Fault("feed off", _feed_off, _feed_on, "feed", "returns"),
     Fault(
-        "NULL key", lambda site: site.lake.append_null_key("customers"), _null_key_deleted, "key_presence", "customers"
+        "NULL key",
+        lambda site: site.lake.append_null_key("customers"),
+        lambda site: _delete_null_key(site, "customers"),
+        "key_presence",
+        "customers",
     ),
     Fault(
         "held break",
@@ -140,5 +150,43 @@ OF_ALL = (
         lambda site: site.processes.supervise(),
         "",
         is_dead=_daemon_is_dead,
+    ),
+    Fault(
+        "mount away",
+        lambda site: site.set_mounted(mounted=False),
+        lambda site: site.set_mounted(mounted=True),
+        "mounted",
+        lasts=330.0,
+    ),
+    Fault(
+        "two thirds of a mount away",
+        lambda site: site.lose_most(lost=True),
+        lambda site: site.lose_most(lost=False),
+        "mounted",
+        lasts=330.0,
+    ),
+    Fault(
+        "grant revoked",
+        lambda site: site.revoke_grant(revoked=True),
+        lambda site: site.revoke_grant(revoked=False),
+        "granted",
+        lasts=330.0,
+    ),
+    Fault(
+        "receiver down",
+        lambda site: site.lake.append_null_key("parcels"),
+        lambda site: _delete_null_key(site, "parcels"),
+        "key_presence",
+        "parcels",
+        down_seconds=600.0,
+    ),
+    # The last one: the clock stays ahead.
+    Fault(
+        "eight days on hold",
+        lambda site: site.lake.change_type("bills"),
+        lambda site: site.command("rebuild", "shop.bills", "--yes"),
+        "bills",
+        "bills",
+        half_days=16,
     ),
 )

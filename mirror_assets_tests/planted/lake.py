@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-_FEED = {"delta.enableChangeDataFeed": "true"}
+FEED = {"delta.enableChangeDataFeed": "true"}
 _LOG = "_delta_log"
 
 
@@ -29,7 +29,7 @@ class Lake:
 
     def make(self, table: str) -> None:
         """Write the table at version 0, of ten rows, with its feed on."""
-        write_deltalake(str(self.path(table)), _rows(0, 10), configuration=_FEED)
+        write_deltalake(str(self.path(table)), _rows(0, 10), configuration=FEED)
 
     def path(self, table: str) -> Path:
         """The table's folder."""

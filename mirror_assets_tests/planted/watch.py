@@ -59,9 +59,9 @@ class Told:
 
     @property
     def is_once(self) -> bool:
-        """Whether it was told once, and its end once."""
+        """Whether it was told once, repeated once each half a day, and its end told once."""
         events = [message.event for message in self.messages]
-        return self.fault.is_dead is not None or events == ["begun", "ended"]
+        return self.fault.is_dead is not None or events == ["begun", *["reminder"] * self.fault.half_days, "ended"]
 
     @property
     def line(self) -> str:
@@ -84,7 +84,7 @@ class Watch:
     """Sorts what arrives by the faults that are planted; `others` are messages that no fault explains."""
 
     def __init__(self, site: Site) -> None:
-        self._site = site
+        self.site = site
         self.told: list[Told] = []
         self.others: list[Arrived] = []
         self._seen = len(site.hook.bodies)
@@ -93,7 +93,7 @@ class Watch:
         """Plant the fault now."""
         told = Told(fault, time.monotonic())
         self.told.append(told)
-        fault.plant(self._site)
+        fault.plant(self.site)
         return told
 
     def mend(self, told: Told) -> None:
@@ -101,7 +101,7 @@ class Watch:
         if told.fault.mend is None:
             told.mended = told.planted
             return
-        told.fault.mend(self._site)
+        told.fault.mend(self.site)
         told.mended = time.monotonic()
 
     def until_begun(self, wanted: Sequence[Told]) -> None:
@@ -126,14 +126,14 @@ class Watch:
         for told in self.told:
             if told.fault.is_dead is not None and told.ended is None:
                 self._ask(told)
-        arrived = self._site.hook.bodies[self._seen :]
+        arrived = self.site.hook.bodies[self._seen :]
         self._seen += len(arrived)
         for message in arrived:
             self._sort(Arrived.of(message))
 
     def _ask(self, told: Told) -> None:
         assert told.fault.is_dead is not None
-        is_dead = told.fault.is_dead(self._site)
+        is_dead = told.fault.is_dead(self.site)
         if is_dead and told.begun is None:
             told.begun = time.monotonic()
         elif told.begun is not None and told.mended is not None and not is_dead:
