@@ -15,7 +15,15 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from mirror_assets.config import Config, FabricWorkspace, History, LandingZoneConfig, Staging, TableSettings
+from mirror_assets.config import (
+    Config,
+    FabricWorkspace,
+    History,
+    HistoryStart,
+    LandingZoneConfig,
+    Staging,
+    TableSettings,
+)
 from mirror_assets.config.locate import VendedTable, last_address
 from mirror_assets.config.variables import fill_settings, has_reference
 from mirror_assets.errors import MirrorError
@@ -218,7 +226,9 @@ def history_context(
     stream = StreamOptions(folder, **table.history_stream.model_dump()) if table.history is History.STREAM else None
     history = HistoryLog(str(name), uri, config.access(uri))
     spark = able_to_read(source, cache(partial(session, f"history of {name}")))
-    return HistoryContext(str(name), source, history, limits_of(table), spark, stream)
+    start = None if isinstance(table.history_start, HistoryStart) else table.history_start
+    is_complete = table.history_start is HistoryStart.SNAPSHOT
+    return HistoryContext(str(name), source, history, limits_of(table), spark, stream, start, is_complete)
 
 
 def no_spark(owner: str | None = None) -> NoReturn:

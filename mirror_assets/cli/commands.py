@@ -231,7 +231,7 @@ def feed(
     clip: bool,
     as_json: bool,
 ) -> Exit:
-    """Show rows of a source's change data feed, by version."""
+    """Show changed rows of a source by version: of its change data feed, or by row tracking."""
     from mirror_assets.cli import show_rows
 
     return show_rows.feed(config, name, RangeOptions(first, last, clip).range, limit, as_json=as_json)

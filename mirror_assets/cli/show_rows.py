@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, note_errors, show, show_records
 from mirror_assets.composition import Project, SparkSettings, able_to_read, source_log
 from mirror_assets.config import load_config
-from mirror_assets.encode.feed_reader import feed_rows
-from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.pipeline.source_check import FeedOff
-from mirror_assets.source.commits import Commit
-from mirror_assets.source.errors import RangeRefused
-from mirror_assets.source.log import SourceLog
-from mirror_assets.source.ranges import Range, VersionPoint, resolve
+from mirror_assets.pipeline.show_changes import ShownChanges, show_changes
+from mirror_assets.source.ranges import Range
 from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation, shown
 
 _DIFFERENT = (ReconcileState.DIFFERENT, ReconcileState.MISSING, ReconcileState.STOPPED)
@@ -58,50 +54,29 @@ def _note_differences(results: Sequence[Reconciliation]) -> None:
 
 
 def feed(path: Path | None, name: str, commits: Range, limit: int, *, as_json: bool) -> Exit:
-    """Show the feed's rows of these commits, by default of the newest, ordered by version."""
+    """Show the changes of these commits, by default of the newest, ordered by version."""
     config = load_config(path)
     table = config.table(name)
     session = SparkSettings.of(config).open
     log = source_log(config, table, session)
-    chosen = _feed_commits(log, name, commits)
-    rows: Sequence[str] = ()
-    if any(commit.changes_data for commit in chosen):
-        vectors = tuple(commit.version for commit in chosen if commit.deletion_vectors)
-        with spark_errors(log.uri):
-            spark, (first, last) = able_to_read(log, partial(session, None))(), (chosen[0].version, chosen[-1].version)
-            rows = feed_rows(spark, log.uri, first, last, vectors, limit + 1)
-    _show_feed(rows[:limit], as_json=as_json)
-    if len(rows) > limit:
+    pieces = tuple(show_changes(table, log, able_to_read(log, partial(session, None)), commits, limit + 1))
+    _show_pieces(pieces, limit, as_json=as_json)
+    if sum(len(piece.rows) for piece in pieces) > limit:
         note(f"{name}: there are more rows than {limit}; --limit shows more")
     return Exit.FINE
 
 
-def _feed_commits(log: SourceLog, table: str, commits: Range) -> tuple[Commit, ...]:
-    """Return the commits to show. Raises RangeRefused, LogGap, and FeedOff."""
-    tip = log.state()
-    newest = VersionPoint(tip.version)
-    bounds = resolve(log.uri, log.times(tip), Range(newest, newest) if commits.is_everything else commits)
-    first = log.earliest() if bounds.first is None else bounds.first
-    if first > bounds.last:
-        return ()
-    if not tip.feed_enabled:
-        raise FeedOff(table, log.uri, tip.protocol)
-    found = log.commits(first, bounds.last)
-    off = [one.version for one in found if one.metadata is not None and not one.metadata.feed_enabled]
-    if off or not log.state(first).feed_enabled:
-        why = f"the change data feed was off at version {first if not off else off[0]}"
-        raise RangeRefused(log.uri, why, "choose commits before it, or after it.")
-    return found
-
-
-def _show_feed(rows: Sequence[str], *, as_json: bool) -> None:
-    """Print rows that are JSON objects as they are, or as a table in which no number is rounded."""
+def _show_pieces(pieces: Sequence[ShownChanges], limit: int, *, as_json: bool) -> None:
+    """Print rows that are JSON objects as one list, or as a table per piece in which no number is rounded."""
+    rows = [row for piece in pieces for row in piece.rows][:limit]
     if as_json:
         print(f"[{','.join(rows)}]")  # noqa: T201 the output
         return
     records: list[dict[str, object]] = [json.loads(row, parse_float=str, parse_int=str) for row in rows]
-    columns = tuple(records[0]) if records else ()
-    show_records("Change feed", columns, [[_text(record[name]) for name in columns] for record in records])
+    for columns, alike in groupby(records, tuple[str, ...]):
+        show_records("Change feed", columns, [[_text(record[name]) for name in columns] for record in alike])
+    if not records:
+        show_records("Change feed", (), ())
 
 
 def _text(value: object) -> str:

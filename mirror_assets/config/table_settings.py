@@ -44,6 +44,13 @@ class Start(str, Enum):
     LATEST = "latest"
 
 
+class HistoryStart(str, Enum):
+    """What a new history starts with, where that is no version and no time."""
+
+    SNAPSHOT = "snapshot"
+    EARLIEST = "earliest"
+
+
 class DirectLakeMode(str, Enum):
     """The kinds of Direct Lake. They differ in what happens when a table exceeds a limit."""
 
@@ -64,19 +71,24 @@ class FramesOf(str, Enum):
     MIRROR = "mirror"
 
 
-def _start(value: object) -> Start | VersionPoint | TimePoint:
-    if isinstance(value, Start | VersionPoint | TimePoint):
+def _start(value: object, named: type[Start | HistoryStart] = Start) -> Start | HistoryStart | VersionPoint | TimePoint:
+    if isinstance(value, named | VersionPoint | TimePoint):
         return value
-    if isinstance(value, str) and value in list(Start):
-        return Start(value)
+    if isinstance(value, str) and value in list(named):
+        return named(value)
     value = dict(value) if isinstance(value, tuple) else value
     (name, point), *more = list(value.items()) if isinstance(value, dict) and value else [("", None)]
     if name == "version" and isinstance(point, int) and not isinstance(point, bool) and point >= 0 and not more:
         return VersionPoint(point)
     if name == "timestamp" and isinstance(point, str) and not more:
         return parse_time(point)
-    expected = "expected 'snapshot', 'latest', {version: N} or {timestamp: yyyy-MM-dd HH:mm:ss}"
+    names = ", ".join(repr(start.value) for start in named)
+    expected = f"expected {names}, {{version: N}} or {{timestamp: yyyy-MM-dd HH:mm:ss}}"
     raise ValueError(f"{expected}, got {_shown_start(value)}")
+
+
+def _history_start(value: object) -> Start | HistoryStart | VersionPoint | TimePoint:
+    return _start(value, HistoryStart)
 
 
 def _shown_start(value: object) -> str:
@@ -85,7 +97,9 @@ def _shown_start(value: object) -> str:
     return "nothing" if value is None else repr(value)
 
 
-def _dump_start(start: Start | VersionPoint | TimePoint) -> Start | tuple[tuple[str, int | str]]:
+def _dump_start(
+    start: Start | HistoryStart | VersionPoint | TimePoint,
+) -> Start | HistoryStart | tuple[tuple[str, int | str]]:
     """Return no mapping: a table's own start replaces that of the defaults, mappings would be merged."""
     if isinstance(start, VersionPoint):
         return (("version", start.version),)
@@ -130,6 +144,9 @@ def _effective(value: object, info: ValidationInfo) -> object:
 
 
 HowToStart = Annotated[Start | VersionPoint | TimePoint, BeforeValidator(_start), PlainSerializer(_dump_start)]
+HowHistoryStarts = Annotated[
+    HistoryStart | VersionPoint | TimePoint, BeforeValidator(_history_start), PlainSerializer(_dump_start)
+]
 Frame = Annotated[str, BeforeValidator(_frame)]
 Sku = Annotated[str | None, BeforeValidator(_sku)]
 
@@ -257,6 +274,9 @@ class TableDefaults(Section):
     )
     history: KeepHistory = Field(
         default=History.OFF, description="Keep the change feed for ever: slice by slice, or by a stream."
+    )
+    history_start: HowHistoryStarts = Field(
+        default=HistoryStart.SNAPSHOT, description="What a new history starts with."
     )
     history_stream: HistoryStream = Field(
         default_factory=HistoryStream, description="How `history: stream` reads the change feed."

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, quoted
 from mirror_assets.encode.private.cdc_reader import CdcReader
 from mirror_assets.encode.private.table_version import TableVersion, has_own_reader, require_own_reader
 from mirror_assets.encode.private.vector_changes import read_with_vectors
@@ -49,17 +47,6 @@ def read_changes(
 ) -> DataFrame:
     """Return the change feed of commits `first` to `last` in the schema of `last`; see ChangeFeed."""
     return ChangeFeed(spark, uri, last, tuple(vector_versions)).rows(first, last)
-
-
-def feed_rows(
-    spark: SparkSession, uri: str, first: int, last: int, vector_versions: Sequence[int], limit: int
-) -> tuple[str, ...]:
-    """Return up to `limit` rows of the change feed by version, as JSON objects that begin with Delta's columns."""
-    frame = read_changes(spark, uri, first, last, vector_versions)
-    names = [COMMIT_VERSION, COMMIT_TIMESTAMP, CHANGE_TYPE]
-    names += [name for name in frame.columns if name not in names]
-    row = F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), {"ignoreNullFields": "false"})
-    return tuple(found[0] for found in frame.orderBy(COMMIT_VERSION).limit(limit).select(row).collect())
 
 
 def read_appends(spark: SparkSession, uri: str, first: int, last: int) -> DataFrame:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mirror_assets.history.history_log import HistoryLog
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.log import SourceLog
+from mirror_assets.source.ranges import Point
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession  # planning and status start without loading it
@@ -29,7 +30,8 @@ class StreamOptions:
 class HistoryContext:
     """A table's source, its history, the limits of a slice, and a Spark session that starts on its first call.
 
-    With `stream` the feed is read by a Spark stream, else by one batch read per slice.
+    With `stream` the feed is read by a Spark stream, else by one batch read per slice. A new history starts at `start`
+    (None: at the first commit that can be read); with `snapshot`, with the table's rows as of then, if it had any.
     """
 
     table: str
@@ -38,3 +40,5 @@ class HistoryContext:
     limits: Limits
     spark: Callable[[], SparkSession]
     stream: StreamOptions | None = None
+    start: Point | None = None
+    snapshot: bool = True

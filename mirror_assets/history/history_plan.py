@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,10 +11,12 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.history.errors import history_ahead, history_feed_off, history_gap
 from mirror_assets.history.history_context import HistoryContext
 from mirror_assets.history.history_log import HistoryCommit
+from mirror_assets.source.actions import Actions, LoggedFile
 from mirror_assets.source.batching import batch_commits
 from mirror_assets.source.commits import Commit, vector_versions
 from mirror_assets.source.errors import LogGap
 from mirror_assets.source.log import SourceLog
+from mirror_assets.source.ranges import first_version
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.source.source_state import SourceState
 
@@ -25,7 +27,10 @@ _OFF = "the change data feed was off"
 
 @dataclass(frozen=True)
 class HistorySlice:
-    """Versions `first` to `last` of the source, all of one table id and schema, with the rows that the log promises."""
+    """Versions `first` to `last` of the source, all of one table id and schema, with the rows that the log promises.
+
+    A snapshot has all rows of the one version as inserts, made at `snapshot_ms`, in place of its feed.
+    """
 
     table_id: str
     schema_string: str
@@ -33,6 +38,7 @@ class HistorySlice:
     last: int
     rows: int
     vector_versions: tuple[int, ...]
+    snapshot_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -54,8 +60,9 @@ class _Stretch:
 
 
 def plan_history(context: HistoryContext, newest: HistoryCommit | None, skip_to: int | None = None) -> HistoryPlan:
-    """Plan what follows the history's newest commit, or all that can be read of the feed when there is none.
+    """Plan what follows the history's newest commit, or what a new history has when there is none.
 
+    A new history with `snapshot` that can't start at version 0 starts with a snapshot, so it is complete from then on.
     `skip_to` continues at that version, whatever lies between. Raises history_gap and history_feed_off when nothing can
     be kept before them (else they are the plan's `stop`), history_ahead, and what the log raises.
     """
@@ -64,13 +71,14 @@ def plan_history(context: HistoryContext, newest: HistoryCommit | None, skip_to:
     if first > tip.version:
         return HistoryPlan(tip.version)
     stretches, stop = _walk(context, tip, first)
+    begun = [_snapshot(context, tip, stretches.pop(0))] if stretches and _needs_snapshot(context, newest, first) else []
     cuts = frozenset(
         before.commit.version
         for before, after in pairwise(stretches)
         if (before.table_id, before.schema_string) != (after.table_id, after.schema_string)
     )
     groups = batch_commits((stretch.commit for stretch in stretches), context.limits, cuts)
-    return HistoryPlan(tip.version, tuple(_slices(groups, stretches)), stop)
+    return HistoryPlan(tip.version, (*begun, *_slices(groups, stretches)), stop)
 
 
 def lost_behind(context: HistoryContext, first: int, last: int, why: str) -> MirrorError:
@@ -90,6 +98,9 @@ def _first(context: HistoryContext, tip: SourceState, newest: HistoryCommit | No
         return max(newest.last + 1, skip_to or 0)
     if skip_to is not None:
         return skip_to
+    if newest is None and context.start is not None:
+        start = first_version(context.start, context.source.times(tip))
+        return tip.version + 1 if start is None else start
     begin = readable_from(context.source, 0, tip)
     if begin > tip.version:
         raise lost_behind(context, 0, tip.version, "their files are gone")
@@ -97,7 +108,18 @@ def _first(context: HistoryContext, tip: SourceState, newest: HistoryCommit | No
         between = f"what came after version {newest.last} of the table with the id {newest.table_id}"
         why = f"the source is the table with the id {tip.table_id} now, readable from version {begin} on"
         raise history_gap(context.table, between, why, begin)
-    return begin
+    return _snapshot_from(context.source, begin, tip) if _needs_snapshot(context, newest, begin) else begin
+
+
+def _needs_snapshot(context: HistoryContext, newest: HistoryCommit | None, first: int) -> bool:
+    return newest is None and first > 0 and context.snapshot and context.start is None
+
+
+def _snapshot(context: HistoryContext, tip: SourceState, stretch: _Stretch) -> HistorySlice:
+    """Return the slice that has the table as of this commit."""
+    version = stretch.commit.version
+    rows, time_ms = context.source.state(version).likely_rows, context.source.times(tip).at(version)
+    return HistorySlice(stretch.table_id, stretch.schema_string, version, version, rows, (), time_ms)
 
 
 def _is_same_log(context: HistoryContext, tip: SourceState, newest: HistoryCommit) -> bool:
@@ -166,11 +188,23 @@ def readable_from(log: SourceLog, first: int, tip: SourceState) -> int:
     known = _first_state(log, max(first, log.earliest()), tip)
     commits = log.commits(known.version, tip.version)
     begin = _switched_on(known, commits)
+    lost = _last_lost(log, range(begin, tip.version + 1), feed_files)
+    return begin if lost is None else lost + 1
+
+
+def _snapshot_from(log: SourceLog, begin: int, tip: SourceState) -> int:
+    """Return the first version >= `begin` of which no file was removed later and deleted since."""
+    lost = _last_lost(log, range(begin + 1, tip.version + 1), lambda actions: actions.removed)
+    return begin if lost is None else lost
+
+
+def _last_lost(
+    log: SourceLog, versions: Sequence[int], needed: Callable[[Actions], Iterable[LoggedFile]]
+) -> int | None:
+    """Return the last of these commits of which a needed file is gone."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        versions = range(begin, tip.version + 1)
-        lost = pool.map(lambda version: log.lost_files(version, feed_files), versions)
-        gone = [version for version, files in zip(versions, lost, strict=True) if files]
-    return gone[-1] + 1 if gone else begin
+        lost = pool.map(lambda version: log.lost_files(version, needed), versions)
+        return max((version for version, files in zip(versions, lost, strict=True) if files), default=None)
 
 
 def _first_state(log: SourceLog, first: int, tip: SourceState) -> SourceState:

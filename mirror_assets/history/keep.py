@@ -10,7 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from mirror_assets.encode.feed_reader import read_changes
+from mirror_assets.encode.private.table_version import read_version
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.append import append_nothing, append_rows, next_commit
@@ -59,12 +64,15 @@ def _keep(
     context: HistoryContext, newest: HistoryCommit | None, plan: HistoryPlan, report: Callable[[str], None]
 ) -> Iterator[HistoryCommit]:
     """Read and append the planned slices. A stream reads one schema, so it reads the last slices that share one."""
-    stretches = [list(of) for _, of in groupby(plan.slices, lambda one: (one.table_id, one.schema_string))]
+    stretches = [
+        list(of) for _, of in groupby(plan.slices, lambda one: (one.table_id, one.schema_string, one.snapshot_ms))
+    ]
     for number, slices in enumerate(stretches, start=1):
         report(f"{context.table}: versions {slices[0].first} to {slices[-1].last}, {sum(x.rows for x in slices)} rows")
-        streams = context.stream is not None and plan.stop is None and number == len(stretches)
+        is_last, is_feed = number == len(stretches), slices[0].snapshot_ms is None
+        streams = context.stream is not None and plan.stop is None and is_last and is_feed
         for part in [slices] if streams else [[one] for one in slices]:
-            with _gaps_named(context, part[0].first, part[-1].last):
+            with _gaps_named(context, part[0].first, part[-1].last, is_feed=is_feed):
                 read = read_by_stream if streams else _read_by_batch
                 kept = read(context, newest, part)
             yield from kept
@@ -78,17 +86,31 @@ def _read_by_batch(
     (planned,) = slices
     uri, first, last = context.source.uri, planned.first, planned.last
     with spark_errors(uri):
-        rows = read_changes(context.spark(), uri, first, last, planned.vector_versions)
+        if planned.snapshot_ms is None:
+            rows = read_changes(context.spark(), uri, first, last, planned.vector_versions)
+        else:
+            rows = _snapshot_rows(read_version(context.spark(), uri, last), last, planned.snapshot_ms)
         return [append_rows(rows, context.history, next_commit(newest, planned.table_id, first, last))]
 
 
+def _snapshot_rows(table: DataFrame, version: int, time_ms: int) -> DataFrame:
+    """Return a table's rows as the feed of a commit that inserts them all."""
+    return table.withColumns(
+        {
+            CHANGE_TYPE: F.lit("insert"),
+            COMMIT_VERSION: F.lit(version).cast("bigint"),
+            COMMIT_TIMESTAMP: F.timestamp_millis(F.lit(time_ms)),
+        }
+    )
+
+
 @contextmanager
-def _gaps_named(context: HistoryContext, first: int, last: int) -> Iterator[None]:
+def _gaps_named(context: HistoryContext, first: int, last: int, *, is_feed: bool) -> Iterator[None]:
     """Raise history_gap when the block fails because the source has lost commits `first` to `last` or their files."""
     try:
         yield
     except MirrorError as error:
-        meant = proved(context.table, context.source, SourceRead(first, last), error)
+        meant = proved(context.table, context.source, SourceRead(first, last, () if is_feed else (last,)), error)
         if isinstance(meant, DataFileMissing | FeedMissing | HistoryExpired):
             raise lost_behind(context, first, last, meant.what.rstrip(".")) from error
         if meant is error:

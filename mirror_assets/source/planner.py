@@ -23,7 +23,8 @@ from mirror_assets.source.commits import Commit, vector_versions
 from mirror_assets.source.schema import Schema, canonical, parse_schema
 from mirror_assets.source.source_state import SourceState
 
-_BRING_BACK = ("RESTORE", "CLONE")
+# Operations that bring old rows back.
+BRING_BACK = ("RESTORE", "CLONE")
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,7 @@ def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) 
         target_rows=target_rows,
         rows_exact=all(commit.rows_exact for commit in commits),
         vector_versions=vector_versions(commits),
-        restores=any(commit.operation in _BRING_BACK for commit in commits),
+        restores=any(commit.operation in BRING_BACK for commit in commits),
     )
 
 

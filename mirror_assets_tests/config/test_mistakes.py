@@ -31,7 +31,8 @@ def mistakes(text: str) -> list[str]:
 
 
 TABLE_MISTAKES = [
-    ("archive: {}", "archive: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, history, history_stream, slices, partitions, files, lag, retention, replication, direct_lake, maintenance, owners, tags, source"),
+    ("archive: {}", "archive: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, history, history_start, history_stream, slices, partitions, files, lag, retention, replication, direct_lake, maintenance, owners, tags, source"),
+    ("history_start: latest", "history_start: expected 'snapshot', 'earliest', {version: N} or {timestamp: yyyy-MM-dd HH:mm:ss}, got 'latest'"),
     ("history: true", "history: expected false, 'slices' or 'stream', got true"),
     ("history: always", "history: expected 'false', 'slices' or 'stream', got 'always'"),
     ("history: ", "history: expected false, 'slices' or 'stream', got nothing"),
@@ -130,7 +131,7 @@ ELSEWHERE = [
     ("partner: {name: ''}", "partner.name: it must not be empty"),
     ("partner: {source_version: 4.2}", "partner.source_version: expected text (quotes make it text), got 4.2"),
     ("mirror:", "mirror: expected settings below it (name: value), got nothing"),
-    ("defaults: {source: x}", "defaults.source: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, history, history_stream, slices, partitions, files, lag, retention, replication, direct_lake, maintenance, owners, tags"),
+    ("defaults: {source: x}", "defaults.source: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, history, history_start, history_stream, slices, partitions, files, lag, retention, replication, direct_lake, maintenance, owners, tags"),
     ("spark: {settings: {sql.x: 1}}", "spark.settings.sql.x: names of Spark settings start with `spark.`; Spark ignores others"),
     ("spark: {settings: {spark.x: [1]}}", "spark.settings.spark.x: expected text (quotes make it text), got a list"),
     ("spark: {settings: {spark.x: }}", "spark.settings.spark.x: expected text (quotes make it text), got nothing"),

@@ -16,6 +16,7 @@ from mirror_assets.history.history_log import HistoryCommit, HistoryLog
 from mirror_assets.history.keep import keep_history
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.log import SourceLog
+from mirror_assets.source.ranges import Point
 
 TABLE = "shop.orders"
 
@@ -68,6 +69,8 @@ class Place:
         name: str = "history",
         max_commits: int = 1000,
         stream: bool = False,
+        start: Point | None = None,
+        snapshot: bool = True,
     ) -> HistoryContext:
         """What keeping the source's history needs; `name` tells several of them apart."""
         return HistoryContext(
@@ -77,6 +80,8 @@ class Place:
             limits=Limits(max_commits, 2**62, 2**62),
             spark=spark,
             stream=StreamOptions(self.root / f"{name}-checkpoints") if stream else None,
+            start=start,
+            snapshot=snapshot,
         )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.feed_reader import read_changes, read_changes_public
@@ -23,6 +23,7 @@ from mirror_assets.history.history_plan import HistoryPlan, plan_history
 from mirror_assets.history.keep import keep_history
 from mirror_assets.history.stream import Checkpoint
 from mirror_assets.source.errors import SourceUnavailable
+from mirror_assets.source.ranges import VersionPoint
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.history.sources import Place, keep, kept_rows, ranges
 
@@ -166,6 +167,20 @@ def test_commits_whose_files_are_gone_are_a_gap_that_one_can_accept(
     assert versions_of(spark, context) == [0, 0, 0, 2]
 
 
+def as_of(spark: SparkSession, context: HistoryContext, version: int) -> list[Row]:
+    """The rows that the page's question for a time gives, asked for a version."""
+    page = (Path(__file__).parents[2] / "docs" / "history.md").read_text()
+    (question,) = (sql for sql in page.partition("```sql\n")[2].partition("```")[0].split("\n\n") if "PARTITION" in sql)
+    question = question.replace("order_id", "id").replace("history/sales.schema/orders", context.history.uri)
+    then = question.replace("_commit_timestamp <= '2026-01-31 18:30:00'", f"_commit_version <= {version}")
+    return sorted(spark.sql(then).select("id", "name").collect())
+
+
+def of_source(spark: SparkSession, place: Place, version: int) -> list[Row]:
+    """The source at the version."""
+    return sorted(spark.read.format("delta").option("versionAsOf", version).load(place.source).collect())
+
+
 def test_the_pages_question_for_a_time_gives_the_table_of_then(spark: SparkSession, place: Place) -> None:
     place.create()
     place.update(1)
@@ -173,15 +188,56 @@ def test_the_pages_question_for_a_time_gives_the_table_of_then(spark: SparkSessi
     place.append(10)
     context = place.context(lambda: spark)
     keep(context)
-    page = (Path(__file__).parents[2] / "docs" / "history.md").read_text()
-    (question,) = (sql for sql in page.partition("```sql\n")[2].partition("```")[0].split("\n\n") if "PARTITION" in sql)
-    question = question.replace("order_id", "id").replace("history/sales.schema/orders", context.history.uri)
     for version in (0, 1, 2, 3):
-        then = question.replace("_commit_timestamp <= '2026-01-31 18:30:00'", f"_commit_version <= {version}")
-        found = spark.sql(then).select("id", "name").collect()
-        assert sorted(found) == sorted(
-            spark.read.format("delta").option("versionAsOf", version).load(place.source).collect()
-        )
+        assert as_of(spark, context, version) == of_source(spark, place, version)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["slices", "stream"])
+def test_a_history_of_a_feed_switched_on_late_has_the_whole_table_as_of_every_version_from_its_start(
+    spark: SparkSession, place: Place, *, stream: bool
+) -> None:
+    place.create(feed=False)
+    place.append(10)
+    place.set(delta__enableChangeDataFeed="true")  # version 2
+    place.update(1)
+    context = place.context(lambda: spark, stream=stream)
+    assert ranges(keep(context)) == [(2, 2), (3, 3)]
+    place.delete(2)
+    place.append(11)
+    assert ranges(keep(context)) == [(4, 5)]
+    for version in (2, 3, 4, 5):
+        assert as_of(spark, context, version) == of_source(spark, place, version)
+    begun = kept_rows(spark, context).where("_commit_version = 2").select("_change_type", "_commit_timestamp").collect()
+    times = {row[1].timestamp() for row in begun}
+    dated = place.context().source
+    assert ([row[0] for row in begun], times) == (["insert"] * 4, {dated.times(dated.state()).at(2) / 1000})
+
+
+def test_a_history_starts_with_the_first_snapshot_whose_files_are_all_there(spark: SparkSession, place: Place) -> None:
+    place.create(feed=False)
+    place.set(delta__enableChangeDataFeed="true")
+    files = set(Path(place.source).glob("*.parquet"))
+    place.update(1)
+    for file in files:
+        file.unlink()
+    context = place.context(lambda: spark)
+    assert ranges(keep(context)) == [(2, 2)]
+    assert as_of(spark, context, 2) == of_source(spark, place, 2)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["slices", "stream"])
+def test_a_history_may_start_at_a_version_or_with_the_earliest_commit_and_has_no_rows_from_before(
+    spark: SparkSession, place: Place, *, stream: bool
+) -> None:
+    place.create(feed=False)
+    place.set(delta__enableChangeDataFeed="true")
+    place.append(10)
+    place.append(11)
+    chosen = place.context(lambda: spark, name="chosen", stream=stream, start=VersionPoint(3))
+    assert ranges(keep(chosen)) == [(3, 3)]
+    earliest = place.context(lambda: spark, name="earliest", stream=stream, snapshot=False)
+    assert ranges(keep(earliest)) == [(1, 3)]
+    assert (versions_of(spark, chosen), versions_of(spark, earliest)) == ([3], [2, 3])
 
 
 def _truncate(checkpoint: Path) -> None:

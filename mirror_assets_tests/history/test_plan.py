@@ -15,6 +15,7 @@ from mirror_assets.errors import ErrorCode, SettingError, StopError
 from mirror_assets.history.history_log import HistoryCommit
 from mirror_assets.history.history_plan import HistoryPlan, HistorySlice, plan_history
 from mirror_assets.source.log import SourceLog
+from mirror_assets.source.ranges import TimePoint, VersionPoint
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.history.sources import Place
 from mirror_assets_tests.source.handmade import commit_file
@@ -85,7 +86,10 @@ def test_a_feed_that_was_switched_on_later_is_kept_from_there(place: Place) -> N
     place.append(10)
     place.set(**ON)
     place.append(11)
-    assert ranges(plan_history(place.context(), None)) == [(2, 3)]
+    assert ranges(plan_history(place.context(snapshot=False), None)) == [(2, 3)]
+    begun, rest = plan_history(place.context(), None).slices
+    assert ((begun.first, begun.last, begun.rows), (rest.first, rest.last)) == ((2, 2, 4), (3, 3))
+    assert begun.snapshot_ms is not None
 
 
 def test_a_feed_that_is_off_is_told_with_the_statement(place: Place) -> None:
@@ -104,7 +108,9 @@ def test_a_history_begins_where_files_are_still_there(place: Place) -> None:
     DeltaTable(place.source).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
     assert len(set(Path(place.source).glob("*.parquet")) & before) < len(before)
     # The file of version 1 went with the row that was deleted; vacuuming made two commits.
-    assert ranges(plan_history(place.context(), None)) == [(2, 6)]
+    assert ranges(plan_history(place.context(snapshot=False), None)) == [(2, 6)]
+    # A snapshot of version 2 would need it.
+    assert ranges(plan_history(place.context(), None)) == [(3, 3), (4, 6)]
 
 
 def test_commits_that_are_gone_from_the_log_are_named_and_not_skipped(place: Place) -> None:
@@ -145,7 +151,22 @@ def test_what_comes_before_a_time_without_feed_is_kept_and_the_time_is_named(pla
     assert "versions 2 to 3 can't be read any more (the change data feed was off)" in str(plan.stop)
     assert "--skip-to 4`" in str(plan.stop)
     assert ranges(plan_history(place.context(), covered(place, 1), skip_to=4)) == [(4, 5)]
-    assert ranges(plan_history(place.context(), None)) == [(4, 5)]
+    assert ranges(plan_history(place.context(), None)) == [(4, 4), (5, 5)]
+
+
+def test_a_history_starts_at_a_version_or_a_time_even_one_that_is_not_there_yet(place: Place) -> None:
+    place.create()
+    place.append(10)
+    place.append(11)
+    log = place.context().source
+    time_ms = log.times(log.state()).at(1)
+    for start, expected in (
+        (VersionPoint(1), [(1, 2)]),
+        (TimePoint(time_ms), [(1, 2)]),
+        (VersionPoint(3), []),
+        (TimePoint(2**42), []),
+    ):
+        assert ranges(plan_history(place.context(start=start), None)) == expected
 
 
 def test_while_the_feed_is_off_no_version_to_go_on_at_is_offered(place: Place) -> None:
@@ -163,7 +184,7 @@ def test_a_version_to_skip_to_that_leaves_nothing_out_changes_nothing(place: Pla
     place.append(10)
     place.append(11)
     assert ranges(plan_history(place.context(), covered(place, 1), skip_to=1)) == [(2, 2)]
-    assert ranges(plan_history(place.context(), None, skip_to=1)) == [(1, 2)]
+    assert ranges(plan_history(place.context(), None, skip_to=1)) == [(1, 1), (2, 2)]
     assert plan_history(place.context(), covered(place, 1), skip_to=9).slices == ()
 
 

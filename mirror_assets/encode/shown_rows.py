@@ -1,0 +1,43 @@
+"""Change rows for people: net changes by row tracking in the columns of the change feed, and rows as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, quoted
+from mirror_assets.encode.net import NetSlice, net_rows
+from mirror_assets.encode.row_tracking import TrackedNames, TrackedRange, read_tracked
+from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.source.schema import LandedColumn
+
+
+def tracked_changes(
+    spark: SparkSession, range_: TrackedRange, columns: Sequence[LandedColumn], keys: Sequence[str], time_ms: int
+) -> DataFrame:
+    """Return the net changes of a range by row tracking, one per key, with the columns that the change feed has.
+
+    `time_ms` is the time of version `last`. Of a deleted row only the keys have values.
+    """
+    names = TrackedNames.beside(columns)
+    tracked = read_tracked(spark, range_, columns, keys, names)
+    stamp = (names.row_id, names.commit)
+    net = net_rows(tracked.frame, NetSlice(range_.uri, tuple(keys), tuple(columns), 1, stamp, names.bare), {})
+    marker = F.col(ROW_MARKER)
+    change = F.when(marker == int(Marker.INSERT), "insert").when(marker == int(Marker.DELETE), "delete")
+    return net.select(
+        *(F.col(quoted(column.name)) for column in columns),
+        change.otherwise("update_postimage").alias(CHANGE_TYPE),
+        F.lit(range_.last).cast("bigint").alias(COMMIT_VERSION),
+        F.timestamp_millis(F.lit(time_ms)).alias(COMMIT_TIMESTAMP),
+    )
+
+
+def json_rows(changes: DataFrame, limit: int) -> tuple[str, ...]:
+    """Return up to `limit` change rows by version, as JSON objects that begin with Delta's columns."""
+    names = [COMMIT_VERSION, COMMIT_TIMESTAMP, CHANGE_TYPE]
+    names += [name for name in changes.columns if name not in names]
+    row = F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), {"ignoreNullFields": "false"})
+    return tuple(found[0] for found in changes.orderBy(COMMIT_VERSION).limit(limit).select(row).collect())

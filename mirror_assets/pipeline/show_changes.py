@@ -1,0 +1,160 @@
+"""Reads the changes of a range of commits to show them, in pieces that each have one schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+from pyspark.sql import DataFrame, SparkSession
+
+from mirror_assets.config import Changes, TableSettings
+from mirror_assets.encode.feed_reader import read_changes
+from mirror_assets.encode.row_tracking import TrackedRange
+from mirror_assets.encode.shown_rows import json_rows, tracked_changes
+from mirror_assets.encode.spark_errors import spark_errors
+from mirror_assets.errors import MirrorError
+from mirror_assets.pipeline.source_check import FeedOff, row_tracking_off, table_columns
+from mirror_assets.source.actions import Metadata
+from mirror_assets.source.commits import Commit, vector_versions
+from mirror_assets.source.errors import RangeRefused
+from mirror_assets.source.log import SourceLog
+from mirror_assets.source.losses import DataFileMissing, HistoryExpired, SourceRead, proved
+from mirror_assets.source.planner import BRING_BACK
+from mirror_assets.source.ranges import Range, VersionPoint, resolve
+from mirror_assets.source.row_counts import feed_files
+from mirror_assets.source.schema import compare_schemas, parse_schema
+from mirror_assets.source.source_state import SourceState
+
+
+@dataclass(frozen=True)
+class ShownChanges:
+    """The change rows of commits `first` to `last`, as JSON objects that have the columns of `last`."""
+
+    first: int
+    last: int
+    rows: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A commit, and the table's metadata at it."""
+
+    commit: Commit
+    metadata: Metadata
+
+
+def show_changes(
+    table: TableSettings, log: SourceLog, spark: Callable[[], SparkSession], commits: Range, limit: int
+) -> Iterator[ShownChanges]:
+    """Yield the changes of the commits, by default of the newest, up to `limit` rows; starts Spark only for rows.
+
+    A table with `changes: row_tracking` is read commit by commit, any other by its change data feed. Raises
+    RangeRefused, FeedOff, row_tracking_off, and what reading the source raises.
+    """
+    tip = log.state()
+    tracked = table.changes is Changes.ROW_TRACKING
+    for piece in _pieces(_steps(table, log, tip, commits, tracked=tracked), one_each=tracked):
+        if limit <= 0 or not any(step.commit.changes_data for step in piece):
+            continue
+        first, last = piece[0].commit.version, piece[-1].commit.version
+        read = SourceRead(first, last, (first - 1, last) if tracked else ())
+        with _losses_named(table, log, tip, read), spark_errors(log.uri):
+            frame = _tracked(table, log, tip, spark(), piece[0]) if tracked else _feed(log, spark(), piece)
+            rows = json_rows(frame, limit)
+        limit -= len(rows)
+        yield ShownChanges(first, last, rows)
+
+
+def _steps(
+    table: TableSettings, log: SourceLog, tip: SourceState, commits: Range, *, tracked: bool
+) -> tuple[_Step, ...]:
+    """Return the commits to show. Raises RangeRefused, FeedOff and row_tracking_off where changes were not recorded."""
+    newest = VersionPoint(tip.version)
+    bounds = resolve(log.uri, log.times(tip), Range(newest, newest) if commits.is_everything else commits)
+    first = log.earliest() if bounds.first is None else bounds.first
+    if first > bounds.last:
+        return ()
+    steps, known = list[_Step](), log.state(first).metadata
+    for commit in log.commits(first, bounds.last):
+        known = commit.metadata or known
+        steps.append(_Step(commit, known))
+    if tracked and not first and steps[0].commit.changes_data:
+        why = "row tracking compares each version with the one before, and version 0 has none"
+        raise RangeRefused(log.uri, why, "choose commits from version 1 on (--from 1).")
+    _require_recorded(table, log, tip, steps, tracked=tracked)
+    return tuple(steps)
+
+
+def _require_recorded(
+    table: TableSettings, log: SourceLog, tip: SourceState, steps: Sequence[_Step], *, tracked: bool
+) -> None:
+    """Raise unless the feed, or row tracking, was on at each of the commits, whatever it is now."""
+
+    def is_on(step: _Step) -> bool:
+        return step.metadata.row_tracking if tracked else step.metadata.feed_enabled
+
+    if all(map(is_on, steps)):
+        return
+    runs = [tuple(run) for on, run in groupby(steps, is_on) if on]
+    if not runs and steps[-1].commit.version == tip.version:
+        raise row_tracking_off(str(table.name), log.uri) if tracked else FeedOff(str(table.name), log.uri, tip.protocol)
+    off = next(step.commit.version for step in steps if not is_on(step))
+    shown = " or ".join(f"{run[0].commit.version} to {run[-1].commit.version}" for run in runs)
+    what = "row tracking" if tracked else "the change data feed"
+    next_step = f"choose commits among versions {shown}." if runs else "choose commits before it, or after it."
+    raise RangeRefused(log.uri, f"{what} was off at version {off}", next_step)
+
+
+def _pieces(steps: Sequence[_Step], *, one_each: bool) -> Iterator[tuple[_Step, ...]]:
+    """Cut before each commit that makes another table, or changes a column so that one schema can't read both sides."""
+    begins = [0, *(at for at, (a, b) in enumerate(pairwise(steps), start=1) if one_each or _cuts(a, b)), len(steps)]
+    return (tuple(steps[begin:end]) for begin, end in pairwise(begins) if begin < end)
+
+
+def _cuts(before: _Step, after: _Step) -> bool:
+    if after.commit.metadata is None:
+        return False
+    if before.metadata.table_id != after.metadata.table_id:
+        return True
+    schemas = (parse_schema(step.metadata.schema_string) for step in (before, after))
+    return any(change.is_breaking for change in compare_schemas(*schemas))
+
+
+def _feed(log: SourceLog, spark: SparkSession, piece: Sequence[_Step]) -> DataFrame:
+    commits = [step.commit for step in piece]
+    return read_changes(spark, log.uri, commits[0].version, commits[-1].version, vector_versions(commits))
+
+
+def _tracked(table: TableSettings, log: SourceLog, tip: SourceState, spark: SparkSession, step: _Step) -> DataFrame:
+    commit, columns = step.commit, table_columns(table, parse_schema(step.metadata.schema_string))
+    range_ = TrackedRange(log.uri, commit.version - 1, commit.version, commit.operation in BRING_BACK)
+    return tracked_changes(spark, range_, columns, table.mirror_keys, log.times(tip).at(commit.version))
+
+
+@contextmanager
+def _losses_named(table: TableSettings, log: SourceLog, tip: SourceState, read: SourceRead) -> Iterator[None]:
+    """Raise RangeRefused when the block fails because the source has lost files that are to be read."""
+    try:
+        yield
+    except MirrorError as error:
+        meant = proved(str(table.name), log, read, error)
+        if not isinstance(meant, DataFileMissing | HistoryExpired):
+            raise meant from error
+        raise _lost(log, tip, read, meant) from error
+
+
+def _lost(log: SourceLog, tip: SourceState, read: SourceRead, meant: DataFileMissing | HistoryExpired) -> RangeRefused:
+    """Return the refusal that names the lost files and the first version after them that can be read."""
+    lost = {version: log.lost_files(version, feed_files) for version in range(read.first, read.last + 1)}
+    named = [f"{file}, of version {version}," for version, files in lost.items() for file in files]
+    if not named and isinstance(meant, DataFileMissing):
+        named = [f"{meant.file}, of version {meant.version},"]
+    why = f"deleted from the store: {' '.join(named).rstrip(',')}" if named else meant.what.rstrip(".")
+    begin = max([meant.version, *(version for version, files in lost.items() if files)]) + 1
+    later = (version for version in range(begin, tip.version + 1) if not log.lost_files(version, feed_files))
+    readable = next(later, None)
+    restore = "restore the files, or wait for the next commit: no later commit can be read."
+    next_step = restore if readable is None else f"choose commits from version {readable} on (--from {readable})."
+    return RangeRefused(log.uri, why, next_step)
