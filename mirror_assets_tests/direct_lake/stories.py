@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.log_history import History
+from mirror_assets.direct_lake.framing import LogSpan
 from mirror_assets.source.actions import LiveFile, Metadata, Protocol, Tombstone, Vector
 from mirror_assets.source.replay import Snapshot
 from mirror_assets.source.table_log import LoggedCommit
@@ -50,11 +50,11 @@ class Story:
     operations: Sequence[str]
 
     @property
-    def history(self) -> History:
+    def history(self) -> LogSpan:
         """The log's view of it."""
         pairs = zip(self.states, self.states[1:], self.operations[1:], strict=False)
         commits = (commit(self.first + step, *pair) for step, pair in enumerate(pairs, 1))
-        return History(self.snapshot(self.first), tuple(commits))
+        return LogSpan(self.snapshot(self.first), tuple(commits))
 
     def snapshot(self, version: int) -> Snapshot:
         """The version as a whole."""

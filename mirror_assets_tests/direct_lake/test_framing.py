@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.framing import FileSum, FramingEffect, framing_effect, framing_series, sum_of
-from mirror_assets.direct_lake.log_history import Maintenance
+from mirror_assets.direct_lake.framing import (
+    FileSum,
+    FramingEffect,
+    framing_effect,
+    framing_series,
+    sum_of,
+)
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.replay import Snapshot
 from mirror_assets_tests.direct_lake.stories import Story, live_file, snapshot, stories, vector
@@ -115,10 +120,10 @@ def test_a_replay_gives_what_whole_versions_give(story: Story, data: st.DataObje
 @given(stories())
 def test_marks_are_the_maintenance_in_between(story: Story) -> None:
     history = story.history
-    marks = [mark for point in framing_series(history, history.daily_versions()) for mark in point.marks]
-    named = {"OPTIMIZE": Maintenance.OPTIMIZE, "RESTORE": Maintenance.RESTORE, "VACUUM END": Maintenance.VACUUM}
-    assert [(mark.version, mark.operation) for mark in marks] == [
-        (version, named[operation])
+    marks = [name for point in framing_series(history, history.daily_versions()) for name in point.maintenance]
+    named = {"OPTIMIZE": "OPTIMIZE", "RESTORE": "RESTORE", "VACUUM END": "VACUUM"}
+    assert marks == [
+        named[operation]
         for version, operation in enumerate(story.operations, story.first)
         if operation in named and version > story.first
     ]

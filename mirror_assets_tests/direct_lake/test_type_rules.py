@@ -8,12 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.direct_lake.footers.footer_reader import FooterReader
-from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames, parquet_columns
-from mirror_assets.direct_lake.type_rules import MOST_CHARACTERS, Rule, TypeLint, Weight
+from mirror_assets.direct_lake.columns import ColumnNames, parquet_columns
+from mirror_assets.direct_lake.footer_reader import FooterReader
+from mirror_assets.direct_lake.type_rules import MOST_CHARACTERS, Certainty, TypeLint, TypeRule
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.table_log import TableLog
+from mirror_assets_tests.direct_lake.parquet_files import by_spark
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.source.handmade import Action, column, schema_string
 
@@ -22,8 +23,8 @@ def _schema(*columns: Action) -> ColumnNames:
     return ColumnNames.of(Metadata("t", schema_string(*columns)))
 
 
-def _found(lint: TypeLint) -> dict[str, tuple[Rule, Weight]]:
-    return {result.column: (result.rule, result.weight) for result in lint.issues()}
+def _found(lint: TypeLint) -> dict[str, tuple[TypeRule, Certainty]]:
+    return {result.column: (result.rule, result.certainty) for result in lint.issues()}
 
 
 def _lint(path: Path, *one_side: str) -> TypeLint:
@@ -58,49 +59,55 @@ def test_every_type_has_its_verdict() -> None:
         column("month", "string"),
     )
     assert _found(TypeLint("/lake/t", names, ["month"])) == {
-        "list": (Rule.COMPLEX, Weight.FAILS),
-        "either": (Rule.COMPLEX, Weight.FAILS),
-        "guid": (Rule.BINARY, Weight.FAILS),
-        "share": (Rule.NAN, Weight.MAY_FAIL),
-        "ratio": (Rule.NAN, Weight.MAY_FAIL),
-        "nothing": (Rule.UNKNOWN, Weight.MAY_FAIL),
-        "text": (Rule.LENGTH, Weight.UNSEEN),
-        "long text": (Rule.LENGTH, Weight.UNSEEN),
+        "list": (TypeRule.COMPLEX, Certainty.FAILS),
+        "either": (TypeRule.COMPLEX, Certainty.FAILS),
+        "guid": (TypeRule.BINARY, Certainty.FAILS),
+        "share": (TypeRule.NAN, Certainty.MAY_FAIL),
+        "ratio": (TypeRule.NAN, Certainty.MAY_FAIL),
+        "nothing": (TypeRule.UNKNOWN, Certainty.MAY_FAIL),
+        "text": (TypeRule.LENGTH, Certainty.UNSEEN),
+        "long text": (TypeRule.LENGTH, Certainty.UNSEEN),
     }
 
 
 def test_footers_show_that_texts_are_short_enough(tmp_path: Path) -> None:
     rows = {"short": ["a"] * 50_000, "long": ["a" * 40_000] + ["a"] * 49_999}
     write_deltalake(tmp_path, pa.table(rows))
-    assert _found(_lint(tmp_path)) == {"long": (Rule.LENGTH, Weight.UNSEEN)}
+    assert _found(_lint(tmp_path)) == {"long": (TypeRule.LENGTH, Certainty.UNSEEN)}
 
 
 def test_dictionaries_show_duplicates_and_that_there_are_none(tmp_path: Path) -> None:
     rows = pa.table({"id": range(500), "code": [i % 7 for i in range(500)], "day": [i // 2 for i in range(500)]})
     write_deltalake(tmp_path, rows)
+    by_spark(tmp_path)
     lint = _lint(tmp_path, "id", "code")
-    assert _found(lint) == {"code": (Rule.UNIQUE, Weight.FAILS)}
+    assert _found(lint) == {"code": (TypeRule.UNIQUE, Certainty.FAILS)}
     (result,) = lint.issues()
     assert "at most 7 different values in 500 rows" in result.message
     # In two files, the same ids may come twice.
     write_deltalake(tmp_path, rows, mode="append")
-    assert _found(_lint(tmp_path, "id"))["id"] == (Rule.UNIQUE, Weight.UNSEEN)
-    assert _found(_lint(tmp_path, "day"))["day"] == (Rule.UNIQUE, Weight.FAILS)
+    by_spark(tmp_path)
+    assert _found(_lint(tmp_path, "id"))["id"] == (TypeRule.UNIQUE, Certainty.UNSEEN)
+    assert _found(_lint(tmp_path, "day"))["day"] == (TypeRule.UNIQUE, Certainty.FAILS)
 
 
 def test_rows_that_are_older_than_a_column_are_no_duplicates_in_it(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"id": range(100)}))
+    by_spark(tmp_path)
     rows = pa.table({"id": range(5), "code": range(5)})
     write_deltalake(tmp_path, rows, mode="append", schema_mode="merge")
-    assert _found(_lint(tmp_path, "code"))["code"] == (Rule.UNIQUE, Weight.UNSEEN)
+    by_spark(tmp_path)
+    assert _found(_lint(tmp_path, "code"))["code"] == (TypeRule.UNIQUE, Certainty.UNSEEN)
     write_deltalake(tmp_path, rows, mode="append")
-    assert _found(_lint(tmp_path, "code"))["code"] == (Rule.UNIQUE, Weight.UNSEEN)
+    by_spark(tmp_path)
+    assert _found(_lint(tmp_path, "code"))["code"] == (TypeRule.UNIQUE, Certainty.UNSEEN)
 
 
 def test_hidden_rows_are_no_duplicates(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"code": [1, 1, 2]}))
-    assert _found(_lint(tmp_path, "code")) == {"code": (Rule.UNIQUE, Weight.FAILS)}
-    assert _found(replace(_lint(tmp_path, "code"), hidden=1)) == {"code": (Rule.UNIQUE, Weight.UNSEEN)}
+    by_spark(tmp_path)
+    assert _found(_lint(tmp_path, "code")) == {"code": (TypeRule.UNIQUE, Certainty.FAILS)}
+    assert _found(replace(_lint(tmp_path, "code"), hidden=1)) == {"code": (TypeRule.UNIQUE, Certainty.UNSEEN)}
 
 
 def test_a_statement_tells_what_footers_do_not(tmp_path: Path) -> None:

@@ -1,0 +1,140 @@
+"""Layouts of real tables, and sizes in bins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, WriterProperties, write_deltalake
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from mirror_assets.direct_lake.columns import DistinctValues
+from mirror_assets.direct_lake.layout import (
+    FILE_BOUNDS,
+    ROW_GROUP_BOUNDS,
+    Histogram,
+    PartitionLayout,
+    SizeRange,
+)
+from mirror_assets_tests.direct_lake.tables import report
+
+
+def _rows(first: int, last: int) -> pa.Table:
+    return pa.table({"id": range(first, last), "p": [i % 3 if i % 7 else None for i in range(first, last)]})
+
+
+def test_sizes_are_those_of_the_files_on_the_disk(tmp_path: Path) -> None:
+    for first in (0, 100, 300):
+        properties = WriterProperties(max_row_group_size=64)
+        write_deltalake(tmp_path, _rows(first, first + 150), mode="append", writer_properties=properties)
+    found = report(tmp_path)
+    paths = [Path(uri.removeprefix("file://")) for uri in DeltaTable(tmp_path).file_uris()]
+    groups = [pq.ParquetFile(path).metadata for path in paths]
+    assert found.bytes == found.file_sizes.total == sum(path.stat().st_size for path in paths)
+    assert (found.files, found.rows, found.version) == (3, 450, 2)
+    assert found.row_groups.count == sum(metadata.num_row_groups for metadata in groups)
+    assert found.chunks == 2 * found.row_groups.count
+    assert found.row_group_median == 64
+    assert found.file_bytes_median == sorted(path.stat().st_size for path in paths)[1]
+    assert found.small_files == 3
+    assert dict(found.writers) == {groups[0].created_by: 3}
+    assert sum(column.share for column in found.columns) == pytest.approx(100)
+    assert {column.label: column.parquet.distinct for column in found.columns} == {
+        "id": DistinctValues(64, 450),
+        "p": DistinctValues(3, 450 - 65),  # delta-rs may have written plain pages after the dictionaries
+    }
+
+
+def test_partitions_are_told_by_their_values(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, _rows(0, 90), partition_by=["p"])
+    write_deltalake(tmp_path, _rows(0, 2), mode="append")
+    found = report(tmp_path)
+    assert found.partitions.columns == ("p",)
+    assert {str(one): (one.files, one.rows) for one in found.partitions.each} == {
+        "p=null": (2, 13 + 1),
+        "p=0": (1, 25),
+        "p=1": (2, 27),
+        "p=2": (1, 26),
+    }
+    assert [column.label for column in found.columns] == ["id"]
+    sizes = sorted(one.bytes for one in found.partitions.each)
+    assert found.partitions.skew == pytest.approx(sizes[-1] / ((sizes[1] + sizes[2]) / 2))
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_an_empty_text_and_null_are_one_partition(tmp_path: Path, checkpoint: bool) -> None:
+    write_deltalake(tmp_path, pa.table({"id": range(3), "p": ["", None, "a"]}), partition_by=["p"])
+    if checkpoint:
+        DeltaTable(tmp_path).create_checkpoint()
+    assert {str(one): one.files for one in report(tmp_path).partitions.each} == {"p=null": 2, "p=a": 1}
+
+
+def test_a_table_without_partitions_is_one(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, _rows(0, 9))
+    found = report(tmp_path)
+    assert found.partitions.each == (PartitionLayout((), 1, found.bytes, 9),)
+    assert found.partitions.skew is None
+
+
+def test_an_empty_table(tmp_path: Path) -> None:
+    DeltaTable.create(tmp_path, pa.schema([("id", pa.int64())]))
+    found = report(tmp_path)
+    assert (found.files, found.rows, found.columns, found.partitions.each) == (0, 0, (), ())
+    assert (found.vorder.rows_share, found.vectors.rows_share, found.row_group_median) == (0, 0, None)
+
+
+def test_vorder_is_counted_file_by_file(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, _rows(0, 30))
+    marked = {"com.microsoft.parquet.vorder.enabled": "true"}
+    write_deltalake(tmp_path, _rows(0, 10), mode="append")
+    newest = max(tmp_path.glob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+    size = newest.stat().st_size
+    pq.write_table(pq.read_table(newest).replace_schema_metadata(marked), newest)
+    log = tmp_path / "_delta_log" / f"{1:020d}.json"
+    log.write_text(log.read_text().replace(f'"size":{size}', f'"size":{newest.stat().st_size}'))
+    found = report(tmp_path)
+    assert (found.vorder.files, found.vorder.rows_share) == (1, 25)
+
+
+def test_a_mapped_table_with_dropped_columns_and_deletion_vectors(spark: SparkSession, tmp_path: Path) -> None:
+    uri = str(tmp_path / "mapped")
+    properties = "delta.columnMapping.mode = 'name', delta.enableDeletionVectors = true"
+    spark.sql(
+        f"CREATE TABLE delta.`{uri}` USING delta PARTITIONED BY (part) TBLPROPERTIES ({properties}) AS SELECT "
+        "/*+ COALESCE(1) */ id, struct(int(id) x, int(id % 3) y) s, concat('n', id) gone, int(id % 2) part "
+        "FROM range(200)"
+    )
+    spark.sql(f"ALTER TABLE delta.`{uri}` DROP COLUMNS (gone, s.y)")
+    spark.sql(f"ALTER TABLE delta.`{uri}` RENAME COLUMN part TO side")
+    spark.sql(f"DELETE FROM delta.`{uri}` WHERE id < 12 AND side = 0")
+    found = report(Path(uri))
+    # Spark puts partition columns into the files of mapped tables, too.
+    assert {column.label for column in found.columns if not column.is_dropped} == {"id", "s.x", "side"}
+    dropped = [column for column in found.columns if column.is_dropped]
+    assert (len(dropped), {column.name for column in dropped}) == (2, {None})
+    assert found.dropped_bytes == sum(column.parquet.compressed for column in dropped) > 0
+    assert {str(one) for one in found.partitions.each} == {"side=0", "side=1"}
+    vectors = found.vectors
+    assert (vectors.files, vectors.much_hidden, vectors.rows, vectors.rows_share) == (1, 1, 6, 3)
+
+
+@given(st.lists(st.integers(0, 3 * 10**9)), st.sampled_from([FILE_BOUNDS, ROW_GROUP_BOUNDS]))
+def test_every_size_is_in_the_bin_whose_bounds_it_lies_in(sizes: list[int], bounds: tuple[int, ...]) -> None:
+    found = Histogram.of(sizes, bounds)
+    assert (found.count, found.total) == (len(sizes), sum(sizes))
+    for one in found.ranges:
+        inside = [size for size in sizes if one.least <= size and (one.below is None or size < one.below)]
+        assert (one.count, one.total) == (len(inside), sum(inside))
+    for bound in bounds[1:]:
+        smaller = [size for size in sizes if size < bound]
+        assert found.below(bound) == SizeRange(0, bound, len(smaller), sum(smaller))
+
+
+def test_the_bins_are_those_that_the_rules_speak_of() -> None:
+    assert {25 * 10**6, 400 * 10**6, 10**9, 2 * 10**9} < set(FILE_BOUNDS)
+    assert {10**6, 16 * 10**6} < set(ROW_GROUP_BOUNDS)
+    assert Histogram.of([], FILE_BOUNDS).ranges[-1] == SizeRange(2 * 10**9, None, 0, 0)
