@@ -51,7 +51,7 @@ def check_frames(plan: VacuumPlan, metadata: Metadata, warn_seconds: float | Non
     if plan.threatened:
         problems.append(f"VACUUM now would delete {_files_of_readers(plan.threatened)}; {keep}")
     left = None if plan.safe_until is None else max(0.0, plan.safe_until - plan.now)
-    known = {"oldest_readable": plan.oldest_readable, "oldest_needed": plan.oldest_needed, "seconds_left": left}
+    known = {"oldest_needed": plan.oldest_needed, "seconds_left": left}
     figures: _Figures = {
         "version": plan.version,
         "deleted_files": len(plan.deleted),
@@ -168,8 +168,8 @@ def check_layout(report: LayoutReport, *, wants_vorder: bool) -> CheckResult:
         "rows": report.rows,
         "row_groups": report.row_groups.count,
         **{name: value for name, value in medians.items() if value is not None},
-        "vorder_percent": round(report.vorder.rows_share, 3),
-        "hidden_percent": round(report.vectors.rows_share, 3),
+        "vorder_percent": round(report.vorder_percent, 3),
+        "hidden_percent": round(report.hidden_percent, 3),
         "dropped_percent": round(percent(report.dropped_bytes, report.bytes), 3),
         "partitions": len(report.partitions.each),
     }

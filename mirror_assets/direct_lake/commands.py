@@ -45,10 +45,7 @@ _table = click.argument("table", shell_complete=table_names)
 def _consumers(command: Decorated) -> Decorated:
     """Add the readers of older versions of the table."""
     point = "Version at which a model is framed, or a time, UTC unless a zone follows; may be repeated."
-    export = (
-        "Exported result of INFO.DELTATABLEMETADATASTORAGES() or INFO.PARQUETFILESTORAGES(), as CSV or JSON; "
-        "may be repeated."
-    )
+    export = "Exported result of INFO.DELTATABLEMETADATASTORAGES(), as CSV or JSON; may be repeated."
     return with_options(
         command,
         click.option("--frame", multiple=True, metavar="VERSION|TIME", help=point),

@@ -68,7 +68,7 @@ def table_frames(table: TableSettings, of: FramesOf, log: TableLog) -> tuple[Fra
 def named_frames(
     log: TableLog, points: Sequence[str], exports: Sequence[Path], model_table: str | None
 ) -> tuple[Frame, ...]:
-    """Return the frames at `points` (versions or times) and in `exports` (files with results of DAX queries).
+    """Return the frames at `points` (versions or times) and in `exports` (files with results of the DAX query).
 
     Raises FramesUnreadable and frame_refused.
     """

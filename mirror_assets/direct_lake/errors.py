@@ -6,15 +6,15 @@ from mirror_assets.errors import ErrorCode, SettingError, StopError
 
 
 class FramesUnreadable(SettingError):
-    """An export of a model's frames is not the result of the two DAX queries."""
+    """An export of a model's frames is not the result of the DAX query."""
 
     code = ErrorCode.FRAMES_UNREADABLE
 
     def __init__(self, source: str, why: str) -> None:
         super().__init__(
             f"{source} has no readable frames of a model: {why}.",
-            "run EVALUATE INFO.DELTATABLEMETADATASTORAGES() and EVALUATE INFO.PARQUETFILESTORAGES() on the model as "
-            "its administrator, and export each result whole, as CSV or JSON; or name versions instead.",
+            "run EVALUATE INFO.DELTATABLEMETADATASTORAGES() on the model as its administrator, and export the whole "
+            "result, as CSV or JSON; or name versions instead.",
         )
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import median
 
 from mirror_assets.direct_lake.columns import ColumnLayout, ColumnNames, column_layouts, percent
-from mirror_assets.direct_lake.footers import FileFacts, Footers
+from mirror_assets.direct_lake.footers import Footers
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.replay import Snapshot
 
@@ -75,24 +75,6 @@ class Histogram:
 
 
 @dataclass(frozen=True)
-class VOrderShare:
-    """Files with V-Order, by their footers, and the percentage of rows that they hold."""
-
-    files: int
-    rows_share: float
-
-
-@dataclass(frozen=True)
-class VectorShare:
-    """Files with a deletion vector, those of them with more than 5 % hidden rows, and the table's hidden rows."""
-
-    files: int
-    much_hidden: int
-    rows: int
-    rows_share: float
-
-
-@dataclass(frozen=True)
 class PartitionLayout:
     """One partition: its values by column name; `rows` are stored ones, None without statistics."""
 
@@ -125,8 +107,9 @@ class Partitions:
 class LayoutReport:
     """The layout of a version. `writers` counts files by their `created_by`.
 
-    File sizes are in bytes, row groups in rows; medians are None without any. `rows` are stored ones, hidden ones
-    included. `chunks` are the column chunks that a model with all columns loads.
+    File sizes are in bytes, row groups in rows; medians are None without any. `rows` are stored ones. Deletion vectors
+    hide `hidden_rows` of them, and more than 5 % of the rows in `much_hidden_files`. `vorder_percent` is of rows.
+    `chunks` are the column chunks that a model with all columns loads.
     """
 
     uri: str
@@ -139,11 +122,18 @@ class LayoutReport:
     file_bytes_median: float | None
     row_groups: Histogram
     row_group_median: float | None
-    vorder: VOrderShare
-    vectors: VectorShare
+    vorder_files: int
+    vorder_percent: float
+    hidden_rows: int
+    much_hidden_files: int
     partitions: Partitions
     columns: tuple[ColumnLayout, ...]
     writers: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def hidden_percent(self) -> float:
+        """Hidden rows, in percent of the stored ones."""
+        return percent(self.hidden_rows, self.rows)
 
     @property
     def small_files(self) -> int:
@@ -171,22 +161,16 @@ def layout_report(snapshot: Snapshot, footers: Footers) -> LayoutReport:
         file_bytes_median=median(sizes) if sizes else None,
         row_groups=Histogram.of(footers.group_rows, ROW_GROUP_BOUNDS),
         row_group_median=median(footers.group_rows) if footers.group_rows else None,
-        vorder=VOrderShare(len(ordered), percent(sum(file.rows for file in ordered), rows)),
-        vectors=_vectors(snapshot.files, footers.files),
+        vorder_files=len(ordered),
+        vorder_percent=percent(sum(file.rows for file in ordered), rows),
+        hidden_rows=sum(file.hidden_rows for file in snapshot.files),
+        much_hidden_files=sum(
+            percent(live.hidden_rows, file.rows) > MANY_HIDDEN_PERCENT
+            for live, file in zip(snapshot.files, footers.files, strict=True)
+        ),
         partitions=_partitions(snapshot.files, snapshot.metadata.partition_columns),
         columns=column_layouts(footers, ColumnNames.of(snapshot.metadata)),
         writers=Counter(file.created_by for file in footers.files),
-    )
-
-
-def _vectors(live: Sequence[LiveFile], files: Sequence[FileFacts]) -> VectorShare:
-    hidden = [(one.vector.rows, file.rows) for one, file in zip(live, files, strict=True) if one.vector]
-    rows = sum(count for count, _ in hidden)
-    return VectorShare(
-        files=len(hidden),
-        much_hidden=sum(percent(count, stored) > MANY_HIDDEN_PERCENT for count, stored in hidden),
-        rows=rows,
-        rows_share=percent(rows, sum(file.rows for file in files)),
     )
 
 
@@ -263,19 +247,18 @@ def _advice_on_rows(report: LayoutReport) -> Iterator[Advice]:
             f"{small.count:,} of {report.row_groups.count:,} row groups have less than 1 million rows",
             "make OPTIMIZE and writers write groups of 1 to 16 million, e.g. parquet.block.row.count.limit = 8000000",
         )
-    without_vorder = report.files - report.vorder.files
+    without_vorder = report.files - report.vorder_files
     if without_vorder:
         yield Advice(
             AdviceTopic.VORDER,
             f"{without_vorder:,} of {report.files:,} files are not V-Ordered",
             "run OPTIMIZE … VORDER in Fabric if cold queries are slow; other engines can't write V-Order",
         )
-    vectors = report.vectors
-    if vectors.much_hidden or vectors.rows_share > MANY_HIDDEN_PERCENT:
+    if report.much_hidden_files or report.hidden_percent > MANY_HIDDEN_PERCENT:
         yield Advice(
             AdviceTopic.VECTORS,
-            f"deletion vectors hide {vectors.rows_share:.1f} % of the rows, in {vectors.much_hidden:,} files over 5 %; "
-            "Direct Lake loads hidden rows also",
+            f"deletion vectors hide {report.hidden_percent:.1f} % of the rows, and over 5 % in "
+            f"{report.much_hidden_files:,} files; Direct Lake loads hidden rows also",
             "run OPTIMIZE, or REORG TABLE … APPLY (PURGE) for all files with a vector",
         )
     large = [

@@ -1,6 +1,6 @@
-"""Which version, and which files, a Direct Lake model has framed of a table (reference `direct-lake` §3.1).
+"""Which version of a table a Direct Lake model has framed (reference `direct-lake` §3.1).
 
-Named by version or time, or read from exported results of DAX queries on the model: CSV, rows as JSON, or responses
+Named by version or time, or read from the exported result of a DAX query on the model: CSV, rows as JSON, or a response
 of `executeQueries`.
 """
 
@@ -18,8 +18,7 @@ from mirror_assets.direct_lake.framing import committed_by
 from mirror_assets.source.ranges import TimePoint, parse_point
 from mirror_assets.source.table_log import TableLog
 
-_TABLE_COLUMNS = ("ID", "TableName", "CurrentVersion")
-_FILE_COLUMNS = ("DeltaTableMetadataStorageID", "Location")
+_COLUMNS = ("TableName", "CurrentVersion")
 # `CurrentVersion` of a table that was never framed.
 _NOT_FRAMED = ("", "-1")
 # `[ID]`, `ID`, and `Query1[ID]` are one column.
@@ -32,15 +31,10 @@ Row = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Frame:
-    """A version of a table that a reader has framed.
-
-    `files` are the paths that it reports, deletion vectors included, relative to the table's folder; None without a
-    report. With them, the files are known even if the log no longer has the version.
-    """
+    """A version of a table that a reader has framed."""
 
     reader: str
     version: int
-    files: tuple[str, ...] | None = None
 
 
 def frame_at(log: TableLog, point: str) -> Frame:
@@ -65,77 +59,31 @@ def frame_at(log: TableLog, point: str) -> Frame:
 def exported_frames(exports: Mapping[str, str], table: str | None = None) -> tuple[Frame, ...]:
     """Return the frames of a table from exported query results; none if the table is not framed.
 
-    `exports` are texts by file name: the result of INFO.DELTATABLEMETADATASTORAGES(), and, for exact files, that of
-    INFO.PARQUETFILESTORAGES(). `table` is the name in them; optional if the model has one table. Raises
-    FramesUnreadable.
+    `exports` are results of INFO.DELTATABLEMETADATASTORAGES() by file name. `table` is the name in them; optional if
+    they have one table. Raises FramesUnreadable.
     """
     source = ", ".join(exports)
     tables: list[Row] = []
-    files: list[Row] | None = None
-    has_tables = False
     for name, text in exports.items():
         columns, rows = _read_result(text, name)
-        if columns >= set(_TABLE_COLUMNS):
-            has_tables = True
-            tables += [dict.fromkeys(_TABLE_COLUMNS, "") | dict(row) for row in rows]
-        elif columns >= set(_FILE_COLUMNS):
-            files = [*(files or ()), *(dict.fromkeys(_FILE_COLUMNS, "") | dict(row) for row in rows)]
-        else:
+        if not columns >= set(_COLUMNS):
             found = ", ".join(sorted(columns)) or "none"
-            raise FramesUnreadable(name, f"its columns are those of neither query ({found})")
-    if not has_tables:
-        raise FramesUnreadable(source, "the result of INFO.DELTATABLEMETADATASTORAGES() is missing")
+            raise FramesUnreadable(name, f"its columns are not those of the query ({found})")
+        tables += [dict.fromkeys(_COLUMNS, "") | dict(row) for row in rows]
     names = sorted({row["TableName"] for row in tables})
     if table is None and len(names) > 1:
         raise FramesUnreadable(source, f"it has {len(names)} tables to choose from: {', '.join(names)}")
     if table is not None and table not in names:
         raise FramesUnreadable(source, f"it has no table {table}, only {', '.join(names) or 'none at all'}")
-    return tuple(
-        _frame(row, files, source)
-        for row in tables
-        if table in (None, row["TableName"]) and row["CurrentVersion"].strip() not in _NOT_FRAMED
-    )
-
-
-def _frame(table: Row, files: Sequence[Row] | None, source: str) -> Frame:
-    version = _whole_number(table["CurrentVersion"], source)
-    reader, root = f"model table {table['TableName']}", table.get("RootLocation", "")
-    if files is None:
-        return Frame(reader, version)
-    needed = []
-    for row in files:
-        if row["DeltaTableMetadataStorageID"] != table["ID"] or _is_dropped(row, version, source):
+    frames = []
+    for row in tables:
+        version = row["CurrentVersion"].strip()
+        if table not in (None, row["TableName"]) or version in _NOT_FRAMED:
             continue
-        needed.append(_below(root, row["Location"].strip(), source))
-        if vector := row.get("DeletionVectorFileLocation", "").strip():
-            needed.append(_below(root, vector, source))
-    return Frame(reader, version, tuple(needed))
-
-
-def _is_dropped(file: Row, version: int, source: str) -> bool:
-    """Return whether a framing up to this version has dropped the file."""
-    deleted, created = file.get("DeletedVersion", ""), file.get("CreatedVersion", "")
-    if not deleted.strip():
-        return False
-    after = _whole_number(created, source) if created.strip() else -1
-    return after < _whole_number(deleted, source) <= version
-
-
-def _below(root: str, location: str, source: str) -> str:
-    """Return the location relative to the table's folder."""
-    folder = f"{root.strip().rstrip('/')}/"
-    if root.strip() and location.startswith(folder):
-        return location[len(folder) :]
-    if "://" in location:
-        raise FramesUnreadable(source, f"{location} is not below the table's RootLocation {root.strip() or '(blank)'}")
-    return location.lstrip("/")
-
-
-def _whole_number(text: str, source: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise FramesUnreadable(source, f"{text!r} is no version") from None
+        if not version.isdecimal():
+            raise FramesUnreadable(source, f"{version!r} is no version")
+        frames.append(Frame(f"model table {row['TableName']}", int(version)))
+    return tuple(frames)
 
 
 def _read_result(text: str, source: str) -> tuple[frozenset[str], Sequence[Row]]:

@@ -80,7 +80,7 @@ def _table_facts(report: DirectLakeReport) -> Iterator[tuple[str, str]]:
         partitions += "" if skew is None else f"; the largest has {skew:,.1f} times the median's bytes"
     yield "partitions", partitions
     yield "written by", ", ".join(f"{name} ({files:,} files)" for name, files in layout.writers.items())
-    yield "V-Ordered", f"{layout.vorder.files:,} files, {layout.vorder.rows_share:.0f} % of the rows"
+    yield "V-Ordered", f"{layout.vorder_files:,} files, {layout.vorder_percent:.0f} % of the rows"
     yield "bytes of dropped columns", f"{layout.dropped_bytes:,}"
     growth = figures.growth
     if growth is None:
@@ -163,8 +163,7 @@ def _vacuum_facts(plan: VacuumPlan) -> Iterator[tuple[str, str]]:
     if plan.resume_until is not None:
         yield "the mirror can continue until", moment(plan.resume_until)
     for what, version in (
-        ("oldest version in the log", plan.oldest_reconstructable),
-        ("oldest version with all files", plan.oldest_readable),
+        ("oldest version in the log", plan.oldest_in_log),
         ("oldest needed version", plan.oldest_needed),
     ):
         yield what, "none" if version is None else str(version)

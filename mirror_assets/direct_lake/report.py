@@ -83,7 +83,7 @@ class InspectedTable:
             parquet={column.parquet.path: column.parquet for column in self.layout.columns},
             one_side=one_side,
             rows=self.layout.rows,
-            hidden=self.layout.vectors.rows,
+            hidden=self.layout.hidden_rows,
         ).issues()
 
     @property

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from urllib.parse import unquote
 
 from mirror_assets.config import Changes
 from mirror_assets.direct_lake.errors import frame_refused
@@ -37,8 +36,6 @@ MIRROR = "mirror"
 _MARGIN_SECONDS = 86_400
 # Durations are shown in tenths of an hour.
 _STEP_SECONDS = 360
-# Commits of a remote log are read in parallel, this many at a time.
-_COMMITS = 64
 
 
 @dataclass(frozen=True)
@@ -97,8 +94,7 @@ class VacuumPlan:
     threatened: tuple[NeededFile, ...]
     lost: tuple[NeededFile, ...]
     gone: tuple[Requirement, ...]
-    oldest_reconstructable: int | None
-    oldest_readable: int | None
+    oldest_in_log: int | None
     oldest_needed: int | None
     min_safe_retention_seconds: float
     safe_until: float | None
@@ -146,7 +142,7 @@ def plan_vacuum(
         if version > log.newest():
             raise frame_refused(log.uri, f"{reader} v{version}", f"its newest version is {log.newest()}")
     snapshot, stored = log.snapshot(), frozenset(file.path for file in log.listing(hidden=True))
-    needs = _Needs(log, stored)
+    needs = _Needs(log)
     needs.add_frames(frames)
     if mirror is not None:
         needs.add_mirror(mirror)
@@ -172,8 +168,7 @@ def plan_vacuum(
         threatened=needs.among(file.path for file in deleted),
         lost=lost,
         gone=tuple(sorted(needs.gone)),
-        oldest_reconstructable=min(log.versions(), default=None),
-        oldest_readable=oldest_readable(log, stored),
+        oldest_in_log=min(log.versions(), default=None),
         oldest_needed=min([*(frame.version for frame in frames), *waiting], default=None),
         min_safe_retention_seconds=least or 0.0,
         safe_until=None if least is None else now + retention - least,
@@ -241,14 +236,13 @@ def _paths(files: Iterable[LiveFile | Tombstone]) -> Iterator[str]:
 class _Needs:
     """Collects the needed files by path, each with its readers.
 
-    `stored` are all paths in the table's folder. `gone` are requirements whose files the log no longer lists.
+    `gone` are requirements whose files the log no longer lists.
     """
 
-    def __init__(self, log: TableLog, stored: Set[str]) -> None:
+    def __init__(self, log: TableLog) -> None:
         self.files: defaultdict[str, set[Requirement]] = defaultdict(set)
         self.gone: set[Requirement] = set()
         self._log = log
-        self._stored = stored
 
     def add(self, paths: Iterable[str], requirement: Requirement) -> None:
         """Record that a reader needs these files."""
@@ -260,19 +254,17 @@ class _Needs:
         return tuple(NeededFile(path, tuple(sorted(self.files[path]))) for path in sorted(paths) if path in self.files)
 
     def add_frames(self, frames: Iterable[Frame]) -> None:
-        """Add all files of the framed versions, and those that models report: a report may be cut off."""
+        """Add all files of the framed versions."""
         available = set(self._log.versions())
-        whole = defaultdict(list)
+        readers = defaultdict(list)
         for frame in frames:
             requirement = Requirement(frame.reader, frame.version)
             if frame.version in available:
-                whole[frame.version].append(requirement)
-            elif not frame.files:
+                readers[frame.version].append(requirement)
+            else:
                 self.gone.add(requirement)
-            # It isn't documented whether models spell paths like the storage, or encoded like the log.
-            self.add((path if path in self._stored else unquote(path) for path in frame.files or ()), requirement)
-        for snapshot in self._log.snapshots(whole):
-            for requirement in whole[snapshot.version]:
+        for snapshot in self._log.snapshots(readers):
+            for requirement in readers[snapshot.version]:
                 self.add(_paths(snapshot.files), requirement)
 
     def add_mirror(self, mirror: MirrorNeeds) -> None:
@@ -302,42 +294,6 @@ def _files_with_changes(commit: LoggedCommit, changes: Changes | None) -> Iterab
     if not commit.data_change or yields_nothing(commit):
         return commit.change_files
     return commit.change_files or data_files
-
-
-def oldest_readable(log: TableLog, stored: Set[str]) -> int | None:
-    """Return the first version of which `stored` has every file; None if even the newest lacks one.
-
-    Files outside of the table's folder are assumed to exist.
-    """
-
-    def is_missing(file: LiveFile) -> bool:
-        return any(path not in stored and not is_absolute(path) for path in _paths([file]))
-
-    def key(file: LiveFile | Tombstone) -> tuple[str, str]:
-        return file.path, file.vector.id if file.vector else ""
-
-    for base, last in _unbroken_ranges(log):
-        missing = {key(file) for file in log.snapshot(base).files if is_missing(file)}
-        if not missing:
-            return base
-        for first in range(base + 1, last + 1, _COMMITS):
-            for commit in log.commits(first, min(first + _COMMITS - 1, last)):
-                missing -= {key(file) for file in commit.removed}
-                missing |= {key(file) for file in commit.added if is_missing(file)}
-                if not missing:
-                    return commit.version
-    return None
-
-
-def _unbroken_ranges(log: TableLog) -> Iterator[tuple[int, int]]:
-    """Return ranges of versions in which each but the first has its commit in the log, ascending."""
-    logged, versions = set(log.logged()), log.versions()
-    begins = [
-        index
-        for index, version in enumerate(versions)
-        if index == 0 or versions[index - 1] != version - 1 or version not in logged
-    ]
-    return ((versions[begin], versions[end - 1]) for begin, end in pairwise([*begins, len(versions)]))
 
 
 def hours(seconds: float) -> str:

@@ -18,8 +18,6 @@ from mirror_assets.direct_lake.layout import (
     LayoutReport,
     PartitionLayout,
     Partitions,
-    VectorShare,
-    VOrderShare,
     advice,
 )
 from mirror_assets_tests.direct_lake.tables import report
@@ -38,7 +36,8 @@ def fine(tmp_path: Path) -> LayoutReport:
         rows=20 * _MB,
         file_sizes=Histogram.of([500 * _MB] * 10, FILE_BOUNDS),
         row_groups=Histogram.of([2 * _MB] * 10, ROW_GROUP_BOUNDS),
-        vorder=VOrderShare(10, 100),
+        vorder_files=10,
+        vorder_percent=100,
     )
 
 
@@ -52,11 +51,13 @@ def test_a_fine_layout_needs_none(fine: LayoutReport) -> None:
 
 def test_small_files_are_to_be_compacted_unless_they_are_few(fine: LayoutReport) -> None:
     many = Histogram.of([500 * _MB] * 5 + [_MB] * 9, FILE_BOUNDS)
-    assert _topics(replace(fine, files=14, file_sizes=many, vorder=VOrderShare(14, 100))) == [AdviceTopic.SMALL_FILES]
+    assert _topics(replace(fine, files=14, file_sizes=many, vorder_files=14, vorder_percent=100)) == [
+        AdviceTopic.SMALL_FILES
+    ]
     few = Histogram.of([500 * _MB] * 2 + [_MB] * 8, FILE_BOUNDS)
     assert _topics(replace(fine, file_sizes=few)) == []
     one_each = Partitions(("p",), tuple(PartitionLayout((("p", str(i)),), 1, _MB, 1) for i in range(14)))
-    sized = replace(fine, files=14, file_sizes=many, vorder=VOrderShare(14, 100), partitions=one_each)
+    sized = replace(fine, files=14, file_sizes=many, vorder_files=14, vorder_percent=100, partitions=one_each)
     assert _topics(sized) == []
 
 
@@ -75,13 +76,14 @@ def test_small_row_groups_matter_in_large_tables(fine: LayoutReport) -> None:
 
 
 def test_vorder(fine: LayoutReport) -> None:
-    (found,) = advice(replace(fine, vorder=VOrderShare(4, 30)))
+    (found,) = advice(replace(fine, vorder_files=4, vorder_percent=30))
     assert (found.topic, found.found) == (AdviceTopic.VORDER, "6 of 10 files are not V-Ordered")
 
 
-@pytest.mark.parametrize(("vectors", "told"), [(VectorShare(9, 0, 10, 4.9), False), (VectorShare(9, 1, 10, 0.1), True)])
-def test_deletion_vectors(fine: LayoutReport, vectors: VectorShare, told: bool) -> None:
-    assert _topics(replace(fine, vectors=vectors)) == ([AdviceTopic.VECTORS] if told else [])
+@pytest.mark.parametrize(("files", "percent", "told"), [(0, 4.9, False), (0, 5.1, True), (1, 0.1, True)])
+def test_deletion_vectors(fine: LayoutReport, files: int, percent: float, told: bool) -> None:
+    hiding = replace(fine, much_hidden_files=files, hidden_rows=round(fine.rows * percent / 100))
+    assert _topics(hiding) == ([AdviceTopic.VECTORS] if told else [])
 
 
 @pytest.mark.parametrize(("count", "told"), [(200, False), (201, True)])

@@ -84,7 +84,7 @@ def test_an_empty_table(tmp_path: Path) -> None:
     DeltaTable.create(tmp_path, pa.schema([("id", pa.int64())]))
     found = report(tmp_path)
     assert (found.files, found.rows, found.columns, found.partitions.each) == (0, 0, (), ())
-    assert (found.vorder.rows_share, found.vectors.rows_share, found.row_group_median) == (0, 0, None)
+    assert (found.vorder_percent, found.hidden_percent, found.row_group_median) == (0, 0, None)
 
 
 def test_vorder_is_counted_file_by_file(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_vorder_is_counted_file_by_file(tmp_path: Path) -> None:
     log = tmp_path / "_delta_log" / f"{1:020d}.json"
     log.write_text(log.read_text().replace(f'"size":{size}', f'"size":{newest.stat().st_size}'))
     found = report(tmp_path)
-    assert (found.vorder.files, found.vorder.rows_share) == (1, 25)
+    assert (found.vorder_files, found.vorder_percent) == (1, 25)
 
 
 def test_a_mapped_table_with_dropped_columns_and_deletion_vectors(spark: SparkSession, tmp_path: Path) -> None:
@@ -118,8 +118,7 @@ def test_a_mapped_table_with_dropped_columns_and_deletion_vectors(spark: SparkSe
     assert (len(dropped), {column.name for column in dropped}) == (2, {None})
     assert found.dropped_bytes == sum(column.parquet.compressed for column in dropped) > 0
     assert {str(one) for one in found.partitions.each} == {"side=0", "side=1"}
-    vectors = found.vectors
-    assert (vectors.files, vectors.much_hidden, vectors.rows, vectors.rows_share) == (1, 1, 6, 3)
+    assert (found.much_hidden_files, found.hidden_rows, found.hidden_percent) == (1, 6, 3)
 
 
 @given(st.lists(st.integers(0, 3 * 10**9)), st.sampled_from([FILE_BOUNDS, ROW_GROUP_BOUNDS]))

@@ -217,7 +217,6 @@ def test_what_can_still_be_read_is_what_was_said(session: SparkSession, tmp_path
     plans = {version: plan_vacuum(log, now, [Frame("frame", version)]) for version in log.versions()}
     said = [version for version, plan in plans.items() if not plan.lost]
     assert said == [version for version in plans if _can(_read_version, path, version)]
-    assert {plan.oldest_readable for plan in plans.values()} == {said[0]}
     assert 0 < said[0] < log.newest()
     feeds = {covered: plan_vacuum(log, now, mirror=MirrorNeeds(covered)) for covered in range(log.newest())}
     said = [covered for covered, plan in feeds.items() if not plan.lost]
