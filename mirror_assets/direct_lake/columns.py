@@ -48,9 +48,9 @@ class DistinctValues:
 class ParquetColumn:
     """A leaf column over all files; `path` is joined by dots, bytes are sums.
 
-    `values` includes nulls; `nulls` is None if a file has no statistics. `codings` counts column chunks. `distinct`
-    and `dictionary_bytes` (uncompressed) are None if dictionaries were not read. No text is longer than
-    `longest_bytes`; None for other columns.
+    `values` includes nulls; `nulls` is None if a file has no statistics. `codings` counts column chunks. `distinct`,
+    `least_in_groups` (different values of each row group, added up) and `dictionary_bytes` (uncompressed) are None if
+    dictionaries were not read. No text is longer than `longest_bytes`; None for other columns.
     """
 
     path: str
@@ -61,6 +61,7 @@ class ParquetColumn:
     uncompressed: int
     codings: Mapping[Coding, int]
     distinct: DistinctValues | None
+    least_in_groups: int | None
     dictionary_bytes: int | None
     longest_bytes: int | None
 
@@ -94,7 +95,7 @@ def parquet_columns(footers: Footers) -> tuple[ParquetColumn, ...]:
             ("physical_type", "distinct"),
             ("values", "sum"),
             ("nulls", "sum", pc.ScalarAggregateOptions(skip_nulls=False)),
-            *((name, "sum") for name in ("compressed", "uncompressed", "high", "dictionary_bytes")),
+            *((name, "sum") for name in ("compressed", "uncompressed", "low", "high", "dictionary_bytes")),
             *((name, "max") for name in ("low", "longest")),
             *((coding.value, "sum") for coding in Coding),
         ]
@@ -112,6 +113,7 @@ def _column(row: dict[str, Any], *, dictionaries: bool) -> ParquetColumn:
         uncompressed=row["uncompressed_sum"],
         codings={coding: row[f"{coding.value}_sum"] for coding in Coding if row[f"{coding.value}_sum"]},
         distinct=DistinctValues(row["low_max"], row["high_sum"]) if dictionaries else None,
+        least_in_groups=row["low_sum"] if dictionaries else None,
         dictionary_bytes=(row["dictionary_bytes_sum"] or 0) if dictionaries else None,
         longest_bytes=row["longest_max"],
     )
@@ -265,25 +267,26 @@ def float_answers(columns: Sequence[ColumnLayout], writers: Mapping[str, int]) -
     """Return a row per floating-point column of the table, the largest first; `writers` counts files by writer.
 
     Spark's writer, parquet-mr, drops a dictionary that saves nothing on the first page, so a column of its files
-    without one has different values. Other writers keep the dictionary; without one, they were configured to make none.
+    without one has different values, unless it was configured to make none.
     """
     made = any(coding is not Coding.PLAIN for column in columns for coding in column.parquet.codings)
-    plain_differs = made and all(writer.startswith("parquet-mr") for writer in writers)
-    undecided = {Coding.UNKNOWN} if plain_differs else {Coding.UNKNOWN, Coding.PLAIN}
+    drops = made and all(writer.startswith("parquet-mr") for writer in writers)
     answers = []
     for column in columns:
         parquet = column.parquet
         if column.name is None or not _FLOATS.intersection(parquet.physical_types):
             continue
-        found, advice = f"{column.share:.0f} % of all bytes", ""
-        figures: dict[str, int | float | str] = {"bytes": parquet.compressed}
-        if parquet.distinct is None or undecided.intersection(parquet.codings):
-            found += "; the number of different values is unknown"
-        else:
+        least, most = 0.0, 100.0
+        if parquet.distinct is not None and parquet.least_in_groups is not None:
             shown = parquet.values - (parquet.nulls or 0)
-            figures["different_percent"] = different = percent(parquet.distinct.most, shown)
-            found += f"; {different:.0f} of 100 values in a row group differ"
-            if different >= _NEARLY_UNIQUE_PERCENT:
-                advice = "round it, or store it as DECIMAL(17,4)"
-        answers.append(ColumnAnswer("nearly unique floats", column.label, found, advice, figures))
+            most = percent(parquet.distinct.most, shown)
+            least = most if drops and Coding.PLAIN in parquet.codings else percent(parquet.least_in_groups, shown)
+        found, advice = "the number of different values is unknown", ""
+        if least >= _NEARLY_UNIQUE_PERCENT:
+            found, advice = f"at least {least:.0f} of 100 values differ", "round it, or store it as DECIMAL(17,4)"
+        elif most < _NEARLY_UNIQUE_PERCENT:
+            found = f"at most {most:.0f} of 100 values differ"
+        figures = {"bytes": parquet.compressed, "least_percent": least, "most_percent": most}
+        text = f"{column.share:.0f} % of all bytes; in a row group, {found}"
+        answers.append(ColumnAnswer("nearly unique floats", column.label, text, advice, figures))
     return tuple(answers)

@@ -92,7 +92,10 @@ def direct_lake() -> None:
 @click.option("--pictures", type=PATH, help="Folder for the report's pictures, as PNG.")
 @configured
 def report(*, as_json: bool, **options: object) -> Exit:
-    """Show guardrails, layout, columns, types, framing, VACUUM and maintenance."""
+    """Show the whole report.
+
+    Guardrails, layout, columns, types, VACUUM, framing, advice and a script of maintenance.
+    """
     from mirror_assets.direct_lake import inspection
 
     return inspection.report(_request(options), as_json=as_json)

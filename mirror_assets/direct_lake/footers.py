@@ -7,6 +7,7 @@ of a whole chunk, and is UNKNOWN where these don't decide.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -150,43 +151,45 @@ def read_footer(file: pa.NativeFile, path: str, size: int, *, dictionaries: bool
     """
     tail = _read_tail(file, size)
     metadata = _parsed(tail)
+    created_by = metadata.created_by or ""
+
+    def page_header(begin: int) -> bytes:
+        in_tail = begin - (size - len(tail))
+        data: bytes = tail[in_tail : in_tail + _PAGE_BYTES] if in_tail >= 0 else file.read_at(_PAGE_BYTES, begin)
+        return data
+
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
-    chunks = []
-    for column in (group.column(index) for group in groups for index in range(group.num_columns)):
-        encodings, statistics = set(column.encodings), column.statistics
-        has_dictionary = column.has_dictionary_page or not _DICTIONARY_ENCODINGS.isdisjoint(encodings)
-        header = None
-        if has_dictionary and dictionaries:
-            # parquet-mr before 1.12 (Spark before 3.2) has no offset, or 0: its data begin with the dictionary.
-            begin = column.dictionary_page_offset or column.data_page_offset
-            in_tail = begin - (size - len(tail))
-            header = dictionary_size(
-                tail[in_tail : in_tail + _PAGE_BYTES] if in_tail >= 0 else file.read_at(_PAGE_BYTES, begin)
-            )
-        entries, dictionary_bytes = header or (None, None)
-        coding = _coding(metadata.created_by or "", encodings, dictionary_bytes) if has_dictionary else Coding.PLAIN
-        chunks.append(
-            ColumnChunk(
-                column=column.path_in_schema,
-                physical_type=column.physical_type,
-                values=column.num_values,
-                nulls=statistics.null_count if statistics is not None and statistics.has_null_count else None,
-                compressed=column.total_compressed_size,
-                uncompressed=column.total_uncompressed_size,
-                coding=coding.value,
-                entries=entries,
-                dictionary_bytes=dictionary_bytes,
-            )
-        )
+    columns = (group.column(index) for group in groups for index in range(group.num_columns))
     return Footer(
         path=path,
         bytes=size,
         rows=metadata.num_rows,
-        created_by=metadata.created_by or "",
+        created_by=created_by,
         vorder=(metadata.metadata or {}).get(_VORDER, b"").lower() == b"true",
         dictionaries=dictionaries,
         group_rows=tuple(group.num_rows for group in groups),
-        chunks=tuple(chunks),
+        chunks=tuple(_chunk(column, created_by, page_header if dictionaries else None) for column in columns),
+    )
+
+
+def _chunk(column: pq.ColumnChunkMetaData, created_by: str, page_header: Callable[[int], bytes] | None) -> ColumnChunk:
+    """Return the facts of a chunk; `page_header` reads the page at an offset, None to read no dictionary."""
+    encodings, statistics, size = set(column.encodings), column.statistics, None
+    has_dictionary = column.has_dictionary_page or not _DICTIONARY_ENCODINGS.isdisjoint(encodings)
+    if has_dictionary and page_header is not None:
+        # parquet-mr before 1.12 (Spark before 3.2) has no offset, or 0: its data begin with the dictionary.
+        size = dictionary_size(page_header(column.dictionary_page_offset or column.data_page_offset))
+    entries, dictionary_bytes = size or (None, None)
+    return ColumnChunk(
+        column=column.path_in_schema,
+        physical_type=column.physical_type,
+        values=column.num_values,
+        nulls=statistics.null_count if statistics is not None and statistics.has_null_count else None,
+        compressed=column.total_compressed_size,
+        uncompressed=column.total_uncompressed_size,
+        coding=(_coding(created_by, encodings, dictionary_bytes) if has_dictionary else Coding.PLAIN).value,
+        entries=entries,
+        dictionary_bytes=dictionary_bytes,
     )
 
 

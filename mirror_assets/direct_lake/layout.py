@@ -218,7 +218,9 @@ def advice(report: LayoutReport) -> tuple[Advice, ...]:
     Below a million rows, the order of rows in files makes no difference: Direct Lake reads them in one go. Files and
     partitions still count there, because of the capacity's limits and the time to open them.
     """
-    found = (*_advice_on_files(report), *(_advice_on_rows(report) if report.rows >= _MILLION else ()))
+    found = list(_advice_on_files(report))
+    if report.rows >= _MILLION:
+        found += [*_advice_on_rows(report), *_advice_on_columns(report)]
     most_important_first = list(AdviceTopic)
     return tuple(sorted(found, key=lambda one: most_important_first.index(one.topic)))
 
@@ -261,6 +263,16 @@ def _advice_on_rows(report: LayoutReport) -> Iterator[Advice]:
             f"{report.much_hidden_files:,} files; Direct Lake loads hidden rows also",
             "run OPTIMIZE, or REORG TABLE … APPLY (PURGE) for all files with a vector",
         )
+    large_files = report.file_sizes.ranges[-1].count
+    if large_files:
+        yield Advice(
+            AdviceTopic.LARGE_FILES,
+            f"{large_files:,} files have more than 2 GB",
+            "write smaller ones: a change rewrites, and Direct Lake reloads, whole files",
+        )
+
+
+def _advice_on_columns(report: LayoutReport) -> Iterator[Advice]:
     large = [
         column.label
         for column in report.columns
@@ -278,11 +290,4 @@ def _advice_on_rows(report: LayoutReport) -> Iterator[Advice]:
             AdviceTopic.DROPPED,
             f"{report.dropped_bytes:,} bytes belong to columns that the table no longer has",
             "run REORG TABLE … APPLY (PURGE), then VACUUM",
-        )
-    large_files = report.file_sizes.ranges[-1].count
-    if large_files:
-        yield Advice(
-            AdviceTopic.LARGE_FILES,
-            f"{large_files:,} files have more than 2 GB",
-            "write smaller ones: a change rewrites, and Direct Lake reloads, whole files",
         )

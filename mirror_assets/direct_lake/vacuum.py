@@ -137,10 +137,7 @@ def plan_vacuum(
     raises.
     """
     frames = tuple(frames)
-    readers = [(frame.reader, frame.version) for frame in frames] + ([(MIRROR, mirror.covered)] if mirror else [])
-    for reader, version in readers:
-        if version > log.newest():
-            raise frame_refused(log.uri, f"{reader} v{version}", f"its newest version is {log.newest()}")
+    _refuse_newer(log, frames, mirror)
     snapshot, stored = log.snapshot(), frozenset(file.path for file in log.listing(hidden=True))
     needs = _Needs(log)
     needs.add_frames(frames)
@@ -175,6 +172,13 @@ def plan_vacuum(
         resume_until=None if committed is None else committed + kept.first.seconds,
         statement=None if age <= kept.first.seconds else kept.keeping(age + _MARGIN_SECONDS),
     )
+
+
+def _refuse_newer(log: TableLog, frames: Iterable[Frame], mirror: MirrorNeeds | None) -> None:
+    readers = [(frame.reader, frame.version) for frame in frames]
+    for reader, version in [*readers, *([(MIRROR, mirror.covered)] if mirror else [])]:
+        if version > log.newest():
+            raise frame_refused(log.uri, f"{reader} v{version}", f"its newest version is {log.newest()}")
 
 
 def effective_retention(snapshot: Snapshot, retain_hours: float | None = None) -> float:

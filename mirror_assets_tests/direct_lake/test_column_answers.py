@@ -86,34 +86,42 @@ def test_floats_that_hardly_repeat_are_to_be_rounded(tmp_path: Path) -> None:
         rare=[i / 7 if i % 100 == 0 else None for i in range(1_000)],
         none=[None] * 1_000,
     )
-    assert {name: one.figures["different_percent"] for name, one in found.items()} == {
-        "price": 1,
-        "share": 100,
-        "rare": 100,
-        "none": 0,
+    assert {name: (one.figures["least_percent"], one.figures["most_percent"]) for name, one in found.items()} == {
+        "price": (1, 1),
+        "share": (100, 100),
+        "rare": (100, 100),
+        "none": (0, 0),
     }
     assert "DECIMAL" in found["share"].advice
     assert (found["price"].advice, found["none"].advice) == ("", "")
-    assert found["share"].found.endswith("% of all bytes; 100 of 100 values in a row group differ")
+    assert found["share"].found.endswith("% of all bytes; in a row group, at least 100 of 100 values differ")
 
 
 def test_a_dictionary_that_is_full_proves_different_values(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"x": [i / 7 for i in range(200_000)]}))
     report, _ = _requested(tmp_path)
     (found,) = float_answers(report.columns, report.writers)
-    assert (found.figures["different_percent"], found.advice[:8]) == (100, "round it")
+    assert (found.figures["most_percent"], found.advice[:8]) == (100, "round it")
+
+
+def test_dictionaries_of_other_writers_prove_different_values(tmp_path: Path) -> None:
+    rows = {"price": [i % 10 + 0.5 for i in range(1_000)], "share": [i / 7 for i in range(1_000)]}
+    write_deltalake(tmp_path, pa.table(rows))
+    report, _ = _requested(tmp_path)
+    advised = {found.column: found.advice[:8] for found in float_answers(report.columns, report.writers)}
+    assert advised == {"price": "", "share": "round it"}
 
 
 def test_without_dictionaries_nothing_is_known(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"x": [i / 7 for i in range(500)]}), writer_properties=_PLAIN)
     report, _ = _requested(tmp_path)
     (found,) = float_answers(report.columns, report.writers)
-    assert found.found == "100 % of all bytes; the number of different values is unknown"
+    assert found.found == "100 % of all bytes; in a row group, the number of different values is unknown"
     # Spark's writer drops dictionaries that save nothing, unless it makes none at all.
     spark = {"parquet-mr version 1.17.1": 1}
     assert float_answers(report.columns, spark) == (found,)
     (layout,) = report.columns
     other = replace(layout, label="other", name=None, parquet=replace(layout.parquet, codings={Coding.DICTIONARY: 1}))
     (dropped,) = float_answers((layout, other), spark)
-    assert dropped.figures["different_percent"] == 100
+    assert dropped.figures["least_percent"] == 100
     assert float_answers((layout, other), report.writers) == (found,)

@@ -123,7 +123,7 @@ def test_parquet_mr_of_spark(spark: SparkSession, tmp_path: Path, version: str) 
     assert footers.files[0].created_by.startswith("parquet-mr")
     _assert_as_pyarrow_says(tmp_path / "mr", footers)
     _assert_dictionaries_hold_the_values(tmp_path / "mr", footers)
-    # It drops a dictionary that doesn't pay on the first page. Version 2 lists the encoding of dictionary pages as PLAIN.
+    # A dictionary that doesn't pay on the first page is dropped. Version 2 lists that of dictionary pages as PLAIN.
     few, later = (Coding.DICTIONARY, Coding.MIXED) if version == "v1" else (Coding.UNKNOWN, Coding.UNKNOWN)
     assert _codings(footers) == {"id": Coding.PLAIN, "few": few, "flag": Coding.PLAIN, "later": later}
 
