@@ -160,18 +160,18 @@ def check_layout(report: LayoutReport, *, wants_vorder: bool) -> CheckResult:
     found = advice(report)
     is_warning = any(one.topic is not AdviceTopic.VORDER or wants_vorder for one in found)
     texts = tuple(str(one) for one in found)
-    medians = {"file_bytes_median": report.file_bytes_median, "row_group_rows_median": report.row_group_median}
     figures: _Figures = {
-        "files": report.files,
-        "small_files": report.small_files,
-        "bytes": report.bytes,
+        "files": report.files.count,
+        "small_files": report.files.small,
+        "bytes": report.files.total,
         "rows": report.rows,
         "row_groups": report.row_groups.count,
-        **{name: value for name, value in medians.items() if value is not None},
+        "file_bytes_median": report.files.middle,
+        "row_group_rows_median": report.row_groups.middle,
         "vorder_percent": round(report.vorder_percent, 3),
         "hidden_percent": round(report.hidden_percent, 3),
-        "dropped_percent": round(percent(report.dropped_bytes, report.bytes), 3),
-        "partitions": len(report.partitions.each),
+        "dropped_percent": round(percent(report.dropped_bytes, report.files.total), 3),
+        "partitions": report.partitions.count,
     }
     if is_warning:
         return CheckResult(LAYOUT, texts, figures, is_warning=True)

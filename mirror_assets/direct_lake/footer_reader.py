@@ -11,10 +11,9 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 from uuid import uuid4
 
 import pyarrow as pa
@@ -25,7 +24,7 @@ from mirror_assets.direct_lake.footers import FOOTER_SCHEMA, Footer, Footers, as
 from mirror_assets.errors import MirrorError
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.errors import SourceUnavailable, SourceUnreadable
-from mirror_assets.source.source_files import FileState
+from mirror_assets.source.source_files import SourceFiles
 from mirror_assets.source.storage_errors import translated
 from mirror_assets.user_cache import user_cache
 
@@ -38,20 +37,6 @@ _FORMAT = "v2"
 _MOST_CACHE_FILES = 16
 
 
-class FileOpener(Protocol):
-    """Opens the files of a table; threads share it."""
-
-    @property
-    def is_local(self) -> bool:
-        """Whether they are on a disk of this machine."""
-
-    def open(self, path: str) -> AbstractContextManager[pa.NativeFile]:
-        """Open the file for random access. Raises FileNotFoundError, and what `translated` raises."""
-
-    def state_of(self, path: str) -> FileState:
-        """Return whether the file is missing or can't be read."""
-
-
 @dataclass(frozen=True)
 class FooterReader:
     """Reads the footers of one table.
@@ -61,7 +46,7 @@ class FooterReader:
     """
 
     uri: str
-    opener: FileOpener
+    opener: SourceFiles
     cache: FooterCache | None = None
     dictionaries: bool = True
 

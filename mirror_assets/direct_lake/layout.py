@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import pairwise
 from statistics import median
 
 from mirror_assets.direct_lake.columns import ColumnLayout, ColumnNames, column_layouts, percent
@@ -15,13 +13,11 @@ from mirror_assets.direct_lake.footers import Footers
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.replay import Snapshot
 
-_MB, _GB = 10**6, 10**9
-_MILLION = 10**6
-# Rows per row group: Microsoft advises 1 to 16 million; more is harmless (reference `direct-lake` §4).
-ROW_GROUP_BOUNDS = (0, 10_000, 100_000, 10**6, 8 * 10**6, 16 * 10**6)
-# Bytes per file: a table of files below 25 MB is fragmented, 400 MB to 1 GB is best, above 2 GB is too large (§4).
-FILE_BOUNDS = (0, _MB, 8 * _MB, 25 * _MB, 128 * _MB, 400 * _MB, _GB, 2 * _GB)
-_SMALL_FILE_BYTES = 25 * _MB
+_MB, _MILLION = 10**6, 10**6
+# A table of files below 25 MB is fragmented; above 2 GB, files are too large (reference `direct-lake` §4).
+_FILE_BYTES = (25 * _MB, 2_000 * _MB)
+# Rows per row group: Microsoft advises 1 to 16 million; more is harmless (§4).
+_GROUP_ROWS = (_MILLION, 16 * _MILLION)
 # OPTIMIZE rewrites files of whose rows more is hidden (§4, §5; `optimize.maxDeletedRowsRatio`).
 MANY_HIDDEN_PERCENT = 5.0
 # Readers open about as many files at once as they have cores.
@@ -32,101 +28,71 @@ _LARGE_COLUMN_PERCENT = 10.0
 
 
 @dataclass(frozen=True)
-class SizeRange:
-    """Sizes from `least` to below `below` (None: no end): how many there are, and their sum."""
+class SizeSummary:
+    """Some sizes: their number and sum, and how many are `small` or `large`, by limits of the summary.
 
-    least: int
-    below: int | None
+    `least`, `middle` (the median) and `most` are 0 without any. The small ones add up to `small_total`.
+    """
+
     count: int
     total: int
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """Sizes counted in fixed ranges, the smallest first, so that reports of different tables are comparable."""
-
-    ranges: tuple[SizeRange, ...]
+    least: int
+    middle: float
+    most: int
+    small: int
+    small_total: int
+    large: int
 
     @classmethod
-    def of(cls, sizes: Sequence[int], bounds: Sequence[int]) -> Histogram:
-        """Count the sizes in ranges that begin at the bounds, the first of which is 0."""
-        counts, totals = [0] * len(bounds), [0] * len(bounds)
-        for size in sizes:
-            index = bisect_right(bounds, size) - 1
-            counts[index] += 1
-            totals[index] += size
-        ends = [*(end for _, end in pairwise(bounds)), None]
-        return cls(tuple(SizeRange(*row) for row in zip(bounds, ends, counts, totals, strict=True)))
-
-    @property
-    def count(self) -> int:
-        """How many sizes there are."""
-        return sum(one.count for one in self.ranges)
-
-    @property
-    def total(self) -> int:
-        """Their sum."""
-        return sum(one.total for one in self.ranges)
-
-    def below(self, bound: int) -> SizeRange:
-        """Return the sizes below one of the bounds as one range."""
-        smaller = [one for one in self.ranges if one.least < bound]
-        return SizeRange(0, bound, sum(one.count for one in smaller), sum(one.total for one in smaller))
+    def of(cls, sizes: Sequence[int], limits: tuple[int, int]) -> SizeSummary:
+        """Summarise the sizes: those below the first limit are small, those from the second limit on are large."""
+        small = [size for size in sizes if size < limits[0]]
+        return cls(
+            count=len(sizes),
+            total=sum(sizes),
+            least=min(sizes, default=0),
+            middle=median(sizes) if sizes else 0,
+            most=max(sizes, default=0),
+            small=len(small),
+            small_total=sum(small),
+            large=sum(size >= limits[1] for size in sizes),
+        )
 
 
 @dataclass(frozen=True)
-class PartitionLayout:
-    """One partition: its values by column name; `rows` are stored ones, None without statistics."""
+class PartitionSummary:
+    """The partitions of a table; a table without partition columns has one, an empty table none.
 
-    values: tuple[tuple[str, str | None], ...]
-    files: int
-    bytes: int
-    rows: int | None
-
-    def __str__(self) -> str:
-        """The values as a folder has them."""
-        return "/".join(f"{name}={'null' if value is None else value}" for name, value in self.values)
-
-
-@dataclass(frozen=True)
-class Partitions:
-    """All partitions of a table, ordered by their values; a table without partition columns has one."""
+    `skew` is the bytes of the largest one as a multiple of the median; None without partitions.
+    """
 
     columns: tuple[str, ...]
-    each: tuple[PartitionLayout, ...]
-
-    @property
-    def skew(self) -> float | None:
-        """Bytes of the largest partition as a multiple of the median; None without partitions."""
-        sizes = [one.bytes for one in self.each]
-        middle = median(sizes) if self.columns and sizes else 0
-        return max(sizes) / middle if middle else None
+    count: int
+    least_files: int
+    most_files: int
+    skew: float | None
 
 
 @dataclass(frozen=True)
 class LayoutReport:
     """The layout of a version. `writers` counts files by their `created_by`.
 
-    File sizes are in bytes, row groups in rows; medians are None without any. `rows` are stored ones. Deletion vectors
-    hide `hidden_rows` of them, and more than 5 % of the rows in `much_hidden_files`. `vorder_percent` is of rows.
-    `chunks` are the column chunks that a model with all columns loads.
+    Sizes of `files` are in bytes, those of `row_groups` in rows. `rows` are stored ones. Deletion vectors hide
+    `hidden_rows` of them, and more than 5 % of the rows in `much_hidden_files`. `vorder_percent` is of rows. `chunks`
+    are the column chunks that a model with all columns loads.
     """
 
     uri: str
     version: int
-    files: int
-    bytes: int
+    files: SizeSummary
     rows: int
     chunks: int
-    file_sizes: Histogram
-    file_bytes_median: float | None
-    row_groups: Histogram
-    row_group_median: float | None
+    row_groups: SizeSummary
     vorder_files: int
     vorder_percent: float
     hidden_rows: int
     much_hidden_files: int
-    partitions: Partitions
+    partitions: PartitionSummary
     columns: tuple[ColumnLayout, ...]
     writers: Mapping[str, int] = field(default_factory=dict)
 
@@ -136,11 +102,6 @@ class LayoutReport:
         return percent(self.hidden_rows, self.rows)
 
     @property
-    def small_files(self) -> int:
-        """Files below 25 MB, which fragment the table."""
-        return self.file_sizes.below(_SMALL_FILE_BYTES).count
-
-    @property
     def dropped_bytes(self) -> int:
         """Compressed bytes of dropped columns."""
         return sum(column.parquet.compressed for column in self.columns if column.is_dropped)
@@ -148,19 +109,15 @@ class LayoutReport:
 
 def layout_report(snapshot: Snapshot, footers: Footers) -> LayoutReport:
     """Describe the version; `footers` are those of its files, in their order. Raises SchemaUnreadable."""
-    sizes, rows = [file.bytes for file in footers.files], sum(file.rows for file in footers.files)
+    rows = sum(file.rows for file in footers.files)
     ordered = [file for file in footers.files if file.vorder]
     return LayoutReport(
         uri=snapshot.uri,
         version=snapshot.version,
-        files=len(footers.files),
-        bytes=sum(sizes),
+        files=SizeSummary.of([file.bytes for file in footers.files], _FILE_BYTES),
         rows=rows,
         chunks=footers.chunks.num_rows,
-        file_sizes=Histogram.of(sizes, FILE_BOUNDS),
-        file_bytes_median=median(sizes) if sizes else None,
-        row_groups=Histogram.of(footers.group_rows, ROW_GROUP_BOUNDS),
-        row_group_median=median(footers.group_rows) if footers.group_rows else None,
+        row_groups=SizeSummary.of(footers.group_rows, _GROUP_ROWS),
         vorder_files=len(ordered),
         vorder_percent=percent(sum(file.rows for file in ordered), rows),
         hidden_rows=sum(file.hidden_rows for file in snapshot.files),
@@ -174,16 +131,19 @@ def layout_report(snapshot: Snapshot, footers: Footers) -> LayoutReport:
     )
 
 
-def _partitions(files: Sequence[LiveFile], columns: Sequence[str]) -> Partitions:
-    grouped: defaultdict[tuple[tuple[str, str | None], ...], list[LiveFile]] = defaultdict(list)
+def _partitions(files: Sequence[LiveFile], columns: Sequence[str]) -> PartitionSummary:
+    sizes: defaultdict[tuple[str | None, ...], list[int]] = defaultdict(list)
     for file in files:
-        grouped[tuple((name, file.partition.get(name)) for name in columns)].append(file)
-    each = []
-    for values, those in sorted(grouped.items(), key=lambda item: [(v is not None, v or "") for _, v in item[0]]):
-        rows = [file.rows for file in those if file.rows is not None]
-        known = sum(rows) if len(rows) == len(those) else None
-        each.append(PartitionLayout(values, len(those), sum(file.bytes for file in those), known))
-    return Partitions(tuple(columns), tuple(each))
+        sizes[tuple(file.partition.get(name) for name in columns)].append(file.bytes)
+    counts, totals = [len(found) for found in sizes.values()], [sum(found) for found in sizes.values()]
+    middle = median(totals) if columns and totals else 0
+    return PartitionSummary(
+        columns=tuple(columns),
+        count=len(sizes),
+        least_files=min(counts, default=0),
+        most_files=max(counts, default=0),
+        skew=max(totals) / middle if middle else None,
+    )
 
 
 class AdviceTopic(str, Enum):
@@ -226,11 +186,11 @@ def advice(report: LayoutReport) -> tuple[Advice, ...]:
 
 
 def _advice_on_files(report: LayoutReport) -> Iterator[Advice]:
-    partitions = len(report.partitions.each)
-    if report.small_files > max(_FEW_FILES, partitions, report.files / 2):
+    files, partitions = report.files, report.partitions.count
+    if files.small > max(_FEW_FILES, partitions, files.count / 2):
         yield Advice(
             AdviceTopic.SMALL_FILES,
-            f"{report.small_files:,} of {report.files:,} files have less than 25 MB",
+            f"{files.small:,} of {files.count:,} files have less than 25 MB",
             "compact them with OPTIMIZE, in a partitioned table only where files are new",
         )
     if report.partitions.columns and partitions > _MOST_PARTITIONS:
@@ -242,18 +202,18 @@ def _advice_on_files(report: LayoutReport) -> Iterator[Advice]:
 
 
 def _advice_on_rows(report: LayoutReport) -> Iterator[Advice]:
-    small = report.row_groups.below(_MILLION)
-    if small.count >= 2 and 2 * small.total > report.rows:
+    groups = report.row_groups
+    if groups.small >= 2 and 2 * groups.small_total > report.rows:
         yield Advice(
             AdviceTopic.ROW_GROUPS,
-            f"{small.count:,} of {report.row_groups.count:,} row groups have less than 1 million rows",
+            f"{groups.small:,} of {groups.count:,} row groups have less than 1 million rows",
             "make OPTIMIZE and writers write groups of 1 to 16 million, e.g. parquet.block.row.count.limit = 8000000",
         )
-    without_vorder = report.files - report.vorder_files
+    without_vorder = report.files.count - report.vorder_files
     if without_vorder:
         yield Advice(
             AdviceTopic.VORDER,
-            f"{without_vorder:,} of {report.files:,} files are not V-Ordered",
+            f"{without_vorder:,} of {report.files.count:,} files are not V-Ordered",
             "run OPTIMIZE … VORDER in Fabric if cold queries are slow; other engines can't write V-Order",
         )
     if report.much_hidden_files or report.hidden_percent > MANY_HIDDEN_PERCENT:
@@ -263,11 +223,10 @@ def _advice_on_rows(report: LayoutReport) -> Iterator[Advice]:
             f"{report.much_hidden_files:,} files; Direct Lake loads hidden rows also",
             "run OPTIMIZE, or REORG TABLE … APPLY (PURGE) for all files with a vector",
         )
-    large_files = report.file_sizes.ranges[-1].count
-    if large_files:
+    if report.files.large:
         yield Advice(
             AdviceTopic.LARGE_FILES,
-            f"{large_files:,} files have more than 2 GB",
+            f"{report.files.large:,} files have more than 2 GB",
             "write smaller ones: a change rewrites, and Direct Lake reloads, whole files",
         )
 
@@ -285,7 +244,7 @@ def _advice_on_columns(report: LayoutReport) -> Iterator[Advice]:
             f"{', '.join(large)}: mostly without dictionaries, so there are many different values",
             "round them, split date from time, or leave columns that no one groups by out of the model",
         )
-    if 100 * report.dropped_bytes > _MUCH_DROPPED_PERCENT * report.bytes:
+    if 100 * report.dropped_bytes > _MUCH_DROPPED_PERCENT * report.files.total:
         yield Advice(
             AdviceTopic.DROPPED,
             f"{report.dropped_bytes:,} bytes belong to columns that the table no longer has",

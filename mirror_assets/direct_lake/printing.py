@@ -18,7 +18,7 @@ from mirror_assets.direct_lake.guardrails import (
     Sku,
     consequence,
 )
-from mirror_assets.direct_lake.layout import Histogram, LayoutReport
+from mirror_assets.direct_lake.layout import LayoutReport
 from mirror_assets.direct_lake.maintenance_plan import script
 from mirror_assets.direct_lake.report import DirectLakeReport
 from mirror_assets.direct_lake.vacuum import NeededFile, VacuumPlan, hours, hours_at_least
@@ -35,8 +35,6 @@ def show_report(report: DirectLakeReport, sku: Sku | None, mode: DirectLakeMode)
     layout = report.layout
     show_records(report.name, ("", "found"), list(_table_facts(report)))
     show_guardrails(report.guardrails, sku, mode)
-    _show_histogram("Files by bytes", layout.file_sizes)
-    _show_histogram("Row groups by rows", layout.row_groups)
     _show_columns(layout)
     show_vacuum(report.vacuum, report.name)
     _show_if_any(
@@ -68,17 +66,22 @@ def show_report(report: DirectLakeReport, sku: Sku | None, mode: DirectLakeMode)
 def _table_facts(report: DirectLakeReport) -> Iterator[tuple[str, str]]:
     layout, figures = report.layout, report.guardrails.table.figures
     yield "version", f"{report.version} of {moment(report.timestamp_ms / 1000)}"
-    yield "files", f"{figures.files:,}, {figures.bytes:,} bytes"
-    yield "row groups", f"{figures.row_groups:,}"
+    files, groups, partitions = layout.files, layout.row_groups, layout.partitions
+    yield (
+        "files",
+        f"{files.count:,}, {files.total:,} bytes; {files.small:,} below 25 MB, {files.large:,} of 2 GB or more",
+    )
+    yield "bytes of a file", f"{files.least:,} to {files.most:,}, median {files.middle:,.0f}"
+    yield "row groups", f"{groups.count:,}; {groups.small:,} below 1 million rows"
+    yield "rows of a row group", f"{groups.least:,} to {groups.most:,}, median {groups.middle:,.0f}"
     yield "rows", f"{figures.rows:,}, and {figures.hidden_rows:,} hidden by deletion vectors"
-    partitions = "not partitioned"
-    if layout.partitions.columns and layout.partitions.each:
-        files, skew = [one.files for one in layout.partitions.each], layout.partitions.skew
-        partitions = (
-            f"{len(files):,} by {', '.join(layout.partitions.columns)}, of {min(files):,} to {max(files):,} files"
+    if partitions.columns:
+        by, skew = ", ".join(partitions.columns), partitions.skew or 1.0
+        of_files = f"of {partitions.least_files:,} to {partitions.most_files:,} files"
+        yield (
+            "partitions",
+            f"{partitions.count:,} by {by}, {of_files}; the largest has {skew:,.1f} times the median's bytes",
         )
-        partitions += "" if skew is None else f"; the largest has {skew:,.1f} times the median's bytes"
-    yield "partitions", partitions
     yield "written by", ", ".join(f"{name} ({files:,} files)" for name, files in layout.writers.items())
     yield "V-Ordered", f"{layout.vorder_files:,} files, {layout.vorder_percent:.0f} % of the rows"
     yield "bytes of dropped columns", f"{layout.dropped_bytes:,}"
@@ -186,18 +189,6 @@ def _effect(effect: FramingEffect) -> tuple[str, ...]:
         "" if share is None else f"{100 * share:.0f}",
         f"{effect.bytes_to_load:,}",
     )
-
-
-def _show_histogram(title: str, histogram: Histogram) -> None:
-    rows = [
-        (
-            f"{one.least:,} and more" if one.below is None else f"{one.least:,} to {one.below:,}",
-            f"{one.count:,}",
-            f"{one.total:,}",
-        )
-        for one in histogram.ranges
-    ]
-    show_records(title, ("from, to below", "number", "sum"), rows)
 
 
 def _show_columns(layout: LayoutReport) -> None:

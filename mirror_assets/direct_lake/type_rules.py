@@ -31,24 +31,12 @@ class Certainty(str, Enum):
     UNSEEN = "unseen"  # neither the log nor footers show it
 
 
-class TypeRule(str, Enum):
-    """What Direct Lake requires of a column."""
-
-    COMPLEX = "complex"
-    BINARY = "binary"
-    UNKNOWN = "unknown"
-    NAN = "nan"
-    LENGTH = "length"
-    UNIQUE = "unique"
-
-
 @dataclass(frozen=True)
 class TypeIssue:
     """A column that breaks a rule, or may; `statement` is a query that decides it, None if none is needed."""
 
     column: str
     type: str
-    rule: TypeRule
     certainty: Certainty
     message: str
     statement: str | None = None
@@ -82,8 +70,7 @@ class TypeLint:
         issues: list[TypeIssue] = []
         for column in fields:
             if found := unloadable.get(column.name):
-                rule = TypeRule.COMPLEX if found.is_complex else TypeRule.BINARY
-                issues.append(TypeIssue(column.name, column.type, rule, Certainty.FAILS, found.message))
+                issues.append(TypeIssue(column.name, column.type, Certainty.FAILS, found.message))
             else:
                 issues.extend(self._values(column))
             if column.name in self.one_side:
@@ -101,16 +88,16 @@ class TypeLint:
             if not is_short and min(bounds, default=MOST_CHARACTERS + 1) > MOST_CHARACTERS:
                 message = f"may hold texts of more than {MOST_CHARACTERS:,} characters, the most that Direct Lake loads"
                 statement = self._select(f"max(length({name}))")
-                yield TypeIssue(column.name, column.type, TypeRule.LENGTH, Certainty.UNSEEN, message, statement)
+                yield TypeIssue(column.name, column.type, Certainty.UNSEEN, message, statement)
         elif column.type in _FLOATS:
             message = "may hold NaN or infinity, which Direct Lake doesn't support and footers don't show: use DECIMAL"
             statement = self._select("count(*)", f"WHERE isnan({name}) OR abs({name}) = double('infinity')")
-            yield TypeIssue(column.name, column.type, TypeRule.NAN, Certainty.MAY_FAIL, message, statement)
+            yield TypeIssue(column.name, column.type, Certainty.MAY_FAIL, message, statement)
         elif column.type not in _LOADED and not column.type.startswith("decimal("):
             message = (
                 f"has the type {column.type}, which Microsoft doesn't document: cast it, or leave it out of the model"
             )
-            yield TypeIssue(column.name, column.type, TypeRule.UNKNOWN, Certainty.MAY_FAIL, message)
+            yield TypeIssue(column.name, column.type, Certainty.MAY_FAIL, message)
 
     def _unique(self, column: Field) -> Iterator[TypeIssue]:
         """Dictionaries prove some duplicates; in a table of one row group they can prove that there are none."""
@@ -129,7 +116,7 @@ class TypeLint:
                 "on the one-side of a relationship, where it must be unique"
             )
         statement = self._select(f"{name}, count(*)", f"GROUP BY {name} HAVING count(*) > 1")
-        yield TypeIssue(column.name, column.type, TypeRule.UNIQUE, certainty, message, statement)
+        yield TypeIssue(column.name, column.type, certainty, message, statement)
 
     def _stored(self, column: Field) -> ParquetColumn | None:
         return self.parquet.get(column.physical_name or column.name)

@@ -13,7 +13,6 @@ class UnloadableColumn:
     """A column that Direct Lake can't load; `message` continues a sentence that begins with the column."""
 
     column: str
-    is_complex: bool
     message: str
 
 
@@ -22,7 +21,7 @@ def unloadable_columns(fields: Iterable[Field]) -> Iterator[UnloadableColumn]:
     for field in fields:
         if field.is_nested:
             message = "is complex: store its members as columns, or as JSON text, or leave it out of the model"
-            yield UnloadableColumn(field.name, is_complex=True, message=message)
+            yield UnloadableColumn(field.name, message)
         elif field.type == "binary":  # Delta has no GUIDs: writers store them as binary or text
             message = "is binary, as a GUID may be: store it as text, or leave it out of the model"
-            yield UnloadableColumn(field.name, is_complex=False, message=message)
+            yield UnloadableColumn(field.name, message)

@@ -10,19 +10,18 @@ import pytest
 from deltalake import write_deltalake
 
 from mirror_assets.direct_lake.footers import Coding
-from mirror_assets.direct_lake.layout import (
-    FILE_BOUNDS,
-    ROW_GROUP_BOUNDS,
-    AdviceTopic,
-    Histogram,
-    LayoutReport,
-    PartitionLayout,
-    Partitions,
-    advice,
-)
+from mirror_assets.direct_lake.layout import AdviceTopic, LayoutReport, PartitionSummary, SizeSummary, advice
 from mirror_assets_tests.direct_lake.tables import report
 
 _MB = 10**6
+
+
+def _files(sizes: list[int]) -> SizeSummary:
+    return SizeSummary.of(sizes, (25 * _MB, 2_000 * _MB))
+
+
+def _groups(rows: list[int]) -> SizeSummary:
+    return SizeSummary.of(rows, (_MB, 16 * _MB))
 
 
 @pytest.fixture
@@ -31,11 +30,9 @@ def fine(tmp_path: Path) -> LayoutReport:
     write_deltalake(tmp_path, pa.table({"id": [i % 5 for i in range(100)]}))
     return replace(
         report(tmp_path),
-        files=10,
-        bytes=5_000 * _MB,
+        files=_files([500 * _MB] * 10),
         rows=20 * _MB,
-        file_sizes=Histogram.of([500 * _MB] * 10, FILE_BOUNDS),
-        row_groups=Histogram.of([2 * _MB] * 10, ROW_GROUP_BOUNDS),
+        row_groups=_groups([2 * _MB] * 10),
         vorder_files=10,
         vorder_percent=100,
     )
@@ -50,29 +47,27 @@ def test_a_fine_layout_needs_none(fine: LayoutReport) -> None:
 
 
 def test_small_files_are_to_be_compacted_unless_they_are_few(fine: LayoutReport) -> None:
-    many = Histogram.of([500 * _MB] * 5 + [_MB] * 9, FILE_BOUNDS)
-    assert _topics(replace(fine, files=14, file_sizes=many, vorder_files=14, vorder_percent=100)) == [
-        AdviceTopic.SMALL_FILES
-    ]
-    few = Histogram.of([500 * _MB] * 2 + [_MB] * 8, FILE_BOUNDS)
-    assert _topics(replace(fine, file_sizes=few)) == []
-    one_each = Partitions(("p",), tuple(PartitionLayout((("p", str(i)),), 1, _MB, 1) for i in range(14)))
-    sized = replace(fine, files=14, file_sizes=many, vorder_files=14, vorder_percent=100, partitions=one_each)
+    many = _files([500 * _MB] * 5 + [_MB] * 9)
+    assert _topics(replace(fine, files=many, vorder_files=14, vorder_percent=100)) == [AdviceTopic.SMALL_FILES]
+    few = _files([500 * _MB] * 2 + [_MB] * 8)
+    assert _topics(replace(fine, files=few)) == []
+    one_each = PartitionSummary(("p",), 14, 1, 1, 1.0)
+    sized = replace(fine, files=many, vorder_files=14, vorder_percent=100, partitions=one_each)
     assert _topics(sized) == []
 
 
 def test_large_files(fine: LayoutReport) -> None:
-    large = Histogram.of([3_000 * _MB] + [500 * _MB] * 9, FILE_BOUNDS)
-    assert _topics(replace(fine, file_sizes=large)) == [AdviceTopic.LARGE_FILES]
+    large = _files([3_000 * _MB] + [500 * _MB] * 9)
+    assert _topics(replace(fine, files=large)) == [AdviceTopic.LARGE_FILES]
 
 
 def test_small_row_groups_matter_in_large_tables(fine: LayoutReport) -> None:
-    small = Histogram.of([100_000] * 200, ROW_GROUP_BOUNDS)
+    small = _groups([100_000] * 200)
     (found,) = advice(replace(fine, row_groups=small))
     assert str(found).startswith("200 of 200 row groups have less than 1 million rows: make OPTIMIZE")
     # The last one of each file is what is left over.
-    assert _topics(replace(fine, row_groups=Histogram.of([1_500_000, 500_000] * 10, ROW_GROUP_BOUNDS))) == []
-    assert _topics(replace(fine, rows=900_000, row_groups=Histogram.of([100_000] * 9, ROW_GROUP_BOUNDS))) == []
+    assert _topics(replace(fine, row_groups=_groups([1_500_000, 500_000] * 10))) == []
+    assert _topics(replace(fine, rows=900_000, row_groups=_groups([100_000] * 9))) == []
 
 
 def test_vorder(fine: LayoutReport) -> None:
@@ -88,15 +83,15 @@ def test_deletion_vectors(fine: LayoutReport, files: int, percent: float, told: 
 
 @pytest.mark.parametrize(("count", "told"), [(200, False), (201, True)])
 def test_too_many_partitions(fine: LayoutReport, count: int, told: bool) -> None:
-    each = tuple(PartitionLayout((("p", str(i)),), 1, 100 * _MB, 1) for i in range(count))
-    assert _topics(replace(fine, partitions=Partitions(("p",), each))) == ([AdviceTopic.PARTITIONS] if told else [])
+    partitions = PartitionSummary(("p",), count, 1, 1, 1.0)
+    assert _topics(replace(fine, partitions=partitions)) == ([AdviceTopic.PARTITIONS] if told else [])
 
 
 def test_dropped_columns(fine: LayoutReport) -> None:
     (column,) = fine.columns
-    gone = replace(column, is_dropped=True, parquet=replace(column.parquet, compressed=fine.bytes // 10))
+    gone = replace(column, is_dropped=True, parquet=replace(column.parquet, compressed=fine.files.total // 10))
     assert _topics(replace(fine, columns=(gone,))) == [AdviceTopic.DROPPED]
-    little = replace(gone, parquet=replace(column.parquet, compressed=fine.bytes // 1_000))
+    little = replace(gone, parquet=replace(column.parquet, compressed=fine.files.total // 1_000))
     assert _topics(replace(fine, columns=(little,))) == []
 
 

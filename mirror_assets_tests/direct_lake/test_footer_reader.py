@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -19,13 +18,18 @@ from mirror_assets.source.source_files import FileState, SourceFiles, look_for
 from mirror_assets_tests.direct_lake.parquet_files import live, named, reader, write
 
 
-@dataclass
-class _Counting:
+class _Counting(SourceFiles):
     """Opens a folder's files, and remembers which."""
 
-    folder: Path
-    is_local: bool = True
-    opened: list[str] = field(default_factory=list)
+    def __init__(self, folder: Path, *, is_local: bool = True) -> None:
+        super().__init__(str(folder), PlainAccess(str(folder)))
+        self.folder = folder
+        self.opened: list[str] = []
+        self._claims_local = is_local
+
+    @property
+    def is_local(self) -> bool:
+        return self._claims_local
 
     def open(self, path: str) -> pa.NativeFile:
         self.opened.append(path)
@@ -137,7 +141,7 @@ def test_a_file_that_is_gone_is_named(folder: Path, is_local: bool) -> None:
     (folder / "b.parquet").unlink()
     files = [live(f"{name}.parquet", 1_000) for name in "b"]
     with pytest.raises(StopError, match=r"b\.parquet is missing") as error:
-        FooterReader(str(folder), _Counting(folder, is_local)).read(files)
+        FooterReader(str(folder), _Counting(folder, is_local=is_local)).read(files)
     assert (error.value.code, isinstance(error.value, StopError)) == (ErrorCode.DATA_FILE_MISSING, True)
 
 

@@ -68,8 +68,7 @@ def test_a_report_tells_all_parts(lake: Path, capsys: pytest.CaptureFixture[str]
     for title in (
         "./orders",
         "Guardrails of",
-        "Files by bytes",
-        "Row groups by rows",
+        "bytes of a file",
         "Columns",
         "VACUUM of",
         "Framed once a day",

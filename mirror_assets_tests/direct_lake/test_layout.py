@@ -1,4 +1,4 @@
-"""Layouts of real tables, and sizes in bins."""
+"""Layouts of real tables, and summaries of sizes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from mirror_assets.direct_lake.columns import DistinctValues
-from mirror_assets.direct_lake.layout import (
-    FILE_BOUNDS,
-    ROW_GROUP_BOUNDS,
-    Histogram,
-    PartitionLayout,
-    SizeRange,
-)
+from mirror_assets.direct_lake.layout import SizeSummary
+from mirror_assets.source.table_log import TableLog
 from mirror_assets_tests.direct_lake.tables import report
 
 
@@ -34,13 +29,13 @@ def test_sizes_are_those_of_the_files_on_the_disk(tmp_path: Path) -> None:
     found = report(tmp_path)
     paths = [Path(uri.removeprefix("file://")) for uri in DeltaTable(tmp_path).file_uris()]
     groups = [pq.ParquetFile(path).metadata for path in paths]
-    assert found.bytes == found.file_sizes.total == sum(path.stat().st_size for path in paths)
-    assert (found.files, found.rows, found.version) == (3, 450, 2)
+    sizes = sorted(path.stat().st_size for path in paths)
+    assert (found.files.count, found.files.total, found.files.middle) == (3, sum(sizes), sizes[1])
+    assert (found.rows, found.version) == (450, 2)
     assert found.row_groups.count == sum(metadata.num_row_groups for metadata in groups)
     assert found.chunks == 2 * found.row_groups.count
-    assert found.row_group_median == 64
-    assert found.file_bytes_median == sorted(path.stat().st_size for path in paths)[1]
-    assert found.small_files == 3
+    assert (found.row_groups.least, found.row_groups.middle, found.row_groups.most) == (22, 64, 64)
+    assert found.files.small == 3
     assert dict(found.writers) == {groups[0].created_by: 3}
     assert sum(column.share for column in found.columns) == pytest.approx(100)
     assert {column.label: column.parquet.distinct for column in found.columns} == {
@@ -49,20 +44,17 @@ def test_sizes_are_those_of_the_files_on_the_disk(tmp_path: Path) -> None:
     }
 
 
-def test_partitions_are_told_by_their_values(tmp_path: Path) -> None:
+def test_partitions_are_summarised(tmp_path: Path) -> None:
     write_deltalake(tmp_path, _rows(0, 90), partition_by=["p"])
     write_deltalake(tmp_path, _rows(0, 2), mode="append")
-    found = report(tmp_path)
-    assert found.partitions.columns == ("p",)
-    assert {str(one): (one.files, one.rows) for one in found.partitions.each} == {
-        "p=null": (2, 13 + 1),
-        "p=0": (1, 25),
-        "p=1": (2, 27),
-        "p=2": (1, 26),
-    }
-    assert [column.label for column in found.columns] == ["id"]
-    sizes = sorted(one.bytes for one in found.partitions.each)
-    assert found.partitions.skew == pytest.approx(sizes[-1] / ((sizes[1] + sizes[2]) / 2))
+    found = report(tmp_path).partitions
+    assert (found.columns, found.count, found.least_files, found.most_files) == (("p",), 4, 1, 2)
+    sizes: dict[str | None, int] = {}
+    for file in TableLog(str(tmp_path)).snapshot().files:
+        sizes[file.partition["p"]] = sizes.get(file.partition["p"], 0) + file.bytes
+    least, low, high, most = sorted(sizes.values())
+    assert least < most
+    assert found.skew == pytest.approx(most / ((low + high) / 2))
 
 
 @pytest.mark.parametrize("checkpoint", [False, True])
@@ -70,21 +62,21 @@ def test_an_empty_text_and_null_are_one_partition(tmp_path: Path, checkpoint: bo
     write_deltalake(tmp_path, pa.table({"id": range(3), "p": ["", None, "a"]}), partition_by=["p"])
     if checkpoint:
         DeltaTable(tmp_path).create_checkpoint()
-    assert {str(one): one.files for one in report(tmp_path).partitions.each} == {"p=null": 2, "p=a": 1}
+    found = report(tmp_path).partitions
+    assert (found.count, found.least_files, found.most_files) == (2, 1, 2)
 
 
 def test_a_table_without_partitions_is_one(tmp_path: Path) -> None:
     write_deltalake(tmp_path, _rows(0, 9))
-    found = report(tmp_path)
-    assert found.partitions.each == (PartitionLayout((), 1, found.bytes, 9),)
-    assert found.partitions.skew is None
+    found = report(tmp_path).partitions
+    assert (found.columns, found.count, found.skew) == ((), 1, None)
 
 
 def test_an_empty_table(tmp_path: Path) -> None:
     DeltaTable.create(tmp_path, pa.schema([("id", pa.int64())]))
     found = report(tmp_path)
-    assert (found.files, found.rows, found.columns, found.partitions.each) == (0, 0, (), ())
-    assert (found.vorder_percent, found.hidden_percent, found.row_group_median) == (0, 0, None)
+    assert (found.files.count, found.rows, found.columns, found.partitions.count) == (0, 0, (), 0)
+    assert (found.vorder_percent, found.hidden_percent, found.row_groups.most) == (0, 0, 0)
 
 
 def test_vorder_is_counted_file_by_file(tmp_path: Path) -> None:
@@ -117,23 +109,14 @@ def test_a_mapped_table_with_dropped_columns_and_deletion_vectors(spark: SparkSe
     dropped = [column for column in found.columns if column.is_dropped]
     assert (len(dropped), {column.name for column in dropped}) == (2, {None})
     assert found.dropped_bytes == sum(column.parquet.compressed for column in dropped) > 0
-    assert {str(one) for one in found.partitions.each} == {"side=0", "side=1"}
+    assert (found.partitions.columns, found.partitions.count) == (("side",), 2)
     assert (found.much_hidden_files, found.hidden_rows, found.hidden_percent) == (1, 6, 3)
 
 
-@given(st.lists(st.integers(0, 3 * 10**9)), st.sampled_from([FILE_BOUNDS, ROW_GROUP_BOUNDS]))
-def test_every_size_is_in_the_bin_whose_bounds_it_lies_in(sizes: list[int], bounds: tuple[int, ...]) -> None:
-    found = Histogram.of(sizes, bounds)
+@given(st.lists(st.integers(0, 40)), st.integers(0, 20), st.integers(20, 40))
+def test_a_summary_counts_small_and_large_sizes(sizes: list[int], small: int, large: int) -> None:
+    found = SizeSummary.of(sizes, (small, large))
     assert (found.count, found.total) == (len(sizes), sum(sizes))
-    for one in found.ranges:
-        inside = [size for size in sizes if one.least <= size and (one.below is None or size < one.below)]
-        assert (one.count, one.total) == (len(inside), sum(inside))
-    for bound in bounds[1:]:
-        smaller = [size for size in sizes if size < bound]
-        assert found.below(bound) == SizeRange(0, bound, len(smaller), sum(smaller))
-
-
-def test_the_bins_are_those_that_the_rules_speak_of() -> None:
-    assert {25 * 10**6, 400 * 10**6, 10**9, 2 * 10**9} < set(FILE_BOUNDS)
-    assert {10**6, 16 * 10**6} < set(ROW_GROUP_BOUNDS)
-    assert Histogram.of([], FILE_BOUNDS).ranges[-1] == SizeRange(2 * 10**9, None, 0, 0)
+    assert (found.small, found.large) == (sum(x < small for x in sizes), sum(x >= large for x in sizes))
+    assert found.small_total == sum(x for x in sizes if x < small)
+    assert not sizes or found.least <= found.middle <= found.most

@@ -22,7 +22,6 @@ from mirror_assets.direct_lake.report import (
     ReportOptions,
     table_report,
 )
-from mirror_assets.direct_lake.type_rules import TypeRule
 from mirror_assets.direct_lake.vacuum import MirrorNeeds, Requirement, RetentionConsumers
 from mirror_assets.errors import ErrorCode, SettingError, StopError
 from mirror_assets.source.table_log import TableLog
@@ -67,14 +66,14 @@ def test_its_parts_agree(sales: Path) -> None:
         (figures.files, figures.rows, figures.row_groups)
         == (4, 20, 4)
         == (
-            found.layout.files,
+            found.layout.files.count,
             found.layout.rows,
             found.layout.row_groups.count,
         )
     )
     assert found.guardrails.mirror is not None
     assert found.guardrails.mirror.figures.rows == 20
-    assert {result.column: result.rule for result in found.types} == {"price": TypeRule.NAN, "photo": TypeRule.BINARY}
+    assert {result.column: result.certainty.value for result in found.types} == {"price": "may fail", "photo": "fails"}
     assert found.advice == ()
     assert found.vacuum.is_safe
     assert found.vacuum.deleted == ()
@@ -162,7 +161,7 @@ def test_the_use_of_columns_is_reported_if_it_is_given(sales: Path) -> None:
 
 def test_one_side_columns_are_linted(sales: Path) -> None:
     (found,) = (one for one in _of(sales, ReportOptions(one_side=("id",))).types if one.column == "id")
-    assert found.rule is TypeRule.UNIQUE
+    assert "must be unique" in found.message
 
 
 def test_a_second_report_reads_no_footer(sales: Path, tmp_path: Path) -> None:

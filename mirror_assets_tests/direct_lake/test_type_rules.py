@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.direct_lake.columns import ColumnNames, parquet_columns
 from mirror_assets.direct_lake.footer_reader import FooterReader
-from mirror_assets.direct_lake.type_rules import MOST_CHARACTERS, Certainty, TypeLint, TypeRule
+from mirror_assets.direct_lake.type_rules import MOST_CHARACTERS, Certainty, TypeLint
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.table_log import TableLog
@@ -23,8 +23,8 @@ def _schema(*columns: Action) -> ColumnNames:
     return ColumnNames.of(Metadata("t", schema_string(*columns)))
 
 
-def _found(lint: TypeLint) -> dict[str, tuple[TypeRule, Certainty]]:
-    return {result.column: (result.rule, result.certainty) for result in lint.issues()}
+def _found(lint: TypeLint) -> dict[str, Certainty]:
+    return {result.column: result.certainty for result in lint.issues()}
 
 
 def _lint(path: Path, *one_side: str) -> TypeLint:
@@ -59,21 +59,21 @@ def test_every_type_has_its_verdict() -> None:
         column("month", "string"),
     )
     assert _found(TypeLint("/lake/t", names, ["month"])) == {
-        "list": (TypeRule.COMPLEX, Certainty.FAILS),
-        "either": (TypeRule.COMPLEX, Certainty.FAILS),
-        "guid": (TypeRule.BINARY, Certainty.FAILS),
-        "share": (TypeRule.NAN, Certainty.MAY_FAIL),
-        "ratio": (TypeRule.NAN, Certainty.MAY_FAIL),
-        "nothing": (TypeRule.UNKNOWN, Certainty.MAY_FAIL),
-        "text": (TypeRule.LENGTH, Certainty.UNSEEN),
-        "long text": (TypeRule.LENGTH, Certainty.UNSEEN),
+        "list": Certainty.FAILS,
+        "either": Certainty.FAILS,
+        "guid": Certainty.FAILS,
+        "share": Certainty.MAY_FAIL,
+        "ratio": Certainty.MAY_FAIL,
+        "nothing": Certainty.MAY_FAIL,
+        "text": Certainty.UNSEEN,
+        "long text": Certainty.UNSEEN,
     }
 
 
 def test_footers_show_that_texts_are_short_enough(tmp_path: Path) -> None:
     rows = {"short": ["a"] * 50_000, "long": ["a" * 40_000] + ["a"] * 49_999}
     write_deltalake(tmp_path, pa.table(rows))
-    assert _found(_lint(tmp_path)) == {"long": (TypeRule.LENGTH, Certainty.UNSEEN)}
+    assert _found(_lint(tmp_path)) == {"long": Certainty.UNSEEN}
 
 
 def test_dictionaries_show_duplicates_and_that_there_are_none(tmp_path: Path) -> None:
@@ -81,14 +81,14 @@ def test_dictionaries_show_duplicates_and_that_there_are_none(tmp_path: Path) ->
     write_deltalake(tmp_path, rows)
     by_spark(tmp_path)
     lint = _lint(tmp_path, "id", "code")
-    assert _found(lint) == {"code": (TypeRule.UNIQUE, Certainty.FAILS)}
+    assert _found(lint) == {"code": Certainty.FAILS}
     (result,) = lint.issues()
     assert "at most 7 different values in 500 rows" in result.message
     # In two files, the same ids may come twice.
     write_deltalake(tmp_path, rows, mode="append")
     by_spark(tmp_path)
-    assert _found(_lint(tmp_path, "id"))["id"] == (TypeRule.UNIQUE, Certainty.UNSEEN)
-    assert _found(_lint(tmp_path, "day"))["day"] == (TypeRule.UNIQUE, Certainty.FAILS)
+    assert _found(_lint(tmp_path, "id"))["id"] == Certainty.UNSEEN
+    assert _found(_lint(tmp_path, "day"))["day"] == Certainty.FAILS
 
 
 def test_rows_that_are_older_than_a_column_are_no_duplicates_in_it(tmp_path: Path) -> None:
@@ -97,17 +97,17 @@ def test_rows_that_are_older_than_a_column_are_no_duplicates_in_it(tmp_path: Pat
     rows = pa.table({"id": range(5), "code": range(5)})
     write_deltalake(tmp_path, rows, mode="append", schema_mode="merge")
     by_spark(tmp_path)
-    assert _found(_lint(tmp_path, "code"))["code"] == (TypeRule.UNIQUE, Certainty.UNSEEN)
+    assert _found(_lint(tmp_path, "code"))["code"] == Certainty.UNSEEN
     write_deltalake(tmp_path, rows, mode="append")
     by_spark(tmp_path)
-    assert _found(_lint(tmp_path, "code"))["code"] == (TypeRule.UNIQUE, Certainty.UNSEEN)
+    assert _found(_lint(tmp_path, "code"))["code"] == Certainty.UNSEEN
 
 
 def test_hidden_rows_are_no_duplicates(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"code": [1, 1, 2]}))
     by_spark(tmp_path)
-    assert _found(_lint(tmp_path, "code")) == {"code": (TypeRule.UNIQUE, Certainty.FAILS)}
-    assert _found(replace(_lint(tmp_path, "code"), hidden=1)) == {"code": (TypeRule.UNIQUE, Certainty.UNSEEN)}
+    assert _found(_lint(tmp_path, "code")) == {"code": Certainty.FAILS}
+    assert _found(replace(_lint(tmp_path, "code"), hidden=1)) == {"code": Certainty.UNSEEN}
 
 
 def test_a_statement_tells_what_footers_do_not(tmp_path: Path) -> None:
