@@ -133,7 +133,7 @@ def _results(
         result = check_frames(plan, log.snapshot().metadata, table.retention.warn_seconds)
         if settings.frames_of is not which or not (settings.frames or settings.exports):
             return result, {}
-        points = framing_series(inspected.span, inspected.span.every_version())
+        points = framing_series(log, inspected.span)
         return result, _picture("framing", lambda: framing_bars(points, inspected.name))
 
     def layout() -> _Found:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timezone
+from itertools import pairwise
 from operator import add, sub
 
 from mirror_assets.source.actions import LiveFile
@@ -150,27 +151,20 @@ class FramingEffect:
 def framing_effect(first: Snapshot, last: Snapshot) -> FramingEffect:
     """Compare two versions; either may be the newer one."""
     before = {file.path: file for file in first.files}
-    after = {file.path: file for file in last.files}
-    changes = [(before.get(path), after.get(path)) for path in before.keys() | after.keys()]
-    return _with_changes(FramingEffect(first.version, last.version), changes)
-
-
-def _with_changes(effect: FramingEffect, changes: Iterable[tuple[LiveFile | None, LiveFile | None]]) -> FramingEffect:
-    """Add files to the effect, each as it was and as it is; None if it didn't, or doesn't, exist."""
-    kept, changed, reloaded, dropped = effect.kept, effect.changed, effect.reloaded, effect.dropped
-    vector_bytes = effect.vector_bytes
-    for before, after in changes:
-        if after is None:
-            dropped += FileSum() if before is None else sum_of(before)
-        elif before is not None and before.vector == after.vector:
-            kept += sum_of(after)
+    kept = changed = reloaded = FileSum()
+    vector_bytes = 0
+    for file in last.files:
+        old = before.pop(file.path, None)
+        if old is not None and old.vector == file.vector:
+            kept += sum_of(file)
+            continue
+        vector_bytes += 0 if file.vector is None else file.vector.bytes
+        if old is None:
+            reloaded += sum_of(file)
         else:
-            vector_bytes += 0 if after.vector is None else after.vector.bytes
-            if before is None:
-                reloaded += sum_of(after)
-            else:
-                changed += sum_of(after)
-    return replace(effect, kept=kept, changed=changed, reloaded=reloaded, dropped=dropped, vector_bytes=vector_bytes)
+            changed += sum_of(file)
+    dropped = sum(map(sum_of, before.values()), FileSum())
+    return FramingEffect(first.version, last.version, kept, changed, reloaded, dropped, vector_bytes)
 
 
 @dataclass(frozen=True)
@@ -182,52 +176,27 @@ class FramingPoint:
     maintenance: tuple[str, ...] = ()
 
 
-def framing_series(span: LogSpan, versions: Sequence[int]) -> tuple[FramingPoint, ...]:
-    """Return the effect of each version after the first, framed after the one before it; versions are ascending.
-
-    Replays the log once and compares only files that commits touch.
-    """
-    replay, points = _Replay(span.start), []
-    commits = iter(span.commits)
-    for first, last in zip([span.first, *versions], versions, strict=False):
-        for _ in range(first, last):
-            replay.apply(next(commits))
-        points.append(FramingPoint(span.time_ms(last), replay.framed(first, last), span.maintenance(first, last)))
-    return tuple(points[1:])
+def framing_series(log: TableLog, span: LogSpan) -> tuple[FramingPoint, ...]:
+    """Return the effect of each day's last version, framed after that of the day before; the first has none."""
+    return tuple(
+        FramingPoint(
+            span.time_ms(last.version), framing_effect(first, last), span.maintenance(first.version, last.version)
+        )
+        for first, last in pairwise(log.snapshots(span.daily_versions()))
+    )
 
 
 def table_sizes(span: LogSpan) -> Iterator[FileSum]:
     """Yield the table's files at each version of the span."""
-    replay = _Replay(span.start)
-    yield replay.total
+    live = {file.path: file for file in span.start.files}
+    total = sum(map(sum_of, span.start.files), FileSum())
+    yield total
     for commit in span.commits:
-        replay.apply(commit)
-        yield replay.total
-
-
-class _Replay:
-    """The live files at one version, and how files were, at the last framing, that commits touched since then."""
-
-    def __init__(self, start: Snapshot) -> None:
-        self.total = sum(map(sum_of, start.files), FileSum())
-        self._live = {file.path: file for file in start.files}
-        self._touched: dict[str, LiveFile | None] = {}
-
-    def apply(self, commit: LoggedCommit) -> None:
-        """Apply one commit, removals first: a new deletion vector is a removal and an addition."""
-        files: list[tuple[str, LiveFile | None]] = [(removed.path, None) for removed in commit.removed]
-        for path, file in [*files, *((added.path, added) for added in commit.added)]:
-            before = self._live.pop(path, None)
-            self._touched.setdefault(path, before)
-            if before is not None:
-                self.total -= sum_of(before)
-            if file is not None:
-                self._live[path] = file
-                self.total += sum_of(file)
-
-    def framed(self, first: int, last: int) -> FramingEffect:
-        """Return the effect since the last framing, and make this the last one."""
-        changes = [(before, self._live.get(path)) for path, before in self._touched.items()]
-        touched = sum((sum_of(after) for _, after in changes if after is not None), FileSum())
-        self._touched.clear()
-        return _with_changes(FramingEffect(first, last, kept=self.total - touched), changes)
+        # A new deletion vector is a removal and an addition.
+        for path in [file.path for file in commit.removed] + [file.path for file in commit.added]:
+            if (before := live.pop(path, None)) is not None:
+                total -= sum_of(before)
+        for added in commit.added:
+            live[added.path] = added
+            total += sum_of(added)
+        yield total

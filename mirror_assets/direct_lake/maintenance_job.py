@@ -19,7 +19,6 @@ from mirror_assets.direct_lake.maintenance_plan import (
     MaintenanceInput,
     MaintenancePlan,
     MaintenanceStep,
-    SafeRetention,
     StepKind,
     maintenance_plan,
 )
@@ -157,7 +156,7 @@ def _plan(context: TableContext, log: TableLog, *, is_vacuum: bool, rewritten: b
 
     Raises vacuum_refused if VACUUM would delete a needed file now.
     """
-    table, settings, snapshot, retention = context.table, context.table.maintenance, log.snapshot(), None
+    table, settings, snapshot, guard = context.table, context.table.maintenance, log.snapshot(), None
     dropped: dict[str, int] = {}
     if is_vacuum and settings.vacuum:
         needed = source_consumers(context.config, table, log, context.manifest())
@@ -166,7 +165,6 @@ def _plan(context: TableContext, log: TableLog, *, is_vacuum: bool, rewritten: b
             needs = {*guard.unknown_frames, *(need for file in guard.threatened for need in file.needed_by)}
             named = tuple(str(need) for need in sorted(needs))
             raise vacuum_refused(str(context.name), len(guard.threatened), named, guard.keeping(snapshot.metadata))
-        retention = SafeRetention.of(guard)
     if settings.purge and not is_vacuum:
         footers = FooterReader(log.uri, log.files, dictionaries=False).read(snapshot.files)
         dropped = dropped_bytes(footers, ColumnNames.of(snapshot.metadata))
@@ -179,7 +177,7 @@ def _plan(context: TableContext, log: TableLog, *, is_vacuum: bool, rewritten: b
             target_bytes=settings.target_file_bytes,
             max_files=None if sku is None else sku_of(sku).files,
             dropped=dropped,
-            retention=retention,
+            vacuum=guard,
             rewritten=rewritten,
         ),
     )

@@ -1,8 +1,7 @@
-"""Plan a table's maintenance: publish, OPTIMIZE, REORG, VACUUM, in this order. Nothing is run.
+"""Plan a table's maintenance: OPTIMIZE, REORG, VACUUM, in this order. Nothing is run.
 
-First the mirror reads pending commits, so it needs fewer old files. Then files are rewritten, which changes no row, so
-nothing has to be published again. VACUUM is last, because only it deletes. Direct Lake loads rewritten files again, so
-OPTIMIZE and REORG are limited to partitions where rewriting pays (reference `direct-lake` §4).
+OPTIMIZE and REORG change no row, so the mirror has nothing to publish. Direct Lake loads rewritten files again, so both
+are limited to partitions where rewriting pays (reference `direct-lake` §4). VACUUM is last: only it deletes files.
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ _IGNORED = "not worth it in all partitions, and Delta ignores a condition on a p
 class StepKind(str, Enum):
     """The kinds of steps, in the order in which a plan has them."""
 
-    PUBLISH = "publish"
     OPTIMIZE = "optimize"
     REORG = "reorg"
     RETENTION = "retention"
@@ -94,43 +92,13 @@ class MaintenancePlan:
 
 
 @dataclass(frozen=True)
-class SafeRetention:
-    """For how many seconds VACUUM must keep files that are no longer live.
-
-    `statement` sets the table's property; None if it is long enough. `files` and `bytes` are what VACUUM would then
-    delete; None if the statement has to run first.
-    """
-
-    seconds: float
-    statement: str | None = None
-    files: int | None = None
-    bytes: int | None = None
-
-    @classmethod
-    def of(cls, plan: VacuumPlan) -> SafeRetention:
-        """Return the retention that keeps all needed files, by a plan of VACUUM."""
-        if plan.statement is not None:
-            return cls(plan.min_safe_retention_seconds, plan.statement)
-        return cls(plan.min_safe_retention_seconds, None, len(plan.deleted), plan.deleted_bytes)
-
-
-@dataclass(frozen=True)
-class Unpublished:
-    """A mirror that has not covered its source's newest version, and the command that publishes the rest."""
-
-    covered: int
-    newest: int
-    command: str
-
-
-@dataclass(frozen=True)
 class MaintenanceInput:
     """What a plan depends on besides the table's log.
 
     `table` is its name in SQL; None: its address. `vorder`: Fabric's Spark runs the plan, and can write V-Order. If the
     table has more than `max_files` files (a capacity's limit), OPTIMIZE takes more partitions. `dropped` are the bytes
-    of dropped columns, by file. `retention` is None if VACUUM was not planned. `rewritten`: an earlier plan has just
-    replaced files.
+    of dropped columns, by file. `vacuum` is the plan of VACUUM, None for no VACUUM. `rewritten`: an earlier plan has
+    just replaced files.
     """
 
     table: str | None = None
@@ -140,18 +108,13 @@ class MaintenanceInput:
     target_bytes: int = DEFAULT_TARGET_BYTES
     max_files: int | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
-    unpublished: Unpublished | None = None
-    retention: SafeRetention | None = None
+    vacuum: VacuumPlan | None = None
     rewritten: bool = False
 
 
 def maintenance_plan(snapshot: Snapshot, wanted: MaintenanceInput) -> MaintenancePlan:
     """Plan what to run on the table. Raises SchemaUnreadable and PropertyUnreadable."""
     found: list[MaintenanceStep | LeftOut] = []
-    waiting = wanted.unpublished
-    if waiting is not None and waiting.covered < waiting.newest:
-        why = f"the mirror has covered version {waiting.covered} of {waiting.newest}, and needs the files of the rest"
-        found.append(MaintenanceStep(StepKind.PUBLISH, waiting.command, why))
     table = wanted.table or table_at(snapshot.uri)
     if snapshot.protocol.features & _MANAGED:
         kinds = (StepKind.OPTIMIZE, StepKind.REORG, StepKind.VACUUM)
@@ -161,7 +124,7 @@ def maintenance_plan(snapshot: Snapshot, wanted: MaintenanceInput) -> Maintenanc
         # OPTIMIZE purges what it rewrites, so it comes first and REORG takes the rest.
         reorg = _reorg(snapshot, table, wanted, optimized)
         rewrites = wanted.rewritten or any(isinstance(one, MaintenanceStep) for one in (optimize, reorg))
-        found += [optimize, reorg, *_vacuum(snapshot, table, wanted.retention, rewrites=rewrites)]
+        found += [optimize, reorg, *_vacuum(snapshot, table, wanted.vacuum, rewrites=rewrites)]
     steps = tuple(step for step in found if isinstance(step, MaintenanceStep))
     settings = {}
     if wanted.target_bytes != DEFAULT_TARGET_BYTES and any(step.kind.rewrites for step in steps):
@@ -329,36 +292,37 @@ def _effect(snapshot: Snapshot, chosen: Sequence[_Rewrite]) -> RewriteEffect:
 
 
 def _vacuum(
-    snapshot: Snapshot, table: str, safe: SafeRetention | None, *, rewrites: bool
+    snapshot: Snapshot, table: str, plan: VacuumPlan | None, *, rewrites: bool
 ) -> list[MaintenanceStep | LeftOut]:
     """Return VACUUM with a retention that keeps needed files, or why there is none. `rewrites`: files were replaced.
 
     RETAIN is never written: since Delta 4.1 it is ignored, and only the table's property counts (reference
     `direct-lake` §3.3). Before that, VACUUM without RETAIN uses the same property.
     """
-    if safe is None:
+    if plan is None:
         return [LeftOut(StepKind.VACUUM, "it was not checked how long files are needed")]
-    kept = max(effective_retention(snapshot), safe.seconds if safe.statement else 0.0)
-    needed = hours_at_least(safe.seconds)
-    if safe.statement is None and safe.files == 0:
+    least = plan.min_safe_retention_seconds
+    kept, needed = max(effective_retention(snapshot), least if plan.statement else 0.0), hours_at_least(least)
+    if plan.statement is None and not plan.deleted:
         return [LeftOut(StepKind.VACUUM, "no file is old enough to be deleted")]
-    if kept < safe.seconds:
+    if kept < least:
         return [LeftOut(StepKind.VACUUM, f"{_FILE_RETENTION} is below the {needed} that are needed")]
     if rewrites and kept < _REFRESH_SECONDS:
         why = f"{_FILE_RETENTION} is {hours(kept)}: models still use files that were just replaced; refresh them first"
         return [LeftOut(StepKind.VACUUM, why)]
-    size = "" if safe.bytes is None else f" of {safe.bytes:,} bytes"
-    deleted = "deletes old files" if safe.files is None else f"deletes {safe.files:,} files{size}"
-    why = f"{deleted}; files that are no longer live are kept for {hours(kept)}, and {needed} are needed"
-    steps: list[MaintenanceStep | LeftOut] = [MaintenanceStep(StepKind.VACUUM, f"VACUUM {table}", why)]
-    if safe.statement is not None:
-        longer = f"frames or the mirror need files for {needed}, longer than the table keeps them"
-        steps.insert(0, MaintenanceStep(StepKind.RETENTION, safe.statement, longer))
-    return steps
+    deleted = f"{len(plan.deleted):,} files of {plan.deleted_bytes:,} bytes"
+    why = f"files that are no longer live are kept for {hours(kept)}, and {needed} are needed"
+    if plan.statement is None:
+        return [MaintenanceStep(StepKind.VACUUM, f"VACUUM {table}", f"deletes {deleted}; {why}")]
+    longer = f"frames or the mirror need files for {needed}, longer than the table keeps them"
+    return [
+        MaintenanceStep(StepKind.RETENTION, plan.statement, longer),
+        MaintenanceStep(StepKind.VACUUM, f"VACUUM {table}", f"deletes old files; {why}"),
+    ]
 
 
 def script(plan: MaintenancePlan) -> str:
-    """Return the plan as SQL; commands and omitted steps are comments."""
+    """Return the plan as SQL; omitted steps are comments."""
     return "\n".join(_lines(plan)) + "\n"
 
 
@@ -374,9 +338,9 @@ def _lines(plan: MaintenancePlan) -> Iterator[str]:
             rows = "an unknown number of rows" if effect.rows_to_load is None else f"{effect.rows_to_load:,} rows"
             yield (
                 f"-- files {effect.files_before:,} -> about {effect.files_after:,}; "
-                f"Direct Lake loads {rows} again; 0 rows to publish"
+                f"Direct Lake loads {rows} again; no row is mirrored again"
             )
-        yield f"-- {step.statement}" if step.kind is StepKind.PUBLISH else f"{step.statement};"
+        yield f"{step.statement};"
     for left_out in plan.left_out:
         yield ""
         yield f"-- no {left_out.kind.value}: {left_out.why}"

@@ -28,7 +28,6 @@ from mirror_assets.direct_lake.layout import Advice, LayoutReport, advice, layou
 from mirror_assets.direct_lake.maintenance_plan import (
     MaintenanceInput,
     MaintenancePlan,
-    SafeRetention,
     maintenance_plan,
 )
 from mirror_assets.direct_lake.type_rules import TypeIssue, TypeLint
@@ -154,14 +153,14 @@ def table_report(table: InspectedTable, options: ReportOptions | None = None) ->
         types=table.types(options.one_side),
         vacuum=vacuum,
         answers=(*loaded, *float_answers(layout.columns, layout.writers)),
-        framing=framing_series(table.span, table.span.daily_versions()),
+        framing=framing_series(log, table.span),
         reframing=tuple(framing_effect(before, snapshot) for before in log.snapshots(framed)),
         maintenance=maintenance_plan(
             snapshot,
             replace(
                 options.maintenance,
                 dropped=dropped_bytes(table.footers, names),
-                retention=SafeRetention.of(guard),
+                vacuum=guard,
             ),
         ),
     )

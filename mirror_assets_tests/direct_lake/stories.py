@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mirror_assets.direct_lake.framing import LogSpan
 from mirror_assets.source.actions import LiveFile, Metadata, Protocol, Tombstone, Vector
 from mirror_assets.source.replay import Snapshot
-from mirror_assets.source.table_log import LoggedCommit
+from mirror_assets.source.table_log import LoggedCommit, TableLog
 
 _DAY = 86_400_000
 Files = Mapping[str, LiveFile]
@@ -56,9 +56,23 @@ class Story:
         commits = (commit(self.first + step, *pair) for step, pair in enumerate(pairs, 1))
         return LogSpan(self.snapshot(self.first), tuple(commits))
 
+    @property
+    def log(self) -> TableLog:
+        """A log that has its versions."""
+        return _StoryLog(self)
+
     def snapshot(self, version: int) -> Snapshot:
         """The version as a whole."""
         return snapshot(version, self.states[version - self.first])
+
+
+class _StoryLog(TableLog):
+    def __init__(self, story: Story) -> None:
+        super().__init__("t")
+        self._story = story
+
+    def snapshots(self, versions: Iterable[int]) -> Iterator[Snapshot]:
+        return map(self._story.snapshot, sorted(set(versions)))
 
 
 @st.composite

@@ -9,14 +9,12 @@ import pytest
 from mirror_assets.direct_lake.maintenance_plan import (
     MaintenanceInput,
     MaintenancePlan,
-    SafeRetention,
     StepKind,
-    Unpublished,
     maintenance_plan,
     script,
 )
 from mirror_assets.source.errors import PropertyUnreadable
-from mirror_assets_tests.direct_lake.planned_tables import MB, file, snapshot, some
+from mirror_assets_tests.direct_lake.planned_tables import MB, file, snapshot, some, vacuum_plan
 
 _MONTH = {"month": "string"}
 _SHORT = {"delta.deletedFileRetentionDuration": "interval 1 hour"}
@@ -121,7 +119,7 @@ def test_hidden_rows_in_one_cube_are_left_to_optimize() -> None:
 
 
 def test_a_table_of_a_catalog_is_left_to_it() -> None:
-    wanted = MaintenanceInput(retention=SafeRetention(0))
+    wanted = MaintenanceInput(vacuum=vacuum_plan(0))
     plan = maintenance_plan(snapshot(some(20), features=["catalogManaged"]), wanted)
     assert not plan.steps
     assert set(_left_out(plan)) == {StepKind.OPTIMIZE, StepKind.REORG, StepKind.VACUUM}
@@ -177,31 +175,28 @@ def test_rows_without_statistics_are_not_foretold() -> None:
     assert "loads an unknown number of rows again" in script(plan)
 
 
-def test_the_mirror_comes_first_and_vacuum_last() -> None:
+def test_vacuum_comes_last_and_its_retention_before_it() -> None:
     files = [*some(20), file("hidden", 900 * MB, 1000, hidden=900), file("full", 1800 * MB)]
-    wanted = MaintenanceInput(
-        table="t",
-        unpublished=Unpublished(5, 7, "mirror-assets run --table t"),
-        retention=SafeRetention(2 * 86_400, _LONGER, 12, 12_000),
-    )
-    plan = maintenance_plan(snapshot(files, properties=_SHORT), wanted)
-    assert _statements(plan) == ["mirror-assets run --table t", "OPTIMIZE t", _LONGER, "VACUUM t"]
-    assert "-- mirror-assets run --table t\n" in script(plan)
-    assert "deletes 12 files of 12,000 bytes" in plan.steps[-1].why
-    nothing_new = MaintenanceInput(unpublished=Unpublished(7, 7, "mirror-assets run --table t"))
-    assert maintenance_plan(snapshot([]), nothing_new).steps == ()
+    longer = MaintenanceInput(table="t", vacuum=vacuum_plan(2 * 86_400, _LONGER))
+    plan = maintenance_plan(snapshot(files, properties=_SHORT), longer)
+    assert _statements(plan) == ["OPTIMIZE t", _LONGER, "VACUUM t"]
+    assert plan.steps[-1].why.startswith("deletes old files; ")
+    plan = maintenance_plan(snapshot(files), MaintenanceInput(table="t", vacuum=vacuum_plan(files=12)))
+    assert _statements(plan) == ["OPTIMIZE t", "VACUUM t"]
+    assert plan.steps[-1].why.startswith("deletes 12 files of 12,000 bytes; ")
 
 
 def test_vacuum_goes_by_the_tables_property_alone() -> None:
-    plan = maintenance_plan(snapshot([]), MaintenanceInput(table="t", retention=SafeRetention(3600)))
+    plan = maintenance_plan(snapshot([]), MaintenanceInput(table="t", vacuum=vacuum_plan(3600)))
     assert _statements(plan) == ["VACUUM t"]
     assert plan.steps[0].why == (
-        "deletes old files; files that are no longer live are kept for 168.0 hours, and 1.0 hours are needed"
+        "deletes 1 files of 1,000 bytes; files that are no longer live are kept for 168.0 hours, "
+        "and 1.0 hours are needed"
     )
 
 
 def test_vacuum_is_left_out_where_it_would_delete_what_is_needed() -> None:
-    too_short = maintenance_plan(snapshot([], properties=_SHORT), MaintenanceInput(retention=SafeRetention(7200)))
+    too_short = maintenance_plan(snapshot([], properties=_SHORT), MaintenanceInput(vacuum=vacuum_plan(7200)))
     assert not too_short.steps
     assert _left_out(too_short)[StepKind.VACUUM] == (
         "delta.deletedFileRetentionDuration is below the 2.0 hours that are needed"
@@ -210,12 +205,10 @@ def test_vacuum_is_left_out_where_it_would_delete_what_is_needed() -> None:
 
 def test_vacuum_does_not_delete_what_the_plan_has_just_replaced() -> None:
     """The guard asked for nothing, for all that is needed was live; it will not be after OPTIMIZE."""
-    plan = maintenance_plan(
-        snapshot(some(20), properties=_SHORT), MaintenanceInput(table="t", retention=SafeRetention(0))
-    )
+    plan = maintenance_plan(snapshot(some(20), properties=_SHORT), MaintenanceInput(table="t", vacuum=vacuum_plan(0)))
     assert _statements(plan) == ["OPTIMIZE t"]
     assert "models still use files" in _left_out(plan)[StepKind.VACUUM]
-    alone = MaintenanceInput(table="t", retention=SafeRetention(0))
+    alone = MaintenanceInput(table="t", vacuum=vacuum_plan(0))
     assert _statements(maintenance_plan(snapshot([], properties=_SHORT), alone)) == ["VACUUM t"]
     behind = replace(alone, rewritten=True)
     assert not maintenance_plan(snapshot([], properties=_SHORT), behind).steps
@@ -225,19 +218,19 @@ def test_vacuum_does_not_delete_what_the_plan_has_just_replaced() -> None:
 def test_an_unreadable_property_is_said() -> None:
     table = snapshot([], properties={"delta.deletedFileRetentionDuration": "soon"})
     with pytest.raises(PropertyUnreadable):
-        maintenance_plan(table, MaintenanceInput(retention=SafeRetention(0)))
+        maintenance_plan(table, MaintenanceInput(vacuum=vacuum_plan(0)))
 
 
 def test_the_script_is_sql_with_reasons() -> None:
-    plan = maintenance_plan(snapshot(some(20)), MaintenanceInput(table="t", retention=SafeRetention(60)))
+    plan = maintenance_plan(snapshot(some(20)), MaintenanceInput(table="t", vacuum=vacuum_plan(60)))
     assert script(plan) == (
         "-- t at version 7\n"
         "\n"
         "-- 1. optimize: 20 files become about 1\n"
-        "-- files 20 -> about 1; Direct Lake loads 2,000 rows again; 0 rows to publish\n"
+        "-- files 20 -> about 1; Direct Lake loads 2,000 rows again; no row is mirrored again\n"
         "OPTIMIZE t;\n"
         "\n"
-        "-- 2. vacuum: deletes old files; files that are no longer live are kept for 168.0 hours, "
+        "-- 2. vacuum: deletes 1 files of 1,000 bytes; files that are no longer live are kept for 168.0 hours, "
         "and 0.1 hours are needed\n"
         "VACUUM t;\n"
         "\n"

@@ -19,7 +19,6 @@ from mirror_assets.direct_lake.maintenance_plan import (
     MaintenanceInput,
     MaintenancePlan,
     MaintenanceStep,
-    SafeRetention,
     StepKind,
     maintenance_plan,
 )
@@ -146,7 +145,7 @@ def test_a_whole_plan_runs_and_leaves_frames_readable(session: SparkSession, tmp
     log, before = TableLog(str(table)), _snapshot(table)
     guard = plan_vacuum(log, time.time() + 2 * 86_400, [Frame("model", framed)])
     assert len(guard.threatened) == 3
-    plan = maintenance_plan(before, MaintenanceInput(retention=SafeRetention.of(guard)))
+    plan = maintenance_plan(before, MaintenanceInput(vacuum=guard))
     assert [step.kind for step in plan.steps] == [StepKind.OPTIMIZE, StepKind.RETENTION, StepKind.VACUUM]
     _run(session, plan)
     moment = datetime.fromtimestamp(log.time_ms(framed) / 1000, timezone.utc).isoformat(timespec="milliseconds")

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.direct_lake.footer_reader import FooterCache, FooterReader, cache_folder
 from mirror_assets.direct_lake.guardrails import FitVerdict, Limit, sku_of
-from mirror_assets.direct_lake.maintenance_plan import MaintenanceInput, StepKind, Unpublished
+from mirror_assets.direct_lake.maintenance_plan import StepKind
 from mirror_assets.direct_lake.model_frames import Frame
 from mirror_assets.direct_lake.report import (
     DirectLakeReport,
@@ -103,15 +103,12 @@ def test_what_framing_loads_by_day_and_for_each_frame(sales: Path) -> None:
     assert [(effect.first, effect.dropped.rows) for effect in found.reframing] == [(1, 10), (3, 0)]
 
 
-def test_maintenance_publishes_first_and_keeps_what_readers_need(sales: Path) -> None:
+def test_maintenance_keeps_what_readers_need(sales: Path) -> None:
     for first in range(100, 200, 10):
         write_deltalake(sales, _sales(first, first + 10), mode="append", partition_by=["day"])
-    requested = ReportOptions(
-        RetentionConsumers((Frame("model", 1),), MirrorNeeds(12)),
-        maintenance=MaintenanceInput(unpublished=Unpublished(12, 13, "run")),
-    )
+    requested = ReportOptions(RetentionConsumers((Frame("model", 1),), MirrorNeeds(12)))
     fresh = _of(sales, requested).maintenance
-    assert [step.kind for step in fresh.steps] == [StepKind.PUBLISH, StepKind.OPTIMIZE]
+    assert [step.kind for step in fresh.steps] == [StepKind.OPTIMIZE]
     late = _of(sales, requested, time.time() + 8 * 86_400)
     assert [step.kind for step in late.maintenance.steps][-2:] == [StepKind.RETENTION, StepKind.VACUUM]
     assert late.maintenance.steps[-2].statement == late.vacuum.statement
