@@ -131,14 +131,13 @@ class Growth:
 
 def growth(span: LogSpan, since_ms: int, now_ms: int) -> Growth | None:
     """Return the growth from `since_ms`, or the beginning of the span, until now; None for less than an hour."""
-    versions = [(span.start.timestamp_ms, span.first), *((one.timestamp_ms, one.version) for one in span.commits)]
-    sizes = list(table_sizes(span))
-    if len(versions) > 1 and versions[0] > versions[1]:  # only its checkpoint is left, which is younger than its commit
-        versions, sizes = versions[1:], sizes[1:]
-    begin_ms = max(since_ms, versions[0][0])
-    if now_ms - begin_ms < _SHORTEST_MS:
+    times, sizes = [span.start.timestamp_ms, *(one.timestamp_ms for one in span.commits)], list(table_sizes(span))
+    if len(times) > 1 and times[0] > times[1]:  # only the checkpoint of the start is left, which is younger
+        times, sizes = times[1:], sizes[1:]
+    times[0] = max(since_ms, times[0])
+    if now_ms - times[0] < _SHORTEST_MS:
         return None
-    days = [(at - begin_ms) / _DAY_MS for at in (begin_ms, *(at for at, _ in versions[1:]), now_ms)]
+    days = [(at - times[0]) / _DAY_MS for at in (*times, now_ms)]
 
     def slope(amounts: list[int]) -> float:
         return linear_regression(days, [*amounts, amounts[-1]]).slope
@@ -149,7 +148,7 @@ def growth(span: LogSpan, since_ms: int, now_ms: int) -> Growth | None:
         rows=slope([size.known_rows for size in sizes]) if is_known else None,
         bytes=slope([size.bytes for size in sizes]),
         days=days[-1],
-        commits=len(versions) - 1,
+        commits=len(times) - 1,
     )
 
 

@@ -191,11 +191,11 @@ def _optimize(
     chosen = [one for one in rewrites if _pays(one)]
     files = len(snapshot.files) - sum(one.saved for one in chosen)
     # Over the capacity's limit, the partitions that save most files per byte come next.
-    for one in sorted(rewrites, key=lambda one: -one.saved / (one.bytes + 1)):
-        if wanted.max_files is not None and files > wanted.max_files and one not in chosen and one.saved > 0:
+    rest = [one for one in rewrites if not _pays(one) and one.saved > 0]
+    for one in sorted(rest, key=lambda one: -one.saved / (one.bytes + 1)):
+        if wanted.max_files is not None and files > wanted.max_files:
             chosen.append(one)
             files -= one.saved
-    chosen = [one for one in rewrites if one in chosen]
     where = _where(snapshot, rewrites, chosen)
     if not chosen or where is None:
         possible = sum(max(0, one.saved) for one in rewrites)
