@@ -145,7 +145,7 @@ def _results(
         FRAMES_SAFE: frames,
         GUARDRAILS: lambda: _guardrails(table, inspected.guardrails.table),
         LAYOUT: layout,
-        TYPES: lambda: (check_types(inspected.types(), is_read=settings.sku is not None), {}),
+        TYPES: lambda: (check_types(inspected.types, is_read=settings.sku is not None), {}),
     }
 
 

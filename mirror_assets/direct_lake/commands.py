@@ -85,7 +85,6 @@ def direct_lake() -> None:
 @_consumers
 @_capacity
 @click.option("--columns", type=_names, metavar="A,B", help="Columns that a model uses.")
-@click.option("--one-side", type=_names, metavar="A,B", help="Columns on the one-side of a relationship.")
 @click.option(
     "--fabric", metavar="[SCHEMA.]TABLE", help="Plan maintenance for Fabric's Spark, where the table has this name."
 )

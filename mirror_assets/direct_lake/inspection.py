@@ -50,7 +50,6 @@ class InspectionRequest:
     sku: str | None = None
     mode: str | None = None
     columns: tuple[str, ...] = ()
-    one_side: tuple[str, ...] = ()
     fabric: str | None = None
     pictures: Path | None = None
     cache: Path | None = None
@@ -136,7 +135,7 @@ def report(request: InspectionRequest, *, as_json: bool) -> Exit:
         target_bytes=DEFAULT_TARGET_BYTES if settings is None else settings.maintenance.target_file_bytes,
         max_files=None if sku is None else sku.files,
     )
-    found = table_report(subject.inspected(), ReportOptions(consumers, request.columns, request.one_side, maintenance))
+    found = table_report(subject.inspected(), ReportOptions(consumers, request.columns, maintenance))
     if as_json:
         show_json(
             [vars(found) | {"guardrails": _guardrails(found.guardrails, sku, mode), "vacuum": _vacuum(found.vacuum)}]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -30,7 +29,7 @@ from mirror_assets.direct_lake.maintenance_plan import (
     MaintenancePlan,
     maintenance_plan,
 )
-from mirror_assets.direct_lake.type_rules import TypeIssue, TypeLint
+from mirror_assets.direct_lake.type_rules import TypeIssue, type_issues
 from mirror_assets.direct_lake.vacuum import RetentionConsumers, VacuumPlan, plan_vacuum
 from mirror_assets.source.table_log import TableLog
 
@@ -72,18 +71,12 @@ class InspectedTable:
         figures = measure(self.name, self.log.snapshot(), self.footers, a_day)
         return Guardrails(CapacityFit.of(figures), CapacityFit.of(predicted_mirror(figures)))
 
-    def types(self, one_side: Sequence[str] = ()) -> tuple[TypeIssue, ...]:
-        """Return what Direct Lake can't load; `one_side` as in TypeLint. Raises SettingError for an unknown column."""
+    @cached_property
+    def types(self) -> tuple[TypeIssue, ...]:
+        """The columns that Direct Lake can't load, or perhaps can't."""
         metadata = self.log.snapshot().metadata
-        return TypeLint(
-            uri=self.log.uri,
-            names=ColumnNames.of(metadata),
-            partitioned_by=metadata.partition_columns,
-            parquet={column.parquet.path: column.parquet for column in self.layout.columns},
-            one_side=one_side,
-            rows=self.layout.rows,
-            hidden=self.layout.hidden_rows,
-        ).issues()
+        parquet = {column.parquet.path: column.parquet for column in self.layout.columns}
+        return type_issues(self.log.uri, ColumnNames.of(metadata), metadata.partition_columns, parquet)
 
     @property
     def _since_ms(self) -> int:
@@ -92,14 +85,13 @@ class InspectedTable:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What to report on. `columns` are those that a model uses, `one_side` those on the one-side of a relationship.
+    """What to report on. `columns` are those that a model uses.
 
-    `maintenance` omits what the report finds out itself: dropped columns and the retention.
+    `maintenance` omits what the report finds out itself: dropped columns and VACUUM's plan.
     """
 
     consumers: RetentionConsumers = field(default_factory=RetentionConsumers)
     columns: tuple[str, ...] = ()
-    one_side: tuple[str, ...] = ()
     maintenance: MaintenanceInput = field(default_factory=MaintenanceInput)
 
 
@@ -150,7 +142,7 @@ def table_report(table: InspectedTable, options: ReportOptions | None = None) ->
         guardrails=table.guardrails,
         layout=layout,
         advice=advice(layout),
-        types=table.types(options.one_side),
+        types=table.types,
         vacuum=vacuum,
         answers=(*loaded, *float_answers(layout.columns, layout.writers)),
         framing=framing_series(log, table.span),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -43,22 +41,6 @@ def write(folder: Path, name: str, rows: pa.Table, **options: object) -> None:
     """A file by Arrow's C++ writer."""
     folder.mkdir(exist_ok=True)
     pq.write_table(rows, folder / name, **options)
-
-
-def by_spark(table: Path) -> None:
-    """Write the files of a new table again as old versions of Spark do, and their sizes into its log.
-
-    All columns must have dictionaries: those of delta-rs don't show whether all data pages use them.
-    """
-    for commit in (table / "_delta_log").glob("*.json"):
-        actions = [json.loads(line) for line in commit.read_text().splitlines()]
-        for add in (action["add"] for action in actions if "add" in action):
-            path = table / unquote(add["path"])
-            if "parquet-mr" not in pq.read_metadata(path).created_by:
-                pq.write_table(pq.read_table(path), path, version="1.0")
-                age(path, b"")
-            add["size"] = path.stat().st_size
-        commit.write_text("\n".join(map(json.dumps, actions)))
 
 
 def age(path: Path, told: bytes) -> None:

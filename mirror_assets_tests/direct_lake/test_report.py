@@ -156,11 +156,6 @@ def test_the_use_of_columns_is_reported_if_it_is_given(sales: Path) -> None:
     assert (unused.question, floats.question) == ("unused columns", "nearly unique floats")
 
 
-def test_one_side_columns_are_linted(sales: Path) -> None:
-    (found,) = (one for one in _of(sales, ReportOptions(one_side=("id",))).types if one.column == "id")
-    assert "must be unique" in found.message
-
-
 def test_a_second_report_reads_no_footer(sales: Path, tmp_path: Path) -> None:
     log = TableLog(str(sales))
     reader = FooterReader(log.uri, log.files, FooterCache.of(tmp_path / "cache", log.uri))
