@@ -61,19 +61,18 @@ class FooterReader:
             cached = cached.filter(cached["dictionaries"])
         known = set(_keys(cached))
         missing = [file for file in files if (file.path, file.bytes) not in known]
-        read = [self._read_batch(missing[first : first + _BATCH]) for first in range(0, len(missing), _BATCH)]
-        footers = pa.concat_tables([cached, *read]).combine_chunks()
+        read = [cached]
+        for first in range(0, len(missing), _BATCH):
+            batch = as_table(list(self._read_each(missing[first : first + _BATCH])))
+            if self.cache is not None:
+                self.cache.add(batch)
+            read.append(batch)
+        footers = pa.concat_tables(read).combine_chunks()
         rows = {key: row for row, key in enumerate(_keys(footers))}
         wanted = footers.take(pa.array([rows[file.path, file.bytes] for file in files], pa.int64()))
         if self.cache is not None and missing:
             self.cache.tidy(wanted)
         return Footers(wanted)
-
-    def _read_batch(self, files: Sequence[LiveFile]) -> pa.Table:
-        footers = as_table(list(self._read_each(files)))
-        if self.cache is not None:
-            self.cache.add(footers)
-        return footers
 
     def _read_each(self, files: Sequence[LiveFile]) -> Iterator[Footer]:
         if self.opener.is_local:  # no latency, so threads are no faster

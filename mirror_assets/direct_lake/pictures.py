@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from mirror_assets.direct_lake.errors import PlotsMissing
 from mirror_assets.direct_lake.framing import FramingPoint
-from mirror_assets.direct_lake.guardrails import CapacityFit, Limit, LimitUse
+from mirror_assets.direct_lake.guardrails import CapacityFit, Limit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +38,7 @@ def use_of_limits(fitting: CapacityFit) -> bytes:
     for axes, uses in zip(panels, columns, strict=True):
         units = _BYTES if uses[0].limit is Limit.MODEL_BYTES else _NUMBERS
         for row, use in enumerate(uses):
-            share = _share(use)
+            share = 0.0 if use.allowed is None else use.used / use.allowed
             colour = _BAD if share > 1 else _CAUTION if share > _NEARLY else _GOOD
             axes.barh(row, min(share, _WIDEST), color=colour, height=0.7)
             label = "no limit"
@@ -53,11 +53,6 @@ def use_of_limits(fitting: CapacityFit) -> bytes:
         axes.set_xticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
         axes.spines[["top", "right"]].set_visible(False)
     return _png(figure)
-
-
-def _share(use: LimitUse) -> float:
-    """Return the used share of the limit; 0 if there is none."""
-    return 0.0 if use.allowed is None else use.used / use.allowed
 
 
 def framing_bars(points: Sequence[FramingPoint], table: str) -> bytes:
