@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mirror_assets.direct_lake.columns import DistinctValues, ParquetColumn, parquet_columns
 from mirror_assets.direct_lake.footers import Coding
-from mirror_assets_tests.direct_lake.parquet_files import named, read, reader, write
+from mirror_assets_tests.direct_lake.parquet_files import age, named, read, reader, write
 
 
 def _columns(folder: Path) -> dict[str, ParquetColumn]:
@@ -82,3 +82,13 @@ def test_without_statistics_all_values_may_be_nulls(tmp_path: Path, dictionary: 
     write(tmp_path, "a.parquet", nulls, write_statistics=False, use_dictionary=dictionary)
     column = _columns(tmp_path)["text"]
     assert (column.nulls, column.distinct) == (None, DistinctValues(0, 2))
+
+
+def test_a_dictionary_of_all_pages_bounds_values_and_their_length(tmp_path: Path) -> None:
+    """As Spark's writer shows it, file by file."""
+    for name, values in (("a", ["x", "yyyy"]), ("b", ["yyyy", "zz"])):
+        write(tmp_path, f"{name}.parquet", pa.table({"text": values * 1_000}), version="1.0")
+        age(tmp_path / f"{name}.parquet", b"")
+    column = _columns(tmp_path)["text"]
+    assert (column.codings, column.distinct) == ({Coding.DICTIONARY: 2}, DistinctValues(2, 4))
+    assert column.longest_bytes == len("yyyy" + "zz")

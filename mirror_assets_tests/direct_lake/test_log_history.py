@@ -113,15 +113,15 @@ def test_in_commit_timestamps_that_begin_late_do_not_mix_with_times_of_files(tmp
     """The older commits' files were copied, so they look newer than all that came after them."""
     log = _log(
         tmp_path,
-        (9_000, 9_001, 9_002, 9_003),
+        (9_000, 9_001, 9_002, 9_003, 9_004),
         (2_000_000, 2_500_000),
         **{
             "delta.enableInCommitTimestamps": "true",
-            "delta.inCommitTimestampEnablementVersion": "2",
+            "delta.inCommitTimestampEnablementVersion": "3",
             "delta.inCommitTimestampEnablementTimestamp": "2000000",
         },
     )
-    assert [committed_by(log, time) for time in (1_999_999, 2_000_000, 2_400_000, 2_500_000)] == [None, 2, 2, 3]
+    assert [committed_by(log, time) for time in (1_999_999, 2_000_000, 2_400_000, 2_500_000)] == [None, 3, 3, 4]
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(-1, 50))
