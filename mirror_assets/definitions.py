@@ -18,7 +18,6 @@ from mirror_assets.orchestration.assets import (
     source_asset,
 )
 from mirror_assets.orchestration.batch_sensor import mirror_sensor
-from mirror_assets.orchestration.direct_lake_checks import mirror_checks, source_checks
 from mirror_assets.orchestration.failed_runs import TABLE_FAILED
 from mirror_assets.orchestration.jobs import Job, build_jobs
 from mirror_assets.orchestration.jobs_first import is_for_a_run, jobs_first
@@ -26,6 +25,7 @@ from mirror_assets.orchestration.mirror_status import status_asset
 from mirror_assets.orchestration.replicator_sensor import replicator_sensor
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.schedules import job_schedules
+from mirror_assets.orchestration.source_and_mirror_checks import mirror_checks, source_checks
 from mirror_assets.orchestration.staged_checks import staged_checks
 
 # Single-run backfills have been beta for years, and Dagster would say so once for each table.

@@ -98,7 +98,6 @@ class ErrorCode(str, Enum):
     FOOTER_UNREADABLE = "footer_unreadable"
     COLUMN_UNKNOWN = "column_unknown"
     CACHE_UNUSABLE = "cache_unusable"
-    NOT_A_DATE = "not_a_date"
     SKU_UNKNOWN = "sku_unknown"
     POINT_REFUSED = "point_refused"
     POINT_BEYOND = "point_beyond"

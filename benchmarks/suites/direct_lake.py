@@ -18,9 +18,8 @@ from deltalake import DeltaTable, write_deltalake
 from benchmarks.bench import Bench
 from benchmarks.contest import interleaved
 from benchmarks.result import Case, Goal, Outcome
-from mirror_assets.direct_lake.footers.footer_reader import FooterCache, FooterReader
-from mirror_assets.direct_lake.table_report import table_report
-from mirror_assets.direct_lake.table_snapshot import TableSnapshot
+from mirror_assets.direct_lake.footer_reader import FooterCache, FooterReader
+from mirror_assets.direct_lake.report import InspectedTable, table_report
 from mirror_assets.source.table_log import TableLog
 
 _FILES_A_COMMIT, _ROWS_A_FILE, _NUMBERS = 10, 2_000, 8
@@ -86,7 +85,7 @@ def _footers(uri: str) -> None:
 def _report(uri: str, cache: Path) -> None:
     log = TableLog(uri)
     reader = FooterReader(uri, log.files, FooterCache.of(cache, uri))
-    table_report(TableSnapshot(uri, log, reader, time.time()))
+    table_report(InspectedTable(uri, log, reader, time.time()))
 
 
 def _commands(uri: str, cache: Path) -> list[float]:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 
-from mirror_assets.cli.direct_lake.commands import direct_lake
 from mirror_assets.cli.early_start import start_spark_early
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.json_log import use_json
@@ -32,6 +31,7 @@ from mirror_assets.cli.options import (
     tables,
     whole_number,
 )
+from mirror_assets.direct_lake.commands import direct_lake
 
 _NEW = "everything that has not landed"
 

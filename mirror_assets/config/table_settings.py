@@ -30,11 +30,15 @@ from mirror_assets.config.setting_values import (
     Text,
     address_of,
 )
-from mirror_assets.direct_lake.guardrails.skus import SKUS, Mode
-from mirror_assets.direct_lake.maintenance.bins import FileSizes
 from mirror_assets.landing.names import TableName
 from mirror_assets.markers import ROW_ID
 from mirror_assets.source.ranges import TimePoint, VersionPoint, parse_point, parse_time
+
+# Fabric's capacities with limits for Direct Lake, which direct_lake/guardrails.py has; some have several names.
+CAPACITIES = (
+    *("F2", "F4", "F8", "F16", "F32", "F64", "FT1", "P1", "F128", "P2", "F256", "P3", "F512", "P4", "F1024", "P5"),
+    "F2048",
+)
 
 
 class Start(str, Enum):
@@ -57,11 +61,6 @@ class DirectLakeMode(str, Enum):
     ONELAKE = "onelake"
     SQL = "sql"
     SQL_ONLY = "sql_only"
-
-    @property
-    def kind(self) -> Mode:
-        """The same kind in the guardrails' terms."""
-        return Mode[self.name]
 
 
 class FramesOf(str, Enum):
@@ -107,10 +106,9 @@ def _dump_start(
 
 
 def _sku(value: object) -> object:
-    names = [name for sku in SKUS for name in sku.names]
-    if value is None or (isinstance(value, str) and value.upper() in names):
+    if value is None or (isinstance(value, str) and value.upper() in CAPACITIES):
         return value.upper() if isinstance(value, str) else None
-    raise ValueError(f"expected a capacity ({', '.join(names)}) or null, got {value!r}")
+    raise ValueError(f"expected a capacity ({', '.join(CAPACITIES)}) or null, got {value!r}")
 
 
 def _frame(value: object) -> object:
@@ -214,11 +212,6 @@ class MaintenanceSettings(Section):
     purge: bool = Field(default=False, description="Rewrite files with many hidden rows or dropped columns.")
     vacuum: bool = Field(default=False, description="Delete old files, none that a frame or the mirror needs.")
     target_file_bytes: Bytes = Field(default=1 << 30, description="Bytes that a file should have at most.")
-
-    @property
-    def sizes(self) -> FileSizes:
-        """The sizes for OPTIMIZE: it combines files that are smaller than the target."""
-        return FileSizes(self.target_file_bytes, self.target_file_bytes)
 
     @property
     def is_on(self) -> bool:

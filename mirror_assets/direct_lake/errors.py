@@ -1,4 +1,4 @@
-"""The errors of this room, with the text of their messages; a class only where other rooms name the type."""
+"""The errors of this package; a class only where other code catches the type."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from mirror_assets.errors import ErrorCode, SettingError, StopError
 
 
 class FramesUnreadable(SettingError):
-    """An export of a model's frames is not the answer of the two DAX queries that it should be."""
+    """An export of a model's frames is not the result of the DAX query."""
 
     code = ErrorCode.FRAMES_UNREADABLE
 
     def __init__(self, source: str, why: str) -> None:
         super().__init__(
-            f"{source} does not tell a model's frames: {why}.",
-            "run EVALUATE INFO.DELTATABLEMETADATASTORAGES() and EVALUATE INFO.PARQUETFILESTORAGES() on the model as "
-            "its administrator, and export each answer whole, as CSV or JSON; or name versions instead.",
+            f"{source} has no readable frames of a model: {why}.",
+            "run EVALUATE INFO.DELTATABLEMETADATASTORAGES() on the model as its administrator, and export the whole "
+            "result, as CSV or JSON; or name versions instead.",
         )
 
 
 class PlotsMissing(SettingError):
-    """Matplotlib is not installed: reports and checks go on without pictures."""
+    """Matplotlib is not installed: checks continue without pictures."""
 
     code = ErrorCode.PLOTS_MISSING
 
@@ -40,17 +40,17 @@ class PicturesUnwritable(SettingError):
 
 
 def live_file_missing(uri: str, path: str) -> StopError:
-    """Return the error for a data file that the version needs, and that is gone."""
+    """Return the error for a data file of the version that doesn't exist."""
     return StopError(
-        f"{uri}: {path} is not there, though the version that is read has it (VACUUM, or deleted by hand).",
-        "read a newer version; if this is the newest, restore the file, or take it out of the log with deltalake's "
+        f"{uri}: {path} is missing, though the version needs it (deleted by VACUUM, or by hand).",
+        "read a newer version; if this is the newest, restore the file, or remove it from the log with deltalake's "
         "`DeltaTable.repair()`, which loses its rows.",
         code=ErrorCode.DATA_FILE_MISSING,
     )
 
 
 def footer_unreadable(uri: str, path: str, why: str) -> StopError:
-    """Return the error for a data file that doesn't end as a Parquet file of its size does."""
+    """Return the error for a data file that is no complete Parquet file."""
     return StopError(
         f"{uri}: the footer of {path} can't be read: {why}.",
         "compare the file's size with the log's; restore it, or write its rows again.",
@@ -62,7 +62,7 @@ def cache_unusable(folder: str, why: str) -> SettingError:
     """Return the error for a cache of footers that can't be read or written."""
     return SettingError(
         f"the footer cache {folder} can't be used: {why}.",
-        "name a folder that this user may write, or go without a cache, which reads every footer each time.",
+        "name a folder that this user may write, or use --no-cache, which reads every footer each time.",
         code=ErrorCode.CACHE_UNUSABLE,
     )
 
@@ -74,19 +74,12 @@ def column_unknown(column: str, known: str) -> SettingError:
     )
 
 
-def not_a_date(column: str, why: str) -> SettingError:
-    """Return the error for a column without dates, by which rows can't be aged."""
-    return SettingError(
-        f"rows can't be kept by the age of `{column}`: {why}.",
-        "name a column of dates or timestamps, or a partition column like yyyy, yyyyMM, yyyy-MM or yyyy-MM-dd.",
-        code=ErrorCode.NOT_A_DATE,
-    )
-
-
 def sku_unknown(name: str, known: str) -> SettingError:
     """Return the error for a capacity that doesn't exist."""
     return SettingError(
-        f"{name} is no capacity that has limits for Direct Lake.", f"name one of {known}.", code=ErrorCode.SKU_UNKNOWN
+        f"{name} is not a capacity with limits for Direct Lake.",
+        f"name one of {known}.",
+        code=ErrorCode.SKU_UNKNOWN,
     )
 
 
@@ -94,16 +87,17 @@ def frame_refused(uri: str, frame: str, why: str) -> SettingError:
     """Return the error for a frame at a version or time that the table can't have."""
     return SettingError(
         f"{uri} has no version for the frame `{frame}`: {why}.",
-        "name a version of this table, or a time at which it was there; check that it is the table you mean.",
+        "name a version of this table, or a time at which it existed; check that it is the right table.",
         code=ErrorCode.FRAME_REFUSED,
     )
 
 
-def fabric_name_refused(name: str, longest: int) -> SettingError:
-    """Return the error for a name of a table or schema that Fabric's table maintenance refuses."""
+def vacuum_refused(table: str, files: int, needed_by: tuple[str, ...], statement: str) -> SettingError:
+    """Return the error for a VACUUM that did not run, because it would delete files that are still needed."""
+    what = f"would delete {files:,}" if files else "might delete"
     return SettingError(
-        f"{name!r} is no name that Fabric's table maintenance takes.",
-        f"name the table as its lakehouse does: up to {longest} letters, digits and underscores, not only digits; the "
-        "schema is named apart.",
-        code=ErrorCode.NAME_REFUSED,
+        f"{table}: VACUUM {what} files of its source that are needed by {', '.join(needed_by)}.",
+        "refresh the model and remove its old frame from mirror.yaml; or mirror the pending commits, if the mirror or "
+        f"the history needs the files; or keep files longer: {statement}.",
+        code=ErrorCode.VACUUM_REFUSED,
     )

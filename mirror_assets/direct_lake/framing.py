@@ -1,24 +1,92 @@
-"""Show what Direct Lake keeps and loads when it frames another version, from the log alone (reference §3.2)."""
+"""What Direct Lake keeps and loads when it is framed at another version, by the log alone (reference §3.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from itertools import pairwise
 from operator import add, sub
 
-from mirror_assets.direct_lake.log_history import History, Mark
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.replay import Snapshot
-from mirror_assets.source.table_log import LoggedCommit
+from mirror_assets.source.table_log import LoggedCommit, TableLog
 
-_Change = tuple[LiveFile | None, LiveFile | None]
+_SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
+# Operations that change files but no rows, and RESTORE. Of VACUUM's two commits the second says that it is done.
+_MAINTENANCE = {"OPTIMIZE": "OPTIMIZE", "REORG": "REORG", "RESTORE": "RESTORE", "VACUUM END": "VACUUM"}
+
+
+@dataclass(frozen=True)
+class LogSpan:
+    """A version of a table, and the commits after it."""
+
+    start: Snapshot
+    commits: tuple[LoggedCommit, ...]
+
+    @property
+    def first(self) -> int:
+        """The first version."""
+        return self.start.version
+
+    def time_ms(self, version: int) -> int:
+        """Return when the version, one of the span, was committed."""
+        return self.start.timestamp_ms if version == self.first else self.commits[version - self.first - 1].timestamp_ms
+
+    def maintenance(self, after: int, last: int) -> tuple[str, ...]:
+        """Return the maintenance operations after version `after`, up to `last`."""
+        commits = self.commits[after - self.first : last - self.first]
+        return tuple(_MAINTENANCE[commit.operation] for commit in commits if commit.operation in _MAINTENANCE)
+
+    def every_version(self) -> tuple[int, ...]:
+        """Return all versions, ascending."""
+        return tuple(range(self.first, self.first + len(self.commits) + 1))
+
+    def daily_versions(self) -> tuple[int, ...]:
+        """Return the first version, and the last of each day (UTC) with a commit."""
+        days = {
+            datetime.fromtimestamp(self.time_ms(version) / 1000, timezone.utc).date(): version
+            for version in self.every_version()
+        }
+        return tuple(sorted({self.first, *days.values()}))
+
+
+def recent_span(log: TableLog, since_ms: int) -> LogSpan:
+    """Read the log from the version that was the newest at `since_ms` (since 1970).
+
+    If commits are missing, or the log begins later, the span begins after the last gap.
+    """
+    available, logged, begin = set(log.versions()), set(log.logged()), log.newest()
+    while begin in logged and begin - 1 in available:
+        begin -= 1
+    newest_then = committed_by(log, since_ms)
+    first = begin if newest_then is None else max(newest_then, begin)
+    return LogSpan(log.snapshot(first), log.commits(first + 1, log.newest()))
+
+
+def committed_by(log: TableLog, time_ms: int) -> int | None:
+    """Return the last version committed at or before a time (ms since 1970), by Delta's rule.
+
+    The version need not be reconstructable. None if the log can't answer: it begins later, or lacks the next commit,
+    which may be older than the time.
+    """
+    known = sorted({*log.versions(), *log.logged()})
+    candidates, metadata = known, log.snapshot().metadata
+    if metadata.in_commit_since:
+        # In-commit timestamps may begin before the file times of older commits, so only one of the clocks counts.
+        newer = time_ms >= int(metadata.configuration[_SINCE_TIME])
+        candidates = [version for version in known if (version >= metadata.in_commit_since) is newer]
+    found = candidates[: bisect_right(candidates, time_ms, key=log.time_ms)][-1:]
+    is_certain = found and (found[0] + 1 in known or found[0] == known[-1] or log.time_ms(found[0]) == time_ms)
+    return found[0] if is_certain else None
 
 
 @dataclass(frozen=True)
 class FileSum:
-    """Some files together. `known_rows` are what those with statistics show, `without_rows` is how many have none.
+    """The sum of some files. `known_rows` are the visible rows of files with statistics; `without_rows` have none.
 
-    `hidden` rows are stored, too, but a deletion vector hides them.
+    `hidden` rows are stored also, but a deletion vector hides them.
     """
 
     files: int = 0
@@ -29,7 +97,7 @@ class FileSum:
 
     @property
     def rows(self) -> int | None:
-        """Rows that the files show, or None when the statistics of one are missing."""
+        """Visible rows; None if a file has no statistics."""
         return None if self.without_rows else self.known_rows
 
     def __add__(self, other: FileSum) -> FileSum:
@@ -41,19 +109,18 @@ class FileSum:
 
 def sum_of(file: LiveFile) -> FileSum:
     """Count one file."""
-    hidden = 0 if file.vector is None else file.vector.rows
     if file.rows is None:
-        return FileSum(1, without_rows=1, hidden=hidden, bytes=file.bytes)
-    return FileSum(1, file.rows - hidden, hidden=hidden, bytes=file.bytes)
+        return FileSum(1, without_rows=1, hidden=file.hidden_rows, bytes=file.bytes)
+    return FileSum(1, file.rows - file.hidden_rows, hidden=file.hidden_rows, bytes=file.bytes)
 
 
 @dataclass(frozen=True)
 class FramingEffect:
     """What a model framed at version `first` keeps and loads when it is framed at `last`.
 
-    `kept` files are the same in both, deletion vector included; `changed` ones have another vector: what Direct Lake
-    does with what it holds of them is not documented (reference `direct-lake` §4); `reloaded` ones are new. All three
-    are counted as of `last`, `dropped` ones as of `first`. `vector_bytes` are the deletion vectors to read.
+    `kept` files are the same in both, deletion vector included. `changed` ones have another vector: it isn't
+    documented what Direct Lake does with the loaded part of them (reference `direct-lake` §4). `reloaded` ones are new.
+    All three are counted as of `last`, `dropped` ones as of `first`. `vector_bytes` are the deletion vectors to read.
     """
 
     first: int
@@ -71,12 +138,12 @@ class FramingEffect:
 
     @property
     def bytes_to_load(self) -> int:
-        """Bytes of new files and vectors; a model that doesn't use every column loads less."""
+        """Bytes of new files and vectors; a model that doesn't use all columns loads less."""
         return self.reloaded.bytes + self.vector_bytes
 
     @property
     def reloaded_share(self) -> float | None:
-        """Rows of new files, of all rows of `last`; None when these are not known, or when there are none."""
+        """Share of rows in new files; None if the rows are unknown, or there are none."""
         rows = self.total.rows
         return self.reloaded.rows / rows if rows and self.reloaded.rows is not None else None
 
@@ -84,28 +151,20 @@ class FramingEffect:
 def framing_effect(first: Snapshot, last: Snapshot) -> FramingEffect:
     """Compare two versions; either may be the newer one."""
     before = {file.path: file for file in first.files}
-    after = {file.path: file for file in last.files}
-    changes: list[_Change] = [(before.get(path), file) for path, file in after.items()]
-    changes += [(file, None) for path, file in before.items() if path not in after]
-    return _with_changes(FramingEffect(first.version, last.version), changes)
-
-
-def _with_changes(effect: FramingEffect, changes: Iterable[_Change]) -> FramingEffect:
-    """Add files to the effect, each as it was and as it is; None: not there."""
-    kept, changed, reloaded, dropped = effect.kept, effect.changed, effect.reloaded, effect.dropped
-    vector_bytes = effect.vector_bytes
-    for before, after in changes:
-        if after is None:
-            dropped += FileSum() if before is None else sum_of(before)
-        elif before is not None and before.vector == after.vector:
-            kept += sum_of(after)
+    kept = changed = reloaded = FileSum()
+    vector_bytes = 0
+    for file in last.files:
+        old = before.pop(file.path, None)
+        if old is not None and old.vector == file.vector:
+            kept += sum_of(file)
+            continue
+        vector_bytes += 0 if file.vector is None else file.vector.bytes
+        if old is None:
+            reloaded += sum_of(file)
         else:
-            vector_bytes += 0 if after.vector is None else after.vector.bytes
-            if before is None:
-                reloaded += sum_of(after)
-            else:
-                changed += sum_of(after)
-    return replace(effect, kept=kept, changed=changed, reloaded=reloaded, dropped=dropped, vector_bytes=vector_bytes)
+            changed += sum_of(file)
+    dropped = sum(map(sum_of, before.values()), FileSum())
+    return FramingEffect(first.version, last.version, kept, changed, reloaded, dropped, vector_bytes)
 
 
 @dataclass(frozen=True)
@@ -114,51 +173,30 @@ class FramingPoint:
 
     timestamp_ms: int
     effect: FramingEffect
-    marks: tuple[Mark, ...] = ()
+    maintenance: tuple[str, ...] = ()
 
 
-def framing_series(history: History, versions: Sequence[int]) -> tuple[FramingPoint, ...]:
-    """Return the effect of each version after the first one, framed after the one before it; versions are ascending.
-
-    One replay of the log, which compares only files that commits touch.
-    """
-    replay, points = _Replay(history.start), []
-    commits = iter(history.commits)
-    for first, last in zip([history.first, *versions], versions, strict=False):
-        for _ in range(first, last):
-            replay.apply(next(commits))
-        effect = replay.framed(first, last)
-        points.append(FramingPoint(history.time_ms(last), effect, history.marks(first, last)))
-    return tuple(points[1:])
+def framing_series(log: TableLog, span: LogSpan) -> tuple[FramingPoint, ...]:
+    """Return the effect of each day's last version, framed after that of the day before; the first has none."""
+    return tuple(
+        FramingPoint(
+            span.time_ms(last.version), framing_effect(first, last), span.maintenance(first.version, last.version)
+        )
+        for first, last in pairwise(log.snapshots(span.daily_versions()))
+    )
 
 
-class _Replay:
-    """The live files at one version, and what those were, at the last framing, that were touched since then."""
-
-    def __init__(self, start: Snapshot) -> None:
-        self._live = {file.path: file for file in start.files}
-        self._total = sum(map(sum_of, start.files), FileSum())
-        self._touched: dict[str, LiveFile | None] = {}
-
-    def apply(self, commit: LoggedCommit) -> None:
-        """Go on by one commit; removals come first, for a new deletion vector is a removal and an addition."""
-        for removed in commit.removed:
-            self._put(removed.path, None)
+def table_sizes(span: LogSpan) -> Iterator[FileSum]:
+    """Yield the table's files at each version of the span."""
+    live = {file.path: file for file in span.start.files}
+    total = sum(map(sum_of, span.start.files), FileSum())
+    yield total
+    for commit in span.commits:
+        # A new deletion vector is a removal and an addition.
+        for path in [file.path for file in commit.removed] + [file.path for file in commit.added]:
+            if (before := live.pop(path, None)) is not None:
+                total -= sum_of(before)
         for added in commit.added:
-            self._put(added.path, added)
-
-    def framed(self, first: int, last: int) -> FramingEffect:
-        """Return the effect since the last framing; from now on, this is the last."""
-        changes = [(before, self._live.get(path)) for path, before in self._touched.items()]
-        touched = sum((sum_of(after) for _, after in changes if after is not None), FileSum())
-        self._touched.clear()
-        return _with_changes(FramingEffect(first, last, kept=self._total - touched), changes)
-
-    def _put(self, path: str, file: LiveFile | None) -> None:
-        before = self._live.pop(path, None)
-        self._touched.setdefault(path, before)
-        if before is not None:
-            self._total -= sum_of(before)
-        if file is not None:
-            self._live[path] = file
-            self._total += sum_of(file)
+            live[added.path] = added
+            total += sum_of(added)
+        yield total

@@ -15,10 +15,10 @@ from mirror_assets.config import Config
 from mirror_assets.config.catalogs import CatalogAddress, CatalogConfig, CatalogCredentials, CatalogType, table_problem
 from mirror_assets.config.locate import unity_client
 from mirror_assets.config.table_settings import CatalogTable
-from mirror_assets.direct_lake.sql import quoted
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 from mirror_assets.init.errors import lake_unfit, no_tables_in_catalog
 from mirror_assets.init.lake import Lake, LakeTable, lake_config, open_store
+from mirror_assets.source.sql_names import quoted
 from mirror_assets.storage.lake.unity_answers import UnityTable
 
 IN_SPARK = "spark"

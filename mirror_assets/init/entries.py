@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from mirror_assets.config import Changes
 from mirror_assets.config.table_settings import CatalogTable, RetentionLimits, StorePath
-from mirror_assets.direct_lake.sql import table_at
 from mirror_assets.errors import MirrorError
 from mirror_assets.init.propose_keys import KeyProposal, Proof
 from mirror_assets.init.survey import Survey, SurveyedTable
 from mirror_assets.landing.names import TableName
+from mirror_assets.source.sql_names import table_at
 from mirror_assets.source.table_properties import ROW_TRACKING_COST, Retention, feed_consequence
 
 _DAY = 86_400

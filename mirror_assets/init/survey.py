@@ -12,8 +12,6 @@ import pydantic
 
 from mirror_assets.composition import source_log
 from mirror_assets.config import Changes, Config, SourceColumn, TableSettings, source_problems
-from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames
-from mirror_assets.direct_lake.type_rules import TypeIssue, TypeLint, Weight
 from mirror_assets.errors import MirrorError
 from mirror_assets.init.lake import Lake, LakeTable, lake_config, unwritable
 from mirror_assets.init.name_tables import name_tables
@@ -24,6 +22,7 @@ from mirror_assets.source.log import SourceLog
 from mirror_assets.source.schema import Field, landing_type
 from mirror_assets.source.source_state import SourceState, source_columns
 from mirror_assets.source.storage_errors import translated
+from mirror_assets.verify.direct_lake_types import UnloadableColumn, unloadable_columns
 
 _THREADS = 16
 _APPEND_ONLY = "delta.appendOnly"
@@ -72,11 +71,9 @@ class Survey:
         return tuple(problem.message for problem in source_problems(table, columns))
 
     @cached_property
-    def direct_lake(self) -> tuple[TypeIssue, ...]:
-        """The columns that Direct Lake can't load, by the schema alone."""
-        metadata = self.state.metadata
-        lint = TypeLint(self.state.uri, ColumnNames.of(metadata), metadata.partition_columns)
-        return tuple(issue for issue in lint.issues() if issue.weight is Weight.FAILS)
+    def direct_lake(self) -> tuple[UnloadableColumn, ...]:
+        """The columns that Direct Lake can't load."""
+        return tuple(unloadable_columns(self.state.schema.fields))
 
 
 @dataclass(frozen=True)

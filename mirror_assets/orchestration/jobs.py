@@ -10,6 +10,7 @@ from pydantic import Field
 
 from mirror_assets.composition import Project, telling
 from mirror_assets.config import Config, TableSettings
+from mirror_assets.direct_lake.maintenance_job import maintenance_jobs
 from mirror_assets.errors import ErrorCode, MirrorError, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.publish import Published
@@ -19,7 +20,6 @@ from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.check_tables import check_jobs
 from mirror_assets.orchestration.doctor_job import doctor_job
 from mirror_assets.orchestration.failed_runs import table_failed_job
-from mirror_assets.orchestration.maintenance import maintenance_jobs
 from mirror_assets.orchestration.materialize import WAIT_SECONDS, failing, failure, stopping
 from mirror_assets.orchestration.mirror_tables import Following, follow_tables, mirror_tables
 from mirror_assets.orchestration.old_runs import old_runs_jobs

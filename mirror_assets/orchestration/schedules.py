@@ -8,9 +8,9 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from dagster._core.storage.tags import MAX_RUNTIME_SECONDS_TAG
 
 from mirror_assets.config import Config
+from mirror_assets.direct_lake.maintenance_job import MAINTENANCE
 from mirror_assets.orchestration.check_tables import CHECKS, RECONCILE
 from mirror_assets.orchestration.jobs import HISTORY
-from mirror_assets.orchestration.maintenance import MAINTENANCE
 from mirror_assets.orchestration.old_runs import DELETE_OLD_RUNS
 from mirror_assets.orchestration.run_records import BUSY
 from mirror_assets.orchestration.run_tags import MIRROR_TAG

@@ -12,6 +12,7 @@ import dagster as dg
 
 from mirror_assets.composition import Project
 from mirror_assets.config import TableSettings
+from mirror_assets.direct_lake.asset_checks import LAKE_CHECKS
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, UnknownOutcome
 from mirror_assets.fabric.monitoring import WatchedMirror
 from mirror_assets.landing.format import Manifest
@@ -28,11 +29,11 @@ from mirror_assets.orchestration.asset_checks import (
     run_reconciled,
 )
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
-from mirror_assets.orchestration.direct_lake_checks import LAKE_CHECKS, mirror_runs, source_runs
 from mirror_assets.orchestration.partitions import as_slice
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import SourceTables
 from mirror_assets.orchestration.settled_checks import settled
+from mirror_assets.orchestration.source_and_mirror_checks import mirror_runs, source_runs
 from mirror_assets.orchestration.staged_checks import NOTHING_STAGED, run_staged
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.errors import unexpected

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
+from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, StopError
 from mirror_assets.landing.format import Loading
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.redaction import redacted
@@ -130,17 +130,6 @@ def mirror_failed(table: str, why: str) -> StopError:
         f"{table}: the replicator has stopped the table: {why}.",
         f"fix what the message names, then run `mirror-assets rebuild {table}` again: it continues where it stopped.",
         code=ErrorCode.TABLE_STOPPED,
-    )
-
-
-def vacuum_refused(table: str, files: int, needed_by: tuple[str, ...], statement: str) -> SettingError:
-    """Return the error for a VACUUM that did not run, because it would delete files that are still needed."""
-    what = f"would delete {files:,}" if files else "might delete"
-    return SettingError(
-        f"{table}: VACUUM {what} files of its source that are needed by {', '.join(needed_by)}.",
-        "refresh the model and remove its old frame from mirror.yaml; or mirror the pending commits, if the mirror or "
-        f"the history needs the files; or keep files for longer: {statement}.",
-        code=ErrorCode.VACUUM_REFUSED,
     )
 
 

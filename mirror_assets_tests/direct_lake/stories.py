@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.log_history import History
+from mirror_assets.direct_lake.framing import LogSpan
 from mirror_assets.source.actions import LiveFile, Metadata, Protocol, Tombstone, Vector
 from mirror_assets.source.replay import Snapshot
-from mirror_assets.source.table_log import LoggedCommit
+from mirror_assets.source.table_log import LoggedCommit, TableLog
 
 _DAY = 86_400_000
 Files = Mapping[str, LiveFile]
@@ -50,15 +50,29 @@ class Story:
     operations: Sequence[str]
 
     @property
-    def history(self) -> History:
+    def history(self) -> LogSpan:
         """The log's view of it."""
         pairs = zip(self.states, self.states[1:], self.operations[1:], strict=False)
         commits = (commit(self.first + step, *pair) for step, pair in enumerate(pairs, 1))
-        return History(self.snapshot(self.first), tuple(commits))
+        return LogSpan(self.snapshot(self.first), tuple(commits))
+
+    @property
+    def log(self) -> TableLog:
+        """A log that has its versions."""
+        return _StoryLog(self)
 
     def snapshot(self, version: int) -> Snapshot:
         """The version as a whole."""
         return snapshot(version, self.states[version - self.first])
+
+
+class _StoryLog(TableLog):
+    def __init__(self, story: Story) -> None:
+        super().__init__("t")
+        self._story = story
+
+    def snapshots(self, versions: Iterable[int]) -> Iterator[Snapshot]:
+        return map(self._story.snapshot, sorted(set(versions)))
 
 
 @st.composite

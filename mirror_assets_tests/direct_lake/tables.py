@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mirror_assets.direct_lake.footers.facts import Footers
-from mirror_assets.direct_lake.footers.footer_reader import FooterReader
-from mirror_assets.direct_lake.table_layout import LayoutReport, layout_report
+from mirror_assets.direct_lake.footer_reader import FooterReader
+from mirror_assets.direct_lake.footers import Footers
+from mirror_assets.direct_lake.layout import LayoutReport, layout_report
 from mirror_assets.source.replay import Snapshot
 from mirror_assets.source.table_log import TableLog
 

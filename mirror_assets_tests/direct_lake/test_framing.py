@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.framing import FileSum, FramingEffect, framing_effect, framing_series, sum_of
-from mirror_assets.direct_lake.log_history import Maintenance
+from mirror_assets.direct_lake.framing import (
+    FileSum,
+    FramingEffect,
+    framing_effect,
+    framing_series,
+    sum_of,
+    table_sizes,
+)
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.replay import Snapshot
 from mirror_assets_tests.direct_lake.stories import Story, live_file, snapshot, stories, vector
@@ -98,27 +104,29 @@ def test_what_is_kept_all_the_way_is_kept(story: Story, data: st.DataObject) -> 
     assert both.dropped.files <= one.dropped.files + two.dropped.files
 
 
-@given(stories(), st.data())
-def test_a_replay_gives_what_whole_versions_give(story: Story, data: st.DataObject) -> None:
-    history = story.history
-    every = history.every_version()
-    chosen = sorted(data.draw(st.sets(st.sampled_from(every), min_size=1)))
-    for versions in (every, chosen, history.daily_versions()):
-        points = framing_series(history, versions)
-        pairs = list(pairwise(versions))
-        assert [point.effect for point in points] == [
-            framing_effect(story.snapshot(first), story.snapshot(last)) for first, last in pairs
-        ]
-        assert [point.timestamp_ms for point in points] == [story.snapshot(last).timestamp_ms for _, last in pairs]
+@given(stories())
+def test_each_day_is_compared_with_the_one_before(story: Story) -> None:
+    versions = story.history.daily_versions()
+    points = framing_series(story.log, story.history)
+    assert [point.effect for point in points] == [
+        framing_effect(story.snapshot(first), story.snapshot(last)) for first, last in pairwise(versions)
+    ]
+    assert [point.timestamp_ms for point in points] == [story.snapshot(last).timestamp_ms for last in versions[1:]]
+
+
+@given(stories())
+def test_sizes_are_those_of_whole_versions(story: Story) -> None:
+    versions = range(story.first, story.first + len(story.states))
+    assert list(table_sizes(story.history)) == [_all(story.snapshot(version)) for version in versions]
 
 
 @given(stories())
 def test_marks_are_the_maintenance_in_between(story: Story) -> None:
     history = story.history
-    marks = [mark for point in framing_series(history, history.daily_versions()) for mark in point.marks]
-    named = {"OPTIMIZE": Maintenance.OPTIMIZE, "RESTORE": Maintenance.RESTORE, "VACUUM END": Maintenance.VACUUM}
-    assert [(mark.version, mark.operation) for mark in marks] == [
-        (version, named[operation])
+    marks = [name for point in framing_series(story.log, history) for name in point.maintenance]
+    named = {"OPTIMIZE": "OPTIMIZE", "RESTORE": "RESTORE", "VACUUM END": "VACUUM"}
+    assert marks == [
+        named[operation]
         for version, operation in enumerate(story.operations, story.first)
         if operation in named and version > story.first
     ]
@@ -127,14 +135,15 @@ def test_marks_are_the_maintenance_in_between(story: Story) -> None:
 def test_days_end_with_their_last_commit() -> None:
     """Three commits a day, the first at midnight."""
     states = [{str(number): live_file(str(number)) for number in range(version + 1)} for version in range(8)]
-    history = Story(0, states, ["WRITE"] * 8).history
+    story = Story(0, states, ["WRITE"] * 8)
+    history = story.history
     assert history.daily_versions() == (0, 2, 5, 7)
-    daily = framing_series(history, history.daily_versions())
+    daily = framing_series(story.log, history)
     assert [(point.effect.kept.files, point.effect.reloaded.files) for point in daily] == [(1, 2), (3, 3), (6, 2)]
 
 
 def test_a_file_that_is_brought_back_counts_as_never_gone() -> None:
     states = [{"1": live_file("1")}, {}, {"1": live_file("1")}]
-    history = Story(0, states, ["WRITE", "DELETE", "RESTORE"]).history
-    (point,) = framing_series(history, (0, 2))
-    assert (point.effect.kept.files, point.effect.reloaded.files, point.effect.dropped.files) == (1, 0, 0)
+    story = Story(0, states, ["WRITE", "DELETE", "RESTORE"])
+    effect = framing_effect(story.snapshot(0), story.snapshot(2))
+    assert (effect.kept.files, effect.reloaded.files, effect.dropped.files) == (1, 0, 0)

@@ -12,18 +12,8 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.framing import framing_effect, framing_series
-from mirror_assets.direct_lake.log_history import (
-    FileLifetime,
-    Maintenance,
-    committed_by,
-    file_lifetimes,
-    read_history,
-    recent_history,
-)
-from mirror_assets.source.errors import LogGap
+from mirror_assets.direct_lake.framing import committed_by, framing_effect, framing_series, recent_span
 from mirror_assets.source.table_log import TableLog
-from mirror_assets_tests.direct_lake.stories import Story, live_file, stories, vector
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,
@@ -50,15 +40,15 @@ def table(tmp_path: Path) -> Path:
 
 def test_maintenance_is_marked_and_moves_no_row(table: Path) -> None:
     log = TableLog(str(table))
-    history = read_history(log)
-    assert (history.first, history.last) == (0, 7)
-    points = {point.effect.last: point for point in framing_series(history, history.every_version())}
-    assert {version: point.marks[0].operation for version, point in points.items() if point.marks} == {
-        3: Maintenance.OPTIMIZE,
-        5: Maintenance.RESTORE,
-        7: Maintenance.VACUUM,
-    }
-    optimize, restore, vacuum = (points[version].effect for version in (3, 5, 7))
+    history = recent_span(log, 0)
+    assert history.every_version() == tuple(range(8))
+    assert history.maintenance(0, 7) == ("OPTIMIZE", "RESTORE", "VACUUM")
+    assert [history.maintenance(version - 1, version) for version in (3, 5, 7)] == [
+        ("OPTIMIZE",),
+        ("RESTORE",),
+        ("VACUUM",),
+    ]
+    optimize, restore, vacuum = (framing_effect(*log.snapshots([version - 1, version])) for version in (3, 5, 7))
     assert (optimize.kept.rows, optimize.reloaded.rows, optimize.dropped.rows) == (0, 6, 6)
     assert (restore.kept.rows, restore.reloaded.rows, restore.dropped.rows) == (0, 6, 7)
     assert (vacuum.kept.rows, vacuum.reloaded.rows, vacuum.dropped.rows) == (6, 0, 0)
@@ -68,72 +58,30 @@ def test_maintenance_is_marked_and_moves_no_row(table: Path) -> None:
 def test_a_cleaned_log_begins_at_its_checkpoint(table: Path) -> None:
     for version in range(3):
         commit_file(table, version).unlink()
-    history = read_history(TableLog(str(table)))
-    assert (history.first, history.last) == (3, 7)
-    assert len(framing_series(history, history.every_version())) == 4
+    history = recent_span(TableLog(str(table)), 0)
+    assert history.every_version() == (3, 4, 5, 6, 7)
 
 
 def test_a_commit_that_only_a_checkpoint_replaces_is_where_it_begins(table: Path) -> None:
     """Version 3 can be put together, and so can all before it; but nothing tells what its commit did."""
     commit_file(table, 3).unlink()
     log = TableLog(str(table))
-    assert read_history(log).first == recent_history(log, 0).first == 3
-    assert recent_history(log, log.time_ms(6)).first == 6
+    assert recent_span(log, 0).first == 3
+    assert recent_span(log, log.time_ms(6)).first == 6
 
 
 def test_a_hole_is_not_read_over(table: Path) -> None:
     commit_file(table, 1).unlink()
     log = TableLog(str(table))
     assert log.versions() == (0, 3, 4, 5, 6, 7)
-    assert read_history(log).first == 3
-    assert read_history(log, first=4, last=5).every_version() == (4, 5)
-    with pytest.raises(LogGap) as caught:
-        read_history(log, first=0)
-    assert caught.value.version == 1
+    assert recent_span(log, 0).first == 3
 
 
-def test_one_version_is_a_history_too(table: Path) -> None:
-    history = read_history(TableLog(str(table)), first=5, last=5)
-    assert history.every_version() == history.daily_versions() == (5,)
-    assert framing_series(history, history.every_version()) == ()
-
-
-@given(stories())
-def test_lifetimes_span_the_versions_that_have_the_file(story: Story) -> None:
-    lives = file_lifetimes(story.history)
-    for version, files in enumerate(story.states, story.first):
-        there = [life.path for life in lives if _spans(life, version)]
-        assert sorted(there) == sorted(files)
-    for life in lives:
-        assert (life.added is None) == (story.first > 0 and life.path in story.states[0] and _spans(life, story.first))
-
-
-def _spans(life: FileLifetime, version: int) -> bool:
-    return (life.added is None or life.added <= version) and (life.removed is None or version < life.removed)
-
-
-@given(stories())
-def test_changes_are_the_versions_with_another_vector(story: Story) -> None:
-    for life in file_lifetimes(story.history):
-        last = story.first + len(story.states) if life.removed is None else life.removed
-        versions = range(story.first if life.added is None else life.added, last)
-        vectors = {version: story.states[version - story.first][life.path].vector for version in versions}
-        assert life.changes == tuple(v for v in versions[1:] if vectors[v] != vectors[v - 1])
-
-
-def test_a_file_that_comes_back_lives_twice() -> None:
-    one, hidden = live_file("1"), live_file("1", vector=vector("a"))
-    states = [{"1": one}, {"1": hidden}, {}, {"1": one}]
-    lives = file_lifetimes(Story(0, states, ["WRITE", "DELETE", "DELETE", "RESTORE"]).history)
-    assert lives == (
-        FileLifetime("1", 100, 0, 2, (1,)),
-        FileLifetime("1", 100, 3),
-    )
-
-
-def test_before_a_cleaned_log_nobody_knows_when_a_file_came() -> None:
-    (life,) = file_lifetimes(Story(5, [{"1": live_file("1")}], ["WRITE"]).history)
-    assert (life.added, life.removed) == (None, None)
+def test_one_version_is_a_span(table: Path) -> None:
+    log = TableLog(str(table))
+    history = recent_span(log, log.time_ms(7))
+    assert history.every_version() == history.daily_versions() == (7,)
+    assert framing_series(log, history) == ()
 
 
 _SCHEMA = schema_string(column("id"))
@@ -165,15 +113,15 @@ def test_in_commit_timestamps_that_begin_late_do_not_mix_with_times_of_files(tmp
     """The older commits' files were copied, so they look newer than all that came after them."""
     log = _log(
         tmp_path,
-        (9_000, 9_001, 9_002, 9_003),
+        (9_000, 9_001, 9_002, 9_003, 9_004),
         (2_000_000, 2_500_000),
         **{
             "delta.enableInCommitTimestamps": "true",
-            "delta.inCommitTimestampEnablementVersion": "2",
+            "delta.inCommitTimestampEnablementVersion": "3",
             "delta.inCommitTimestampEnablementTimestamp": "2000000",
         },
     )
-    assert [committed_by(log, time) for time in (1_999_999, 2_000_000, 2_400_000, 2_500_000)] == [None, 2, 2, 3]
+    assert [committed_by(log, time) for time in (1_999_999, 2_000_000, 2_400_000, 2_500_000)] == [None, 3, 3, 4]
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(-1, 50))

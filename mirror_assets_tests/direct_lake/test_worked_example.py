@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from datetime import datetime, timezone
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,8 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.direct_lake.framing import framing_effect, framing_series
-from mirror_assets.direct_lake.log_history import History, committed_by, file_lifetimes, read_history
+from mirror_assets.direct_lake.framing import LogSpan, committed_by, framing_effect, recent_span
 from mirror_assets.source.ranges import parse_time
 from mirror_assets.source.table_log import TableLog
 from mirror_assets_tests.source.handmade import commit_file
@@ -66,20 +66,20 @@ def inventory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def history(inventory: Path) -> History:
+def history(inventory: Path) -> LogSpan:
     """Its log, read once."""
-    return read_history(TableLog(str(inventory)))
+    return recent_span(TableLog(str(inventory)), 0)
 
 
 @pytest.fixture(scope="module")
-def numbers(history: History) -> dict[str, int]:
+def numbers(history: LogSpan) -> dict[str, int]:
     """The seed's number of each Parquet file: each commit writes one."""
     names = [file.path for file in history.start.files]
     names += [file.path for commit in history.commits for file in commit.added]
     return {name: number for number, name in enumerate(names, 1)}
 
 
-def test_each_operation_makes_one_parquet_file_and_one_link_file(inventory: Path, history: History) -> None:
+def test_each_operation_makes_one_parquet_file_and_one_link_file(inventory: Path, history: LogSpan) -> None:
     assert len(list(inventory.glob("*.parquet"))) == 4
     assert len(list(inventory.glob("_delta_log/*.json"))) == 4
     assert [len(commit.added) for commit in history.commits] == [1, 1, 1]
@@ -113,22 +113,16 @@ def test_the_seeds_query_by_time_means_the_second_version(inventory: Path) -> No
     assert [committed_by(log, round(time.timestamp() * 1000)) for time in _TIMES] == [0, 1, 2, 3]
 
 
-def test_framing_anew_keeps_what_is_still_there(history: History) -> None:
-    insert, update, delete = (point.effect for point in framing_series(history, history.every_version()))
+def test_framing_anew_keeps_what_is_still_there(inventory: Path) -> None:
+    snapshots = list(TableLog(str(inventory)).snapshots(range(4)))
+    insert, update, delete = (framing_effect(before, after) for before, after in pairwise(snapshots))
     rows = [(e.kept.rows, e.changed.rows, e.reloaded.rows, e.dropped.rows) for e in (insert, update, delete)]
     assert rows == [(3, 0, 1, 0), (1, 0, 3, 3), (1, 0, 2, 3)]
     files = [(e.kept.files, e.reloaded.files, e.dropped.files) for e in (insert, update, delete)]
     assert files == [(1, 1, 0), (1, 1, 1), (1, 1, 1)]
 
 
-def test_a_model_that_slept_keeps_product_d(inventory: Path, history: History) -> None:
+def test_a_model_that_slept_keeps_product_d(inventory: Path) -> None:
     log = TableLog(str(inventory))
     effect = framing_effect(log.snapshot(1), log.snapshot(3))
     assert (effect.kept.rows, effect.reloaded.rows, effect.dropped.rows) == (1, 2, 3)
-    (point,) = framing_series(history, (1, 3))
-    assert point.effect == effect
-
-
-def test_only_the_second_file_lives_on_from_the_past(history: History, numbers: dict[str, int]) -> None:
-    lives = {numbers[life.path]: (life.added, life.removed) for life in file_lifetimes(history)}
-    assert lives == {1: (0, 2), 2: (1, None), 3: (2, 3), 4: (3, None)}

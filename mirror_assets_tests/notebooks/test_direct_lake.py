@@ -8,7 +8,7 @@ import pytest
 
 from mirror_assets_tests.notebooks.run import executed, outputs, texts
 
-_PICTURES = 6
+_PICTURES = 2
 
 
 @pytest.mark.timeout(300)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.direct_lake.log_history import committed_by
+from mirror_assets.direct_lake.framing import committed_by
 from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnreadable
 from mirror_assets.source.replay import Snapshot
 from mirror_assets.source.table_log import TableLog

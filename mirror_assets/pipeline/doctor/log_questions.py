@@ -9,8 +9,6 @@ from datetime import datetime, timezone
 from functools import cached_property
 
 from mirror_assets.config import Changes, OnBreak
-from mirror_assets.direct_lake.footers.parquet_columns import ColumnNames
-from mirror_assets.direct_lake.type_rules import TypeLint, Weight
 from mirror_assets.errors import RebuildError
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.doctor.answers import Finding, Verdict, no, not_asked, ok, warn
@@ -21,6 +19,7 @@ from mirror_assets.pipeline.source_check import check_source, table_columns
 from mirror_assets.source.source_state import SourceState
 from mirror_assets.source.table_log import TableLog
 from mirror_assets.source.table_properties import Retention
+from mirror_assets.verify.direct_lake_types import unloadable_columns
 from mirror_assets.verify.timeliness import MOST_APART_SECONDS, check_retention
 
 _DAY = 86_400.0
@@ -136,12 +135,10 @@ def compare_clocks(version: str, stored: float, committed: float, now: float) ->
 
 
 def _direct_lake(asked: Asked) -> Finding:
-    metadata = asked.state.metadata
-    issues = TypeLint(asked.context.log.uri, ColumnNames.of(metadata), metadata.partition_columns).issues()
-    told = [f"{issue.column} {issue.message}" for issue in issues if issue.weight is Weight.FAILS]
-    if not told:
+    found = [f"{one.column} {one.message}" for one in unloadable_columns(asked.state.schema.fields)]
+    if not found:
         return ok("no column has a type that Direct Lake can't load")
-    return warn("; ".join(told), "nothing, if no semantic model reads the mirror by Direct Lake.")
+    return warn("; ".join(found), "nothing, if no semantic model reads the mirror by Direct Lake.")
 
 
 def _time(milliseconds: int) -> str:

@@ -1,0 +1,293 @@
+"""Read the facts of a Parquet file from its footer: row groups, column chunks, dictionaries and V-Order.
+
+pyarrow parses the footer. It doesn't expose two things. The size of a dictionary is in the header of the dictionary's
+page, which `dictionary_size` parses. The encoding of each data page isn't read: `Coding` follows from the encodings
+of a whole chunk, and is UNKNOWN where these don't decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+_VORDER = b"com.microsoft.parquet.vorder.enabled"
+# One read of this size has the footers of hundreds of columns, and all of a small file with its dictionaries.
+_TAIL_BYTES = 256 * 1024
+_MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
+# A nonce and a tag follow the footer of a file with encrypted columns.
+_SIGNATURE_BYTES = 28
+_END_BYTES = 8  # the footer's length and the magic bytes
+# A header of a dictionary page is at most this long.
+_PAGE_BYTES = 64
+_DICTIONARY_ENCODINGS = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
+_LEVEL_ENCODINGS = {"RLE", "BIT_PACKED"}
+# Arrow's writers (C++, and Rust below delta-rs) stop adding to a dictionary of this size.
+_FULL_DICTIONARY_BYTES = 2**20
+
+
+class Coding(str, Enum):
+    """How the values of a column chunk are stored (reference `direct-lake` §2.5)."""
+
+    DICTIONARY = "dictionary"  # all data pages
+    MIXED = "mixed"  # a dictionary that grew too large, and plain pages after it
+    PLAIN = "plain"  # no dictionary
+    UNKNOWN = "unknown"  # a dictionary, and perhaps plain pages
+
+
+class ColumnChunk(NamedTuple):
+    """One column of one row group.
+
+    `column` is the path of the leaf, joined by dots. `values` includes nulls; `nulls` is None without statistics.
+    `entries` and `dictionary_bytes` (uncompressed) describe the dictionary; None without one, or if it wasn't read.
+    """
+
+    column: str
+    physical_type: str
+    values: int
+    nulls: int | None
+    compressed: int
+    uncompressed: int
+    coding: str
+    entries: int | None
+    dictionary_bytes: int | None
+
+
+class Footer(NamedTuple):
+    """One file. `dictionaries`: the headers of its dictionary pages were read. `group_rows`: rows per row group.
+
+    `vorder` is the only trustworthy sign of V-Order (reference `direct-lake` §2.4).
+    """
+
+    path: str
+    bytes: int
+    rows: int
+    created_by: str
+    vorder: bool
+    dictionaries: bool
+    group_rows: tuple[int, ...]
+    chunks: tuple[ColumnChunk, ...]
+
+
+_TEXTS = ("column", "physical_type", "coding")
+FOOTER_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("bytes", pa.int64()),
+        ("rows", pa.int64()),
+        ("created_by", pa.string()),
+        ("vorder", pa.bool_()),
+        ("dictionaries", pa.bool_()),
+        ("group_rows", pa.list_(pa.int64())),
+        (
+            "chunks",
+            pa.list_(
+                pa.struct([(name, pa.string() if name in _TEXTS else pa.int64()) for name in ColumnChunk._fields])
+            ),
+        ),
+    ]
+)
+
+
+def as_table(footers: list[Footer]) -> pa.Table:
+    """Return the footers as a table of FOOTER_SCHEMA, one row per file."""
+    columns = zip(*footers, strict=True) if footers else ((),) * len(FOOTER_SCHEMA)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, FOOTER_SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=FOOTER_SCHEMA)
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """One file; `rows` are those stored in it, hidden ones included."""
+
+    path: str
+    bytes: int
+    rows: int
+    created_by: str
+    vorder: bool
+    group_rows: list[int]
+
+
+@dataclass(frozen=True)
+class Footers:
+    """The footers of many files as a table of FOOTER_SCHEMA, one row per file."""
+
+    table: pa.Table
+
+    @cached_property
+    def files(self) -> tuple[FileFacts, ...]:
+        """The files, in the order in which they were requested."""
+        rows = self.table.drop_columns(["chunks", "dictionaries"]).to_pylist()
+        return tuple(FileFacts(**row) for row in rows)
+
+    @cached_property
+    def group_rows(self) -> tuple[int, ...]:
+        """The rows of each row group of all files."""
+        return tuple(rows for file in self.files for rows in file.group_rows)
+
+    @cached_property
+    def chunks(self) -> pa.Table:
+        """The column chunks of all files: a column per field of ColumnChunk, and `file`, its index in `files`."""
+        chunks = self.table["chunks"].combine_chunks()
+        flat = pa.Table.from_struct_array(pc.list_flatten(chunks))
+        return flat.append_column("file", pc.list_parent_indices(chunks))
+
+    @property
+    def dictionaries(self) -> bool:
+        """Whether the dictionary headers of all files were read."""
+        return bool(pc.all(self.table["dictionaries"], min_count=0).as_py())
+
+
+def read_footer(file: pa.NativeFile, path: str, size: int, *, dictionaries: bool) -> Footer:
+    """Read the footer of an open file of `size` bytes; `dictionaries`: also the headers of its dictionary pages.
+
+    Raises ValueError if the file is no Parquet file, or is encrypted.
+    """
+    tail = _read_tail(file, size)
+    metadata = _parsed(tail)
+    created_by = metadata.created_by or ""
+
+    def page_header(begin: int) -> bytes:
+        in_tail = begin - (size - len(tail))
+        data: bytes = tail[in_tail : in_tail + _PAGE_BYTES] if in_tail >= 0 else file.read_at(_PAGE_BYTES, begin)
+        return data
+
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    columns = (group.column(index) for group in groups for index in range(group.num_columns))
+    return Footer(
+        path=path,
+        bytes=size,
+        rows=metadata.num_rows,
+        created_by=created_by,
+        vorder=(metadata.metadata or {}).get(_VORDER, b"").lower() == b"true",
+        dictionaries=dictionaries,
+        group_rows=tuple(group.num_rows for group in groups),
+        chunks=tuple(_chunk(column, created_by, page_header if dictionaries else None) for column in columns),
+    )
+
+
+def _chunk(column: pq.ColumnChunkMetaData, created_by: str, page_header: Callable[[int], bytes] | None) -> ColumnChunk:
+    """Return the facts of a chunk; `page_header` reads the page at an offset, None to read no dictionary."""
+    encodings, statistics, size = set(column.encodings), column.statistics, None
+    has_dictionary = column.has_dictionary_page or not _DICTIONARY_ENCODINGS.isdisjoint(encodings)
+    if has_dictionary and page_header is not None:
+        # parquet-mr before 1.12 (Spark before 3.2) has no offset, or 0: its data begin with the dictionary.
+        size = dictionary_size(page_header(column.dictionary_page_offset or column.data_page_offset))
+    entries, dictionary_bytes = size or (None, None)
+    return ColumnChunk(
+        column=column.path_in_schema,
+        physical_type=column.physical_type,
+        values=column.num_values,
+        nulls=statistics.null_count if statistics is not None and statistics.has_null_count else None,
+        compressed=column.total_compressed_size,
+        uncompressed=column.total_uncompressed_size,
+        coding=(_coding(created_by, encodings, dictionary_bytes) if has_dictionary else Coding.PLAIN).value,
+        entries=entries,
+        dictionary_bytes=dictionary_bytes,
+    )
+
+
+def _read_tail(file: pa.NativeFile, size: int) -> bytes:
+    """Read the last bytes of the file, the whole footer at least, in one read for most files."""
+
+    def last(wanted: int) -> bytes:
+        start = max(0, size - wanted)
+        data: bytes = file.read_at(size - start, start)
+        if len(data) < size - start:
+            raise ValueError(f"it has only {start + len(data)} bytes of {size}")
+        return data
+
+    tail = last(_TAIL_BYTES)
+    if tail[-len(_MAGIC) :] == _ENCRYPTED:
+        raise ValueError("it is encrypted")
+    if len(tail) < _END_BYTES + len(_MAGIC) or tail[-len(_MAGIC) :] != _MAGIC:
+        raise ValueError(f"the last of its {size} bytes are not the magic bytes of Parquet")
+    with_footer = int.from_bytes(tail[-_END_BYTES : -len(_MAGIC)], "little") + _END_BYTES
+    if with_footer > size:
+        raise ValueError(f"its footer should have {with_footer - _END_BYTES} bytes, but the file has {size} in all")
+    return tail if with_footer <= len(tail) else last(with_footer)
+
+
+def _parsed(tail: bytes) -> pq.FileMetaData:
+    """Parse the footer at the end of these bytes. Raises ValueError if it is none, or the columns are encrypted."""
+    footer_bytes = int.from_bytes(tail[-_END_BYTES : -len(_MAGIC)], "little")
+    try:
+        metadata = pq.read_metadata(pa.BufferReader(_MAGIC + tail[-_END_BYTES - footer_bytes :]))
+    except OSError as error:  # pyarrow's error for malformed bytes; the storage isn't involved here
+        raise ValueError(str(error)) from error
+    if metadata.serialized_size + _SIGNATURE_BYTES == footer_bytes:
+        raise ValueError("its columns are encrypted")  # reading their metadata would crash pyarrow
+    return metadata
+
+
+def _coding(created_by: str, encodings: set[str], dictionary_bytes: int | None) -> Coding:
+    """Return how a chunk with a dictionary is stored."""
+    if not encodings - _DICTIONARY_ENCODINGS - _LEVEL_ENCODINGS:
+        return Coding.DICTIONARY
+    # parquet-mr (Spark) lists the encoding of a dictionary page as PLAIN_DICTIONARY, so PLAIN means data pages. Other
+    # writers list PLAIN for the dictionary page, whether data pages use it or not.
+    if "PLAIN_DICTIONARY" in encodings and created_by.startswith("parquet-mr"):
+        return Coding.MIXED
+    is_full = dictionary_bytes is not None and dictionary_bytes >= _FULL_DICTIONARY_BYTES
+    return Coding.MIXED if is_full else Coding.UNKNOWN
+
+
+# Parquet's structs are written in Thrift's compact protocol. Fields of PageHeader, and of its DictionaryPageHeader.
+_UNCOMPRESSED_SIZE, _DICTIONARY_HEADER, _ENTRIES = 2, 7, 1
+_BOOLEANS, _INTEGERS, _STRUCT = (1, 2), (4, 5, 6), 12
+_Struct = dict[int, "int | _Struct"]
+
+
+def dictionary_size(data: bytes) -> tuple[int, int] | None:
+    """Return the entries and the uncompressed bytes of the dictionary whose page starts with `data`.
+
+    None if it is no dictionary page.
+    """
+    try:
+        header, _ = _read_struct(data, 0)
+    except (IndexError, ValueError):
+        return None
+    dictionary, size = header.get(_DICTIONARY_HEADER), header.get(_UNCOMPRESSED_SIZE)
+    entries = dictionary.get(_ENTRIES) if isinstance(dictionary, dict) else None
+    return (entries, size) if isinstance(entries, int) and isinstance(size, int) else None
+
+
+def _read_struct(data: bytes, at: int) -> tuple[_Struct, int]:
+    """Read the fields of a struct by their numbers, and return the position after it.
+
+    Raises IndexError where the bytes end, and ValueError for types that the header of a dictionary page doesn't have.
+    """
+    fields: _Struct = {}
+    number = 0
+    while head := data[at]:
+        at += 1
+        if head >> 4:
+            number += head >> 4
+        else:
+            number, at = _read_integer(data, at)
+        kind = head & 0x0F
+        if kind in _INTEGERS:
+            fields[number], at = _read_integer(data, at)
+        elif kind == _STRUCT:
+            fields[number], at = _read_struct(data, at)
+        elif kind not in _BOOLEANS:  # the type of a boolean is its value
+            raise ValueError(f"type {kind} before byte {at}")
+    return fields, at + 1
+
+
+def _read_integer(data: bytes, at: int) -> tuple[int, int]:
+    """Read an integer (7 bits a byte, the lowest bit for the sign), and return the position after it."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at

@@ -1,0 +1,227 @@
+"""The job `maintenance`: mirrors pending commits of the tables that enable it, then optimizes and vacuums sources."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+
+import dagster as dg
+from pyspark.sql import SparkSession
+
+from mirror_assets.config import Config, TableSettings
+from mirror_assets.direct_lake.columns import ColumnNames, dropped_bytes
+from mirror_assets.direct_lake.consumers import source_consumers
+from mirror_assets.direct_lake.errors import live_file_missing, vacuum_refused
+from mirror_assets.direct_lake.footer_reader import FooterReader
+from mirror_assets.direct_lake.guardrails import sku_of
+from mirror_assets.direct_lake.maintenance_plan import (
+    MaintenanceInput,
+    MaintenancePlan,
+    MaintenanceStep,
+    StepKind,
+    maintenance_plan,
+)
+from mirror_assets.direct_lake.vacuum import plan_vacuum
+from mirror_assets.encode.spark_errors import spark_errors
+from mirror_assets.errors import MirrorError
+from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
+from mirror_assets.orchestration.bare_jobs import bare
+from mirror_assets.orchestration.mirror_tables import mirror_tables
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
+from mirror_assets.orchestration.run_reports import MaintenanceReport, require_all
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.errors import unexpected
+from mirror_assets.source.losses import DataFileMissing, FileUnfound, SourceRead, proved
+from mirror_assets.source.table_log import TableLog
+
+MAINTENANCE = "maintenance"
+MAINTENANCE_OP = "maintain_tables"
+# VACUUM runs after the plan was made, on a machine whose clock may be ahead.
+_MARGIN_SECONDS = 3_600
+
+
+def maintenance_jobs(settings: Config) -> list[dg.JobDefinition]:
+    """Return one job for all tables that enable maintenance; an empty list if there is no such table."""
+    tables = [table for table in settings.all_tables() if table.maintenance.is_on]
+    return [_maintenance_job(settings, tables)] if tables else []
+
+
+def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.JobDefinition:
+    @dg.op(
+        name=MAINTENANCE_OP, description="For each table: mirror pending commits, compact small files, delete old ones."
+    )
+    def maintain_op(
+        context: dg.OpExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
+    ) -> list[MaintenanceReport]:
+        reports = []
+        for table in tables:
+            composed = project(settings, landing_zone, sources, spark)
+            table_context = composed.table(table)
+            report = MaintenanceReport(str(table_context.name))
+            try:
+                # A table that was never mirrored begins with a snapshot, so it has no pending commits.
+                if table_context.manifest() is not None:
+                    (run,) = mirror_tables(context, composed, [table])
+                    report = replace(report, error=run.error, code=run.code, family=run.family, busy=run.busy)
+                if report.error is None and report.busy is None:
+                    for done in maintain(table_context, partial(sources.table_log, table.name), context.log.info):
+                        context.log_event(_observation(table, done))
+                        report = replace(report, statements=(*report.statements, done.step.statement))
+            except MirrorError as error:
+                context.log.error(str(error))  # noqa: TRY400 the message suffices
+                report = report.failed(error)
+            except Exception as error:
+                context.log.exception(f"{table_context.name} failed")
+                report = report.failed(unexpected(report.table, error))
+            reports.append(report)
+        return reports
+
+    @dg.op(description="Fail the run if a table failed; the other tables were maintained.")
+    def all_maintained(reports: list[MaintenanceReport]) -> None:
+        require_all(reports)
+
+    @dg.job(
+        name=MAINTENANCE,
+        description=f"Maintain the sources of {len(tables)} tables that enable it.",
+        **bare(settings),
+    )
+    def maintenance() -> None:
+        all_maintained(maintain_op())
+
+    return maintenance
+
+
+@dataclass(frozen=True)
+class FileCounts:
+    """Number and bytes of a table's files: the live ones, and all in its folder."""
+
+    live_files: int
+    live_bytes: int
+    stored_files: int
+    stored_bytes: int
+
+
+def file_counts(log: TableLog) -> FileCounts:
+    """Count the table's files as they are now."""
+    live, stored = log.snapshot().files, log.listing(hidden=True)
+    return FileCounts(len(live), sum(file.bytes for file in live), len(stored), sum(file.bytes for file in stored))
+
+
+@dataclass(frozen=True)
+class StepDone:
+    """A finished maintenance step, and the table's files before and after it."""
+
+    step: MaintenanceStep
+    before: FileCounts
+    after: FileCounts
+    seconds: float
+
+
+def maintain(
+    context: TableContext, open_log: Callable[[], TableLog], report: Callable[[str], None]
+) -> Iterator[StepDone]:
+    """Run the enabled maintenance steps and yield each when it has run; report each omitted step with its reason.
+
+    VACUUM is planned after OPTIMIZE and REORG, on the table as they leave it. Raises SettingError (vacuum_refused)
+    instead of deleting a file that a frame, the mirror or the history needs; and what the Delta log, the plan and
+    Spark raise.
+    """
+    settings, rewritten = context.table.maintenance, False
+    for kinds in ((StepKind.OPTIMIZE, StepKind.REORG), (StepKind.VACUUM,)):
+        plan = _plan(context, open_log(), is_vacuum=StepKind.VACUUM in kinds, rewritten=rewritten)
+        enabled = {
+            StepKind.OPTIMIZE: settings.optimize,
+            StepKind.REORG: settings.purge,
+            StepKind.VACUUM: settings.vacuum,
+        }
+        wanted = [kind for kind in kinds if enabled[kind]]
+        for left_out in plan.left_out:
+            if left_out.kind in wanted:
+                report(f"{context.name}: no {left_out.kind.value}: {left_out.why}")
+        steps = [step for step in plan.steps if step.kind in wanted]
+        before = file_counts(open_log()) if steps else None
+        for step in steps:
+            began = time.monotonic()
+            with _session_settings(context.spark(), plan.settings):
+                _execute(context, step.statement, plan.table)
+            after = file_counts(open_log())
+            yield StepDone(step, before or after, after, time.monotonic() - began)
+            before = after
+        rewritten = bool(steps)
+
+
+def _plan(context: TableContext, log: TableLog, *, is_vacuum: bool, rewritten: bool) -> MaintenancePlan:
+    """Plan VACUUM, or the steps that rewrite files; `rewritten`: these have run before VACUUM.
+
+    Raises vacuum_refused if VACUUM would delete a needed file now.
+    """
+    table, settings, snapshot, guard = context.table, context.table.maintenance, log.snapshot(), None
+    dropped: dict[str, int] = {}
+    if is_vacuum and settings.vacuum:
+        needed = source_consumers(context.config, table, log, context.manifest())
+        guard = plan_vacuum(log, time.time() + _MARGIN_SECONDS, needed.frames, needed.mirror)
+        if not guard.is_safe:
+            needs = {*guard.unknown_frames, *(need for file in guard.threatened for need in file.needed_by)}
+            named = tuple(str(need) for need in sorted(needs))
+            raise vacuum_refused(str(context.name), len(guard.threatened), named, guard.keeping(snapshot.metadata))
+    if settings.purge and not is_vacuum:
+        footers = FooterReader(log.uri, log.files, dictionaries=False).read(snapshot.files)
+        dropped = dropped_bytes(footers, ColumnNames.of(snapshot.metadata))
+    sku = table.direct_lake.sku
+    return maintenance_plan(
+        snapshot,
+        MaintenanceInput(
+            optimize=settings.optimize and not is_vacuum,
+            purge=settings.purge and not is_vacuum,
+            target_bytes=settings.target_file_bytes,
+            max_files=None if sku is None else sku_of(sku).files,
+            dropped=dropped,
+            vacuum=guard,
+            rewritten=rewritten,
+        ),
+    )
+
+
+@contextmanager
+def _session_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set these settings in the table's session, and restore the old values after the block: mirroring uses it also."""
+    before = {name: session.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, old)
+
+
+def _execute(context: TableContext, statement: str, table: str) -> None:
+    try:
+        with spark_errors(f"{context.name}, {statement}"):
+            context.spark().sql(statement).collect()
+    except FileUnfound as error:
+        newest = context.log.state().version
+        cause = proved(str(context.name), context.log, SourceRead(newest, newest, versions=(newest,)), error)
+        if isinstance(cause, DataFileMissing):  # the newest version needs the file, so a rebuild would fail also
+            raise live_file_missing(table, cause.file) from error
+        raise cause from error
+
+
+def _observation(table: TableSettings, done: StepDone) -> dg.AssetObservation:
+    """Return an observation with a step's predicted and actual effect; the UI plots its numbers over time."""
+    kind, effect = done.step.kind.value, done.step.effect
+    metadata: dict[str, MetadataItem] = {
+        f"{kind}_statement": done.step.statement,
+        f"{kind}_why": done.step.why,
+        f"{kind}_seconds": round(done.seconds, 3),
+    }
+    if effect is not None:
+        predicted = {name: value for name, value in asdict(effect).items() if value is not None}
+        metadata |= {f"{kind}_predicted_{name}": value for name, value in predicted.items()}
+    metadata |= {f"{kind}_{name}_before": value for name, value in asdict(done.before).items()}
+    metadata |= {f"{kind}_{name}_after": value for name, value in asdict(done.after).items()}
+    return dg.AssetObservation(asset_key(Kind.SOURCE, table.name), metadata=metadata)

@@ -1,1 +1,0 @@
-"""Pictures of a table as PNG, for metadata and notebooks; drawing one needs matplotlib (extra `plots`)."""

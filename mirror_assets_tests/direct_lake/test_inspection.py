@@ -1,0 +1,338 @@
+"""`mirror-assets direct-lake` on real tables, by their paths and by mirror.yaml, with its exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import mirror_assets
+from mirror_assets.cli.exit import Exit
+from mirror_assets.cli.main import main
+from mirror_assets.landing.names import TableName
+from mirror_assets.storage import LocalStore
+from mirror_assets_tests.landing.staging import cover
+from mirror_assets_tests.source.handmade import commit_file
+
+_FEED = {"delta.enableChangeDataFeed": "true"}
+_DAY = 86_400
+
+
+def _orders(first: int, last: int) -> pa.Table:
+    return pa.table({"id": range(first, last), "amount": [i / 7 for i in range(first, last)]})
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table whose version 1 was overwritten ten days ago by version 2, and the empty folder to be in."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "orders"
+    write_deltalake(path, _orders(0, 20), configuration=_FEED)
+    write_deltalake(path, _orders(20, 30), mode="append")
+    write_deltalake(path, _orders(0, 5), mode="overwrite")
+    _age(path, 10)
+    write_deltalake(path, _orders(5, 9), mode="append")
+    return path
+
+
+def _age(path: Path, days: float) -> None:
+    """Everything happened so long ago: files, commits, and what those say of removals."""
+    then = time.time() - days * _DAY
+    for commit in (path / "_delta_log").glob("*.json"):
+        actions = [json.loads(line) for line in commit.read_text().splitlines()]
+        for action in actions:
+            if "remove" in action:
+                action["remove"]["deletionTimestamp"] = round(then * 1000)
+        commit.write_text("\n".join(map(json.dumps, actions)))
+    for file in path.rglob("*"):
+        os.utime(file, (then, then))
+
+
+def _json(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    (record,) = json.loads(capsys.readouterr().out)
+    assert isinstance(record, dict)
+    return record
+
+
+def test_a_report_tells_all_parts(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["direct-lake", "report", "./orders"]) == Exit.FINE
+    shown = capsys.readouterr().out
+    for title in (
+        "./orders",
+        "Guardrails of",
+        "bytes of a file",
+        "Columns",
+        "VACUUM of",
+        "Framed once a day",
+        "Maintenance",
+        "-- no optimize: not worth it",
+    ):
+        assert title in shown
+    assert "nearly unique floats" in shown
+    assert "may hold NaN" in shown
+    assert "The table certainly fits into F2 and larger capacities." in shown
+    assert list((lake.parent / "caches" / "mirror_assets" / "footers").rglob("*.parquet"))
+
+
+def test_names_in_brackets_are_shown_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_deltalake(tmp_path / "named", pa.table({"[bold]": [1, 2]}))
+    assert main(["direct-lake", "report", str(tmp_path / "named"), "--no-cache"]) == Exit.FINE
+    assert "[bold]" in capsys.readouterr().out
+
+
+def test_a_report_for_machines(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["report", str(lake), "--json", "--sku", "f64", "--columns", "id"]
+    assert main(["direct-lake", *arguments]) == Exit.FINE
+    record = _json(capsys)
+    assert (record["name"], record["uri"], record["version"]) == (str(lake), str(lake), 3)
+    assert [answer["question"] for answer in record["answers"]] == [  # type: ignore[attr-defined]
+        "bytes to load",
+        "unused columns",
+        "nearly unique floats",
+    ]
+    layout, guardrails = record["layout"], record["guardrails"]
+    assert isinstance(layout, dict)
+    assert isinstance(guardrails, dict)
+    assert layout["rows"] == guardrails["table"]["figures"]["rows"] == 9
+    assert list(layout["writers"].values()) == [2]
+    assert [fit["sku"] for fit in guardrails["table"]["fits"]] == ["F64"]
+    assert guardrails["mirror"]["figures"]["files"] == 1
+
+
+def test_maintenance_for_fabric_and_pictures(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for first in range(10, 20):
+        write_deltalake(lake, _orders(first, first + 1), mode="append")
+    requested = ["report", str(lake), "--fabric", "sales.orders", "--frame", "1", "--pictures", "drawn"]
+    assert main(["direct-lake", *requested]) == Exit.FINE
+    shown = capsys.readouterr()
+    assert "OPTIMIZE `sales`.`orders` VORDER;" in shown.out
+    assert "Frames, refreshed now" in shown.out
+    drawn = {path.name: path.read_bytes()[1:4] for path in Path("drawn").iterdir()}
+    assert drawn == dict.fromkeys(("use_of_limits.png", "framing.png"), b"PNG")
+
+
+def test_vacuum_is_safe_until_someone_needs_an_old_version(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["direct-lake", "vacuum-plan", "./orders"]) == Exit.FINE
+    assert "2 files" in capsys.readouterr().out
+    assert main(["direct-lake", "vacuum-plan", "./orders", "--frame", "0", "--frame", "3"]) == Exit.FAILED
+    shown = capsys.readouterr().out
+    assert "frame v0" in shown
+    assert f"ALTER TABLE delta.`{lake}` SET TBLPROPERTIES" in shown
+    assert main(["direct-lake", "vacuum-plan", "./orders", "--frame", "3"]) == Exit.FINE
+
+
+def test_vacuum_is_not_safe_where_the_log_does_not_tell(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    DeltaTable(lake).create_checkpoint()
+    commit_file(lake, 1).unlink()
+    assert main(["direct-lake", "vacuum-plan", "./orders", "--frame", "1"]) == Exit.FAILED
+    assert "The log no longer has the files of frame v1" in (shown := capsys.readouterr().out)
+    assert "unknown" in shown
+
+
+def test_what_vacuum_would_take_is_told_to_machines(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["direct-lake", "vacuum-plan", "./orders", "--frame", "1", "--json"]) == Exit.FAILED
+    record = _json(capsys)
+    gone = {path.name: path.stat().st_size for path in lake.glob("*.parquet")}
+    for live in DeltaTable(lake).file_uris():
+        gone.pop(Path(live).name)
+    plan = record["plan"]
+    assert isinstance(plan, dict)
+    assert (record["is_safe"], record["deleted_bytes"]) == (False, sum(gone.values()))
+    assert {file["path"] for file in plan["threatened"]} == set(gone)
+    assert plan["threatened"][0]["needed_by"] == [{"reader": "frame", "version": 1}]
+
+
+def test_a_retention_of_nothing_takes_what_was_just_written_over(lake: Path) -> None:
+    write_deltalake(lake, _orders(0, 5), mode="overwrite")
+    assert main(["direct-lake", "vacuum-plan", "./orders", "--frame", "3", "--retain-hours", "500"]) == Exit.FINE
+    time.sleep(0.01)
+    assert main(["direct-lake", "vacuum-plan", "./orders", "--frame", "3", "--retain-hours", "0"]) == Exit.FAILED
+
+
+def test_frames_of_an_export(lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    export = tmp_path / "tables.csv"
+    export.write_text("[ID],[TableName],[CurrentVersion]\n1,orders,1\n2,other,3\n")
+    requested = ["direct-lake", "vacuum-plan", str(lake), "--export", str(export)]
+    assert main([*requested, "--model-table", "orders"]) == Exit.FAILED
+    assert "model table orders v1" in capsys.readouterr().out
+    assert main([*requested, "--model-table", "other"]) == Exit.FINE
+    assert main(requested) == Exit.BAD_SETTING
+    assert "2 tables to choose from" in capsys.readouterr().err
+
+
+def test_statements_name_the_table_by_its_absolute_path(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["direct-lake", "vacuum-plan", "./orders/", "--frame", "1"]) == Exit.FAILED
+    assert f"ALTER TABLE delta.`{lake}` SET" in capsys.readouterr().out
+    assert main(["direct-lake", "report", "./orders", "--json"]) == Exit.FINE
+    report = _json(capsys)
+    assert (report["name"], report["uri"]) == ("./orders", str(lake))
+
+
+def test_the_least_safe_retention_is_never_rounded_down(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    DeltaTable(lake).delete()
+    assert main(["direct-lake", "vacuum-plan", "./orders", "--frame", "3"]) == Exit.FINE
+    line = next(text for text in capsys.readouterr().out.splitlines() if "least safe retention" in text)
+    assert "0.1 hours" in line
+
+
+@pytest.mark.usefixtures("lake")
+def test_a_folder_that_is_taken_for_a_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["direct-lake", "report", "orders"]) == Exit.BAD_SETTING
+    assert "for the folder, write ./orders" in capsys.readouterr().err
+    _mirror_yaml(tmp_path)
+    assert main(["direct-lake", "report", "orders"]) == Exit.BAD_SETTING
+    assert "for the folder, write ./orders" in capsys.readouterr().err
+    assert main(["direct-lake", "report", "order"]) == Exit.BAD_SETTING
+    assert "write ./" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["report", "./nothing"], "is no Delta table"),
+        (["report", "./nothing"], "correct its address"),
+        (["report", "./orders@v2"], "leave out `@v2` of the address"),
+        (["report", "./orders@20240428091500000"], "leave out `@20240428091500000` of the address"),
+        (["vacuum-plan", "./orders", "--frame", "77"], "its newest version is 3"),
+        (["vacuum-plan", "./orders", "--frame", "yesterday"], "expected a version, or a time"),
+        (["vacuum-plan", "./orders", "--export", "missing.csv"], "it can't be read"),
+        (["guardrails", "./orders", "--sku", "F65"], "F65 is not a capacity"),
+        (["report", "./orders", "--columns", "nope"], "no column `nope`"),
+        (["report", "./orders", "--pictures", "orders/_delta_log/00000000000000000000.json"], "File exists"),
+        (["report", "orders", "--config", "missing.yaml"], "missing.yaml"),
+    ],
+)
+@pytest.mark.usefixtures("lake")
+def test_a_wrong_setting(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["direct-lake", *arguments]) == Exit.BAD_SETTING
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["vacuum-plan", "./orders", "--model-table", "orders"], "--model-table requires --export"),
+        (["vacuum-plan", "./orders", "--retain-hours", "nan"], "expected a number of hours"),
+        (["report", "./orders", "--columns", "a,,b"], "expected column names"),
+    ],
+)
+@pytest.mark.usefixtures("lake")
+def test_a_wrong_command_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["direct-lake", *arguments])
+    assert caught.value.code == Exit.BAD_SETTING
+    assert said in capsys.readouterr().err
+
+
+def test_a_guardrail_that_is_exceeded(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for commit in (lake / "_delta_log").glob("*3.json"):
+        _repeat_file(commit, 1_001)
+    requested = ["direct-lake", "guardrails", "./orders"]
+    assert main([*requested, "--no-cache"]) == Exit.FINE
+    assert "certainly fits into F64" in capsys.readouterr().out
+    assert main([*requested, "--sku", "F2"]) == Exit.FAILED
+    shown = capsys.readouterr().out
+    assert "framing fails" in shown
+    assert ["table, as a model" in shown, "mirror, predicted, as a model" in shown] == [True, True]
+    assert main([*requested, "--sku", "F2", "--mode", "sql"]) == Exit.FAILED
+    assert "fall back to DirectQuery" in capsys.readouterr().out
+    assert main([*requested, "--sku", "P1"]) == Exit.FINE
+    capsys.readouterr()
+    assert main([*requested, "--sku", "F32", "--json", "--mode", "sql-only"]) == Exit.FAILED
+    record = _json(capsys)
+    assert record["mode"] == "Direct Lake on SQL, DirectLakeOnly"
+    table = record["table"]
+    assert isinstance(table, dict)
+    assert (table["smallest"], table["fits"][0]["verdict"]) == ("F64", "over")
+
+
+def _repeat_file(commit: Path, times: int) -> None:
+    """So many copies of the file that the commit adds."""
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    (add,) = (action for action in actions if "add" in action)
+    table = commit.parents[1]
+    for number in range(times):
+        name = f"copy-{number}.parquet"
+        os.link(table / add["add"]["path"], table / name)
+        actions.append({"add": add["add"] | {"path": name}})
+    commit.write_text("\n".join(map(json.dumps, actions)))
+
+
+def _mirror_yaml(folder: Path, settings: str = "") -> None:
+    (folder / "mirror.yaml").write_text(
+        "landing_zone: {path: ./landing}\ntables:\n  shop.orders:\n    source: ./orders\n    keys: [id]\n" + settings
+    )
+
+
+def _cover(folder: Path, version: int) -> None:
+    """Say in the manifest that everything up to the version has landed."""
+    cover(LocalStore(folder / "landing"), TableName("shop", "orders"), version)
+
+
+def test_the_mirrors_covered_version_is_read_from_its_manifest(
+    lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _mirror_yaml(tmp_path)
+    requested = ["direct-lake", "vacuum-plan", "shop.orders"]
+    assert main(requested) == Exit.FINE
+    _cover(tmp_path, 1)
+    assert main(requested) == Exit.FAILED
+    shown = capsys.readouterr().out
+    assert "mirror v2" in shown
+    assert "the mirror can continue until" in shown
+    assert main(["direct-lake", "report", "shop.orders", "--json"]) == Exit.FINE
+    report = _json(capsys)
+    assert (report["name"], report["uri"]) == ("shop.orders", str(lake))
+    vacuum = report["vacuum"]
+    assert isinstance(vacuum, dict)
+    assert not vacuum["is_safe"]
+
+
+@pytest.mark.usefixtures("lake")
+def test_settings_of_the_table_count_where_the_command_line_says_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _mirror_yaml(tmp_path, "    direct_lake: {sku: F64, mode: sql_only, frames: [0]}\n")
+    assert main(["direct-lake", "guardrails", "shop.orders"]) == Exit.FINE
+    assert "Guardrails of F64/FT1/P1, Direct Lake on SQL, DirectLakeOnly" in capsys.readouterr().out
+    assert main(["direct-lake", "guardrails", "shop.orders", "--sku", "F2", "--mode", "onelake"]) == Exit.FINE
+    assert "Guardrails of F2, Direct Lake on OneLake" in capsys.readouterr().out
+    assert main(["direct-lake", "vacuum-plan", "shop.orders"]) == Exit.FAILED
+    _mirror_yaml(tmp_path, "    direct_lake: {frames_of: mirror, frames: [0]}\n")
+    assert main(["direct-lake", "vacuum-plan", "shop.orders"]) == Exit.FINE
+
+
+@pytest.mark.usefixtures("lake")
+def test_a_reader_who_has_seen_enough_gets_no_traceback() -> None:
+    program = (
+        "import sys; from mirror_assets.cli.main import main; "
+        "sys.exit(main(['direct-lake', 'report', './orders', '--json']))"
+    )
+    here = os.environ | {"PYTHONPATH": str(Path(mirror_assets.__file__).parents[1])}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], env=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as done:
+        assert done.stdout is not None
+        assert done.stderr is not None
+        done.stdout.close()
+        assert done.stderr.read() == ""
+    assert done.returncode == Exit.FAILED
+
+
+@pytest.mark.usefixtures("lake")
+def test_neither_dagster_nor_a_jvm_is_started() -> None:
+    program = (
+        "import sys; from mirror_assets.cli.main import main; code = main(['direct-lake', 'report', './orders']); "
+        "assert 'dagster' not in sys.modules and 'py4j.java_gateway' not in sys.modules; sys.exit(code)"
+    )
+    here = os.environ | {"PYTHONPATH": str(Path(mirror_assets.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", program], env=here, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
