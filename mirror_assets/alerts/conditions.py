@@ -128,6 +128,8 @@ class Condition:
             return other.kind is Kind.HELD
         if self.check == "retention":  # a rebuild reads none of the files that will be deleted
             return other.kind in (Kind.HELD, Kind.REBUILD)
+        if self.check == "frames_safe":  # the mirror is one of those who need files
+            return other.check == "retention" and self.severity.rank <= other.severity.rank
         return self.check == "lag" and other.kind in (Kind.TABLE, Kind.HELD, Kind.REBUILD)
 
 

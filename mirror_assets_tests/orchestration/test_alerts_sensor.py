@@ -630,6 +630,25 @@ def test_a_table_on_hold_has_no_deadline(deployment: Deployment, receiver: WebRe
     ]
 
 
+def test_what_vacuum_deletes_is_reported_once(deployment: Deployment, receiver: WebReceiver) -> None:
+    source = asset_key(Kind.SOURCE, TableName("sales", "t000"))
+    watched = frozenset(dg.AssetCheckKey(source, name) for name in ("retention", "frames_safe"))
+    deployment.alerts = Alerts(deployment.config, Watched(_JOBS, frozenset(), frozenset(), watched))
+
+    def check(name: str, *, warn: bool) -> None:
+        severity = dg.AssetCheckSeverity.WARN if warn else dg.AssetCheckSeverity.ERROR
+        found = dg.AssetCheckEvaluation(source, name, passed=False, severity=severity, description=f"{name}: soon")
+        deployment.instance.report_runless_asset_event(found)
+
+    for name in ("retention", "frames_safe"):
+        check(name, warn=True)
+    deployment.settle()
+    assert receiver.titles() == ["sales.t000: check retention fails"]
+    check("frames_safe", warn=False)  # a model needs files that VACUUM would delete now
+    deployment.later(10)
+    assert receiver.titles()[1:] == ["sales.t000: check frames_safe fails"]
+
+
 class RebuildErrorOfATest(RebuildError):
     code = ErrorCode.SOURCE_BREAK
 
