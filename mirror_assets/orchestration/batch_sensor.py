@@ -30,7 +30,7 @@ from mirror_assets.orchestration.sensor_assets import AssetJobSensor, assets_of
 from mirror_assets.orchestration.table_events import registered_boundaries
 from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.orchestration.tick_errors import coded_tick
-from mirror_assets.pipeline.batch_runner import batch_holder, batch_of, other_mirror, tables_digest
+from mirror_assets.pipeline.batch_runner import batch_holder, batch_of, other_mirrors, shared_tables
 from mirror_assets.pipeline.liveness import has_ended, is_gone
 from mirror_assets.pipeline.next_action import Land, Rebuild
 from mirror_assets.pipeline.table_lease import holder
@@ -130,10 +130,12 @@ class _Tick:
         """Return the run to request for the batch, or why there is none."""
         instance, store, now = self.context.instance, self.composed.store, time.time()
         mirror = mirror_name(instance, self.context.code_location_origin)
+        names = {str(table.name) for table in _tables(self.config, number)}
         lease = batch_holder(store, mirror, number)
         is_alive = lease is not None and not is_gone(lease) and not self._has_finished(lease)
         if lease is not None and is_alive and not self._is_old(lease, now):
-            return f"run {lease.run} mirrors {self._named(number)}"
+            others = [shared_tables(names, other) for other in other_mirrors(store, mirror, number, names)]
+            return "; ".join((f"run {lease.run} mirrors {self._named(number)}", *others))
         runs = BatchRuns(instance, tags_here(self.context), number)
         runs.end_dead(lease, now, partial(self._works, number))
         coming = runs.coming(lease, now)
@@ -145,9 +147,10 @@ class _Tick:
         pending = [] if self.config.automation.mode is Mode.RESIDENT else self._pending(number)
         if self.config.automation.mode is Mode.BATCH and not pending:
             return f"nothing is pending of {self._named(number)}"
-        other = None if is_alive else other_mirror(store, mirror, number, self._digest(number))
-        if other is not None:
-            return f"another Dagster instance mirrors {self._named(number)}: {other}. Switch one of the two sensors off"
+        others = [] if is_alive else other_mirrors(store, mirror, number, names)
+        same = next((other for other in others if set(other.tables) == names), None)
+        if same is not None:
+            return f"another Dagster instance mirrors {self._named(number)}: {same}. Switch one of the two sensors off"
         return self._request(number, pending)
 
     def _has_finished(self, lease: Lease) -> bool:
@@ -161,9 +164,6 @@ class _Tick:
         """Return whether the run holds the lease of a table."""
         held = (holder(self.composed.store, table.name) for table in _tables(self.config, number))
         return any(lease is not None and lease.run == run for lease in held)
-
-    def _digest(self, number: int) -> str:
-        return tables_digest(str(table.name) for table in _tables(self.config, number))
 
     def _is_old(self, lease: Lease, now: float) -> bool:
         """Return whether the next run should replace this one."""

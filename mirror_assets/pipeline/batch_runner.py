@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import TypeVar
 
 from mirror_assets.errors import MirrorError
@@ -18,6 +19,7 @@ from mirror_assets.storage import Store
 
 _RENEWED_AFTER_SECONDS = 5.0
 _TRIES = 10
+_NAMED = 3
 _Table = TypeVar("_Table")
 
 
@@ -36,10 +38,23 @@ def tables_digest(tables: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(sorted(tables)).encode()).hexdigest()[:16]
 
 
-def other_mirror(store: Store, mirror: str, batch: int, tables: str) -> Lease | None:
-    """Return the lease of a living run of another Dagster instance that mirrors the same tables, or None."""
+def other_mirrors(store: Store, mirror: str, batch: int, tables: Collection[str]) -> list[Lease]:
+    """Return the leases of living runs of another mirror that mirror some of these tables."""
     ours = batch_lease(mirror, batch)
-    return next((lease for path, lease in _living(store) if path != ours and lease.tables == tables), None)
+    return [lease for path, lease in _living(store) if path != ours and set(tables) & set(lease.tables)]
+
+
+def tables_mirrored_twice(store: Store) -> list[str]:
+    """Return a message for each two living runs that mirror the same tables. Raises what the store raises."""
+    pairs = combinations([lease for _, lease in _living(store)], 2)
+    return [f"{shared_tables(one.tables, other)}; {one}" for one, other in pairs if set(one.tables) & set(other.tables)]
+
+
+def shared_tables(tables: Collection[str], other: Lease) -> str:
+    """Return the message that the run of another mirror mirrors some of these tables."""
+    shared = sorted(set(tables) & set(other.tables))
+    names = ", ".join(shared[:_NAMED]) + (f" and {len(shared) - _NAMED} more" if len(shared) > _NAMED else "")
+    return f"another mirror has the same tables ({names}): {other}"
 
 
 def has_runs(store: Store) -> bool:
@@ -57,7 +72,7 @@ def _living(store: Store) -> Iterator[tuple[str, Lease]]:
 
 @dataclass
 class BatchRunner:
-    """The calling run, as the one that mirrors a batch of tables; `tables` is the digest of their names.
+    """The calling run, as the one that mirrors a batch of tables; `tables` are their names.
 
     `mirror` is the code location and its Dagster instance, `code` the definitions that the run was started for.
     """
@@ -67,7 +82,7 @@ class BatchRunner:
     batch: int
     run: str
     code: str
-    tables: str = ""
+    tables: tuple[str, ...] = ()
     _since_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000, init=False)
     _renewed: float = field(default=0.0, init=False)
     _is_ours: bool = field(default=True, init=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +31,7 @@ from mirror_assets.orchestration.run_tags import PROCESS_TAG, mirror_name
 from mirror_assets.orchestration.schedules import SENSORS_VARIABLE, default_sensor_status
 from mirror_assets.orchestration.tick_errors import TickFailed
 from mirror_assets.pipeline import table_watch
-from mirror_assets.pipeline.batch_runner import BatchRunner, tables_digest
+from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.liveness import this_process
 from mirror_assets.source.log import SourceLog
 from mirror_assets.storage import LocalStore
@@ -218,7 +220,7 @@ def test_a_first_start_that_takes_long_asks_for_no_second_run(
 
 
 def test_two_instances_on_one_zone_do_not_replace_each_other(resident: Deployment) -> None:
-    other = BatchRunner(resident.store, "mirror_assets of a desk", 0, "4711", "code", tables_digest("abc"))
+    other = BatchRunner(resident.store, "mirror_assets of a desk", 0, "4711", "code", ("a", "b", "c"))
     other.take_over()
     told = resident.tick()
     assert isinstance(told, str)
@@ -226,6 +228,20 @@ def test_two_instances_on_one_zone_do_not_replace_each_other(resident: Deploymen
     assert not other.is_replaced()
     other.leave()
     assert resident.requested()
+
+
+def test_a_mirror_of_some_of_the_tables_is_named_and_both_run(resident: Deployment) -> None:
+    other = BatchRunner(resident.store, "mirror_assets of a desk", 0, "4711", "code", ("c", "d"))
+    other.take_over()
+    resident.runs(resident.requested())
+    told = resident.tick()
+    assert isinstance(told, str)
+    assert told.startswith(
+        "run 0815 mirrors 3 tables; another mirror has the same tables (c): run 4711 works on batch 0"
+    )
+    assert f"of mirror_assets of a desk, in process {os.getpid()} on {platform.node()}" in told
+    other.leave()
+    assert resident.tick() == "run 0815 mirrors 3 tables"
 
 
 def test_runs_of_another_code_location_are_no_concern(resident: Deployment) -> None:
