@@ -1,4 +1,8 @@
-"""Says which run mirrors a batch of tables: a run takes over, renews, and ends when another has taken over."""
+"""Says which run mirrors a batch of tables: a run takes over, renews, and ends when another has taken over.
+
+Of two Dagster instances that mirror the same tables, the second requests no run. If both began at once, the older run
+stays and the other ends.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ from mirror_assets.pipeline.liveness import VALID_SECONDS, is_gone, this_process
 from mirror_assets.storage import Store
 
 _RENEWED_AFTER_SECONDS = 5.0
+_OTHERS_AFTER_SECONDS = 60.0
 _TRIES = 10
 _NAMED = 3
 _Table = TypeVar("_Table")
@@ -70,6 +75,10 @@ def _living(store: Store) -> Iterator[tuple[str, Lease]]:
                 yield info.path, found
 
 
+def _age(lease: Lease) -> tuple[int, str]:
+    return lease.since_ms, lease.run
+
+
 @dataclass
 class BatchRunner:
     """The calling run, as the one that mirrors a batch of tables; `tables` are their names.
@@ -85,6 +94,7 @@ class BatchRunner:
     tables: tuple[str, ...] = ()
     _since_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000, init=False)
     _renewed: float = field(default=0.0, init=False)
+    _asked: float = field(default=float("-inf"), init=False)
     _is_ours: bool = field(default=True, init=False)
 
     def take_over(self) -> None:
@@ -96,10 +106,19 @@ class BatchRunner:
         self._renewed = time.monotonic()
 
     def is_replaced(self) -> bool:
-        """Return whether another run has taken over; asks the store every few seconds only."""
+        """Return whether another run has taken over, or an older run of another mirror has the same tables.
+
+        Asks the store every few seconds only, and for other mirrors once a minute.
+        """
         if self._is_ours and time.monotonic() >= self._renewed + _RENEWED_AFTER_SECONDS:
             self._renew()
             self._renewed = time.monotonic()
+        if self._is_ours and time.monotonic() >= self._asked + _OTHERS_AFTER_SECONDS:
+            self._asked, ours = time.monotonic(), (self._since_ms, self.run)
+            with suppress(MirrorError):
+                others = other_mirrors(self.store, self.mirror, self.batch, self.tables)
+                same = [_age(other) for other in others if set(other.tables) == set(self.tables)]
+                self._is_ours = min(same, default=ours) >= ours
         return not self._is_ours
 
     def leave(self) -> None:

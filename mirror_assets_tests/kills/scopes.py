@@ -4,8 +4,9 @@ Three Dagster instances mirror three landing zones:
 
 - `pair` has two code locations, `first` and `second`, each with its own mirror.yaml and zone. The code server of
   `second` is a container with the host's name: a separate pid namespace, which ends with all its processes when killed.
-- `desk`, `rack` and `box` mirror one zone. `box` is a container, too. After a third of the time the instance that
-  mirrors the zone is killed for good.
+- `desk`, `rack` and `box` mirror one zone. `box` is a container, too. `rack` and `box` start when `desk` has loaded
+  the tables, and have to wait. After a third and a half of the time, the instance that mirrors the zone is killed for
+  good.
 
 Processes are killed by -9 while commits come. The table printed at the end says what each code location saw.
 """
@@ -48,7 +49,7 @@ from mirror_assets_tests.planted.lake import Lake
 _PROJECT = Path(__file__).parents[2]
 _CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 _TABLES = 3
-_FIRST_LOAD_SECONDS = 300.0
+_FIRST_LOAD_SECONDS = 900.0
 # A container's lease has to expire, and the next run starts its Spark.
 _LANDED_SECONDS = VALID_SECONDS + 300.0
 _RUN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
@@ -128,12 +129,12 @@ class Zone:
 
 @dataclass
 class Location:
-    """A code location of an instance, with the processes that it shares or has alone."""
+    """A code location of an instance, with the processes that it shares or has alone; `is_off`: none should run."""
 
     name: str
     zone: Zone
     processes: DagsterProcesses
-    is_dead: bool = False
+    is_off: bool = False
     kills: Counter[str] = field(default_factory=Counter)
 
     def resident(self) -> list[int]:
@@ -159,7 +160,7 @@ class Location:
 
     def die(self) -> None:
         """End everything that belongs to it, for good."""
-        self.is_dead = True
+        self.is_off = True
         self.processes.end()
         for pid in self.resident():
             os.kill(pid, signal.SIGKILL)
@@ -185,7 +186,8 @@ class Scopes:
         made = [Location("pair/first", first, host), Location("pair/second", second, guest)]
         for name in ("desk", "rack", "box"):
             prefix = _CONTAINER if name == "box" else ()
-            made.append(Location(name, shared, _processes(folder / name, shared, "mirror_assets", prefix)))
+            processes = _processes(folder / name, shared, "mirror_assets", prefix)
+            made.append(Location(name, shared, processes, is_off=name != "desk"))
         return cls({one.name: one for one in made}, random)
 
     def watch(self, seconds: float) -> None:
@@ -193,7 +195,7 @@ class Scopes:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             for one in self.locations.values():
-                if not one.is_dead and one.name != "pair/second":
+                if not one.is_off and one.name != "pair/second":
                     one.processes.supervise()
                 for lease in one.zone.leases():
                     if lease.until_ms:
@@ -221,11 +223,11 @@ class Scopes:
             if ends and time.monotonic() >= ends[0]:
                 ends.pop(0)
                 for name in ("desk", "rack"):
-                    if self.locations[name].resident() and not self.locations[name].is_dead:
+                    if self.locations[name].resident() and not self.locations[name].is_off:
                         self.locations[name].die()
                         tell(f"{time.monotonic() - began:.0f} s: {name} killed for good")
                         break
-            living = [one for one in self.locations.values() if not one.is_dead]
+            living = [one for one in self.locations.values() if not one.is_off]
             victim = self.random.choice(living)
             kinds = [CODE_SERVER, DAEMON, "run"]
             if victim.processes.prefix:  # its run dies with its container, and the lease has to expire: once is enough
@@ -330,6 +332,8 @@ def main() -> int:
         scopes = Scopes.make(folder.resolve(), Random(options.seed))
         stack.callback(scopes.end)
         tell(f"first load: {scopes.until_landed(_FIRST_LOAD_SECONDS):.0f} s")
+        for name in ("rack", "box"):
+            scopes.locations[name].is_off = False
         scopes.attack(options.minutes * 60)
         tell(f"everything has landed {scopes.until_landed(_LANDED_SECONDS):.0f} s after the last commit")
         scopes.watch(30.0)

@@ -110,6 +110,18 @@ def test_two_living_mirrors_of_one_table_are_named_and_others_are_not() -> None:
     assert tables_mirrored_twice(store) == []
 
 
+def test_of_mirrors_of_the_same_tables_that_began_at_once_the_oldest_run_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_runner, "_OTHERS_AFTER_SECONDS", 0.0)
+    store = MemoryStore()
+    runs = [runner(store, 0, run, f"mirror_assets of {run}") for run in ("1", "2", "3")]
+    for run in reversed(runs):
+        run.take_over()
+    assert [run.is_replaced() for run in runs] == [False, True, True]
+    for run in runs[1:]:
+        run.leave()
+    assert not runs[0].is_replaced()
+
+
 def test_a_record_that_cannot_be_read_is_written_anew() -> None:
     store = MemoryStore()
     store.create(batch_lease(MIRROR, 0), b"{")
