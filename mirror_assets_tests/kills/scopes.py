@@ -334,6 +334,7 @@ def main() -> int:
         tell(f"first load: {scopes.until_landed(_FIRST_LOAD_SECONDS):.0f} s")
         for name in ("rack", "box"):
             scopes.locations[name].is_off = False
+        scopes.watch(1.0)
         scopes.attack(options.minutes * 60)
         tell(f"everything has landed {scopes.until_landed(_LANDED_SECONDS):.0f} s after the last commit")
         scopes.watch(30.0)
