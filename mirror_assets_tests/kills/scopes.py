@@ -53,6 +53,8 @@ _FIRST_LOAD_SECONDS = 900.0
 # A container's lease has to expire, and the next run starts its Spark.
 _LANDED_SECONDS = VALID_SECONDS + 300.0
 _RUN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
+# A message that begins with a run says that it is the mirror's own.
+_OWN_RUN = re.compile(rf"^run ({_RUN_ID.pattern})")
 
 
 @dataclass(frozen=True)
@@ -169,10 +171,11 @@ class Location:
 
 @dataclass
 class Scopes:
-    """All mirrors; `renewed` says when each run has last renewed its lease, in seconds since 1970."""
+    """All mirrors; `began` and `renewed` say when each run began and last renewed its lease, in seconds since 1970."""
 
     locations: Mapping[str, Location]
     random: Random
+    began: dict[str, float] = field(default_factory=dict)
     renewed: dict[str, float] = field(default_factory=dict)
     zone_of: dict[str, set[Path]] = field(default_factory=dict)
 
@@ -198,6 +201,7 @@ class Scopes:
                 if not one.is_off and one.name != "pair/second":
                     one.processes.supervise()
                 for lease in one.zone.leases():
+                    self.began[lease.run] = lease.since_ms / 1000
                     if lease.until_ms:
                         self.renewed[lease.run] = lease.until_ms / 1000 - VALID_SECONDS
                     self.zone_of.setdefault(lease.run, set()).add(one.zone.folder)
@@ -248,13 +252,18 @@ class Scopes:
 
 @dataclass(frozen=True)
 class Sight:
-    """What a code location has seen, as Dagster's instance tells afterwards."""
+    """What a code location has seen, as Dagster's instance tells afterwards.
+
+    `second` are runs that were requested while a run of another mirror of the zone was alive, `foreign` are runs of
+    another mirror that the location has taken for its own.
+    """
 
     location: Location
     runs: int
     failed: int
     living_failed: int
     foreign: int
+    second: int
     messages: Counter[str]
 
     @classmethod
@@ -271,11 +280,16 @@ class Sight:
             alive = [
                 one for one in failed if scopes.renewed.get(one.dagster_run.run_id, 0.0) > (one.end_time or 0.0) + 10.0
             ]
-            foreign = [
-                one for one in records if scopes.zone_of.get(one.dagster_run.run_id, set()) - {location.zone.folder}
-            ]
-            messages = _messages(instance, location.processes.location)
-        return cls(location, len(records), len(failed), len(alive), len(foreign), messages)
+            skipped = list(_ticks(instance, location.processes.location))
+        runs, zone = {one.dagster_run.run_id: one.create_timestamp.timestamp() for one in records}, location.zone.folder
+        foreign = {run for run in runs if scopes.zone_of.get(run, set()) - {zone}}
+        foreign |= {run for text in skipped for run in _OWN_RUN.findall(text)} - set(runs)
+        others = {run for run in scopes.renewed if run not in runs and zone in scopes.zone_of[run]}
+        second = [
+            at for at in runs.values() if any(scopes.began[run] < at < scopes.renewed[run] - 10 for run in others)
+        ]
+        messages = Counter(_plain(text) for text in skipped)
+        return cls(location, len(records), len(failed), len(alive), len(foreign), len(second), messages)
 
     def line(self, problems: str) -> str:
         """Return a line of the table."""
@@ -284,23 +298,27 @@ class Sight:
         equal = "no" if problems else "yes"
         return (
             f"| {self.location.name} | {killed} | {self.runs} | {self.failed} | {self.living_failed} | {self.foreign} "
-            f"| {messages} | {equal} |"
+            f"| {self.second} | {messages} | {equal} |"
         )
 
 
-def _messages(instance: dg.DagsterInstance, location: str) -> Counter[str]:
-    """Count what the location's sensor `mirror` said when it requested no run; runs and times are left out."""
-    found = Counter[str]()
+def _ticks(instance: dg.DagsterInstance, location: str) -> Iterator[str]:
+    """Yield what each tick of the location's sensor `mirror` came to."""
     for state in instance.all_instigator_state():
         origin = state.origin.repository_origin.code_location_origin
         if state.instigator_name == SENSOR and origin.location_name == location:
             for tick in instance.get_ticks(state.instigator_origin_id, state.selector_id):
-                text = tick.skip_reason or (f"requested {len(tick.run_ids)} run" if tick.run_ids else "")
                 if tick.error is not None:
-                    text = f"error: {tick.error.message.strip().splitlines()[0][:160]}"
-                text = re.sub(r"in \d+ s", "in N s", _RUN_ID.sub("R", text))
-                found[re.sub(r"process \d+|of [0-9a-f-]{36}", "process P", text) or tick.status.value] += 1
-    return found
+                    yield f"error: {tick.error.message.strip().splitlines()[0][:160]}"
+                else:
+                    yield tick.skip_reason or (
+                        f"requested {len(tick.run_ids)} run" if tick.run_ids else tick.status.value
+                    )
+
+
+def _plain(text: str) -> str:
+    """Return the message without runs, processes and times, so that equal ones can be counted."""
+    return re.sub(r"process \d+", "process P", re.sub(r"in \d+ s", "in N s", _RUN_ID.sub("R", text)))
 
 
 def _processes(home: Path, zone: Zone, location: str, prefix: tuple[str, ...] = ()) -> DagsterProcesses:
@@ -344,12 +362,14 @@ def main() -> int:
             one.kills = kills[name]
         problems = {zone: zone.problems() for zone in {one.zone for one in scopes.locations.values()}}
         tell("\n".join(found for found in problems.values() if found))
-        tell("| code location | killed | runs | failed | living runs marked failed | foreign runs | sensor | equal |")
-        tell("| --- | --- | --: | --: | --: | --: | --- | --- |")
+        tell(
+            "| code location | killed | runs | failed | living marked failed | foreign | second runs | sensor | equal |"
+        )
+        tell("| --- | --- | --: | --: | --: | --: | --: | --- | --- |")
         sights = [Sight.of(scopes, one) for one in scopes.locations.values()]
         for sight in sights:
             tell(sight.line(problems[sight.location.zone]))
-    touched = any(sight.living_failed or sight.foreign for sight in sights)
+    touched = any(sight.living_failed or sight.foreign or sight.second for sight in sights)
     return 1 if touched or any(problems.values()) else 0
 
 
