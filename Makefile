@@ -9,12 +9,13 @@ MIRROR_CONFIG ?= $(DEMO_CONFIG)
 IN_HOME := DAGSTER_HOME=$(CURDIR)/.dagster
 HOME_SETTINGS := .dagster/dagster.yaml
 KILLS ?= 20
+MINUTES ?= 10
 SEED ?= $(shell date +%s)
 SIZE ?= small
 PICTURES ?= .pictures
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev onelake test notebooks ui soak kills kills-dagster planted check bench java
+.PHONY: help demo dev onelake test notebooks ui soak kills kills-dagster kills-scopes planted check bench java
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -48,6 +49,9 @@ kills: java $(INSTALLED) ## kill -9 a `mirror-assets run` KILLS times, then run 
 
 kills-dagster: java $(INSTALLED) ## kill -9 the processes of a Dagster deployment KILLS times: nothing may be lost, and it goes on by itself
 	@$(BIN)/python -m mirror_assets_tests.kills.under_dagster --kills $(KILLS) $(ARGS)
+
+kills-scopes: java $(INSTALLED) ## kill -9 mirrors that share a Dagster instance, a landing zone or a host name, for MINUTES
+	@$(BIN)/python -m mirror_assets_tests.kills.scopes --minutes $(MINUTES) $(ARGS)
 
 planted: java $(INSTALLED) ## plant seventeen faults under a real daemon, and print the alerts; two hours
 	@$(BIN)/python -m mirror_assets_tests.planted $(ARGS)

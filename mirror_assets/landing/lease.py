@@ -32,7 +32,7 @@ class Process(Record):
 class Lease(Record):
     """`_leases/<table>.json`, or that of a batch of tables: a run, its process, since when, and until when at least.
 
-    Of a batch, `code` is the load of the definitions that asked for the run, and `tables` a digest of their names.
+    Of a batch, `code` is the load of the definitions that asked for the run, and `tables` the names of its tables.
     Times are in ms since 1970; `until_ms` is 0 when the run has let go of it.
     """
 
@@ -43,7 +43,7 @@ class Lease(Record):
     since_ms: int
     until_ms: int
     code: str = ""
-    tables: str = ""
+    tables: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """In words."""

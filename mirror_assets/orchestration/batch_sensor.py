@@ -27,10 +27,11 @@ from mirror_assets.orchestration.run_records import BatchRuns, busy_rebuild, tag
 from mirror_assets.orchestration.run_tags import mirror_name
 from mirror_assets.orchestration.schedules import default_sensor_status
 from mirror_assets.orchestration.sensor_assets import AssetJobSensor, assets_of
+from mirror_assets.orchestration.shared_assets import SharedAssets
 from mirror_assets.orchestration.table_events import registered_boundaries
 from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.orchestration.tick_errors import coded_tick
-from mirror_assets.pipeline.batch_runner import batch_holder, batch_of, other_mirror, tables_digest
+from mirror_assets.pipeline.batch_runner import batch_holder, batch_of, other_mirrors, shared_tables
 from mirror_assets.pipeline.liveness import has_ended, is_gone
 from mirror_assets.pipeline.next_action import Land, Rebuild
 from mirror_assets.pipeline.table_lease import holder
@@ -68,7 +69,7 @@ class _Watches:
 
 def mirror_sensor(config: Config) -> dg.SensorDefinition:
     """Return the sensor that keeps a run going for each batch: always in mode resident, else while commits wait."""
-    automation, rediscovery, kept = config.automation, Rediscovery(config), [_Watches(config)]
+    automation, rediscovery, kept, shared = config.automation, Rediscovery(config), [_Watches(config)], SharedAssets()
     is_resident = automation.mode is Mode.RESIDENT
 
     @coded_tick()
@@ -90,7 +91,9 @@ def mirror_sensor(config: Config) -> dg.SensorDefinition:
         requests = [answer for answer in answers if isinstance(answer, dg.RunRequest)]
         if requests:
             return dg.SensorResult(run_requests=requests)
-        return dg.SkipReason("; ".join(str(answer) for answer in answers) or "no table has been found yet")
+        messages = [str(answer) for answer in answers] or ["no table has been found yet"]
+        same = shared.message(context.instance, tags_here(context), known)
+        return dg.SkipReason("; ".join([*messages, same] if same else messages))
 
     return AssetJobSensor(
         sensor,
@@ -130,10 +133,12 @@ class _Tick:
         """Return the run to request for the batch, or why there is none."""
         instance, store, now = self.context.instance, self.composed.store, time.time()
         mirror = mirror_name(instance, self.context.code_location_origin)
+        names = {str(table.name) for table in _tables(self.config, number)}
         lease = batch_holder(store, mirror, number)
         is_alive = lease is not None and not is_gone(lease) and not self._has_finished(lease)
         if lease is not None and is_alive and not self._is_old(lease, now):
-            return f"run {lease.run} mirrors {self._named(number)}"
+            others = [shared_tables(names, other) for other in other_mirrors(store, mirror, number, names)]
+            return "; ".join((f"run {lease.run} mirrors {self._named(number)}", *others))
         runs = BatchRuns(instance, tags_here(self.context), number)
         runs.end_dead(lease, now, partial(self._works, number))
         coming = runs.coming(lease, now)
@@ -145,9 +150,10 @@ class _Tick:
         pending = [] if self.config.automation.mode is Mode.RESIDENT else self._pending(number)
         if self.config.automation.mode is Mode.BATCH and not pending:
             return f"nothing is pending of {self._named(number)}"
-        other = None if is_alive else other_mirror(store, mirror, number, self._digest(number))
-        if other is not None:
-            return f"another Dagster instance mirrors {self._named(number)}: {other}. Switch one of the two sensors off"
+        others = [] if is_alive else other_mirrors(store, mirror, number, names)
+        same = next((other for other in others if set(other.tables) == names), None)
+        if same is not None:
+            return f"another Dagster instance mirrors {self._named(number)}: {same}. Switch one of the two sensors off"
         return self._request(number, pending)
 
     def _has_finished(self, lease: Lease) -> bool:
@@ -161,9 +167,6 @@ class _Tick:
         """Return whether the run holds the lease of a table."""
         held = (holder(self.composed.store, table.name) for table in _tables(self.config, number))
         return any(lease is not None and lease.run == run for lease in held)
-
-    def _digest(self, number: int) -> str:
-        return tables_digest(str(table.name) for table in _tables(self.config, number))
 
     def _is_old(self, lease: Lease, now: float) -> bool:
         """Return whether the next run should replace this one."""

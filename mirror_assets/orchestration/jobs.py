@@ -33,7 +33,7 @@ from mirror_assets.orchestration.resources import (
 from mirror_assets.orchestration.run_reports import RebuildReport, TableReport, require_all, summary
 from mirror_assets.orchestration.run_tags import mirror_name, tag_process, tag_tables
 from mirror_assets.orchestration.table_events import TableEvents
-from mirror_assets.pipeline.batch_runner import BatchRunner, tables_digest
+from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.context import TableContext, manifest_or_none
 from mirror_assets.pipeline.look_at_mirror import mirrored_version
 from mirror_assets.pipeline.rebuild import (
@@ -175,8 +175,8 @@ def _following(
     if follow.batch is not None:
         origin = context.run.remote_job_origin
         mirror = mirror_name(context.instance, origin.repository_origin.code_location_origin if origin else None)
-        digest = tables_digest(str(table.name) for table in tables)
-        batch = BatchRunner(composed.store, mirror, follow.batch, context.run_id, follow.code, digest)
+        names = tuple(str(table.name) for table in tables)
+        batch = BatchRunner(composed.store, mirror, follow.batch, context.run_id, follow.code, names)
         tag_process(context.instance, context.run_id)
     return Following(follow.every_seconds, follow.minutes, batch, tuple(follow.pending))
 

@@ -19,7 +19,7 @@ from mirror_assets.landing.cost import daily_cost
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.units import duration
-from mirror_assets.pipeline.batch_runner import has_runs
+from mirror_assets.pipeline.batch_runner import has_runs, tables_mirrored_twice
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.pipeline.drop import find_orphans
@@ -121,6 +121,7 @@ def read_status(project: Project, names: Sequence[str], pool: DaemonPool, limit:
         rules = project.config.discovered.rules
         notes += [f"{rule.place}: {rule.trouble}" for rule in rules if rule.trouble]
         try:
+            notes += tables_mirrored_twice(project.store)
             notes += [orphan.message for orphan in find_orphans(project.store, project.config.names)]
         except MirrorError as error:
             errors.append(error)

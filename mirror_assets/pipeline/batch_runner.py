@@ -1,12 +1,17 @@
-"""Says which run mirrors a batch of tables: a run takes over, renews, and ends when another has taken over."""
+"""Says which run mirrors a batch of tables: a run takes over, renews, and ends when another has taken over.
+
+Of two Dagster instances that mirror the same tables, the second requests no run. If both began at once, the older run
+stays and the other ends.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import TypeVar
 
 from mirror_assets.errors import MirrorError
@@ -17,7 +22,9 @@ from mirror_assets.pipeline.liveness import VALID_SECONDS, is_gone, this_process
 from mirror_assets.storage import Store
 
 _RENEWED_AFTER_SECONDS = 5.0
+_OTHERS_AFTER_SECONDS = 60.0
 _TRIES = 10
+_NAMED = 3
 _Table = TypeVar("_Table")
 
 
@@ -36,10 +43,23 @@ def tables_digest(tables: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(sorted(tables)).encode()).hexdigest()[:16]
 
 
-def other_mirror(store: Store, mirror: str, batch: int, tables: str) -> Lease | None:
-    """Return the lease of a living run of another Dagster instance that mirrors the same tables, or None."""
+def other_mirrors(store: Store, mirror: str, batch: int, tables: Collection[str]) -> list[Lease]:
+    """Return the leases of living runs of another mirror that mirror some of these tables."""
     ours = batch_lease(mirror, batch)
-    return next((lease for path, lease in _living(store) if path != ours and lease.tables == tables), None)
+    return [lease for path, lease in _living(store) if path != ours and set(tables) & set(lease.tables)]
+
+
+def tables_mirrored_twice(store: Store) -> list[str]:
+    """Return a message for each two living runs that mirror the same tables. Raises what the store raises."""
+    pairs = combinations([lease for _, lease in _living(store)], 2)
+    return [f"{shared_tables(one.tables, other)}; {one}" for one, other in pairs if set(one.tables) & set(other.tables)]
+
+
+def shared_tables(tables: Collection[str], other: Lease) -> str:
+    """Return the message that the run of another mirror mirrors some of these tables."""
+    shared = sorted(set(tables) & set(other.tables))
+    names = ", ".join(shared[:_NAMED]) + (f" and {len(shared) - _NAMED} more" if len(shared) > _NAMED else "")
+    return f"another mirror has the same tables ({names}): {other}"
 
 
 def has_runs(store: Store) -> bool:
@@ -55,9 +75,13 @@ def _living(store: Store) -> Iterator[tuple[str, Lease]]:
                 yield info.path, found
 
 
+def _age(lease: Lease) -> tuple[int, str]:
+    return lease.since_ms, lease.run
+
+
 @dataclass
 class BatchRunner:
-    """The calling run, as the one that mirrors a batch of tables; `tables` is the digest of their names.
+    """The calling run, as the one that mirrors a batch of tables; `tables` are their names.
 
     `mirror` is the code location and its Dagster instance, `code` the definitions that the run was started for.
     """
@@ -67,9 +91,10 @@ class BatchRunner:
     batch: int
     run: str
     code: str
-    tables: str = ""
+    tables: tuple[str, ...] = ()
     _since_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000, init=False)
     _renewed: float = field(default=0.0, init=False)
+    _asked: float = field(default=float("-inf"), init=False)
     _is_ours: bool = field(default=True, init=False)
 
     def take_over(self) -> None:
@@ -81,10 +106,19 @@ class BatchRunner:
         self._renewed = time.monotonic()
 
     def is_replaced(self) -> bool:
-        """Return whether another run has taken over; asks the store every few seconds only."""
+        """Return whether another run has taken over, or an older run of another mirror has the same tables.
+
+        Asks the store every few seconds only, and for other mirrors once a minute.
+        """
         if self._is_ours and time.monotonic() >= self._renewed + _RENEWED_AFTER_SECONDS:
             self._renew()
             self._renewed = time.monotonic()
+        if self._is_ours and time.monotonic() >= self._asked + _OTHERS_AFTER_SECONDS:
+            self._asked, ours = time.monotonic(), (self._since_ms, self.run)
+            with suppress(MirrorError):
+                others = other_mirrors(self.store, self.mirror, self.batch, self.tables)
+                same = [_age(other) for other in others if set(other.tables) == set(self.tables)]
+                self._is_ours = min(same, default=ours) >= ours
         return not self._is_ours
 
     def leave(self) -> None:

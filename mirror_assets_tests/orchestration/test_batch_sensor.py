@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +31,7 @@ from mirror_assets.orchestration.run_tags import PROCESS_TAG, mirror_name
 from mirror_assets.orchestration.schedules import SENSORS_VARIABLE, default_sensor_status
 from mirror_assets.orchestration.tick_errors import TickFailed
 from mirror_assets.pipeline import table_watch
-from mirror_assets.pipeline.batch_runner import BatchRunner, tables_digest
+from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.liveness import this_process
 from mirror_assets.source.log import SourceLog
 from mirror_assets.storage import LocalStore
@@ -218,7 +220,7 @@ def test_a_first_start_that_takes_long_asks_for_no_second_run(
 
 
 def test_two_instances_on_one_zone_do_not_replace_each_other(resident: Deployment) -> None:
-    other = BatchRunner(resident.store, "mirror_assets of a desk", 0, "4711", "code", tables_digest("abc"))
+    other = BatchRunner(resident.store, "mirror_assets of a desk", 0, "4711", "code", ("a", "b", "c"))
     other.take_over()
     told = resident.tick()
     assert isinstance(told, str)
@@ -226,6 +228,20 @@ def test_two_instances_on_one_zone_do_not_replace_each_other(resident: Deploymen
     assert not other.is_replaced()
     other.leave()
     assert resident.requested()
+
+
+def test_a_mirror_of_some_of_the_tables_is_named_and_both_run(resident: Deployment) -> None:
+    other = BatchRunner(resident.store, "mirror_assets of a desk", 0, "4711", "code", ("c", "d"))
+    other.take_over()
+    resident.runs(resident.requested())
+    told = resident.tick()
+    assert isinstance(told, str)
+    assert told.startswith(
+        "run 0815 mirrors 3 tables; another mirror has the same tables (c): run 4711 works on batch 0"
+    )
+    assert f"of mirror_assets of a desk, in process {os.getpid()} on {platform.node()}" in told
+    other.leave()
+    assert resident.tick() == "run 0815 mirrors 3 tables"
 
 
 def test_runs_of_another_code_location_are_no_concern(resident: Deployment) -> None:
@@ -236,6 +252,24 @@ def test_runs_of_another_code_location_are_no_concern(resident: Deployment) -> N
     resident.instance.add_run_tags(theirs.run_id, {".dagster/repository": "__repository__@here"})
     there = BatchRuns(resident.instance, {".dagster/repository": "__repository__@here"}, 0)
     assert there.coming(None, time.time()) is not None
+
+
+def test_a_code_location_with_tables_of_the_same_names_is_reported(
+    resident: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = resident.requested()
+    theirs = resident.launch(request)
+    resident.instance.add_run_tags(theirs.run_id, {".dagster/repository": "__repository__@there"})
+    landed = dg.AssetMaterialization(asset_key(Kind.LANDING, TableName("", "b")))
+    resident.instance.report_runless_asset_event(landed)
+    (event,) = resident.instance.fetch_materializations(landed.asset_key, limit=1).records
+    resident.instance.handle_new_event(event.event_log_entry._replace(run_id=theirs.run_id))
+    monkeypatch.setattr(batch_sensor, "tags_here", lambda _: {".dagster/repository": "__repository__@here"})
+    resident.runs(request)
+    assert resident.tick() == (
+        "run 0815 mirrors 3 tables; code locations here and there both write events of the asset b_landing. "
+        "Mirror them in separate Dagster instances"
+    )
 
 
 def test_runs_that_fail_before_they_take_over_are_asked_for_less_and_less_often(resident: Deployment) -> None:

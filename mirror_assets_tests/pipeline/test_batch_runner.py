@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,13 @@ from hypothesis import strategies as st
 from mirror_assets.landing.lease import Lease
 from mirror_assets.landing.names import batch_lease
 from mirror_assets.pipeline import batch_runner
-from mirror_assets.pipeline.batch_runner import BatchRunner, batch_holder, batch_of, other_mirror
+from mirror_assets.pipeline.batch_runner import (
+    BatchRunner,
+    batch_holder,
+    batch_of,
+    other_mirrors,
+    tables_mirrored_twice,
+)
 from mirror_assets.pipeline.liveness import is_gone
 from mirror_assets.storage.errors import StoreUnavailable
 from mirror_assets_tests.storage.memory import MemoryStore
@@ -24,7 +32,7 @@ MIRROR = "mirror_assets of an instance"
 
 
 def runner(store: MemoryStore, batch: int, run: str, mirror: str = MIRROR) -> BatchRunner:
-    return BatchRunner(store, mirror, batch, run, "code", "tables")
+    return BatchRunner(store, mirror, batch, run, "code", ("a", "b"))
 
 
 def lease_of(store: MemoryStore) -> Lease:
@@ -76,15 +84,42 @@ def test_mirrors_of_the_same_tables_see_each_other_and_replace_nobody() -> None:
     store = MemoryStore()
     ours, theirs = runner(store, 0, "1"), runner(store, 0, "2", "mirror_assets of a desk")
     ours.take_over()
-    assert other_mirror(store, MIRROR, 0, "tables") is None
+    assert other_mirrors(store, MIRROR, 0, "ab") == []
     theirs.take_over()
     assert not ours.is_replaced()
-    found = other_mirror(store, MIRROR, 0, "tables")
-    assert found is not None
+    (found,) = other_mirrors(store, MIRROR, 0, "bc")
     assert found.run == "2"
-    assert other_mirror(store, MIRROR, 0, "other tables") is None
+    assert other_mirrors(store, MIRROR, 0, "c") == []
     theirs.leave()
-    assert other_mirror(store, MIRROR, 0, "tables") is None
+    assert other_mirrors(store, MIRROR, 0, "ab") == []
+
+
+def test_two_living_mirrors_of_one_table_are_named_and_others_are_not() -> None:
+    store = MemoryStore()
+    runner(store, 0, "1").take_over()
+    BatchRunner(store, MIRROR, 1, "2", "code", ("c",)).take_over()
+    assert tables_mirrored_twice(store) == []
+    desk = BatchRunner(store, "mirror_assets of a desk", 0, "3", "code", ("b", "d"))
+    desk.take_over()
+    (told,) = tables_mirrored_twice(store)
+    assert "(b)" in told
+    assert "run 1 works on batch 0 of mirror_assets of an instance" in told
+    assert "run 3 works on batch 0 of mirror_assets of a desk" in told
+    assert f"on {platform.node()}" in told
+    desk.leave()
+    assert tables_mirrored_twice(store) == []
+
+
+def test_of_mirrors_of_the_same_tables_that_began_at_once_the_oldest_run_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_runner, "_OTHERS_AFTER_SECONDS", 0.0)
+    store = MemoryStore()
+    runs = [runner(store, 0, run, f"mirror_assets of {run}") for run in ("1", "2", "3")]
+    for run in reversed(runs):
+        run.take_over()
+    assert [run.is_replaced() for run in runs] == [False, True, True]
+    for run in runs[1:]:
+        run.leave()
+    assert not runs[0].is_replaced()
 
 
 def test_a_record_that_cannot_be_read_is_written_anew() -> None:
