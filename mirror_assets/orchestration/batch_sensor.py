@@ -137,8 +137,8 @@ class _Tick:
         lease = batch_holder(store, mirror, number)
         is_alive = lease is not None and not is_gone(lease) and not self._has_finished(lease)
         if lease is not None and is_alive and not self._is_old(lease, now):
-            others = [shared_tables(names, other) for other in other_mirrors(store, mirror, number, names)]
-            return "; ".join((f"run {lease.run} mirrors {self._named(number)}", *others))
+            shared = (shared_tables(names, other) for other in other_mirrors(store, mirror, number, names))
+            return "; ".join((f"run {lease.run} mirrors {self._named(number)}", *shared))
         runs = BatchRuns(instance, tags_here(self.context), number)
         runs.end_dead(lease, now, partial(self._works, number))
         coming = runs.coming(lease, now)

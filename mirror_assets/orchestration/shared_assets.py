@@ -61,5 +61,5 @@ def _recorded(instance: dg.DagsterInstance, config: Config) -> Iterator[tuple[st
     mirrors = dg.RunsFilter(job_name=MIRROR_ALL, updated_after=datetime.fromtimestamp(since, timezone.utc))
     for run in instance.get_runs(mirrors, limit=_NEWEST_RUNS):
         events = instance.get_records_for_run(run.run_id, of_type=_EVENTS, limit=_NEWEST_EVENTS, ascending=False)
-        for key in {record.asset_key for record in events.records} & tables:
+        for key in tables & {record.asset_key for record in events.records}:
             yield run.tags.get(REPOSITORY_LABEL_TAG, ""), key

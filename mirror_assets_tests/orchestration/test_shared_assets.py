@@ -81,5 +81,5 @@ def test_the_message_ends_an_hour_after_the_last_event(
     record(instance, "there", "checks", dg.AssetObservation("mirror_status"))
     assert shared.message(instance, _HERE, config)
     now = time.time
-    monkeypatch.setattr(shared_assets.time, "time", lambda: now() + 3700)
+    monkeypatch.setattr(time, "time", lambda: now() + 3700)
     assert shared.message(instance, _HERE, config) == ""
