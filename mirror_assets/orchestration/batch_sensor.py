@@ -27,7 +27,6 @@ from mirror_assets.orchestration.run_records import BatchRuns, busy_rebuild, tag
 from mirror_assets.orchestration.run_tags import mirror_name
 from mirror_assets.orchestration.schedules import default_sensor_status
 from mirror_assets.orchestration.sensor_assets import AssetJobSensor, assets_of
-from mirror_assets.orchestration.shared_assets import SharedAssets
 from mirror_assets.orchestration.table_events import registered_boundaries
 from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.orchestration.tick_errors import coded_tick
@@ -69,7 +68,7 @@ class _Watches:
 
 def mirror_sensor(config: Config) -> dg.SensorDefinition:
     """Return the sensor that keeps a run going for each batch: always in mode resident, else while commits wait."""
-    automation, rediscovery, kept, shared = config.automation, Rediscovery(config), [_Watches(config)], SharedAssets()
+    automation, rediscovery, kept = config.automation, Rediscovery(config), [_Watches(config)]
     is_resident = automation.mode is Mode.RESIDENT
 
     @coded_tick()
@@ -91,9 +90,7 @@ def mirror_sensor(config: Config) -> dg.SensorDefinition:
         requests = [answer for answer in answers if isinstance(answer, dg.RunRequest)]
         if requests:
             return dg.SensorResult(run_requests=requests)
-        messages = [str(answer) for answer in answers] or ["no table has been found yet"]
-        same = shared.message(context.instance, tags_here(context), known)
-        return dg.SkipReason("; ".join([*messages, same] if same else messages))
+        return dg.SkipReason("; ".join(str(answer) for answer in answers) or "no table has been found yet")
 
     return AssetJobSensor(
         sensor,

@@ -18,11 +18,13 @@ from pydantic import Field
 from mirror_assets.composition import Project, telling
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.orchestration.asset_checks import checks_failed, is_blocking_failure
+from mirror_assets.orchestration.asset_names import Kind, asset_key
 from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.materialize import failing, failure
 from mirror_assets.orchestration.mirror_status import observe_status
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
+from mirror_assets.orchestration.run_tags import require_own_assets
 from mirror_assets.orchestration.table_checks import RECONCILED, Found, TableChecks, known_checks
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.telemetry.record import record_check
@@ -100,6 +102,9 @@ def _check_graph(settings: Config) -> dg.GraphDefinition:
                 _record(context, checks.recorded, results)
                 if not config.tables and not config.checks:
                     observe_status(context, composed, _LONGEST_SECONDS / 10)
+                    with failing():
+                        landings = [asset_key(Kind.LANDING, table.name) for table in tables]
+                        require_own_assets(context.instance, context.run, landings)
 
     @dg.graph(name="check", description="Run the checks of the tables.")
     def check() -> None:

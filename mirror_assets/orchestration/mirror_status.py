@@ -28,7 +28,7 @@ _LONGEST_WHY = 300
 def status_asset(config: Config) -> dg.AssetSpec:
     """Return the external asset of the status of all tables."""
     return dg.AssetSpec(
-        status_key(config),
+        _key(config),
         group_name="mirror",
         description=f"Status of {len(config.tables)} tables: see the newest observation. The job `checks` writes one "
         "when the health of a table changes, hourly if only versions do, and daily otherwise.\n\n"
@@ -39,7 +39,7 @@ def status_asset(config: Config) -> dg.AssetSpec:
 def observe_status(context: dg.OpExecutionContext, project: Project, limit: float) -> None:
     """Log the status of all tables, unless the newest observation says the same; wait `limit` seconds for stores."""
     found = read_status(project, (), DaemonPool("status", _TABLES_AT_ONCE), limit)
-    key, table, words = status_key(project.config), _markdown(found), _words(found)
+    key, table, words = _key(project.config), _markdown(found), _words(found)
     newest = context.instance.fetch_observations(key, limit=1).records
     if newest and not _is_due(newest[0], table, words):
         return
@@ -51,7 +51,7 @@ def observe_status(context: dg.OpExecutionContext, project: Project, limit: floa
     context.log_event(dg.AssetObservation(key, metadata=metadata, tags={DATA_VERSION_TAG: words}))
 
 
-def status_key(config: Config) -> dg.AssetKey:
+def _key(config: Config) -> dg.AssetKey:
     """Return the key: `mirror_status` for mirror.yaml. Several files in one instance have different names."""
     return dg.AssetKey([f"{safe(config.file.stem)}_status"])
 

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import dagster as dg
 from dagster._core.remote_origin import CodeLocationOrigin
 from dagster._core.storage.runs import SqlRunStorage
+from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.pipeline.liveness import this_process
 
@@ -54,6 +56,25 @@ def tag_failing(instance: dg.DagsterInstance, run_id: str, tables: Sequence[Tabl
     """Tag a run with the tables that fail: one that stays is no failed run; `none` once they are mended."""
     named = ", ".join(map(str, tables[:_NAMED])) or "none"
     instance.add_run_tags(run_id, {FAILING_TAG: named if len(tables) <= _NAMED else f"{_many(tables)}: {named}, …"})
+
+
+def require_own_assets(instance: dg.DagsterInstance, run: dg.DagsterRun, keys: Sequence[dg.AssetKey]) -> None:
+    """Raise SettingError if a running run of another code location materialized one of these assets last."""
+    # Dagster stores a run's code location as a tag, but leaves it out of `run.tags`.
+    here = run.tags_for_storage().get(REPOSITORY_LABEL_TAG)
+    newest = {event.run_id: key for key, event in instance.get_latest_materialization_events(keys).items() if event}
+    if here is None or not newest:
+        return
+    for other in instance.get_runs(dg.RunsFilter(run_ids=list(newest), statuses=[dg.DagsterRunStatus.STARTED])):
+        label = other.tags_for_storage().get(REPOSITORY_LABEL_TAG, here)
+        if label != here:
+            raise SettingError(
+                f"asset {newest[other.run_id].to_user_string()} also belongs to the code location "
+                f"{label.rpartition('@')[2]}: its run {other.run_id} materializes it. Each shows the other's events.",
+                "mirror tables of the same name in separate Dagster instances (DAGSTER_HOME), or remove them from one "
+                "mirror.yaml.",
+                code=ErrorCode.CONFIG_INVALID,
+            )
 
 
 def _many(tables: Sequence[TableName]) -> str:

@@ -141,15 +141,18 @@ class Location:
 
     def resident(self) -> list[int]:
         """Return the processes of its runs that have a JVM, and those JVMs."""
-        marks = {f"MIRROR_CONFIG={self.zone.config}".encode(), f"DAGSTER_HOME={self.processes.home}".encode()}
         found = []
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                is_java = (process / "comm").read_text().strip() == "java"
-                if is_java and marks <= set((process / "environ").read_bytes().split(b"\0")):
+                if (process / "comm").read_text().strip() == "java" and self._owns(process):
                     parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
-                    found += [int(parent), int(process.name)]
+                    found += [int(process.name), *([int(parent)] if self._owns(process.with_name(parent)) else [])]
         return found
+
+    def _owns(self, process: Path) -> bool:
+        """Return whether the process in /proc has this location's environment; an orphan's parent does not."""
+        marks = {f"MIRROR_CONFIG={self.zone.config}".encode(), f"DAGSTER_HOME={self.processes.home}".encode()}
+        return marks <= set((process / "environ").read_bytes().split(b"\0"))
 
     def kill(self, victim: str) -> None:
         """Kill the victim by -9."""
@@ -165,7 +168,8 @@ class Location:
         self.is_off = True
         self.processes.end()
         for pid in self.resident():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.kills["for good"] += 1
 
 
@@ -274,7 +278,7 @@ class Sight:
             records = [
                 record
                 for record in instance.get_run_records(dg.RunsFilter(job_name="mirror_all"))
-                if record.dagster_run.tags.get(REPOSITORY_LABEL_TAG) == label
+                if record.dagster_run.tags_for_storage().get(REPOSITORY_LABEL_TAG) == label
             ]
             failed = [one for one in records if one.dagster_run.status is dg.DagsterRunStatus.FAILURE]
             alive = [

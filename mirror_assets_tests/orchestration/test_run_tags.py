@@ -1,0 +1,54 @@
+"""Assets that two code locations of one Dagster instance have in common."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+import pytest
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
+
+from mirror_assets.errors import SettingError
+from mirror_assets.orchestration.run_tags import require_own_assets
+
+_KEY = dg.AssetKey(["shop", "orders_landing"])
+# Dagster stores the location of such a run as a tag, and leaves it out of `run.tags`.
+_OURS = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("ours"), "__repository__")
+_CHECKS = dg.DagsterRun(job_name="checks", remote_job_origin=RemoteJobOrigin(_OURS, "checks"))
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as opened:
+        yield opened
+
+
+def _land(instance: dg.DagsterInstance, location: str) -> list[str]:
+    """Land something in a run of the location; return the messages of checks of ours meanwhile."""
+    found = list[str]()
+
+    @dg.op
+    def land(context: dg.OpExecutionContext) -> None:
+        context.log_event(dg.AssetMaterialization(_KEY))
+        try:
+            require_own_assets(instance, _CHECKS, [dg.AssetKey("other"), _KEY])
+        except SettingError as error:
+            found.append(str(error))
+
+    @dg.job
+    def mirror_all() -> None:
+        land()
+
+    tags = {REPOSITORY_LABEL_TAG: f"__repository__@{location}"}
+    assert mirror_all.execute_in_process(instance=instance, tags=tags).success
+    return found
+
+
+def test_another_code_location_that_materializes_our_asset_is_named(instance: dg.DagsterInstance) -> None:
+    (message,) = _land(instance, "theirs")
+    assert "asset shop/orders_landing also belongs to the code location theirs" in message
+
+
+def test_our_own_runs_and_those_that_have_ended_share_nothing(instance: dg.DagsterInstance) -> None:
+    assert _land(instance, "ours") == []
+    _land(instance, "theirs")
+    require_own_assets(instance, _CHECKS, [_KEY])  # a location that was renamed has no running run
