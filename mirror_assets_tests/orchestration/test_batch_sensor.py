@@ -254,24 +254,6 @@ def test_runs_of_another_code_location_are_no_concern(resident: Deployment) -> N
     assert there.coming(None, time.time()) is not None
 
 
-def test_a_code_location_with_tables_of_the_same_names_is_reported(
-    resident: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    request = resident.requested()
-    theirs = resident.launch(request)
-    resident.instance.add_run_tags(theirs.run_id, {".dagster/repository": "__repository__@there"})
-    landed = dg.AssetMaterialization(asset_key(Kind.LANDING, TableName("", "b")))
-    resident.instance.report_runless_asset_event(landed)
-    (event,) = resident.instance.fetch_materializations(landed.asset_key, limit=1).records
-    resident.instance.handle_new_event(event.event_log_entry._replace(run_id=theirs.run_id))
-    monkeypatch.setattr(batch_sensor, "tags_here", lambda _: {".dagster/repository": "__repository__@here"})
-    resident.runs(request)
-    assert resident.tick() == (
-        "run 0815 mirrors 3 tables; code locations here and there both write events of the asset b_landing. "
-        "Mirror them in separate Dagster instances"
-    )
-
-
 def test_runs_that_fail_before_they_take_over_are_asked_for_less_and_less_often(resident: Deployment) -> None:
     for _ in range(2):
         request = resident.requested()
