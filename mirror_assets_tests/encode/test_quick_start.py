@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.encode.quick_start import QuickStart, for_brief_work
-from mirror_assets.encode.session import spark_settings
 
 
 def _text(path: Path) -> str:
