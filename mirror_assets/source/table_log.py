@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -168,18 +168,3 @@ class TableLog:
         if version not in self._commits:
             self._commits[version] = self._reader.commit(version)
         return self._commits[version]
-
-
-def files_by_path(log: TableLog, commits: Sequence[LoggedCommit], removed: Iterable[Tombstone]) -> dict[str, LiveFile]:
-    """Return what add actions say of files, for remove actions may leave it out (delta-rs: the number of rows).
-
-    These are the files that consecutive commits add, and if they remove others, the live files before these commits.
-    The latter are missing when that version can't be put together any more.
-    """
-    added = {file.path: file for commit in commits for file in commit.added}
-    if all(tomb.path in added for tomb in removed):
-        return added
-    try:
-        return {file.path: file for file in log.snapshot(commits[0].version - 1).files} | added
-    except LogGap:
-        return added

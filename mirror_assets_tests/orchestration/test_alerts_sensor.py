@@ -681,116 +681,104 @@ def test_a_check_that_was_skipped_is_no_message(deployment: Deployment, receiver
     assert kinds(receiver) == []
 
 
-def test_a_place_whose_tables_vanish_is_told_and_ends_when_they_are_back(
-    tmp_path: Path, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def discovered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[DiskLake, Deployment]]:
+    """A lake of the tables t777 and t778, and a deployment that discovers them."""
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
     lake = DiskLake(tmp_path)
     lake.add("t777", "t778")
     rule = '{from: {store: lake, path: "*/"}, schema: sales, keys: {default: [id]}}'
     rules = f"stores:\n  lake: {{root: ./lake}}\ndiscover:\n  - {rule}\n"
     with dg.instance_for_test() as instance:
-        deployment = Deployment(tmp_path, instance, tables=1, rules=rules)
+        yield lake, Deployment(tmp_path, instance, tables=1, rules=rules)
 
-        def look(times: int) -> None:
-            for _ in range(times):
-                with_found_tables(deployment.config, When.REFRESH)
-                deployment.tick(60)
 
-        look(1)
-        lake.lake.rename(tmp_path / "unmounted")
-        lake.lake.mkdir()
-        look(5)
-        assert kinds(receiver) == ["failure"]
-        assert "2 of 2 tables are not listed any more (t777, t778)" in receiver.messages()[0]
-        lake.lake.rmdir()
-        (tmp_path / "unmounted").rename(lake.lake)
-        look(5)
-        assert kinds(receiver) == ["failure", "success"]
+def test_a_place_whose_tables_vanish_is_told_and_ends_when_they_are_back(
+    discovered: tuple[DiskLake, Deployment], tmp_path: Path, receiver: WebReceiver
+) -> None:
+    lake, deployment = discovered
+
+    def look(times: int) -> None:
+        for _ in range(times):
+            with_found_tables(deployment.config, When.REFRESH)
+            deployment.tick(60)
+
+    look(1)
+    lake.lake.rename(tmp_path / "unmounted")
+    lake.lake.mkdir()
+    look(5)
+    assert kinds(receiver) == ["failure"]
+    assert "2 of 2 tables are not listed any more (t777, t778)" in receiver.messages()[0]
+    lake.lake.rmdir()
+    (tmp_path / "unmounted").rename(lake.lake)
+    look(5)
+    assert kinds(receiver) == ["failure", "success"]
 
 
 @pytest.mark.parametrize("fails_first", [True, False])
 def test_a_place_and_its_tables_that_vanish_are_one_message(
-    tmp_path: Path, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch, *, fails_first: bool
+    discovered: tuple[DiskLake, Deployment], tmp_path: Path, receiver: WebReceiver, *, fails_first: bool
 ) -> None:
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
-    lake = DiskLake(tmp_path)
-    lake.add("t777", "t778")
-    rule = '{from: {store: lake, path: "*/"}, schema: sales, keys: {default: [id]}}'
-    rules = f"stores:\n  lake: {{root: ./lake}}\ndiscover:\n  - {rule}\n"
-    with dg.instance_for_test() as instance:
-        deployment = Deployment(tmp_path, instance, tables=1, rules=rules)
+    lake, deployment = discovered
 
-        def scan() -> None:
-            with_found_tables(deployment.config, When.REFRESH)
-
-        def fail() -> None:
-            for table in ("t777", "t778"):
-                error = SourceNotDelta(str(lake.lake / table))
-                deployment.fail(table, error.code, f"sales.{table}: {error}")
-
-        scan()
-        lake.lake.rename(tmp_path / "unmounted")
-        lake.lake.mkdir()
-        for is_failing in (fails_first, not fails_first):
-            for step in (fail,) if is_failing else (scan, scan):
-                step()
-            deployment.later(3)
-        assert kinds(receiver) == ["failure"]
-        lake.lake.rmdir()
-        (tmp_path / "unmounted").rename(lake.lake)
-        scan()
-        deployment.repair()
-        deployment.later(5)
-        assert kinds(receiver) == ["failure", "success"]
-
-
-def test_a_discovered_table_that_is_lost_later_is_a_message_of_its_own(
-    tmp_path: Path, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
-    lake = DiskLake(tmp_path)
-    lake.add("t777", "t778")
-    rule = '{from: {store: lake, path: "*/"}, schema: sales, keys: {default: [id]}}'
-    rules = f"stores:\n  lake: {{root: ./lake}}\ndiscover:\n  - {rule}\n"
-    with dg.instance_for_test() as instance:
-        deployment = Deployment(tmp_path, instance, tables=1, rules=rules)
+    def scan() -> None:
         with_found_tables(deployment.config, When.REFRESH)
+
+    def fail() -> None:
         for table in ("t777", "t778"):
             error = SourceNotDelta(str(lake.lake / table))
             deployment.fail(table, error.code, f"sales.{table}: {error}")
-            deployment.later(3)
-        assert kinds(receiver) == ["failure", "failure"]
+
+    scan()
+    lake.lake.rename(tmp_path / "unmounted")
+    lake.lake.mkdir()
+    for is_failing in (fails_first, not fails_first):
+        for step in (fail,) if is_failing else (scan, scan):
+            step()
+        deployment.later(3)
+    assert kinds(receiver) == ["failure"]
+    lake.lake.rmdir()
+    (tmp_path / "unmounted").rename(lake.lake)
+    scan()
+    deployment.repair()
+    deployment.later(5)
+    assert kinds(receiver) == ["failure", "success"]
+
+
+def test_a_discovered_table_that_is_lost_later_is_a_message_of_its_own(
+    discovered: tuple[DiskLake, Deployment], receiver: WebReceiver
+) -> None:
+    lake, deployment = discovered
+    with_found_tables(deployment.config, When.REFRESH)
+    for table in ("t777", "t778"):
+        error = SourceNotDelta(str(lake.lake / table))
+        deployment.fail(table, error.code, f"sales.{table}: {error}")
+        deployment.later(3)
+    assert kinds(receiver) == ["failure", "failure"]
 
 
 def test_a_place_that_refuses_a_listing_and_its_tables_are_one_message(
-    tmp_path: Path, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
+    discovered: tuple[DiskLake, Deployment], receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
-    lake = DiskLake(tmp_path)
-    lake.add("t777", "t778")
-    rule = '{from: {store: lake, path: "*/"}, schema: sales, keys: {default: [id]}}'
-    rules = f"stores:\n  lake: {{root: ./lake}}\ndiscover:\n  - {rule}\n"
-    with dg.instance_for_test() as instance:
-        deployment = Deployment(tmp_path, instance, tables=1, rules=rules)
-        with_found_tables(deployment.config, When.REFRESH)
-        with monkeypatch.context() as patched:
+    _, deployment = discovered
+    with_found_tables(deployment.config, When.REFRESH)
+    with monkeypatch.context() as patched:
 
-            def refuse(finder: FolderFinder) -> NoReturn:
-                raise catalog_denied(finder.root, "main", "no USE SCHEMA")
+        def refuse(finder: FolderFinder) -> NoReturn:
+            raise catalog_denied(finder.root, "main", "no USE SCHEMA")
 
-            patched.setattr(FolderFinder, "listing", refuse)
-            with_found_tables(deployment.config, When.REFRESH)
-        deployment.later(3)
-        for table in ("t777", "t778"):
-            error = catalog_denied(f"sales.{table}", "main", "no SELECT")
-            deployment.fail(table, ErrorCode.CATALOG_DENIED, str(error))
-        deployment.later(3)
-        assert kinds(receiver) == ["failure"]
+        patched.setattr(FolderFinder, "listing", refuse)
         with_found_tables(deployment.config, When.REFRESH)
-        deployment.repair()
-        deployment.later(5)
-        assert kinds(receiver) == ["failure", "success"]
+    deployment.later(3)
+    for table in ("t777", "t778"):
+        error = catalog_denied(f"sales.{table}", "main", "no SELECT")
+        deployment.fail(table, ErrorCode.CATALOG_DENIED, str(error))
+    deployment.later(3)
+    assert kinds(receiver) == ["failure"]
+    with_found_tables(deployment.config, When.REFRESH)
+    deployment.repair()
+    deployment.later(5)
+    assert kinds(receiver) == ["failure", "success"]
 
 
 def test_a_table_that_is_gone_from_the_settings_ends(tmp_path: Path, receiver: WebReceiver) -> None:

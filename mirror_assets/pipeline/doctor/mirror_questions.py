@@ -62,7 +62,7 @@ def within_limits(config: Config, day_bytes: float) -> Finding:
 
 
 def _daily_bytes(context: TableContext) -> float:
-    """Return the bytes that land in a day; 0 where nothing tells."""
+    """Return the bytes that land in a day; 0 if unknown."""
     try:
         manifest = context.manifest()
         found = drive(daily_bytes(context.name, manifest, time.time()), context.store) if manifest else None
