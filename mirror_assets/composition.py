@@ -1,6 +1,6 @@
 """The composition root: what a configuration opens, for Dagster's resources, the command line and tests alike.
 
-Nothing is read, requested or started before somebody asks for it.
+Nothing is read, requested or started before it is needed.
 """
 
 from __future__ import annotations
@@ -348,27 +348,27 @@ class SparkSettings:
         return shown, {name: filled[name] for name in secret}
 
 
-def telling(
-    config: Config, warn: Callable[[str], None], *, stays: bool = False, batch: int | None = None
+def exporting_metrics(
+    config: Config, warn: Callable[[str], None], *, is_resident: bool = False, batch: int | None = None
 ) -> AbstractContextManager[None]:
-    """Return the block in which metrics and traces are exported, as `metrics` says.
+    """Return a context manager that exports metrics and traces while its block runs, if `metrics` is configured.
 
-    Only a run that `stays` opens a port; batches have ports of their own.
+    Only a resident run opens a port; batches have ports of their own.
     """
     prometheus, otlp = config.metrics.prometheus, config.metrics.otlp
-    port = prometheus.port + (batch or 0) if stays and prometheus.port is not None else None
+    port = prometheus.port + (batch or 0) if is_resident and prometheus.port is not None else None
     return exporting(ExportTarget(prometheus.host, port, otlp.endpoint, otlp.every_seconds), warn)
 
 
 def packages_of_catalogs(config: Config) -> Callable[[], Sequence[str]]:
-    """Return what finds the packages for the tables of catalogs, once; a catalog that is away is left out then."""
+    """Return what finds the packages for the tables of catalogs, once; an unreachable catalog is left out."""
 
     def find(source: str) -> str | None:
         known = last_address(source, config.catalogs)
         try:
             return known or config.locate(source).uri
         except MirrorError:
-            return None  # whoever reads the table is told why
+            return None  # reading the table reports the reason
 
     return cache(lambda: config.catalog_packages(find))
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import dagster as dg
 
 from mirror_assets.config import Config, load_config
-from mirror_assets.orchestration.asset_checks import history_checks, landed_checks
 from mirror_assets.orchestration.assets import (
     changes_asset,
     history_asset,
@@ -18,6 +17,7 @@ from mirror_assets.orchestration.assets import (
     source_asset,
 )
 from mirror_assets.orchestration.batch_sensor import mirror_sensor
+from mirror_assets.orchestration.check_steps import check_definitions
 from mirror_assets.orchestration.failed_runs import TABLE_FAILED
 from mirror_assets.orchestration.jobs import Job, build_jobs
 from mirror_assets.orchestration.jobs_first import is_for_a_run, jobs_first
@@ -25,8 +25,6 @@ from mirror_assets.orchestration.mirror_status import status_asset
 from mirror_assets.orchestration.replicator_sensor import replicator_sensor
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.schedules import job_schedules
-from mirror_assets.orchestration.source_and_mirror_checks import mirror_checks, source_checks
-from mirror_assets.orchestration.staged_checks import staged_checks
 
 # Single-run backfills have been beta for years, and Dagster would say so once for each table.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
@@ -38,21 +36,8 @@ def build_definitions(config: Config) -> dg.Definitions:
     tables = config.all_tables()
     jobs = build_jobs(config)
     by_name = {job.name: job for job in jobs}
-    sensors, schedules = (
-        [mirror_sensor(config), replicator_sensor(config)],
-        job_schedules(config, by_name),
-    )
-    asset_checks = [
-        check
-        for table in tables
-        for check in (
-            source_checks(config, table),
-            staged_checks(config, table),
-            landed_checks(config, table),
-            mirror_checks(config, table),
-            *(history_checks(config, table) if table.keeps_history else ()),
-        )
-    ]
+    sensors, schedules = [mirror_sensor(config), replicator_sensor(config)], job_schedules(config, by_name)
+    asset_checks = [checks for table in tables for checks in check_definitions(config, table)]
     return dg.Definitions(
         assets=[
             *(

@@ -8,7 +8,7 @@
     └── UnknownOutcome  a request may or may not have taken effect: read back, never guess
 
 Each room's `errors.py` has its errors, with the text of their messages: what, where, and the next step. An error that
-somebody catches by type is a class, which keeps its facts as attributes. Any other is a function that takes the facts
+is caught by type is a class, which keeps its facts as attributes. Any other is a function that takes the facts
 and returns an error of its family with a code. Codes are stable: they are added, never renamed or removed. `family` is
 the branch in one word, for those who see the error as data.
 """
@@ -139,7 +139,7 @@ class MirrorError(Exception):
     def __init__(self, what: str, next_step: str, *, code: ErrorCode | None = None) -> None:
         """Keep both halves of the message; `what` names the table, file or setting.
 
-        `code` is for an error that nobody catches by its class: a function of the room makes it of its family.
+        `code` is for an error that is not caught by its class: a function of the package creates it.
         """
         self.what = what
         self.next_step = next_step
@@ -161,13 +161,13 @@ class SettingError(MirrorError):
 
 
 class RebuildError(MirrorError):
-    """The table must be rebuilt; until then what landed stays as it is.
+    """The table must be rebuilt; until then the landed files stay unchanged.
 
-    `only_reading_tells`: neither the log nor the landing zone says so, only whoever reads the source's rows.
+    `needs_reading`: neither the log nor the landing zone shows the error, only reading the source's rows.
     """
 
     family = "rebuild"
-    only_reading_tells: ClassVar[bool] = False
+    needs_reading: ClassVar[bool] = False
 
 
 class StopError(MirrorError):

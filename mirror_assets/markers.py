@@ -10,7 +10,7 @@ ROW_MARKER: Final = "__rowMarker__"
 ROW_ID: Final = "_row_id"
 
 # Nested values land as JSON text (seed `000`). NULL fields are left out, so that a field added later changes no text
-# of rows that nobody touched; NULL entries of maps and arrays stay. Times keep their microseconds, and their text does
+# of unchanged rows; NULL entries of maps and arrays stay. Times keep their microseconds, and their text does
 # not follow the session's zone.
 JSON_OPTIONS: Final = {
     "ignoreNullFields": "true",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dagster as dg
 
-from mirror_assets.orchestration.asset_names import Kind
+from mirror_assets.orchestration.asset_names import AssetKind
 
 
-def kind_of(key: dg.AssetKey) -> Kind:
+def kind_of(key: dg.AssetKey) -> AssetKind:
     """The kind of a table's asset."""
-    (found,) = [kind for kind in Kind if key.path[-1].endswith(f"_{kind.value}")]
+    (found,) = [kind for kind in AssetKind if key.path[-1].endswith(f"_{kind.value}")]
     return found

@@ -41,7 +41,7 @@ def no_storage_of_another_test() -> Iterator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--shuffle SEED`: files run in random order, for tests that depend on what ran before."""
+    """Add `--shuffle=SEED`: files run in random order, for tests that depend on what ran before."""
     parser.addoption("--shuffle", type=int, help="run files in a random order that begins with this number")
 
 

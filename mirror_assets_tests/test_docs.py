@@ -17,7 +17,7 @@ import yaml
 from pydantic import BaseModel
 
 import mirror_assets
-from mirror_assets.alerts.conditions import Condition, Kind
+from mirror_assets.alerts.conditions import Condition, ConditionKind
 from mirror_assets.alerts.messages import links
 from mirror_assets.config import Config, ConfigInvalid, DiscoverRule, TableConfig, TableDefaults
 from mirror_assets.config.alerts import AlertsConfig, ReceiverConfig
@@ -76,7 +76,7 @@ def test_every_error_code_is_in_the_table_of_its_family() -> None:
     assert {code for _, code in rows} == {code.value for code in ErrorCode}
 
 
-def _alert_link(kind: Kind, code: str | None, check: str | None) -> str:
+def _alert_link(kind: ConditionKind, code: str | None, check: str | None) -> str:
     one = Condition("a", kind, "t", "fails", "it", code=code, check=check)
     ((_, link),) = links(one, AlertsConfig(docs_url="https://docs.example/"))
     return link
@@ -84,13 +84,13 @@ def _alert_link(kind: Kind, code: str | None, check: str | None) -> str:
 
 @pytest.mark.parametrize("code", ErrorCode)
 def test_an_alert_leads_to_the_row_of_its_error_code(code: ErrorCode) -> None:
-    assert _alert_link(Kind.TABLE, code.value, "not_failing") == f"https://docs.example/errors.md#{code.value}"
+    assert _alert_link(ConditionKind.TABLE, code.value, "not_failing") == f"https://docs.example/errors.md#{code.value}"
     assert code.value in _anchors(DOCS / "errors.md")
 
 
 def test_an_alert_of_a_check_leads_to_the_check() -> None:
     names = {codes(name)[0] for name, *_ in table(DOCS / "checks.md", "Asset checks")}
-    links = {_alert_link(Kind.CHECK, None, name) for name in names}
+    links = {_alert_link(ConditionKind.CHECK, None, name) for name in names}
     assert links == {f"https://docs.example/checks.md#{name}" for name in names}
     assert names <= _anchors(DOCS / "checks.md")
 

@@ -24,7 +24,7 @@ from benchmarks.result import Goal, Outcome
 from mirror_assets.config import load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.orchestration.asset_names import Kind, asset_key, partitions_name
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
 
 _EVENTS = 200
 _RELOAD = """mutation { reloadRepositoryLocation(repositoryLocationName: "mirror_assets") {
@@ -123,7 +123,7 @@ def _fill(home: DagsterHome, lake: ManyTables, partitions: int) -> None:
             table = TableName("bench", name)
             instance.add_dynamic_partitions(partitions_name(table), keys)
             for key in keys[: _EVENTS if name == lake.names[0] else 1]:
-                landed = dg.AssetMaterialization(asset_key(Kind.LANDING, table), partition=key)
+                landed = dg.AssetMaterialization(asset_key(AssetKind.LANDING, table), partition=key)
                 instance.report_runless_asset_event(landed)
 
 

@@ -1,1 +1,1 @@
-"""Alerts: what is wrong, grouped by cause, told to receivers once when it begins and once when it ends. No Dagster."""
+"""Alerts: problems grouped by cause; receivers get one message when one starts and one when it ends. No Dagster."""

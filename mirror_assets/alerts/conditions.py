@@ -41,7 +41,7 @@ _PASSING = re.compile(
 )
 
 
-class Kind(str, Enum):
+class ConditionKind(str, Enum):
     """The kinds of conditions."""
 
     CHECK = "check"
@@ -82,7 +82,7 @@ class Condition:
     """
 
     id: str
-    kind: Kind
+    kind: ConditionKind
     subject: str
     what: Shown
     text: Shown
@@ -97,7 +97,7 @@ class Condition:
     @property
     def is_shared(self) -> bool:
         """Whether later conditions of its cause join an incident that was reported before, without a message."""
-        return _SHARED.match(self.code or "") is not None or self.kind in (Kind.REBUILD, Kind.PLACE)
+        return _SHARED.match(self.code or "") is not None or self.kind in (ConditionKind.REBUILD, ConditionKind.PLACE)
 
     @property
     def cause(self) -> str:
@@ -120,17 +120,17 @@ class Condition:
 
     def follows_from(self, other: Condition) -> bool:
         """Return whether this is a consequence of another condition of the same subject."""
-        if self.kind is Kind.RUN:
-            return other.kind in (Kind.TABLE, Kind.HELD)
-        if self.kind is Kind.OVERDUE:
-            return other.kind in (Kind.TICK, Kind.RUN)
-        if self.kind is Kind.TABLE:
-            return other.kind is Kind.HELD
+        if self.kind is ConditionKind.RUN:
+            return other.kind in (ConditionKind.TABLE, ConditionKind.HELD)
+        if self.kind is ConditionKind.OVERDUE:
+            return other.kind in (ConditionKind.TICK, ConditionKind.RUN)
+        if self.kind is ConditionKind.TABLE:
+            return other.kind is ConditionKind.HELD
         if self.check == "retention":  # a rebuild reads none of the files that will be deleted
-            return other.kind in (Kind.HELD, Kind.REBUILD)
+            return other.kind in (ConditionKind.HELD, ConditionKind.REBUILD)
         if self.check == "frames_safe":  # the mirror is one of those who need files
             return other.check == "retention" and self.severity.rank <= other.severity.rank
-        return self.check == "lag" and other.kind in (Kind.TABLE, Kind.HELD, Kind.REBUILD)
+        return self.check == "lag" and other.kind in (ConditionKind.TABLE, ConditionKind.HELD, ConditionKind.REBUILD)
 
 
 def with_next(text: str, next_step: str) -> str:

@@ -9,10 +9,10 @@ from enum import Enum
 
 import pydantic
 
-from mirror_assets.alerts.conditions import Condition, Kind
+from mirror_assets.alerts.conditions import Condition, ConditionKind
 from mirror_assets.config.alerts import Severity
 
-# An incident is reported after this time, with other conditions of its cause; it ends when none was left for so long.
+# An incident is reported after this time, with other conditions of its cause; it ends when none was left for this long.
 GATHER_MS, SETTLE_MS = 30_000, 60_000
 # A recorded result of a check or run that is older than this when it is first seen may be out of date.
 _FRESH_MS = 60_000
@@ -82,7 +82,7 @@ class Incident(Value):
     def takes(self, one: Condition) -> bool:
         """Return whether a new condition joins the incident."""
         is_known = self.reported_ms is None or one.is_shared or one.subject in self.subjects
-        is_place = any(member.kind is Kind.PLACE for member in self.members)
+        is_place = any(member.kind is ConditionKind.PLACE for member in self.members)
         return self.cause == one.cause and (is_known or is_place)
 
     def due(self, receiver: str, minimum: Severity, now_ms: int, remind_ms: int | None) -> Event | None:

@@ -6,14 +6,14 @@ from datetime import datetime, timezone
 from typing import NamedTuple
 from urllib.parse import quote
 
-from mirror_assets.alerts.conditions import Condition, Kind, cleaned
+from mirror_assets.alerts.conditions import Condition, ConditionKind, cleaned
 from mirror_assets.alerts.incidents import Event, Incident
 from mirror_assets.config.alerts import AlertsConfig, Severity
 from mirror_assets.errors import NEXT, ErrorCode
 
 _NAMED, _LONGEST_TITLE = 10, 250
 _IN_LINKS = "/?=&%:@~+,;!$()*"
-_NOUNS = {Kind.RUN: "jobs", Kind.TICK: "sensors"}
+_NOUNS = {ConditionKind.RUN: "jobs", ConditionKind.TICK: "sensors"}
 _PREFIXES = {Event.WORSE: "Worse: ", Event.REMINDER: "Still: ", Event.ENDED: "Ended: "}
 _CODES = frozenset(code.value for code in ErrorCode)
 
@@ -32,7 +32,7 @@ class Message(NamedTuple):
 def links(one: Condition, settings: AlertsConfig) -> tuple[tuple[str, str], ...]:
     """Return its page in the UI, and the docs on its error code or its check, where their addresses are set."""
     place = f"checks.md#{one.check}" if one.check else None
-    if one.code in _CODES and one.kind is not Kind.CHECK:
+    if one.code in _CODES and one.kind is not ConditionKind.CHECK:
         place = f"errors.md#{one.code}"
     pages = (
         ("Open in Dagster", settings.dagster_url, one.page and quote(one.page, safe=_IN_LINKS)),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from mirror_assets.alerts.conditions import Condition, Kind, may_pass, with_next
+from mirror_assets.alerts.conditions import Condition, ConditionKind, may_pass, with_next
 from mirror_assets.config.alerts import Severity
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.errors import ManifestCorrupt
@@ -21,7 +21,7 @@ from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import FileInfo, Store
 
-# A rebuild that has ended is a condition for so long, so that a quick one is reported.
+# A rebuild that has ended remains a condition for this long, so that a quick one is reported.
 _REBUILT_SECONDS = 120.0
 
 
@@ -84,18 +84,20 @@ def failing(record: FailureRecord) -> Condition:
     """Return the condition of a table whose runs have failed since it last landed something."""
     table, code = record.table, record.code.value
     what, is_passing = f"can't be mirrored ({code})", record.count < 2 and may_pass(code)
-    return Condition(f"table:{table}", Kind.TABLE, table, what, record.message, code=code, is_passing=is_passing)
+    return Condition(
+        f"table:{table}", ConditionKind.TABLE, table, what, record.message, code=code, is_passing=is_passing
+    )
 
 
 def held(table: str, text: str, page: str | None = None) -> Condition:
     """Return the condition of a table that waits for a person to rebuild it."""
     what, code = "waits for a person to have it rebuilt", ErrorCode.TABLE_HELD.value
     text = with_next(text, f"launch the job `rebuild`, or run `mirror-assets rebuild {table}`.")
-    return Condition(f"held:{table}", Kind.HELD, table, what, text, code=code, page=page)
+    return Condition(f"held:{table}", ConditionKind.HELD, table, what, text, code=code, page=page)
 
 
 def _rebuild(record: RebuildRecord) -> Condition:
     reason, table = record.reason or "a person started it.", record.table
     text = f"The table folder is dropped and loaded again from a snapshot of the source, because {reason}"
     text = with_next(text, "nothing: it continues automatically; `mirror-assets status` shows its step.")
-    return Condition(f"rebuild:{table}", Kind.REBUILD, table, "rebuild", text, Severity.INFO)
+    return Condition(f"rebuild:{table}", ConditionKind.REBUILD, table, "rebuild", text, Severity.INFO)

@@ -60,7 +60,7 @@ def app(log: str, config: Path | None) -> None:  # noqa: ARG001 the commands rea
 
 @app.result_callback()
 def _flush(code: Exit, **_: object) -> Exit:
-    """Write all output here, where click ends the process quietly if its reader is gone (`| head`)."""
+    """Write all output here, where click ends the process quietly if its reader has ended (`| head`)."""
     sys.stdout.flush()
     return code
 
@@ -94,7 +94,7 @@ def demo(folder: Path, months: int, settings: Path | None, *, as_json: bool) -> 
 @click.option("--sql", type=PATH, help="The file for missing statements.  [default: beside the other, .sql]")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @click.option("--depth", type=whole_number("a number from 1 to 9", 1, 9), default="3", help="Folders below LAKE.")
-@click.option("--no-spark", is_flag=True, help="Don't prove keys: only names and statistics tell of them.")
+@click.option("--no-spark", is_flag=True, help="Don't prove keys: propose them by names and statistics only.")
 @store
 @catalog
 @printed
@@ -129,7 +129,7 @@ def plan(
 @app.command(epilog=examples("run", "run --table sales.orders --to '2026-01-31 18:00:00'", "run --follow --every 10s"))
 @tables
 @commit_range(_NEW)
-@click.option("--follow", is_flag=True, help="Go on, and mirror commits as they come, until Ctrl-C.")
+@click.option("--follow", is_flag=True, help="Keep running, and mirror commits as they come, until Ctrl-C.")
 @click.option(
     "--every", type=duration, default="2s", metavar="TIME", help="With --follow: how often commits are looked for."
 )

@@ -16,7 +16,7 @@ from mirror_assets.config import Config, load_config
 from mirror_assets.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables, write_config
 from mirror_assets.demo.lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.check_tables import ALL_CHECKS
 from mirror_assets.orchestration.jobs import REPLICATE
 from mirror_assets.orchestration.run_reports import TableReport
@@ -116,7 +116,7 @@ def _line(reports: Sequence[TableReport], checks: Sequence[CheckLine]) -> DemoLi
 
 
 def _result(table: str, checks: Sequence[CheckLine]) -> str:
-    mirror_key = asset_key(Kind.MIRROR, TableName.parse(table)).to_user_string()
+    mirror_key = asset_key(AssetKind.MIRROR, TableName.parse(table)).to_user_string()
     found = [line for line in checks if line.asset == mirror_key and line.check == "reconciled"]
     return "not compared" if not found else _EQUAL if found[0].passed else "different"
 

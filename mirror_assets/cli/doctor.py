@@ -11,7 +11,7 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json, show_line
 from mirror_assets.composition import Project, no_spark, open_watched_zone
 from mirror_assets.config import LandingZoneConfig, load_config
-from mirror_assets.pipeline.doctor.answers import Answer, Verdict, is_well
+from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict, is_well
 from mirror_assets.pipeline.doctor.examination import Depth, examine_sources, examine_zone
 from mirror_assets.pipeline.doctor.mirror_questions import examine_mirror
 
@@ -22,7 +22,7 @@ def doctor(path: Path | None, names: Sequence[str], depth: Depth, *, as_json: bo
     Each answer is printed when it arrives.
     """
     project = Project.of(load_config(path), None if depth.with_spark else no_spark, note)
-    tables, answers = project.tables(names), list[Answer]()
+    tables, answers = project.tables(names), list[DoctorAnswer]()
     of_mirror = examine_mirror(project.config, project.store, tables)
     for one in chain(_ask_zone(project.config.landing_zone), of_mirror, examine_sources(tables, depth)):
         answers.append(one)
@@ -36,13 +36,18 @@ def doctor(path: Path | None, names: Sequence[str], depth: Depth, *, as_json: bo
     return Exit.FINE if is_well(answers) else Exit.FAILED
 
 
-def _ask_zone(config: LandingZoneConfig) -> Iterator[Answer]:
+def _ask_zone(config: LandingZoneConfig) -> Iterator[DoctorAnswer]:
     store, recorder = open_watched_zone(config)
     note(f"Probing {store.root}")
     yield from examine_zone(store, recorder.heard)
     if recorder.versions:
         question = "which x-ms-version does it answer with?"
-        yield Answer(store.root, question, Verdict.OK, ", ".join(recorder.versions))
+        yield DoctorAnswer(store.root, question, DoctorVerdict.OK, ", ".join(recorder.versions))
 
 
-_SHOWN = {Verdict.OK: "pass", Verdict.WARN: "warn", Verdict.NO: "FAIL", Verdict.NOT_ASKED: "not asked"}
+_SHOWN = {
+    DoctorVerdict.OK: "pass",
+    DoctorVerdict.WARN: "warn",
+    DoctorVerdict.NO: "FAIL",
+    DoctorVerdict.NOT_ASKED: "not asked",
+}

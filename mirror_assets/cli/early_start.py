@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mirror_assets.source.planner import PlannedSlice
     from mirror_assets.source.ranges import Range
 
-# So many rows land in a second or two, whatever the JVM's compiler makes of it.
+# This many rows land in a second or two, even with a cold JVM.
 _BRIEF_ROWS = 200_000
 # To plan more tables takes longer than it helps.
 _FEW_TABLES = 50
@@ -23,7 +23,7 @@ _OWNER = "the resource"
 
 
 def start_spark_early(path: Path | None, names: Sequence[str], requested: Callable[[], Range] | None) -> None:
-    """Start Spark in the background if a slice of the range waits; for a run that stays, which has none, in any case.
+    """Start Spark in the background if a slice of the range waits; a resident run, which has no range, always does.
 
     Errors are left to the command itself, which meets them again and reports them.
     """

@@ -18,7 +18,7 @@ from mirror_assets.config import Config, Problem, TableSettings, When, load_conf
 from mirror_assets.errors import NEXT, ErrorCode, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.assets import KeepHistory
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CheckTables
 from mirror_assets.orchestration.jobs import (
@@ -148,7 +148,7 @@ def orphan_lines(config: Config) -> list[CheckLine]:
 
 
 def _zone(table: TableName) -> str:
-    return asset_key(Kind.LANDING, table).to_user_string()
+    return asset_key(AssetKind.LANDING, table).to_user_string()
 
 
 def rebuild(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
@@ -192,7 +192,7 @@ def history(path: Path | None, names: Sequence[str], skip_to: int | None, *, as_
     if skip_to is not None and len(names) != 1:
         what, next_step = "--skip-to names a version of one table.", "name that table, and no other, with --table."
         raise SettingError(what, next_step, code=ErrorCode.RANGE_REFUSED)
-    keys = {table.name: asset_key(Kind.HISTORY, table.name) for table in tables}
+    keys = {table.name: asset_key(AssetKind.HISTORY, table.name) for table in tables}
     ops = {_step(key): KeepHistory(skip_to=skip_to) for key in keys.values()}
     result = execute(config, HISTORY, ops, list(keys.values()))
     broken = {failed.step: failed for failed in failures(result)}
@@ -227,7 +227,7 @@ def _history_report(
     result: dg.ExecuteInProcessResult, config: Config, table: TableSettings, failed: StepFailed | None
 ) -> HistoryReport:
     """Return what the run's events say of the table."""
-    key = asset_key(Kind.HISTORY, table.name)
+    key = asset_key(AssetKind.HISTORY, table.name)
     events = [event for event in result.get_asset_materialization_events() if event.asset_key == key]
     metadata = events[-1].materialization.metadata if events else {}
     numbers = {name: item.value for name, item in metadata.items() if isinstance(item, dg.IntMetadataValue)}

@@ -22,7 +22,7 @@ from mirror_assets.cli.json_log import is_json
 from mirror_assets.cli.output import note, note_reported
 from mirror_assets.cli.run_job import MessageOnly, execute
 from mirror_assets.config import Config, When, load_config
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP, FollowSources, MirrorTables
 from mirror_assets.orchestration.run_reports import TableReport
 
@@ -84,7 +84,7 @@ class _Landed(logging.Handler):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.setFormatter(MessageOnly())
-        self._names = {asset_key(Kind.LANDING, name): str(name) for name in config.names}
+        self._names = {asset_key(AssetKind.LANDING, name): str(name) for name in config.names}
         self._landed: dict[str, LandedSlice] = {}
         self.show: Callable[[LandedSlice], None] = _print_line
         self._lines = JsonLines(MessageOnly()) if is_json() else None
@@ -114,7 +114,7 @@ class _Landed(logging.Handler):
         return table
 
     def _slice(self, event: dg.DagsterEvent) -> LandedSlice | None:
-        """Return the slice that the event tells has landed, or None."""
+        """Return the landed slice of the event, or None."""
         if event.event_type is not dg.DagsterEventType.ASSET_MATERIALIZATION:
             return None
         materialized = event.step_materialization_data.materialization

@@ -28,7 +28,7 @@ _SWITCH = _Switch()
 
 
 class _Libraries(logging.Handler):
-    """Prints what libraries log, and what they warn of, when nobody else does."""
+    """Prints log records and warnings of libraries that have no other handler."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print the record, with its exception if it has one."""

@@ -16,7 +16,7 @@ from mirror_assets.errors import MirrorError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command of this command line, by default the process's; return its exit code.
 
-    Raises SystemExit after `--help` and for a wrong command line, and when nobody reads the output any more.
+    Raises SystemExit after `--help` and for a wrong command line, and when the reader of the output has ended.
     """
     with spark_log() as log:
         code = _run(arguments)

@@ -186,7 +186,7 @@ def point(text: str) -> str:
 
 def check_name(text: str) -> str:
     """Return the text if a check has this name. Raises click.BadParameter."""
-    from mirror_assets.orchestration.table_checks import CHECK_NAMES
+    from mirror_assets.orchestration.checks import CHECK_NAMES
 
     if text not in CHECK_NAMES:
         raise click.BadParameter(f"expected one of {', '.join(CHECK_NAMES)}, got {text!r}")

@@ -38,7 +38,7 @@ def note(text: str) -> None:
 def note_errors(errors: Iterable[MirrorError]) -> Exit:
     """Print errors that did not end the command; return the exit code for them."""
     found = list(errors)
-    note_reported(dict.fromkeys(map(str, found)))  # a store that is away is one text for many tables
+    note_reported(dict.fromkeys(map(str, found)))  # an unreachable store has one message for many tables
     return exit_code(error.family for error in found)
 
 

@@ -1,4 +1,4 @@
-"""Runs Dagster jobs in this process, and tells what failed in them."""
+"""Runs Dagster jobs in this process, and reports their failed steps."""
 
 from __future__ import annotations
 
@@ -11,14 +11,6 @@ from functools import partial
 
 import click
 import dagster as dg
-from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY_NAME
-from dagster._core.remote_origin import (
-    ManagedGrpcPythonEnvCodeLocationOrigin,
-    RemoteJobOrigin,
-    RemoteRepositoryOrigin,
-)
-from dagster._core.storage.tags import MAX_RUNTIME_SECONDS_TAG
-from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from mirror_assets.cli.json_lines import JsonLines
 from mirror_assets.cli.json_log import is_json
@@ -26,6 +18,13 @@ from mirror_assets.cli.output import note
 from mirror_assets.config import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import MirrorError
+from mirror_assets.orchestration.dagster_internals import (
+    SINGLETON_REPOSITORY_NAME,
+    LoadableTargetOrigin,
+    ManagedGrpcPythonEnvCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
 from mirror_assets.orchestration.materialize import STOPPED
 from mirror_assets.orchestration.run_tags import COMMAND_TAG
 
@@ -57,8 +56,8 @@ def execute(
             instance=instance,
             run_config=run_config,
             asset_selection=assets,
-            # A command has no limit of time: `run --follow` stays for weeks.
-            tags={COMMAND_TAG: job, MAX_RUNTIME_SECONDS_TAG: "0"},
+            # A command has no time limit: `run --follow` runs for weeks.
+            tags={COMMAND_TAG: job, dg.MAX_RUNTIME_SECONDS_TAG: "0"},
             raise_on_error=False,
         )
         run = instance.get_run_by_id(result.run_id)
@@ -139,8 +138,8 @@ def _is_check_failure(event: dg.DagsterEvent) -> bool:
 
 def _told(event: dg.DagsterEvent, name: str) -> str | None:
     """Return what the failure's metadata has under this name."""
-    told = event.step_failure_data.user_failure_data
-    value = told.metadata.get(name) if told else None
+    failure = event.step_failure_data.user_failure_data
+    value = failure.metadata.get(name) if failure else None
     return str(value.value) if value else None
 
 

@@ -40,9 +40,9 @@ def status(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
 
 
 def watch(path: Path | None, names: Sequence[str], every: float) -> Exit:
-    """Show how the tables are, again and again, until it is interrupted; the settings are read anew each time.
+    """Show the status of the tables repeatedly, until it is interrupted; the settings are read each time.
 
-    Settings that are wrong meanwhile, as while somebody edits them, are shown, and end nothing.
+    Settings that are invalid for a while, as when the file is being edited, are reported, and end nothing.
     """
     found, pool, is_terminal = None, _pool(), sys.stdout.isatty()
     console = Console(highlight=False, emoji=False)
@@ -68,8 +68,8 @@ def watch(path: Path | None, names: Sequence[str], every: float) -> Exit:
 
 def _page(found: Status) -> Group:
     """Return the table, and below it what concerns no table alone."""
-    told = [*found.notes, *(f"error: {error}" for error in found.errors)]
-    return Group(_table(found, f"Status, {time.strftime('%H:%M:%S')}; Ctrl-C ends"), *map(Text, told))
+    lines = [*found.notes, *(f"error: {error}" for error in found.errors)]
+    return Group(_table(found, f"Status, {time.strftime('%H:%M:%S')}; Ctrl-C ends"), *map(Text, lines))
 
 
 def _code(found: Status) -> Exit:

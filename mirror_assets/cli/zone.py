@@ -44,5 +44,5 @@ def drop(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     else:
         note(f"{table}: dropped" if there else f"{table}: there is nothing to drop")
     if table in config.names:
-        note(f"{table} is still in {config.file}: the next run begins it anew, with a snapshot")
+        note(f"{table} is still in {config.file}: the next run loads it again, with a snapshot")
     return Exit.FINE

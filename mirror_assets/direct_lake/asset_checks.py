@@ -3,13 +3,11 @@
 import base64
 import time
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-import dagster as dg
-
-from mirror_assets.composition import Project
 from mirror_assets.config import Config, DirectLakeSettings, FramesOf, TableSettings
 from mirror_assets.direct_lake.check_rules import (
     FRAMES_SAFE,
@@ -30,87 +28,90 @@ from mirror_assets.direct_lake.guardrails import CapacityFit, sku_of
 from mirror_assets.direct_lake.pictures import framing_bars, use_of_limits
 from mirror_assets.direct_lake.report import InspectedTable
 from mirror_assets.direct_lake.vacuum import RetentionConsumers, plan_vacuum
-from mirror_assets.fabric.monitoring import WatchedMirror
-from mirror_assets.orchestration.asset_checks import CheckRuns, check_result
-from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
-from mirror_assets.orchestration.resources import SourceTables
+from mirror_assets.orchestration.asset_names import AssetKind
+from mirror_assets.orchestration.check import Check, CheckedTable
 from mirror_assets.source.errors import SourceNotDelta
 from mirror_assets.source.table_log import TableLog
 from mirror_assets.verify.check_result import CheckResult
 
-LAKE_CHECKS = {
+_DESCRIPTIONS = {
     FRAMES_SAFE: "VACUUM deletes no file that a frame or the mirror needs.",
     GUARDRAILS: "The table is within the Direct Lake limits of its capacity.",
     LAYOUT: "Files and row groups suit Direct Lake.",
     TYPES: "Direct Lake can load every column.",
 }
-_Found: TypeAlias = tuple[CheckResult, Mapping[str, MetadataItem]]
-_Results: TypeAlias = Mapping[str, Callable[[], _Found]]
+_Results: TypeAlias = Mapping[str, Callable[[], CheckResult]]
 
 
-def lake_check_specs(kind: Kind, config: Config, table: TableSettings) -> list[dg.AssetCheckSpec]:
-    """Return the checks of the table's source or mirror."""
-    return [
-        dg.AssetCheckSpec(name, asset=asset_key(kind, table.name), description=LAKE_CHECKS[name])
-        for name in _names(kind, config, table)
-    ]
+def _source_applies(_: Config, table: TableSettings, name: str) -> bool:
+    """Return whether the source has the check: frames_safe always, because the mirror needs the files too."""
+    return name == FRAMES_SAFE or table.direct_lake != DirectLakeSettings()
 
 
-def lake_check_runs(
-    kind: Kind,
-    instance: dg.DagsterInstance,
-    composed: Project,
-    table: TableSettings,
-    sources: SourceTables,
-    mirrored: WatchedMirror | None = None,
-) -> CheckRuns:
-    """Return the checks by name, each as a function that runs it; the first that runs opens the table for all.
-
-    The mirror's checks need `mirrored`. The instance's storage caches footers.
-    """
-    config = composed.config
-
-    def results() -> _Results:
-        now = time.time()
-        if kind is Kind.SOURCE or config.mirror.fabric:
-            log = sources.table_log(table.name)
-            inspected = _inspected(instance, str(table.name), log, now)
-            if kind is not Kind.SOURCE:
-                return {GUARDRAILS: lambda: _guardrails(table, inspected.guardrails.mirror)}
-            manifest = composed.table(table).manifest()
-            return _results(table, inspected, FramesOf.SOURCE, lambda: source_consumers(config, table, log, manifest))
-        status = None if mirrored is None else mirrored.table(table.name)
-        mirror_log = None if status is None else _log_if_exists(config, status.location)
-        if mirror_log is None:
-            missing = "the mirror does not have the table yet"
-            return {name: partial(lambda name: (CheckResult(name, note=missing), {}), name) for name in LAKE_CHECKS}
-        inspected = _inspected(instance, f"{table.name} (mirror)", mirror_log, now)
-        frames = partial(table_frames, table, FramesOf.MIRROR, mirror_log)
-        return _results(table, inspected, FramesOf.MIRROR, lambda: RetentionConsumers(frames()))
-
-    opened = cache(results)
-
-    def run(name: str) -> dg.AssetCheckResult:
-        result, pictures = opened()[name]()
-        return check_result(asset_key(kind, table.name), result, pictures=pictures)
-
-    return {name: partial(run, name) for name in _names(kind, config, table)}
+def _mirror_applies(config: Config, _: TableSettings, name: str) -> bool:
+    """Return whether the mirror has the check; in Fabric, only the guardrails can be predicted."""
+    return name == GUARDRAILS or config.mirror.fabric is None
 
 
-def _names(kind: Kind, config: Config, table: TableSettings) -> tuple[str, ...]:
-    """Return the checks of a source or mirror: all four where Direct Lake is configured, and for a local mirror.
-
-    VACUUM of a source concerns the mirror also, so frames_safe is always there. Of a mirror in Fabric, only the
-    guardrails can be predicted.
-    """
-    if kind is not Kind.SOURCE:
-        return (GUARDRAILS,) if config.mirror.fabric else tuple(LAKE_CHECKS)
-    return tuple(LAKE_CHECKS) if table.direct_lake != DirectLakeSettings() else (FRAMES_SAFE,)
+def _source_results(checked: CheckedTable) -> _Results:
+    table, log = checked.table, _source_log(checked)
+    inspected = _inspected(checked, str(table.name), log)
+    manifest = checked.context.manifest()
+    return _results(
+        table, inspected, FramesOf.SOURCE, lambda: source_consumers(checked.composed.config, table, log, manifest)
+    )
 
 
-def _inspected(instance: dg.DagsterInstance, name: str, log: TableLog, now: float) -> InspectedTable:
-    cached = FooterCache.of(Path(instance.storage_directory()) / "direct_lake" / "footers", log.uri)
-    return InspectedTable(name, log, FooterReader(log.uri, log.files, cached), now)
+def _mirror_results(checked: CheckedTable) -> _Results:
+    table, config = checked.table, checked.composed.config
+    if config.mirror.fabric:
+        inspected = _inspected(checked, str(table.name), _source_log(checked))
+        return {GUARDRAILS: lambda: _guardrails(table, inspected.guardrails.mirror)}
+    status = checked.mirror.table(table.name)
+    log = None if status is None else _log_if_exists(config, status.location)
+    if log is None:
+        note = "the mirror does not have the table yet"
+        return {name: partial(CheckResult, name, note=note) for name in _DESCRIPTIONS}
+    inspected = _inspected(checked, f"{table.name} (mirror)", log)
+    return _results(
+        table,
+        inspected,
+        FramesOf.MIRROR,
+        lambda: RetentionConsumers(table_frames(table, FramesOf.MIRROR, log)),
+    )
+
+
+def _checks(
+    kind: AssetKind,
+    results: Callable[[CheckedTable], _Results],
+    applies: Callable[[Config, TableSettings, str], bool],
+) -> tuple[Check, ...]:
+    """Return the four checks of the source or the mirror; the first that runs opens the table for all."""
+    return tuple(
+        Check(
+            name,
+            kind,
+            description,
+            partial(lambda name, checked: checked.share(results)[name](), name),
+            applies=partial(lambda name, config, table: applies(config, table, name), name),
+        )
+        for name, description in _DESCRIPTIONS.items()
+    )
+
+
+SOURCE_CHECKS = _checks(AssetKind.SOURCE, _source_results, _source_applies)
+MIRROR_CHECKS = _checks(AssetKind.MIRROR, _mirror_results, _mirror_applies)
+
+
+def _source_log(checked: CheckedTable) -> TableLog:
+    source = checked.context.log
+    return TableLog(source.uri, source.access)
+
+
+def _inspected(checked: CheckedTable, name: str, log: TableLog) -> InspectedTable:
+    """Return the table, whose footers are cached in the storage of the Dagster instance."""
+    folder = Path(checked.instance.storage_directory()) / "direct_lake" / "footers"
+    return InspectedTable(name, log, FooterReader(log.uri, log.files, FooterCache.of(folder, log.uri)), time.time())
 
 
 def _log_if_exists(config: Config, location: str) -> TableLog | None:
@@ -127,42 +128,42 @@ def _results(
 ) -> _Results:
     settings, log = table.direct_lake, inspected.log
 
-    def frames() -> _Found:
+    def frames() -> CheckResult:
         needed = consumers()
         plan = plan_vacuum(log, inspected.now, needed.frames, needed.mirror)
         result = check_frames(plan, log.snapshot().metadata, table.retention.warn_seconds)
         if settings.frames_of is not which or not (settings.frames or settings.exports):
-            return result, {}
+            return result
         points = framing_series(log, inspected.span)
-        return result, _picture("framing", lambda: framing_bars(points, inspected.name))
+        return _with_picture(result, "framing_picture", lambda: framing_bars(points, inspected.name))
 
-    def layout() -> _Found:
+    def layout() -> CheckResult:
         # The local mirror is not expected to have V-Order.
         wants_vorder = settings.sku is not None and which is FramesOf.SOURCE
-        return check_layout(inspected.layout, wants_vorder=wants_vorder), {}
+        return check_layout(inspected.layout, wants_vorder=wants_vorder)
 
     return {
         FRAMES_SAFE: frames,
         GUARDRAILS: lambda: _guardrails(table, inspected.guardrails.table),
         LAYOUT: layout,
-        TYPES: lambda: (check_types(inspected.types, is_read=settings.sku is not None), {}),
+        TYPES: lambda: check_types(inspected.types, is_read=settings.sku is not None),
     }
 
 
-def _guardrails(table: TableSettings, fitting: CapacityFit) -> _Found:
+def _guardrails(table: TableSettings, fitting: CapacityFit) -> CheckResult:
     """Check the guardrails; add a picture if the settings name a capacity."""
     settings = table.direct_lake
     sku = None if settings.sku is None else sku_of(settings.sku)
     wanted = WantedCapacity(sku, settings.mode, settings.min_headroom_percent)
     result = check_guardrails(fitting.figures, wanted)
-    return result, {} if sku is None else _picture("use_of_limits", lambda: use_of_limits(fitting))
+    if sku is None:
+        return result
+    return _with_picture(result, "use_of_limits_picture", lambda: use_of_limits(fitting))
 
 
-def _picture(name: str, draw: Callable[[], bytes]) -> dict[str, MetadataItem]:
-    """Return the picture as metadata; without matplotlib, a text that says what to install."""
+def _with_picture(result: CheckResult, name: str, draw: Callable[[], bytes]) -> CheckResult:
+    """Add the picture to the result; without matplotlib, a text that says what to install."""
     try:
-        encoded = base64.b64encode(draw()).decode()
+        return replace(result, pictures={name: base64.b64encode(draw()).decode()})
     except PlotsMissing as error:
-        return {"pictures": str(error)}
-    title = name.replace("_", " ")
-    return {f"{name}_picture": dg.MetadataValue.md(f"![{title}](data:image/png;base64,{encoded})")}
+        return replace(result, figures={**result.figures, "pictures": str(error)})

@@ -25,7 +25,7 @@ from mirror_assets.direct_lake.maintenance_plan import (
 from mirror_assets.direct_lake.vacuum import plan_vacuum
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
-from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key
 from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.mirror_tables import mirror_tables
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
@@ -65,7 +65,8 @@ def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.Jo
                     (run,) = mirror_tables(context, composed, [table])
                     report = replace(report, error=run.error, code=run.code, family=run.family, busy=run.busy)
                 if report.error is None and report.busy is None:
-                    for done in maintain(table_context, partial(sources.table_log, table.name), context.log.info):
+                    read = partial(TableLog, table_context.log.uri, table_context.log.access)
+                    for done in maintain(table_context, read, context.log.info):
                         context.log_event(_observation(table, done))
                         report = replace(report, statements=(*report.statements, done.step.statement))
             except MirrorError as error:
@@ -224,4 +225,4 @@ def _observation(table: TableSettings, done: StepDone) -> dg.AssetObservation:
         metadata |= {f"{kind}_predicted_{name}": value for name, value in predicted.items()}
     metadata |= {f"{kind}_{name}_before": value for name, value in asdict(done.before).items()}
     metadata |= {f"{kind}_{name}_after": value for name, value in asdict(done.after).items()}
-    return dg.AssetObservation(asset_key(Kind.SOURCE, table.name), metadata=metadata)
+    return dg.AssetObservation(asset_key(AssetKind.SOURCE, table.name), metadata=metadata)

@@ -187,7 +187,7 @@ class RowIdsUnfit(RebuildError):
     """Rows are new in the table, but their row commit versions are older than the slice."""
 
     code = ErrorCode.ROW_IDS_UNFIT
-    only_reading_tells = True
+    needs_reading = True
 
     def __init__(self, table: str, rows: int) -> None:
         self.table, self.rows = table, rows

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import dagster as dg
-from dagster._core.event_api import EventRecordsFilter
-from dagster._core.storage.asset_check_execution_record import COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES
-from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 
-from mirror_assets.alerts.conditions import Condition, may_pass, with_next
-from mirror_assets.alerts.conditions import Kind as Conditions
+from mirror_assets.alerts.conditions import Condition, ConditionKind, may_pass, with_next
 from mirror_assets.alerts.zone import held
 from mirror_assets.config.alerts import Severity
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_checks import SKIPPED
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key
+from mirror_assets.orchestration.check import SKIPPED
+from mirror_assets.orchestration.dagster_internals import (
+    COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES,
+    SqlEventLogStorage,
+)
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, READABLE
 
 _PAGE, _KEYS_A_QUERY = 1000, 500
@@ -64,9 +64,9 @@ class CheckReader:
 
 
 @lru_cache(maxsize=2)
-def assets_of(tables: tuple[TableName, ...]) -> Mapping[dg.AssetKey, tuple[Kind, str]]:
+def assets_of(tables: tuple[TableName, ...]) -> Mapping[dg.AssetKey, tuple[AssetKind, str]]:
     """Return the kinds and tables of the tables' assets."""
-    return {asset_key(kind, name): (kind, str(name)) for name in tables for kind in Kind}
+    return {asset_key(kind, name): (kind, str(name)) for name in tables for kind in AssetKind}
 
 
 @lru_cache(maxsize=2)
@@ -87,7 +87,7 @@ def _evaluations(
     the query of its base class reads the latter, as with other databases.
     """
     storage = instance.event_log_storage
-    wanted = EventRecordsFilter(dg.DagsterEventType.ASSET_CHECK_EVALUATION, after_cursor=after)
+    wanted = dg.EventRecordsFilter(dg.DagsterEventType.ASSET_CHECK_EVALUATION, after_cursor=after)
     if isinstance(storage, SqlEventLogStorage):
         return SqlEventLogStorage.get_event_records(storage, wanted, limit=limit, ascending=ascending)
     return storage.get_event_records(wanted, limit=limit, ascending=ascending)
@@ -103,7 +103,7 @@ def _read(instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]) -> Ite
             yield earlier[0].evaluation, earlier[0].event.timestamp
 
 
-def _failed(kind: Kind, table: str, found: dg.AssetCheckEvaluation, at: float) -> Condition:
+def _failed(kind: AssetKind, table: str, found: dg.AssetCheckEvaluation, at: float) -> Condition:
     """Return the condition of a failed check; not_held and not_failing give those that the landing zone also has."""
     check, values = found.check_name, {name: str(value.value or "") for name, value in found.metadata.items()}
     next_step = values.get("next_step") or f"read the check {check} in docs/checks.md."
@@ -112,13 +112,13 @@ def _failed(kind: Kind, table: str, found: dg.AssetCheckEvaluation, at: float) -
     if check == NOT_HELD:
         return held(table, text, page)
     severity = Severity.WARN if found.severity is dg.AssetCheckSeverity.WARN else Severity.ERROR
-    if kind is Kind.CHANGES and severity is Severity.ERROR:
+    if kind is AssetKind.CHANGES and severity is Severity.ERROR:
         code = ErrorCode.CHECKS_FAILED.value  # the slice is not published because of it
     since_ms = int(at * 1000)
     if check in (NOT_FAILING, READABLE):
         what, is_passing = "can't be mirrored", may_pass(code)
         return Condition(
-            f"table:{table}", Conditions.TABLE, table, what, text, severity, code, check, page, since_ms, is_passing
+            f"table:{table}", ConditionKind.TABLE, table, what, text, severity, code, check, page, since_ms, is_passing
         )
     key, what = f"check:{found.asset_key.to_user_string()}:{check}", f"check {check} fails"
-    return Condition(key, Conditions.CHECK, table, what, text, severity, code, check, page, since_ms)
+    return Condition(key, ConditionKind.CHECK, table, what, text, severity, code, check, page, since_ms)

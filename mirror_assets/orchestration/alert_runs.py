@@ -8,13 +8,12 @@ from datetime import datetime, timezone
 from typing import NamedTuple
 
 import dagster as dg
-from dagster._core.storage.tags import PARTITION_NAME_TAG, REPOSITORY_LABEL_TAG
 
-from mirror_assets.alerts.conditions import Condition, with_next
-from mirror_assets.alerts.conditions import Kind as Conditions
+from mirror_assets.alerts.conditions import Condition, ConditionKind, with_next
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.alert_checks import assets_of
-from mirror_assets.orchestration.asset_names import BATCH_TAG, Kind
+from mirror_assets.orchestration.asset_names import BATCH_TAG, AssetKind
+from mirror_assets.orchestration.dagster_internals import PARTITION_NAME_TAG, REPOSITORY_LABEL_TAG
 from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD
 from mirror_assets.orchestration.run_tags import TABLE_TAG
 
@@ -99,7 +98,7 @@ class JobRuns:
 
 
 def _last_failed(
-    runs: JobRuns, by_asset: Mapping[dg.AssetKey, tuple[Kind, str]], now: float
+    runs: JobRuns, by_asset: Mapping[dg.AssetKey, tuple[AssetKind, str]], now: float
 ) -> Iterator[tuple[dg.DagsterRun, set[str]]]:
     """Yield the failed runs that are the last ones of a kind, and these kinds: its tables, for a run of assets."""
     if not runs.newest(_FAILED):
@@ -151,4 +150,4 @@ def _condition(run: dg.DagsterRun, failure: _Failure, table: str | None, text: s
     key = f"run:{run.job_name}:{run.tags.get(BATCH_TAG, '')}:{failure.step}:{table or ''}"
     what, since_ms, page = f"a run of {job} failed", int(failure.at * 1000), f"runs/{run.run_id}"
     text, code = with_next(text, step), values.get("code")
-    return Condition(key, Conditions.RUN, table or job, what, text, code=code, page=page, since_ms=since_ms)
+    return Condition(key, ConditionKind.RUN, table or job, what, text, code=code, page=page, since_ms=since_ms)

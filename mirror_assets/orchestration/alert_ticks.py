@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 import dagster as dg
-from dagster._core.definitions.run_request import InstigatorType
-from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, TickStatus
 
-from mirror_assets.alerts.conditions import Condition, Kind, with_next
+from mirror_assets.alerts.conditions import Condition, ConditionKind, with_next
 from mirror_assets.config.alerts import Severity
 from mirror_assets.orchestration.alert_runs import SUCCEEDED, JobRuns, Location, first_line
 from mirror_assets.orchestration.check_tables import CHECKS
+from mirror_assets.orchestration.dagster_internals import InstigatorState, InstigatorStatus, InstigatorType, TickStatus
 from mirror_assets.orchestration.schedules import is_on
 from mirror_assets.orchestration.tick_errors import split_code
 from mirror_assets.redaction import redacted
@@ -44,7 +43,9 @@ def tick_conditions(
             "check that the daemon's scheduler is alive, and that runs are not queued for long.",
         )
         page = f"locations/{location.name}/schedules/{CHECKS}"
-        yield Condition(f"overdue:{CHECKS}", Kind.OVERDUE, CHECKS, "are overdue", text, Severity.WARN, page=page)
+        yield Condition(
+            f"overdue:{CHECKS}", ConditionKind.OVERDUE, CHECKS, "are overdue", text, Severity.WARN, page=page
+        )
 
 
 def _is_overdue(instance: dg.DagsterInstance, location: Location, since: float) -> bool:
@@ -73,7 +74,7 @@ def _of(
     if not state.is_running:
         if is_on() and state.status is InstigatorStatus.STOPPED:
             text = with_next("A person has stopped it.", "start it again.")
-            yield Condition(key, Kind.TICK, name, "is off", text, Severity.WARN, page=page)
+            yield Condition(key, ConditionKind.TICK, name, "is off", text, Severity.WARN, page=page)
         return
     ticks = instance.get_ticks(state.instigator_origin_id, state.selector_id, limit=_TICKS)
     ended = next((tick for tick in ticks if tick.status is not TickStatus.STARTED), None)
@@ -82,10 +83,10 @@ def _of(
         error = ended.error.cause or ended.error if ended.error is not None else None
         text, code = split_code(redacted(first_line(error.message)) if error is not None else "The tick failed.")
         text = with_next(text, "read the tick's error; this ends with the next tick that succeeds.")
-        yield Condition(key, Kind.TICK, name, "its tick failed", text, code=code, page=page)
+        yield Condition(key, ConditionKind.TICK, name, "its tick failed", text, code=code, page=page)
     elif is_awake and silent_seconds > _SILENT_SECONDS:
         text = with_next(
             f"It has not ticked for {round(silent_seconds / 60)} minutes, though it is on.",
             "check that the daemon's sensor threads and the code server are alive, and restart them.",
         )
-        yield Condition(key, Kind.TICK, name, "is silent", text, page=page)
+        yield Condition(key, ConditionKind.TICK, name, "is silent", text, page=page)

@@ -15,7 +15,7 @@ from functools import partial
 
 import dagster as dg
 
-from mirror_assets.alerts.conditions import Condition, Kind
+from mirror_assets.alerts.conditions import Condition, ConditionKind
 from mirror_assets.alerts.incidents import GATHER_MS, advance
 from mirror_assets.alerts.receivers import send
 from mirror_assets.alerts.state import AlertState, Send
@@ -38,7 +38,7 @@ _ZONE_WAIT_SECONDS, _TABLES_SECONDS = 8.0, 60.0
 _CHECKS_TAKE_MS = 120_000
 # Codes of a table that was deleted, whose mount vanished, or whose grant was revoked.
 _LOST = (ErrorCode.SOURCE_NOT_DELTA.value, ErrorCode.SOURCE_UNREADABLE.value)
-_OF_ZONE = (Kind.TABLE, Kind.HELD, Kind.REBUILD)
+_OF_ZONE = (ConditionKind.TABLE, ConditionKind.HELD, ConditionKind.REBUILD)
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Alerts:
         except MirrorError as error:
             self._reading, code = None, error.code.value
             what = f"can't be read ({code})"
-            return [*last, Condition("zone", Kind.ZONE, "landing zone", what, str(error), code=code)]
+            return [*last, Condition("zone", ConditionKind.ZONE, "landing zone", what, str(error), code=code)]
         self._reading = None
         return found
 
@@ -142,7 +142,7 @@ def _place_conditions(config: Config) -> Iterator[Condition]:
     for rule in config.discovered.rules:
         if rule.trouble:
             key, what = f"place:{rule.place}", "is not listed as before"
-            yield Condition(key, Kind.PLACE, rule.place, what, rule.trouble, code=rule.code, place=rule.place)
+            yield Condition(key, ConditionKind.PLACE, rule.place, what, rule.trouble, code=rule.code, place=rule.place)
 
 
 def _with_places(conditions: Iterable[Condition], config: Config) -> Iterator[Condition]:

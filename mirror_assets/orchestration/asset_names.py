@@ -12,14 +12,14 @@ import dagster as dg
 from mirror_assets.landing.names import TableName
 
 RANGE_START = "dagster/asset_partition_range_start"
-# Dagster's UI hides tags that begin so: nobody reads them but sensors.
+# Dagster's UI hides tags with this prefix, which only sensors read.
 BATCH_TAG = ".dagster/mirror_batch"
 DEFAULT_GROUP = "default"
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 
 
-class Kind(str, Enum):
+class AssetKind(str, Enum):
     """The kinds of asset of a table; `history` only where it is enabled."""
 
     SOURCE = "source"
@@ -35,7 +35,7 @@ def safe(text: str) -> str:
     return plain if plain == text else f"{plain}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
 
 
-def asset_key(kind: Kind, table: TableName) -> dg.AssetKey:
+def asset_key(kind: AssetKind, table: TableName) -> dg.AssetKey:
     """Return `[<schema>/]<table>_<kind>`: a box in the UI shows a key's last part alone."""
     last = f"{safe(table.table)}_{kind.value}"
     return dg.AssetKey([safe(table.schema), last] if table.schema else [last])
@@ -74,5 +74,5 @@ def slices_of(table: TableName) -> dg.DynamicPartitionsDefinition:
     return dg.DynamicPartitionsDefinition(name=partitions_name(table))
 
 
-# MetadataValue is generic in what it wraps, which nobody here asks.
+# MetadataValue is generic in the value that it wraps, which doesn't matter here.
 MetadataItem: TypeAlias = str | int | float | dg.MetadataValue[Any] | dg.TableSchema | dg.TableColumnLineage | None

@@ -13,16 +13,16 @@ import dagster as dg
 
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.fabric.database import DEFAULT_SCHEMA
-from mirror_assets.orchestration.asset_names import Kind, MetadataItem
+from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem
 from mirror_assets.orchestration.units import duration, size
 
 _PORTAL = "https://app.fabric.microsoft.com/groups"
 _KINDS = {
-    Kind.SOURCE: {"deltalake"},
-    Kind.CHANGES: {"pyspark", "parquet"},
-    Kind.LANDING: {"parquet"},
-    Kind.MIRROR: {"deltalake"},
-    Kind.HISTORY: {"pyspark", "deltalake"},
+    AssetKind.SOURCE: {"deltalake"},
+    AssetKind.CHANGES: {"pyspark", "parquet"},
+    AssetKind.LANDING: {"parquet"},
+    AssetKind.MIRROR: {"deltalake"},
+    AssetKind.HISTORY: {"pyspark", "deltalake"},
 }
 
 
@@ -37,11 +37,11 @@ class AssetPage:
     metadata: Mapping[str, MetadataItem]
 
 
-def asset_page(config: Config, kind: Kind, table: TableSettings) -> AssetPage:
+def asset_page(config: Config, kind: AssetKind, table: TableSettings) -> AssetPage:
     """Return the page of the table's asset of this kind; reads nothing but the configuration."""
-    kinds = _KINDS[kind] | ({"fabric"} if kind is Kind.MIRROR and config.mirror.fabric else set())
+    kinds = _KINDS[kind] | ({"fabric"} if kind is AssetKind.MIRROR and config.mirror.fabric else set())
     metadata: dict[str, MetadataItem] = {"dagster/uri": _uri(config, kind, table)}
-    if kind in (Kind.SOURCE, Kind.MIRROR):
+    if kind in (AssetKind.SOURCE, AssetKind.MIRROR):
         metadata["dagster/table_name"] = str(table.name)
     metadata["dagster/code_references"] = _written(config, table)
     return AssetPage(_description(config, kind, table), kinds, table.owners, table.tags, metadata)
@@ -53,19 +53,19 @@ def portal_link(config: Config) -> str | None:
     return None if fabric is None else f"{_PORTAL}/{fabric.workspace}"
 
 
-def _uri(config: Config, kind: Kind, table: TableSettings) -> str:
-    if kind is Kind.SOURCE:
+def _uri(config: Config, kind: AssetKind, table: TableSettings) -> str:
+    if kind is AssetKind.SOURCE:
         return table.source
-    if kind is Kind.HISTORY:
+    if kind is AssetKind.HISTORY:
         return config.history_uri(table.name)
-    if kind is Kind.MIRROR:
+    if kind is AssetKind.MIRROR:
         fabric = config.mirror.fabric
         root = fabric.tables(config.landing_zone.onelake).url if fabric else str(config.mirror.path)
         default = fabric.default_schema if fabric else DEFAULT_SCHEMA
         return f"{root}/{table.name.schema or default}/{table.name.table}"
     place = config.landing_zone
     root = str(place.path) if place.onelake is None else place.onelake.address.url
-    folder = table.name.scratch if kind is Kind.CHANGES else table.name.folder
+    folder = table.name.scratch if kind is AssetKind.CHANGES else table.name.folder
     return f"{root}/{folder}"
 
 
@@ -76,9 +76,9 @@ def _written(config: Config, table: TableSettings) -> dg.CodeReferencesMetadataV
     return dg.CodeReferencesMetadataValue(code_references=[place])
 
 
-def _description(config: Config, kind: Kind, table: TableSettings) -> str:
+def _description(config: Config, kind: AssetKind, table: TableSettings) -> str:
     """Return three short paragraphs: what this is, the settings that count here, a command to copy."""
-    if kind is Kind.MIRROR:
+    if kind is AssetKind.MIRROR:
         return "\n\n".join(_of_mirror(config, table))
     return "\n\n".join(_PARTS[kind](table))
 
@@ -95,7 +95,7 @@ def _of_changes(table: TableSettings) -> tuple[str, ...]:
         f"Slices of {slices.max_commits:,} commits, {slices.max_rows:,} rows, {size(slices.max_bytes)} at most; "
         f"files of {files.target_rows:,} rows, {files.compression.value}"
     )
-    first = f"Changes of {name}, in order, staged where Fabric does not look. Checks stop bad ones."
+    first = f"Changes of {name}, in order, staged in a folder that Fabric ignores. Slices that fail a check don't land."
     return first, settings, f"`mirror-assets run --table {name}`"
 
 
@@ -115,15 +115,15 @@ def _of_mirror(config: Config, table: TableSettings) -> tuple[str, ...]:
 
 def _of_history(table: TableSettings) -> tuple[str, ...]:
     name = table.name
-    first = f"Change feed of {name}, kept for ever in an append-only Delta table."
+    first = f"Change feed of {name}, retained in an append-only Delta table."
     return first, f"By `{table.history.value}`", f"`mirror-assets history --table {name}`"
 
 
-_PARTS: Mapping[Kind, Callable[[TableSettings], tuple[str, ...]]] = {
-    Kind.SOURCE: _of_source,
-    Kind.CHANGES: _of_changes,
-    Kind.LANDING: _of_landing,
-    Kind.HISTORY: _of_history,
+_PARTS: Mapping[AssetKind, Callable[[TableSettings], tuple[str, ...]]] = {
+    AssetKind.SOURCE: _of_source,
+    AssetKind.CHANGES: _of_changes,
+    AssetKind.LANDING: _of_landing,
+    AssetKind.HISTORY: _of_history,
 }
 
 

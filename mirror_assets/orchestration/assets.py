@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import dagster as dg
 from pydantic import Field
 
-from mirror_assets.composition import history_context, telling
+from mirror_assets.composition import exporting_metrics, history_context
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable
@@ -16,9 +16,8 @@ from mirror_assets.history.keep import keep_history
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome
-from mirror_assets.orchestration.asset_checks import telling_landed_checks
 from mirror_assets.orchestration.asset_names import (
-    Kind,
+    AssetKind,
     MetadataItem,
     asset_key,
     group_name,
@@ -27,6 +26,7 @@ from mirror_assets.orchestration.asset_names import (
     slices_of,
 )
 from mirror_assets.orchestration.asset_pages import asset_page
+from mirror_assets.orchestration.check_steps import landing_checks_on_failure
 from mirror_assets.orchestration.materialize import Nothing, failure, materialize_slices, slice_keys
 from mirror_assets.orchestration.resources import (
     LandingZone,
@@ -52,9 +52,9 @@ _VOID = "a rebuild has overtaken it"
 
 def source_asset(config: Config, table: TableSettings) -> dg.AssetSpec:
     """Return the external asset of the source table, with the partitions of the assets made from it."""
-    page = asset_page(config, Kind.SOURCE, table)
+    page = asset_page(config, AssetKind.SOURCE, table)
     return dg.AssetSpec(
-        asset_key(Kind.SOURCE, table.name),
+        asset_key(AssetKind.SOURCE, table.name),
         partitions_def=slices_of(table.name),
         group_name=group_name(table.name),
         kinds=page.kinds,
@@ -67,11 +67,11 @@ def source_asset(config: Config, table: TableSettings) -> dg.AssetSpec:
 
 def changes_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
     """Return the asset that stages slices: all slices of a run in one step, in order."""
-    key, page = asset_key(Kind.CHANGES, table.name), asset_page(config, Kind.CHANGES, table)
+    key, page = asset_key(AssetKind.CHANGES, table.name), asset_page(config, AssetKind.CHANGES, table)
 
     @dg.asset(
         key=key,
-        deps=[asset_key(Kind.SOURCE, table.name)],
+        deps=[asset_key(AssetKind.SOURCE, table.name)],
         partitions_def=slices_of(table.name),
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=pool_name(table.name),
@@ -88,8 +88,8 @@ def changes_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
         keys = slice_keys(context)
         composed = project(config, landing_zone, sources, spark, context.log.info)
         table_context = composed.table(table)
-        checking = telling_landed_checks(context.op_execution_context, composed, table)
-        with telling(config, context.log.warning), checking:
+        checking = landing_checks_on_failure(context.op_execution_context, composed, table)
+        with exporting_metrics(config, context.log.warning), checking:
             return materialize_slices(context, key, table_context, keys, _stage_slices(context, table_context, keys))
 
     return changes
@@ -112,11 +112,11 @@ def _stage_slices(
 
 def landing_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
     """Return the asset that publishes staged slices whose blocking checks have passed."""
-    key, page = asset_key(Kind.LANDING, table.name), asset_page(config, Kind.LANDING, table)
+    key, page = asset_key(AssetKind.LANDING, table.name), asset_page(config, AssetKind.LANDING, table)
 
     @dg.asset(
         key=key,
-        deps=[asset_key(Kind.CHANGES, table.name)],
+        deps=[asset_key(AssetKind.CHANGES, table.name)],
         partitions_def=slices_of(table.name),
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=pool_name(table.name),
@@ -133,8 +133,8 @@ def landing_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
         keys = slice_keys(context)
         composed = project(config, landing_zone, sources, spark, context.log.info)
         table_context = composed.table(table)
-        checking = telling_landed_checks(context.op_execution_context, composed, table)
-        with telling(config, context.log.warning), checking:
+        checking = landing_checks_on_failure(context.op_execution_context, composed, table)
+        with exporting_metrics(config, context.log.warning), checking:
             return materialize_slices(context, key, table_context, keys, _publish_slices(table_context, keys))
 
     return landing_zone_folder
@@ -154,10 +154,10 @@ def _publish_slices(table_context: TableContext, keys: Sequence[SliceKey]) -> It
 
 def mirror_asset(config: Config, table: TableSettings) -> dg.AssetSpec:
     """Return the external asset of the mirrored table, which the replicator writes."""
-    page = asset_page(config, Kind.MIRROR, table)
+    page = asset_page(config, AssetKind.MIRROR, table)
     return dg.AssetSpec(
-        asset_key(Kind.MIRROR, table.name),
-        deps=[asset_key(Kind.LANDING, table.name)],
+        asset_key(AssetKind.MIRROR, table.name),
+        deps=[asset_key(AssetKind.LANDING, table.name)],
         group_name=group_name(table.name),
         kinds=page.kinds,
         owners=page.owners,
@@ -173,9 +173,9 @@ def mirror_event(
     """Return the event of the mirrored table: a materialization if the replicator has changed it, else an observation.
 
     `manifest` is what has landed; without it, no version of the source is named. `version` is the one that a mirror has
-    which is behind, None where it can't be told.
+    which lags, None if it is unknown.
     """
-    key, metadata = asset_key(Kind.MIRROR, status.name), mirrored_metadata(status, manifest, version)
+    key, metadata = asset_key(AssetKind.MIRROR, status.name), mirrored_metadata(status, manifest, version)
     if not has_changed:
         return dg.AssetObservation(key, metadata=metadata)
     columns = {} if manifest is None else mirrored_columns(status.name, manifest)
@@ -190,11 +190,11 @@ class KeepHistory(dg.Config):
 
 def history_asset(settings: Config, table: TableSettings) -> dg.AssetsDefinition:
     """Return the asset that appends the feed to the history table, whose log has the slices: it has no partitions."""
-    key, page = asset_key(Kind.HISTORY, table.name), asset_page(settings, Kind.HISTORY, table)
+    key, page = asset_key(AssetKind.HISTORY, table.name), asset_page(settings, AssetKind.HISTORY, table)
 
     @dg.asset(
         key=key,
-        deps=[asset_key(Kind.SOURCE, table.name)],
+        deps=[asset_key(AssetKind.SOURCE, table.name)],
         pool=history_pool(table.name),
         group_name=group_name(table.name),
         kinds=page.kinds,
@@ -210,7 +210,7 @@ def history_asset(settings: Config, table: TableSettings) -> dg.AssetsDefinition
         kept: list[HistoryCommit] = []
         try:
             for slice_ in keep_history(table_history, context.log.info, config.skip_to):
-                kept.append(slice_)  # noqa: PERF402 what comes before an error is to be told
+                kept.append(slice_)  # noqa: PERF402 the slices before an error are reported
             return dg.MaterializeResult(asset_key=key, metadata=_history_metadata(table_history, kept))
         except MirrorError as error:
             if kept:

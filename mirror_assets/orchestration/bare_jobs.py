@@ -1,7 +1,7 @@
-"""Jobs in which nothing is left to configure but what they do.
+"""Resources, executor and logger with fixed configuration, for jobs.
 
-A launchpad would begin with the configuration of every resource, and Dagster's daemon would read its schema anew each
-minute: of a table's job it would be half of all.
+Otherwise each launchpad would begin with the configuration of every resource, and Dagster's daemon would read its
+schema each minute: half of the definition of a table's job.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mirror_assets.orchestration.resources import Resource, resources
 
 
 class Fixed(TypedDict):
-    """What a job is given in place of configuration."""
+    """The arguments of a job that need no configuration."""
 
     resource_defs: Mapping[str, dg.ResourceDefinition]
     executor_def: dg.ExecutorDefinition

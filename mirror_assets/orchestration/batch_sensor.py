@@ -1,7 +1,7 @@
 """The sensor `mirror`: keeps a run going for each batch of tables (docs/decisions/0012).
 
-Level-triggered, so that nothing it once missed stays missed: pending is what log and manifest say, and what runs is
-what the batch's lease in the landing zone says, never what Dagster remembers. There is no cursor and no run key.
+The sensor is level-triggered: each tick compares the Delta log with the manifest, and reads the batch's lease in the
+landing zone, so a missed tick loses nothing. It has no cursor and no run key.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import dagster as dg
-from dagster._core.remote_origin import RemoteRepositoryOrigin
 
 from mirror_assets.composition import Project
 from mirror_assets.config import Config, Mode, TableSettings
 from mirror_assets.errors import ErrorCode, RetryError, SettingError, UnknownOutcome
 from mirror_assets.landing.lease import Lease
-from mirror_assets.orchestration.asset_names import BATCH_TAG, Kind
+from mirror_assets.orchestration.asset_names import BATCH_TAG, AssetKind
 from mirror_assets.orchestration.code_mark import code_mark
+from mirror_assets.orchestration.dagster_internals import RemoteRepositoryOrigin
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP, FollowSources, MirrorTables
 from mirror_assets.orchestration.rediscovery import CodeServer, Rediscovery
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, known_sources, project
@@ -34,7 +34,7 @@ from mirror_assets.pipeline.batch_runner import batch_holder, batch_of, other_mi
 from mirror_assets.pipeline.liveness import has_ended, is_gone
 from mirror_assets.pipeline.next_action import Land, Rebuild
 from mirror_assets.pipeline.table_lease import holder
-from mirror_assets.pipeline.table_watch import Seen, TableWatch
+from mirror_assets.pipeline.table_watch import TablePoll, TableWatch
 
 SENSOR = "mirror"
 # Dagster ends a tick after 60 seconds.
@@ -46,7 +46,7 @@ PRIORITY = "dagster/priority"
 
 @dataclass
 class _Watches:
-    """The watch of each batch, kept between ticks to make quiet ticks cheap; losing it costs complete looks."""
+    """The watch of each batch, a cache between ticks: without it, every table is polled completely."""
 
     config: Config
     sources: SourceTables | None = None
@@ -96,7 +96,7 @@ def mirror_sensor(config: Config) -> dg.SensorDefinition:
         sensor,
         name=SENSOR,
         job_name=MIRROR_ALL,
-        assets=assets_of(config, (Kind.SOURCE, Kind.CHANGES, Kind.LANDING)),
+        assets=assets_of(config, (AssetKind.SOURCE, AssetKind.CHANGES, AssetKind.LANDING)),
         minimum_interval_seconds=_RESIDENT_INTERVAL_SECONDS if is_resident else max(1, round(automation.every)),
         default_status=default_sensor_status(),
         description=f"Mirrors {len(config.tables)} tables, in mode {automation.mode.value}.",
@@ -104,7 +104,7 @@ def mirror_sensor(config: Config) -> dg.SensorDefinition:
 
 
 def _require_room(instance: dg.DagsterInstance, batches: int) -> None:
-    """Raise SettingError if Dagster starts so few runs at a time that a run that stays could not be replaced."""
+    """Raise SettingError if Dagster starts too few runs at a time to replace a resident run."""
     queue = instance.get_concurrency_config().run_queue_config
     at_once = queue.max_concurrent_runs if queue else -1
     if 0 <= at_once <= batches:
@@ -154,7 +154,7 @@ class _Tick:
         return self._request(number, pending)
 
     def _has_finished(self, lease: Lease) -> bool:
-        """Return whether Dagster knows that the lease's run has ended; asked only where no process table tells."""
+        """Return whether the lease's run has ended by Dagster's records, for processes of other machines."""
         if has_ended(lease.process) is not None:
             return False
         run = self.context.instance.get_run_by_id(lease.run)
@@ -184,9 +184,9 @@ class _Tick:
         return dg.RunRequest(run_config=config, tags={BATCH_TAG: str(number), PRIORITY: "10"})
 
     def _pending(self, number: int) -> list[str]:
-        """Look at the tables of the batch, as many as the tick has time for; return those that need a run.
+        """Poll the tables of the batch, as many as the tick has time for; return those that need a run.
 
-        What a look of an earlier tick has seen since counts, too.
+        Polls that an earlier tick started count when they end.
         """
         watch = self.watches.of(number, self.composed, self.context.instance)
         deadline = time.monotonic() + _TICK_SECONDS / self.config.automation.batches
@@ -195,19 +195,19 @@ class _Tick:
         waits = True
         while waits:
             left = deadline - time.monotonic()
-            waits = watch.is_looking and left > 0
-            looks = watch.seen(min(left, 1.0) if waits else 0.0)
-            pending += [str(seen.context.name) for seen in looks if self._needs_run(seen)]
-        watch.call_off()
+            waits = watch.is_polling and left > 0
+            polls = watch.polls(min(left, 1.0) if waits else 0.0)
+            pending += [str(poll.context.name) for poll in polls if self._needs_run(poll)]
+        watch.cancel()
         for name in watch.hanging:
-            self.context.log.warning(f"{name}: its source or the landing zone does not answer")
+            self.context.log.warning(f"{name}: its source or the landing zone does not respond")
         return sorted(pending)
 
-    def _needs_run(self, seen: Seen) -> bool:
-        self.watches.states(self.context).tell(seen, self.context.log)
-        if isinstance(seen.action, Rebuild):
-            return busy_rebuild(self.context.instance, tags_here(self.context), seen.context.name) is None
-        return isinstance(seen.action, Land)
+    def _needs_run(self, poll: TablePoll) -> bool:
+        self.watches.states(self.context).record(poll, self.context.log)
+        if isinstance(poll.action, Rebuild):
+            return busy_rebuild(self.context.instance, tags_here(self.context), poll.context.name) is None
+        return isinstance(poll.action, Land)
 
     def _named(self, number: int) -> str:
         count = len(_tables(self.config, number))

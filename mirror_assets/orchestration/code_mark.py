@@ -7,9 +7,8 @@ import os
 import uuid
 from pathlib import Path
 
-from dagster._core.remote_origin import CodeLocationOrigin, ManagedGrpcPythonEnvCodeLocationOrigin
-
 from mirror_assets.config import Config
+from mirror_assets.orchestration.dagster_internals import CodeLocationOrigin, ManagedGrpcPythonEnvCodeLocationOrigin
 
 _PACKAGE = Path(__file__).parents[1]
 _LOADED = uuid.uuid4().hex
@@ -18,9 +17,9 @@ _LOADED = uuid.uuid4().hex
 def code_mark(origin: CodeLocationOrigin | None, config: Config, found: str = "") -> str:
     """Return the mark of the definitions that the process at `origin` has loaded.
 
-    Another load is another mark: it may have other settings, other code, or another environment. So are other tables
-    that were found since (`found`). But a daemon that serves a module by itself starts a process for it anew each
-    minute: there, the mark is what was loaded, and which daemon has it.
+    Each load has its own mark, because it may have other settings, other code, or another environment; so have other
+    tables that were found since (`found`). A daemon that serves a module without a code server starts a process for it
+    each minute: there, the mark is a digest of the code, the settings and the daemon's process.
     """
     if not isinstance(origin, ManagedGrpcPythonEnvCodeLocationOrigin):
         return found or _LOADED

@@ -12,7 +12,7 @@ from mirror_assets.config import Config, When, with_found_tables
 from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.materialize import failing
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions
-from mirror_assets.pipeline.doctor.answers import Answer, Verdict
+from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict
 from mirror_assets.pipeline.doctor.examination import Depth, examine_sources, examine_zone
 from mirror_assets.pipeline.doctor.mirror_questions import examine_mirror
 
@@ -21,7 +21,7 @@ ZONE_OP, SOURCES_OP = "examine_landing_zone", "examine_sources"
 
 
 class DoctorConfig(dg.Config):
-    """The tables to ask (none: all), whether Spark is asked, too, and whether it looks at the keys of all rows."""
+    """The tables to examine (empty: all), whether with Spark, and whether to check the keys of all rows."""
 
     tables: list[str] = Field(default_factory=list)
     spark: bool = True
@@ -32,7 +32,7 @@ def doctor_job(settings: Config) -> dg.JobDefinition:
     """Return the job; without Spark, it starts no JVM."""
 
     @dg.op(name=ZONE_OP, description="Probe the landing zone, in a scratch folder, for what publishing needs.")
-    def zone_op(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[Answer]:
+    def zone_op(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[DoctorAnswer]:
         with failing():
             return _logged(context, examine_zone(landing_zone.open()))
 
@@ -43,21 +43,21 @@ def doctor_job(settings: Config) -> dg.JobDefinition:
         landing_zone: LandingZone,
         sources: SourceTables,
         spark: SparkSessions,
-    ) -> list[Answer]:
+    ) -> list[DoctorAnswer]:
         session = spark.open if config.spark else no_spark
         log = partial(sources.log, session=session)
         depth = Depth(config.spark, config.thorough)
         with failing():
             composed = Project(settings, landing_zone.open(), landing_zone.local_staging(), log, session)
             tables = composed.tables(config.tables)
-            found = with_found_tables(settings, When.NEVER)  # the definitions may be older than the newest look
+            found = with_found_tables(settings, When.NEVER)  # the definitions may be older than the newest scan
             of_mirror = examine_mirror(found, composed.store, tables)
             return _logged(context, chain(of_mirror, examine_sources(tables, depth)))
 
     @dg.op(description="Fail the run when an answer is no.")
-    def all_well(of_zone: list[Answer], of_sources: list[Answer]) -> None:
+    def all_well(of_zone: list[DoctorAnswer], of_sources: list[DoctorAnswer]) -> None:
         answers = (*of_zone, *of_sources)
-        wrong = {f"{one.subject}: {one.question}": one.text for one in answers if one.verdict is Verdict.NO}
+        wrong = {f"{one.subject}: {one.question}": one.text for one in answers if one.verdict is DoctorVerdict.NO}
         if wrong:
             first = next(f"{asked} {text}" for asked, text in wrong.items())
             what = f"{len(wrong)} of {len(answers)} answers are no: {first}"
@@ -70,11 +70,11 @@ def doctor_job(settings: Config) -> dg.JobDefinition:
     return doctor
 
 
-def _logged(context: dg.OpExecutionContext, answers: Iterable[Answer]) -> list[Answer]:
+def _logged(context: dg.OpExecutionContext, answers: Iterable[DoctorAnswer]) -> list[DoctorAnswer]:
     """Log each answer when it arrives; return all."""
-    found = list[Answer]()
+    found = list[DoctorAnswer]()
     for one in answers:
         found.append(one)
-        log = context.log.info if one.verdict in (Verdict.OK, Verdict.NOT_ASKED) else context.log.warning
+        log = context.log.info if one.verdict in (DoctorVerdict.OK, DoctorVerdict.NOT_ASKED) else context.log.warning
         log(f"{one.verdict.value}: {one.subject}: {one.question} {one.text}")
     return found

@@ -1,19 +1,23 @@
-"""Records a failed run when a table begins to fail: a run that mirrors many tables goes on without it.
+"""Records a failed run when a table begins to fail, because the run that mirrors it continues with other tables.
 
-Without one, nothing is red on Dagster's pages of runs, and Dagster's own run failure sensors stay silent.
+Otherwise Dagster's pages of runs would show no failure, and its run failure sensors would not fire.
 """
 
 from __future__ import annotations
 
 import dagster as dg
-from dagster._core.remote_origin import RemoteJobOrigin, RemoteRepositoryOrigin
-from dagster._core.storage.tags import MAX_RETRIES_TAG, PARTITION_NAME_TAG
-from dagster._core.utils import make_new_run_id
 
 from mirror_assets.config import Config
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.bare_jobs import bare
+from mirror_assets.orchestration.dagster_internals import (
+    MAX_RETRIES_TAG,
+    PARTITION_NAME_TAG,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+    make_new_run_id,
+)
 
 TABLE_FAILED = "table_failed"
 
@@ -30,7 +34,7 @@ def table_failed_job(settings: Config) -> dg.JobDefinition:
 
     @dg.job(
         name=TABLE_FAILED,
-        description="Has a failed run for each new failure of a table. Nobody launches it.",
+        description="Has a failed run for each new failure of a table. Don't launch it.",
         partitions_def=dg.StaticPartitionsDefinition([str(name) for name in settings.names]),
         **bare(settings),
     )

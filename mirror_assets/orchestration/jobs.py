@@ -5,19 +5,19 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import dagster as dg
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from pydantic import Field
 
-from mirror_assets.composition import Project, telling
+from mirror_assets.composition import Project, exporting_metrics
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.direct_lake.maintenance_job import maintenance_jobs
 from mirror_assets.errors import ErrorCode, MirrorError, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.publish import Published
-from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, Kind, asset_key
+from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, AssetKind, asset_key
 from mirror_assets.orchestration.assets import mirror_event
 from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.check_tables import check_jobs
+from mirror_assets.orchestration.dagster_internals import UnresolvedAssetJobDefinition
 from mirror_assets.orchestration.doctor_job import doctor_job
 from mirror_assets.orchestration.failed_runs import table_failed_job
 from mirror_assets.orchestration.materialize import WAIT_SECONDS, failing, failure, stopping
@@ -35,7 +35,6 @@ from mirror_assets.orchestration.run_tags import mirror_name, tag_process, tag_t
 from mirror_assets.orchestration.table_events import TableEvents
 from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.context import TableContext, manifest_or_none
-from mirror_assets.pipeline.look_at_mirror import mirrored_version
 from mirror_assets.pipeline.rebuild import (
     MirrorWait,
     is_rebuilding,
@@ -43,6 +42,7 @@ from mirror_assets.pipeline.rebuild import (
     rebuild_consequence,
     rebuild_table,
 )
+from mirror_assets.pipeline.replication import mirrored_version
 from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.source.ranges import parse_range
 
@@ -117,7 +117,7 @@ def _partitioned(
 ) -> Job:
     """Return the job with a partition for each name, which mirrors its tables; nothing else is left to configure.
 
-    Dagster's daemon reads each job anew every minute: one for each of hundreds of tables would keep it at work.
+    Dagster's daemon reads each job every minute: one for each of hundreds of tables would keep it busy.
     """
 
     @dg.static_partitioned_config(partition_keys=list(tables))
@@ -142,8 +142,8 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
             chosen = settings.chosen(config.tables)
         tag_tables(context.instance, context.run_id, [table.name for table in chosen])
         if config.follow is not None:
-            batch, stays = config.follow.batch, config.follow.minutes != 0
-            reporting = telling(settings, context.log.warning, stays=stays, batch=batch)
+            batch, is_resident = config.follow.batch, config.follow.minutes != 0
+            reporting = exporting_metrics(settings, context.log.warning, is_resident=is_resident, batch=batch)
             with failing(), stopping(context), reporting:
                 composed = project(settings, landing_zone, sources, spark, context.log.info)
                 return follow_tables(context, composed, chosen, _following(context, composed, config.follow, chosen))
@@ -151,7 +151,7 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
             composed = project(settings, landing_zone, sources, spark, context.log.info)
         except MirrorError as error:
             return [TableReport(str(table.name)).failed(error) for table in chosen]
-        with stopping(context), telling(settings, context.log.warning):
+        with stopping(context), exporting_metrics(settings, context.log.warning):
             commits = parse_range(config.first, config.last, clip=config.clip)
             reports = mirror_tables(context, composed, chosen, commits)
         context.log.info(summary(reports))
@@ -182,11 +182,11 @@ def _following(
 
 
 def _replicate_job(settings: Config) -> Job:
-    @dg.op(name=REPLICATE_OP, description="One iteration of the local stand-in, or what Fabric tells.")
+    @dg.op(name=REPLICATE_OP, description="One iteration of the local stand-in, or the status that Fabric reports.")
     def replicate_tables(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[MonitoredTable]:
-        with failing(), stopping(context), telling(settings, context.log.warning):
+        with failing(), stopping(context), exporting_metrics(settings, context.log.warning):
             mirror, store = mirror_of(settings, landing_zone), landing_zone.open()
-            # Fabric applies files at its own times: its sensor, which remembers, tells what has changed.
+            # Fabric applies files at its own times: the sensor, which has a cursor, reports changes.
             before = None if settings.mirror.fabric else {x.name: x.processed_rows for x in mirror.status()}
             statuses = mirror.poll()
             for status in statuses:
@@ -235,7 +235,7 @@ def _rebuild_job(settings: Config) -> Job:
             if context.op_config["confirm"] != str(table.name) and not is_rebuilding(table_context):
                 what, next_step = rebuild_consequence(table_context), f"set `confirm` to {table.name} and launch again."
                 raise SettingError(f"{what}.", next_step, code=ErrorCode.CONFIG_INVALID)
-        with stopping(context), telling(settings, context.log.warning):
+        with stopping(context), exporting_metrics(settings, context.log.warning):
             manifest = _rebuilt(context, table_context, wait).manifest
         return RebuildReport(str(table.name), manifest.epoch, manifest.covered, manifest.next_number - 1)
 
@@ -267,11 +267,9 @@ HISTORY = "history"
 
 
 def history_jobs(settings: Config) -> list[UnresolvedAssetJobDefinition]:
-    """Return the job that keeps all histories, if there is one to keep."""
-    keys = [asset_key(Kind.HISTORY, table.name) for table in settings.all_tables() if table.keeps_history]
+    """Return the job of all histories, if any table has one."""
+    keys = [asset_key(AssetKind.HISTORY, table.name) for table in settings.all_tables() if table.keeps_history]
     if not keys:
         return []
     selection = dg.AssetSelection.assets(*keys)
-    return [
-        dg.define_asset_job(HISTORY, selection, description=f"Keep the change feed of {len(keys)} tables for ever.")
-    ]
+    return [dg.define_asset_job(HISTORY, selection, description=f"Retain the change feed of {len(keys)} tables.")]

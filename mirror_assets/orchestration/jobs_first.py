@@ -1,7 +1,7 @@
-"""A repository that makes jobs of ops alone as long as nobody asks for more.
+"""A repository that builds only jobs of ops until something else is requested.
 
-A process that runs such a job, as the run that stays and the schedules' runs are, needs none of the assets: with
-hundreds of tables they cost seconds and hundreds of megabytes.
+The process of a resident or scheduled run needs none of the assets: with hundreds of tables they cost seconds and
+hundreds of megabytes.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from collections.abc import Set as AbstractSet
 from functools import cached_property
 
 import dagster as dg
-from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
-from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY_NAME
 
+from mirror_assets.orchestration.dagster_internals import (
+    SINGLETON_REPOSITORY_NAME,
+    DefinitionsLoadContext,
+    DefinitionsLoadType,
+)
 from mirror_assets.orchestration.jobs import Job
 
 

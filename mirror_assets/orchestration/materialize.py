@@ -30,7 +30,7 @@ class Nothing:
 
 
 class NoSlice(SettingError):
-    """A partition whose key is no slice: somebody has added it by hand."""
+    """A partition whose key is no slice, which was added by hand."""
 
     code = ErrorCode.NO_SLICE
 
@@ -77,7 +77,7 @@ def materialize_slices(
     """Materialize the slices; `done` processes one slice per item and yields its metadata.
 
     When a slice fails, the slices before it are logged as materialized, and the step fails with that slice's name. What
-    was said of a slice stays when there is nothing left to do. Waits while another run works on the table. Raises
+    slice's earlier metadata is kept if nothing is left to do. Waits while another run works on the table. Raises
     dagster.Failure.
     """
     finished: dict[SliceKey, Metadata] = {}
@@ -89,7 +89,7 @@ def materialize_slices(
         ):
             for key, metadata in zip(keys, done, strict=True):
                 finished[key] = _of_before(context.instance, asset, key, metadata)
-                context.log.info(f"{asset.to_user_string()}: slice {key} {_told(finished[key])}")
+                context.log.info(f"{asset.to_user_string()}: slice {key} {_outcome(finished[key])}")
     except MirrorError as error:
         failed = keys[len(finished)]
         for key, metadata in finished.items():
@@ -111,7 +111,7 @@ def _of_before(
     return again_metadata(metadata.why, key, known[0].metadata if known and known[0] else metadata.otherwise)
 
 
-def _told(metadata: Metadata) -> str:
+def _outcome(metadata: Metadata) -> str:
     return str(metadata.get("landed_before") or metadata.get("summary") or "done")
 
 

@@ -1,4 +1,4 @@
-"""Mirrors many tables in one run, in turns, on one Spark context; a table that fails stops itself only."""
+"""Mirrors many tables in one run, round-robin, on one Spark context; a failing table stops only itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mirror_assets.encode.session import spark_has_ended
 from mirror_assets.errors import MirrorError, SettingError
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
-from mirror_assets.orchestration.asset_checks import landed_evaluations
+from mirror_assets.orchestration.check_steps import landing_evaluations
 from mirror_assets.orchestration.materialize import INTERRUPTS
 from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.orchestration.run_tags import COMMAND_TAG, tag_failing
@@ -25,28 +25,27 @@ from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed, TableBusy, unexpected
-from mirror_assets.pipeline.follow import Follow
 from mirror_assets.pipeline.rebuild import MirrorWait, mirror_wait
 from mirror_assets.pipeline.run import RunEvents, mirror_table
+from mirror_assets.pipeline.scheduler import Scheduler, TableWork, follow
 from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.pipeline.table_watch import TableWatch
-from mirror_assets.pipeline.turns import Turns, Work
 from mirror_assets.source.ranges import EVERYTHING, Range
 from mirror_assets.telemetry.record import export_heartbeats, export_tables
 
 _TABLES_AT_ONCE = 4
 # Dagster ends a run that was canceled after three minutes; what a slice has begun is staged again by the next run.
 _STOP_SECONDS = 150.0
-# A run whose time is over waits so long for the one that replaces it.
+# A run whose time is over waits this long for its replacement.
 _REPLACED_WITHIN_SECONDS = 120.0
 
 
 @dataclass
 class TableRuns:
-    """The work on tables in one run, and what came of it.
+    """The work on tables in one run, and a report of each.
 
-    `is_command`: a person or cron runs it, and reads the exit code. That such a machine has no keys says nothing about
-    the table, so no scheduler need wait for it.
+    `is_command`: a person or cron runs it, and reads the exit code. A setting that is wrong on such a machine, such as
+    missing credentials, is not recorded as a failure of the table.
     """
 
     context: dg.OpExecutionContext
@@ -61,8 +60,8 @@ class TableRuns:
     is_stopping: bool = False
     _checked: set[TableName] = field(default_factory=set)
 
-    def work(self, table_context: TableContext, rebuild_because: str | None = None) -> Work:
-        """Mirror the table under its lease, one slice a turn; leave it to another run that has the lease."""
+    def work(self, table_context: TableContext, rebuild_because: str | None = None) -> TableWork:
+        """Mirror the table under its lease, one slice per turn; skip it if another run has the lease."""
         name = table_context.name
         self.reports.setdefault(name, TableReport(str(name)))
         try:
@@ -73,13 +72,13 @@ class TableRuns:
             self.context.log.info(busy.what)
             self.reports[name] = self.reports[name].left_to(busy)
         except MirrorError as error:
-            self.context.log.error(str(error))  # noqa: TRY400 it says what to do; where it was raised says nothing more
+            self.context.log.error(str(error))  # noqa: TRY400 the message says what to do; a traceback adds nothing
             self._fail(table_context, error)
         except Exception as error:
             self.context.log.exception(f"{name} failed")
             self._fail(table_context, unexpected(str(name), error))
 
-    def _slices(self, table_context: TableContext, wait: MirrorWait, rebuild_because: str | None) -> Work:
+    def _slices(self, table_context: TableContext, wait: MirrorWait, rebuild_because: str | None) -> TableWork:
         name = table_context.name
 
         def rebuilt(published: Published) -> None:
@@ -102,13 +101,14 @@ class TableRuns:
             if name not in self._checked:
                 # For Dagster, these hold for all that this run materializes of the table.
                 self._checked.add(name)
-                self.events.log(list(landed_evaluations(self.project, table_context.table, self.context.log.warning)))
+                warn, table = self.context.log.warning, table_context.table
+                self.events.log(list(landing_evaluations(self.context.instance, self.project, table, warn)))
             yield None
 
     def _fail(self, table_context: TableContext, error: MirrorError) -> None:
         if isinstance(error, ChecksFailed):
             self.events.refused(table_context, error)
-        # That a range can't be had is no fault of the table's, nor is it that Spark is stopped together with the run.
+        # A range that can't be mirrored is no failure of the table, and neither is a Spark that stops with the run.
         if self.requested.is_everything and not self.is_stopping:
             if not (self.is_command and isinstance(error, SettingError)):
                 note_failure(table_context, error, self.context.log.warning)
@@ -127,39 +127,39 @@ def mirror_tables(
     states = _states(context)
     is_command = COMMAND_TAG in context.run.tags
     runs = TableRuns(context, project, TableEvents(context), states, requested, is_command=is_command)
-    turns = Turns(_TABLES_AT_ONCE)
+    scheduler = Scheduler(_TABLES_AT_ONCE)
     for table in tables:
-        turns.add(table.name, runs.work(project.table(table)))
+        scheduler.add(table.name, runs.work(project.table(table)))
     try:
-        turns.finish()
+        scheduler.finish()
     except INTERRUPTS:
         runs.is_stopping = True
         raise
     finally:
-        turns.stop(_STOP_SECONDS)
+        scheduler.stop(_STOP_SECONDS)
     return [runs.reports[table.name] for table in tables]
 
 
 def _heartbeats(instance: dg.DagsterInstance) -> dict[str, float]:
-    """Return when each of Dagster's daemons that has to run last said that it does; 0 if never."""
+    """Return the time of the last heartbeat of each of Dagster's required daemons; 0 if it never ran."""
     beats = {name: status.last_heartbeat for name, status in instance.get_daemon_statuses().items()}
     return {name: beat.timestamp if beat is not None else 0.0 for name, beat in beats.items()}
 
 
 def _states(context: dg.OpExecutionContext) -> TableStates:
-    """Return what records how tables are; the run's tags name those that fail."""
+    """Return the recorder of failing tables, which also tags the run with their names."""
     origin = context.run.remote_job_origin
-    tell = partial(tag_failing, context.instance, context.run_id)
-    return TableStates(context.instance, origin.repository_origin if origin else None, tell)
+    on_change = partial(tag_failing, context.instance, context.run_id)
+    return TableStates(context.instance, origin.repository_origin if origin else None, on_change)
 
 
 @dataclass(frozen=True)
 class Following:
     """How a run follows the sources.
 
-    It looks every `every` seconds, for at least so many `minutes`, then until nothing is pending; None: until it is
-    interrupted. `batch` is what it replaces other runs in, and is replaced in, if there is one. It begins with the
-    tables that are `pending`.
+    It polls every `every` seconds, for at least `minutes` (None: until it is interrupted), then until nothing is
+    pending. In a `batch`, it replaces the run before it and ends when the next one replaces it. It starts with the
+    `pending` tables.
     """
 
     every: float
@@ -168,8 +168,8 @@ class Following:
     pending: tuple[str, ...] = ()
 
     @property
-    def stays(self) -> bool:
-        """Whether the run goes on when nothing is pending."""
+    def is_resident(self) -> bool:
+        """Whether the run continues when nothing is pending."""
         return self.minutes is None or self.minutes > 0
 
     def is_over(self, began: float, *, is_idle: bool) -> bool:
@@ -179,8 +179,8 @@ class Following:
         if self.minutes is None:
             return False
         over = time.monotonic() - began - self.minutes * 60
-        # A run that stays ends when the next one has taken over, or when none has come.
-        waits = _REPLACED_WITHIN_SECONDS if self.stays and self.batch else 0.0
+        # A resident run ends when the next one has taken over, or when none has started in time.
+        waits = _REPLACED_WITHIN_SECONDS if self.is_resident and self.batch else 0.0
         return is_idle and over >= waits
 
 
@@ -189,39 +189,45 @@ def follow_tables(
 ) -> list[TableReport]:
     """Mirror commits of the tables as they come; return a report of each table that had work.
 
-    An interrupt ends it behind the slices that are under way.
+    An interrupt ends it after the running slices.
     """
-    events, states = TableEvents(context, stays=following.stays), _states(context)
-    runs, turns = TableRuns(context, project, events, states, plan_again=False), Turns(_TABLES_AT_ONCE)
+    events, states = TableEvents(context, is_resident=following.is_resident), _states(context)
+    runs, scheduler = TableRuns(context, project, events, states, plan_again=False), Scheduler(_TABLES_AT_ONCE)
     contexts = [project.table(table) for table in tables]
     export_tables(str(table.name) for table in tables)
-    watch = TableWatch(contexts, events.boundaries, following.stays)
+    watch = TableWatch(contexts, events.boundaries, following.is_resident)
     for table_context in contexts:
         if str(table_context.name) in following.pending:
-            turns.add(table_context.name, runs.work(table_context))
-    tell = partial(states.tell, log=context.log)
-    follow = Follow(watch, turns, runs.work, tell, following.every, not following.stays)
+            scheduler.add(table_context.name, runs.work(table_context))
     began = time.monotonic()
     export_heartbeats(partial(_heartbeats, context.instance))
-    if following.stays:
+    if following.is_resident:
         project.session("the run")  # a run before this one mirrors until Spark has started here
     if following.batch is not None:
         following.batch.take_over()
-    # A run that is replaced ends behind the slices under way, however long they take: their leases keep the next run
-    # from them, and what they have staged would be lost.
+    # A replaced run ends after its running slices, however long they take: their leases keep the next run waiting, and
+    # their staged parts would be lost.
     patience: float | None = None
     try:
-        follow.until(lambda is_idle: runs.lost_spark or following.is_over(began, is_idle=is_idle))
+        follow(
+            watch,
+            scheduler,
+            runs.work,
+            partial(states.record, log=context.log),
+            following.every,
+            lambda is_idle: runs.lost_spark or following.is_over(began, is_idle=is_idle),
+            polls_after_work=not following.is_resident,
+        )
     except INTERRUPTS:
         runs.is_stopping, patience = True, _STOP_SECONDS
         if following.minutes is not None:
             raise
-        context.log.info("interrupted: waiting for the slices that are under way")
+        context.log.info("interrupted: waiting for the running slices")
     finally:
-        turns.stop(patience)
+        scheduler.stop(patience)
         if following.batch is not None:
             following.batch.leave()
         export_heartbeats(None)
     if runs.lost_spark:
-        raise dg.Failure("Spark's JVM has ended, and this process can't start another: the next run goes on.")
+        raise dg.Failure("Spark's JVM has ended, and this process can't start another. The next run continues.")
     return list(runs.reports.values())

@@ -10,14 +10,16 @@ from functools import partial
 from pathlib import Path
 
 import dagster as dg
-from dagster._core.remote_origin import RemoteRepositoryOrigin
-from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
-from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
 from mirror_assets.config import Config
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.check_tables import CHECKS
+from mirror_assets.orchestration.dagster_internals import (
+    REPOSITORY_LABEL_TAG,
+    RemoteRepositoryOrigin,
+    SqliteEventLogStorage,
+)
 from mirror_assets.orchestration.partitions import delete_keys
 
 DELETE_OLD_RUNS = "delete_old_runs"
@@ -29,7 +31,7 @@ _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRu
 
 
 def old_runs_jobs(settings: Config) -> list[dg.JobDefinition]:
-    """Return the job, unless runs are kept for ever."""
+    """Return the job, unless runs are retained permanently."""
     days = settings.automation.keep_runs_days
     if days is None:
         return []
@@ -38,7 +40,7 @@ def old_runs_jobs(settings: Config) -> list[dg.JobDefinition]:
     def delete_runs(context: dg.OpExecutionContext) -> None:
         origin = context.run.remote_job_origin
         if origin is None:
-            raise dg.Failure("Runs are told apart by their code location, and this run has none: launch it in Dagster.")
+            raise dg.Failure("Runs are selected by their code location, and this run has none. Launch it in Dagster.")
         before = time.time() - days * _DAY_SECONDS
         deleted = delete_old_runs(context.instance, settings, origin.repository_origin, before)
         context.log.info(f"{deleted} runs of more than {days} days ago are deleted")
@@ -59,11 +61,11 @@ def delete_old_runs(
 ) -> int:
     """Delete the repository's runs that ended before that time (seconds since 1970); return how many.
 
-    A run that has an asset's newest event stays: Dagster's pages show how the asset is by it. Partitions of slices that
-    a deleted run has landed go as well, because Dagster would show them as missing.
+    A run that has an asset's newest event is kept: Dagster's pages show the asset's state by it. The partitions of
+    slices that a deleted run has landed are deleted, because Dagster would show them as missing.
     """
-    zones = {asset_key(Kind.LANDING, name): name for name in settings.names}
-    assets = [asset_key(kind, name) for name in settings.names for kind in Kind]
+    zones = {asset_key(AssetKind.LANDING, name): name for name in settings.names}
+    assets = [asset_key(kind, name) for name in settings.names for kind in AssetKind]
     newest = {entry.last_run_id for entry in (one.asset_entry for one in instance.get_asset_records(assets))}
     ended = partial(dg.RunsFilter, statuses=_ENDED, tags={REPOSITORY_LABEL_TAG: repository.get_label()})
     checks_before = max(before, time.time() - _CHECKS_SECONDS)

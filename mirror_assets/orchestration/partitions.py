@@ -12,10 +12,10 @@ import dagster as dg
 
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.orchestration.asset_names import Kind, asset_key, partitions_name
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
 
 _PAGE = 200
-# Keys are looked through again when this share of `partitions.keep` has been added, so that doing so costs little.
+# Keys are read again when this share of `partitions.keep` has been added, so that doing so costs little.
 _SLACK = 0.01
 _DELETED_AT_ONCE = 1000
 
@@ -33,7 +33,7 @@ class Registered:
 
     @property
     def strangers(self) -> tuple[str, ...]:
-        """Return the keys that are no slices: somebody has added them by hand."""
+        """Return the keys that name no slice, which were added by hand."""
         return tuple(key for key in self.keys if as_slice(key) is None)
 
     def boundaries(self, epoch: int, covered: int) -> frozenset[int]:
@@ -68,7 +68,7 @@ def _is_to_land(key: SliceKey, epoch: int, covered: int) -> bool:
 
 
 class Surplus:
-    """Finds the oldest keys beyond `partitions.keep`; remembers how many may be added until it has to look again."""
+    """Finds the oldest keys beyond `partitions.keep`; counts how many may be added until it reads the keys again."""
 
     def __init__(self, table: TableName, keep: int) -> None:
         """Keep the `keep` newest slices, and at most 1 % more."""
@@ -92,7 +92,7 @@ class Surplus:
 
 def ended_keys(instance: dg.DagsterInstance, table: TableName, epoch: int) -> list[str]:
     """Return the keys of earlier epochs that have not landed, and can't any more: Dagster would show them as failed."""
-    landed = instance.get_materialized_partitions(asset_key(Kind.LANDING, table))
+    landed = instance.get_materialized_partitions(asset_key(AssetKind.LANDING, table))
     known = instance.get_dynamic_partitions(partitions_name(table))
     ended = {key for key in known if (found := as_slice(key)) is not None and found.epoch < epoch}
     return sorted(ended - landed)

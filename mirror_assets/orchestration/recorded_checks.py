@@ -1,4 +1,4 @@
-"""The newest recorded results of checks: what a schedule finds again and again is recorded seldom.
+"""The newest recorded results of checks: a scheduled run records an unchanged result once a day.
 
 Recorded at each run, a hundred tables would write half a million results a day into Dagster's storage.
 """
@@ -10,14 +10,15 @@ import time
 from collections.abc import Sequence
 
 import dagster as dg
-from dagster._core.storage.asset_check_execution_record import (
+
+from mirror_assets.orchestration.dagster_internals import (
     COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES,
     AssetCheckExecutionRecord,
+    AssetRecord,
 )
-from dagster._core.storage.event_log.base import AssetRecord
 
-# A result that is no news is recorded once a day: people see that the check runs, a plot has points, and alerts don't
-# forget a failed check. Those of many tables take turns: a result takes ten kilobytes of SQLite.
+# An unchanged result is recorded once a day: people see that the check runs, a plot has points, and alerts don't
+# forget a failed check. Those of many tables are spread over the runs: a result takes ten kilobytes of SQLite.
 _AGAIN_SECONDS = 86_400.0
 _RECORDED_A_MINUTE = 2
 _OUTDATED_SECONDS = 3600.0
@@ -25,7 +26,7 @@ _KEYS_A_QUERY = 500
 
 
 class RecordedChecks:
-    """What Dagster has recorded last of some checks, read once."""
+    """The newest result of each check, read once."""
 
     def __init__(self, instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey], minutes: int = 0) -> None:
         """Read the newest record of each key; `minutes` are between two runs of the schedule."""
@@ -47,15 +48,15 @@ class RecordedChecks:
             return None
         return record.evaluation
 
-    def is_news(self, found: dg.AssetCheckEvaluation) -> bool:
-        """Return whether the result says something else than the last one, or Dagster does not show that one any more.
+    def has_changed(self, found: dg.AssetCheckEvaluation) -> bool:
+        """Return whether the result differs from the last one, or Dagster does not show that one any more.
 
-        Another number alone is no news: a late table has waited for longer each time.
+        A different number alone is no change: a late table has waited for longer each time.
         """
         last = self.last(found.asset_check_key)
         if last is None or last.passed != found.passed or self._is_outdated(found.asset_check_key):
             return True
-        return not found.passed and _said(last) != _said(found)
+        return not found.passed and _severity_and_text(last) != _severity_and_text(found)
 
     def _is_outdated(self, key: dg.AssetCheckKey) -> bool:
         """Return whether the asset was materialized since, by another run: Dagster then shows "not evaluated".
@@ -74,9 +75,9 @@ class RecordedChecks:
         return bool(target.storage_id != newest.storage_id)
 
     def due(self, found: Sequence[dg.AssetCheckEvaluation]) -> list[dg.AssetCheckEvaluation]:
-        """Return the results, of those that are no news, to record again: the oldest, and all that have failed.
+        """Return the unchanged results to record again: the oldest, and all that have failed.
 
-        Not all checks have a result in each run: one without would never be recorded, and be due for ever.
+        Only results of this run count, because some checks have none: they would always be due.
         """
         long_ago = time.time() - _AGAIN_SECONDS
         old = (one for one in found if self._recorded(one) < long_ago)
@@ -90,5 +91,5 @@ class RecordedChecks:
 _NUMBER = re.compile(r"[\d,.]*\d")
 
 
-def _said(found: dg.AssetCheckEvaluation) -> tuple[dg.AssetCheckSeverity, str]:
+def _severity_and_text(found: dg.AssetCheckEvaluation) -> tuple[dg.AssetCheckSeverity, str]:
     return found.severity, _NUMBER.sub("#", found.description or "")

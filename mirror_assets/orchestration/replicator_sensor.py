@@ -7,7 +7,7 @@ from mirror_assets.config import Config
 from mirror_assets.errors import RetryError
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import Kind
+from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.assets import mirror_event
 from mirror_assets.orchestration.jobs import REPLICATE
 from mirror_assets.orchestration.resources import LandingZone, mirror_of
@@ -42,7 +42,7 @@ def _stand_in_sensor(settings: Config) -> dg.SensorDefinition:
         sensor,
         name="replicator",
         job_name=REPLICATE,
-        assets=assets_of(settings, [Kind.MIRROR]),
+        assets=assets_of(settings, [AssetKind.MIRROR]),
         minimum_interval_seconds=_REPLICATE_SECONDS,
         default_status=default_sensor_status(),
         description="Runs the local stand-in for Fabric's replicator.",
@@ -64,7 +64,7 @@ def _fabric_sensor(settings: Config) -> dg.SensorDefinition:
 
     @dg.sensor(
         name="replicator",
-        asset_selection=assets_of(settings, [Kind.MIRROR]),
+        asset_selection=assets_of(settings, [AssetKind.MIRROR]),
         minimum_interval_seconds=_OBSERVE_SECONDS,
         default_status=default_sensor_status(),
         description="Asks Fabric what it has applied.",

@@ -34,7 +34,6 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
 from mirror_assets.source.access import Access, Locate, PlainAccess
 from mirror_assets.source.log import SourceLog, load_table
-from mirror_assets.source.table_log import TableLog
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.onelake.address import ENDPOINT
 
@@ -73,7 +72,7 @@ class LandingZone(dg.ConfigurableResource[None]):
         return open_zone(self._place())
 
     def store(self) -> Store:
-        """Return the store with its partner file in place, for whoever publishes."""
+        """Return the store with its partner file in place, for publishers."""
         store = self.open()
         source = {"sourceType": self.source_type, "sourceVersion": self.source_version}
         drive(ensure_partner_events(self.partner, source), store)
@@ -144,7 +143,7 @@ class SourceTables(dg.ConfigurableResource[None]):
     def load(self, table: TableName) -> DeltaTable:
         """Return the table at its newest version, opened by dagster-deltalake, for assets of one's own.
 
-        Dagster takes longer to make such a resource than deltalake to open a table: `log` opens it by itself.
+        Dagster takes longer to make such a resource than deltalake to open a table: `log` opens it without one.
         """
         opened: DeltaTable = SourceTable.of(self.access(table)).load()
         return opened
@@ -155,14 +154,6 @@ class SourceTables(dg.ConfigurableResource[None]):
         if locate is not None:
             return SourceLog(self._uris[str(table)], locate=locate)
         return SourceLog(self._uris[str(table)], self.access(table))
-
-    def table_log(self, table: TableName) -> TableLog:
-        """Return the table's log as Direct Lake reads it; a catalog is asked where it is."""
-        locate = type(self)._locate(str(table), None)  # noqa: SLF001 its own
-        if locate is None:
-            return TableLog(self._uris[str(table)], self.access(table))
-        place = locate()
-        return TableLog(place.uri, place.access)
 
     def access(self, table: TableName) -> Access:
         """Return the way to the table."""
@@ -237,7 +228,7 @@ def spark_resource(config: Config) -> SparkSessions:
 def resources(config: Config) -> dict[str, Resource]:
     """The resources by the names that assets and checks ask for.
 
-    What steps hand on stays in memory: Dagster's default would pickle it into storage and unpickle it from there.
+    Outputs of steps stay in memory: Dagster's default IO manager would pickle them into storage.
     """
     place = config.landing_zone
     zone = LandingZone(

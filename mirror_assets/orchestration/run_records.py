@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 import dagster as dg
-from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
 from mirror_assets.landing.lease import Lease, Process
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import BATCH_TAG
+from mirror_assets.orchestration.dagster_internals import REPOSITORY_LABEL_TAG
 from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP
 from mirror_assets.orchestration.run_tags import PROCESS_TAG
 from mirror_assets.pipeline.backoff import pause_left
@@ -18,7 +18,7 @@ from mirror_assets.pipeline.liveness import has_ended, is_gone
 _RUNS_LOOKED_AT = 20
 # A run takes over from another when its Spark has started; the first time, it downloads JARs.
 _START_SECONDS = 300.0
-# A run that was replaced ends behind its slices. If nobody here knows its process, it holds a table's lease that long.
+# A replaced run ends after its slices. If its process is on another machine, it may hold a table's lease this long.
 _REPLACED_SECONDS = 900.0
 BUSY = [
     dg.DagsterRunStatus.QUEUED,
@@ -59,14 +59,14 @@ class BatchRuns:
         return pause_left(len(failed) - 1, max(failed, default=0.0), now)
 
     def end_dead(self, lease: Lease | None, now: float, works: Callable[[str], bool]) -> None:
-        """Record as failed what Dagster takes for running, though its process has ended: it would block the queue.
+        """Record runs as failed whose process has ended, though Dagster takes them for running: they block the queue.
 
         `works` returns whether a run holds the lease of a table.
         """
         for record in self._records:
             run = record.dagster_run
             if run.status is dg.DagsterRunStatus.STARTED and _is_dead(record, lease, now, works):
-                self._instance.report_run_failed(run, "its process has ended without a word: it was killed")
+                self._instance.report_run_failed(run, "its process was killed")
 
     def _newer(self, lease: Lease | None) -> Iterable[dg.RunRecord]:
         since = lease.since_ms / 1000 if lease else 0.0
@@ -80,13 +80,13 @@ def busy_rebuild(instance: dg.DagsterInstance, tags: Mapping[str, str], table: T
 
 
 def _has_ended(run: dg.DagsterRun) -> bool | None:
-    """Return whether the run's process has ended; None where nobody here can tell."""
-    told = run.tags.get(PROCESS_TAG)
-    return has_ended(Process.model_validate_json(told)) if told else None
+    """Return whether the run's process has ended; None if it is on another machine."""
+    process = run.tags.get(PROCESS_TAG)
+    return has_ended(Process.model_validate_json(process)) if process else None
 
 
 def _is_dead(record: dg.RunRecord, lease: Lease | None, now: float, works: Callable[[str], bool]) -> bool:
-    """Return whether the run's process has ended, as far as anybody can tell."""
+    """Return whether the run's process has ended, by the process table or by leases."""
     run = record.dagster_run
     ended = _has_ended(run)
     if ended is not None or lease is None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import dagster as dg
-from dagster._core.remote_origin import CodeLocationOrigin
-from dagster._core.storage.runs import SqlRunStorage
-from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.orchestration.dagster_internals import REPOSITORY_LABEL_TAG, CodeLocationOrigin, SqlRunStorage
 from mirror_assets.pipeline.liveness import this_process
 
 # The process of a run of the sensor `mirror`, hidden in Dagster's UI.
@@ -26,7 +24,7 @@ _NAMED = 3
 
 
 def tag_slices(instance: dg.DagsterInstance, run: dg.DagsterRun, table: TableName, keys: Sequence[SliceKey]) -> None:
-    """Tag the run with the table, its slices in order, and their versions; each step of a run would do so anew."""
+    """Tag the run with the table, its slices in order, and their versions, once for all steps."""
     if SLICE_TAG in run.tags or not keys:
         return
     first, last = keys[0], keys[-1]
@@ -41,19 +39,19 @@ def tag_tables(instance: dg.DagsterInstance, run_id: str, tables: Sequence[Table
 
 
 def mirror_name(instance: dg.DagsterInstance, origin: CodeLocationOrigin | None) -> str:
-    """Return what tells a code location of a Dagster instance from all others that mirror into the landing zone."""
+    """Return a name for this code location of this Dagster instance, unique among those that share a landing zone."""
     storage = instance.run_storage
     known = storage.get_run_storage_id() if isinstance(storage, SqlRunStorage) else ""
     return f"{origin.location_name if origin else 'mirror_assets'} of {known}"
 
 
 def tag_process(instance: dg.DagsterInstance, run_id: str) -> None:
-    """Tag the run with its process: whether that has ended tells whether a run that says nothing was killed."""
+    """Tag the run with its process, by which a sensor detects that a silent run was killed."""
     instance.add_run_tags(run_id, {PROCESS_TAG: this_process().model_dump_json()})
 
 
 def tag_failing(instance: dg.DagsterInstance, run_id: str, tables: Sequence[TableName]) -> None:
-    """Tag a run with the tables that fail: one that stays is no failed run; `none` once they are mended."""
+    """Tag a resident run with the tables that fail, because it is no failed run; `none` once they are fixed."""
     named = ", ".join(map(str, tables[:_NAMED])) or "none"
     instance.add_run_tags(run_id, {FAILING_TAG: named if len(tables) <= _NAMED else f"{_many(tables)}: {named}, …"})
 

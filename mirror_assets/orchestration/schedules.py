@@ -4,12 +4,11 @@ import os
 from collections.abc import Mapping
 
 import dagster as dg
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
-from dagster._core.storage.tags import MAX_RUNTIME_SECONDS_TAG
 
 from mirror_assets.config import Config
 from mirror_assets.direct_lake.maintenance_job import MAINTENANCE
 from mirror_assets.orchestration.check_tables import CHECKS, RECONCILE
+from mirror_assets.orchestration.dagster_internals import UnresolvedAssetJobDefinition
 from mirror_assets.orchestration.jobs import HISTORY
 from mirror_assets.orchestration.old_runs import DELETE_OLD_RUNS
 from mirror_assets.orchestration.run_records import BUSY
@@ -34,7 +33,7 @@ _NIGHT_SECONDS = 6 * 3600
 _CRON = {
     # Every night: the feed of a commit can be read for a week by default, so several nights may be missed.
     HISTORY: "0 3 * * *",
-    # Sundays, behind that: models load again what is rewritten, so seldom is better (reference `direct-lake` §4).
+    # Sundays, after the histories: models reload rewritten files, so rarely is better (reference `direct-lake` §4).
     MAINTENANCE: "0 5 * * 0",
     DELETE_OLD_RUNS: "45 4 * * *",
 }
@@ -61,18 +60,18 @@ def check_crons(settings: Config) -> dict[str, str]:
 def _schedule(
     settings: Config, name: str, cron: str, job: dg.JobDefinition | UnresolvedAssetJobDefinition
 ) -> dg.ScheduleDefinition:
-    """Return a schedule that leaves out a run while the one before it goes on: they would pile up in the queue.
+    """Return a schedule that skips a run while the previous one is in progress, so that runs don't queue up.
 
-    A tag tells its runs from those of another mirror.yaml in the instance: a schedule does not know its code location.
+    A tag identifies its runs among those of other mirror.yaml in the instance: a schedule can't see its code location.
     """
     status = dg.DefaultScheduleStatus.RUNNING if is_on() else dg.DefaultScheduleStatus.STOPPED
     mirror = {MIRROR_TAG: tables_digest([settings.landing_zone.model_dump_json(), *settings.tables])}
-    limit = {} if name == CHECKS else {MAX_RUNTIME_SECONDS_TAG: str(_NIGHT_SECONDS)}  # the job of checks has its own
+    limit = {} if name == CHECKS else {dg.MAX_RUNTIME_SECONDS_TAG: str(_NIGHT_SECONDS)}  # the job of checks has its own
 
     @dg.schedule(name=name, job=job, cron_schedule=cron, default_status=status, description=job.description)
     def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         if context.instance.get_runs(dg.RunsFilter(job_name=name, statuses=BUSY, tags=mirror), limit=1):
-            return dg.SkipReason("the run before goes on")
+            return dg.SkipReason("the previous run is in progress")
         return dg.RunRequest(tags=mirror | limit)
 
     return schedule

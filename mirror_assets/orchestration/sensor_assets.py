@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import dagster as dg
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from mirror_assets.config import Config
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key
+from mirror_assets.orchestration.dagster_internals import UnresolvedAssetJobDefinition
 
 SensorFunction: TypeAlias = Callable[..., dg.SensorResult | dg.RunRequest | dg.SkipReason]
 
@@ -54,6 +54,6 @@ class AssetJobSensor(dg.SensorDefinition):
         return dg.define_asset_job(f"{self.name}_assets", self._assets)
 
 
-def assets_of(config: Config, kinds: Sequence[Kind]) -> list[dg.AssetKey]:
+def assets_of(config: Config, kinds: Sequence[AssetKind]) -> list[dg.AssetKey]:
     """Return the assets of these kinds of all tables."""
     return [asset_key(kind, name) for name in config.names for kind in kinds]

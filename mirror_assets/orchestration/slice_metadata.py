@@ -17,7 +17,7 @@ from mirror_assets.landing.format import ChangeCounts, Column, Entry, Manifest, 
 from mirror_assets.landing.names import SliceKey, TableName, landing_name
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.markers import ROW_ID
-from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key
 from mirror_assets.orchestration.units import count, duration, size
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.source.schema import Schema, parse_schema
@@ -36,8 +36,8 @@ def source_materialization(
 ) -> dg.AssetMaterialization:
     """Return that the source has a slice, as read at `state`; its data version is the slice's last version.
 
-    `rows` is the number of rows to read for the slice. The source is written by others; for Dagster it is filled where
-    somebody says so.
+    `rows` is the number of rows to read for the slice. Others write the source, so Dagster learns of its partitions
+    from these events only.
     """
     metadata: dict[str, MetadataItem] = {
         "summary": f"{versions(key)}: {count(rows, 'row')} to read; the table is at version {state.version} with "
@@ -55,7 +55,7 @@ def source_materialization(
     }
     tags = {DATA_VERSION_TAG: str(key.last)}
     return dg.AssetMaterialization(
-        asset_key(Kind.SOURCE, table_context.name), partition=str(key), metadata=metadata, tags=tags
+        asset_key(AssetKind.SOURCE, table_context.name), partition=str(key), metadata=metadata, tags=tags
     )
 
 
@@ -111,7 +111,7 @@ def landed_metadata(
         **_file_names(entries),
         "table_folder": dg.MetadataValue.path(f"{table_context.store.root}/{table_context.name.folder}"),
         # The columns of the staged parts are these, too: to name them twice would double what a slice's events take.
-        **_columns(manifest, manifest.live_columns, asset_key(Kind.SOURCE, table_context.name), holds_rows=False),
+        **_columns(manifest, manifest.live_columns, asset_key(AssetKind.SOURCE, table_context.name), holds_rows=False),
     }
 
 
@@ -124,7 +124,7 @@ def again_metadata(why: str, key: SliceKey, earlier: Metadata) -> Metadata:
 def mirrored_metadata(
     status: MonitoredTable, manifest: Manifest | None, version: int | None = None
 ) -> dict[str, MetadataItem]:
-    """Return what the replicator tells of a table; of what has landed, `manifest` tells which version it has applied.
+    """Return the metadata of a mirrored table: the replicator's status, and by `manifest` its version.
 
     Without a manifest, no version of the source is named. `version` is that of a mirror which is behind.
     """
@@ -151,7 +151,7 @@ def mirrored_metadata(
 
 def mirrored_columns(table: TableName, manifest: Manifest) -> Metadata:
     """Return the mirror's columns, and where each comes from."""
-    return _columns(manifest, manifest.columns, asset_key(Kind.LANDING, table), holds_rows=True)
+    return _columns(manifest, manifest.columns, asset_key(AssetKind.LANDING, table), holds_rows=True)
 
 
 def versions(key: SliceKey, kind: SliceKind | None = None) -> str:

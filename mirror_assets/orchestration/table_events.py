@@ -1,4 +1,4 @@
-"""Logs what a run does to tables as the events of their assets: for runs that are no asset runs."""
+"""Logs the work on tables as events of their assets, in runs that are no asset runs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import dagster as dg
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Outcome, Published
-from mirror_assets.orchestration.asset_checks import check_result, evaluation_of
-from mirror_assets.orchestration.asset_names import Kind, asset_key, partitions_name
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
+from mirror_assets.orchestration.checks import check_named
 from mirror_assets.orchestration.partitions import Surplus, delete_keys, ended_keys, registered
 from mirror_assets.orchestration.slice_metadata import landed_metadata, source_materialization, staged_metadata
 from mirror_assets.orchestration.staged_checks import merged
@@ -26,7 +26,7 @@ from mirror_assets.source.planner import PlannedSlice
 def registered_boundaries(
     instance: dg.DagsterInstance, table: TableName, warn: Callable[[str], None] = lambda _: None
 ) -> Boundaries:
-    """Return what tells a plan which slices are registered; `warn` is told of partitions that name no slice."""
+    """Return the function by which a plan finds registered slices; `warn` takes a line on partitions of no slice."""
 
     def boundaries(epoch: int, covered: int) -> frozenset[int]:
         seen = registered(instance, table, epoch, covered)
@@ -40,13 +40,13 @@ def registered_boundaries(
 class TableEvents:
     """Registers and logs slices in a run; several tables may do so at once."""
 
-    def __init__(self, context: dg.OpExecutionContext, *, stays: bool = False) -> None:
-        """Log into the run of this context; `stays` is for a run that lasts for hours.
+    def __init__(self, context: dg.OpExecutionContext, *, is_resident: bool = False) -> None:
+        """Log into the run of this context; `is_resident` is for a run that lasts for hours.
 
-        For Dagster, what a run has found of an asset holds for all that the run materializes. So the checks of slices
-        are logged with a table's first slice in the run, not with each.
+        In Dagster, a check result of a run applies to everything that the run materializes of the asset. So the checks
+        are logged with a table's first slice in the run only.
         """
-        self._context, self._stays = context, stays
+        self._context, self._is_resident = context, is_resident
         self._instance = context.instance
         self._lock = threading.Lock()
         self._surplus: dict[TableName, Surplus] = {}
@@ -55,7 +55,7 @@ class TableEvents:
         self._refused: set[TableName] = set()
 
     def boundaries(self, table: TableName) -> Boundaries:
-        """Return what tells a plan which slices of the table are registered and have not landed."""
+        """Return the function by which a plan finds the registered slices of the table that have not landed."""
         return registered_boundaries(self._instance, table, self._context.log.warning)
 
     def planned(self, table: TableName, slices: Sequence[PlannedSlice]) -> None:
@@ -73,7 +73,7 @@ class TableEvents:
         if processed.published.manifest.loading is not None:
             return
         key = str(processed.record.slice)
-        feed, zone = asset_key(Kind.CHANGES, table_context.name), asset_key(Kind.LANDING, table_context.name)
+        feed, zone = asset_key(AssetKind.CHANGES, table_context.name), asset_key(AssetKind.LANDING, table_context.name)
         rows, steps = processed.planned.rows, processed.steps
         observed = source_materialization(table_context, processed.source, processed.record.slice, rows)
         staged = dg.AssetMaterialization(
@@ -94,43 +94,43 @@ class TableEvents:
         self._forget_oldest(table_context, processed.published.manifest)
 
     def refused(self, table_context: TableContext, error: ChecksFailed) -> None:
-        """Record what the checks of a slice have found that may not land; a check that has failed says so itself."""
-        feed, key = asset_key(Kind.CHANGES, table_context.name), str(error.key)
-        found = (check_result(feed, merged(result.check, [(key, (result,))])) for result in error.results)
-        self._refused.add(table_context.name)
-        self._report([evaluation_of(one) for one in found])
+        """Record the results of a slice that may not land."""
+        name, key = table_context.name, str(error.key)
+        self._refused.add(name)
+        found = [merged(result.check, [(key, (result,))]) for result in error.results]
+        self._report([check_named(one.check, AssetKind.CHANGES).evaluation(name, one) for one in found])
 
     def _report(self, found: Sequence[dg.AssetCheckEvaluation]) -> None:
-        """Record results beside the run: of a check, Dagster keeps one in a run, and a failure would be overwritten."""
+        """Record results outside of the run: Dagster keeps one result per run, and would lose a failure."""
         for one in found:
             self._instance.report_runless_asset_event(one)
 
     def rebuilt(self, table_context: TableContext, published: Published) -> None:
-        """Register and log the snapshot that a rebuild has begun an epoch with, and forget slices that can't land now.
+        """Register and log the snapshot of a rebuild, and delete the partitions of slices that can't land any more.
 
-        What a rebuild has staged is deleted when it has landed: the manifest tells the rest.
+        The staged files of a rebuild are deleted when it has landed, so the metadata is made from the manifest.
         """
         name, manifest = table_context.name, published.manifest
         delete_keys(self._instance, name, ended_keys(self._instance, name, manifest.epoch))
         self._instance.add_dynamic_partitions(partitions_name(name), [str(manifest.slice)])
         state = table_context.log.state()
         landed = landed_metadata(table_context, Published(Outcome.LANDED, manifest, published.entries))
-        told = {"summary": landed["summary"], "dagster/partition_row_count": landed["dagster/partition_row_count"]}
+        staged = {"summary": landed["summary"], "dagster/partition_row_count": landed["dagster/partition_row_count"]}
         events = [
             dg.AssetMaterialization(asset_key(kind, name), partition=str(manifest.slice), metadata=metadata)
-            for kind, metadata in ((Kind.CHANGES, told), (Kind.LANDING, landed))
+            for kind, metadata in ((AssetKind.CHANGES, staged), (AssetKind.LANDING, landed))
         ]
         self.log([source_materialization(table_context, state, manifest.slice, manifest.landed_rows), *events])
 
     def log(self, events: Sequence[dg.AssetMaterialization | dg.AssetCheckEvaluation]) -> None:
         """Record the events, in order and together.
 
-        Dagster keeps what a step has recorded until the step ends: of a run that stays, 20 KB a slice. That is let go.
+        Dagster keeps the events of a step in memory until it ends, 20 KB a slice: a resident run discards them.
         """
         with self._lock:
             for event in events:
                 self._context.log_event(event)  # type: ignore[arg-type]  # it is recorded; the annotation lags
-            if self._stays:
+            if self._is_resident:
                 deque(self._context.consume_events(), maxlen=0)
 
     def _forget_oldest(self, table_context: TableContext, landed: Manifest) -> None:

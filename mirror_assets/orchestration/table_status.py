@@ -23,8 +23,8 @@ from mirror_assets.pipeline.batch_runner import has_runs, tables_mirrored_twice
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.pipeline.drop import find_orphans
-from mirror_assets.pipeline.look_at_mirror import look_at_mirror
 from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table_lag
+from mirror_assets.pipeline.replication import read_replication
 from mirror_assets.pipeline.silent_stores import SilentStores
 from mirror_assets.pipeline.table_health import Urgency, table_health
 from mirror_assets.storage import Store
@@ -61,7 +61,7 @@ class StatusLine:
 
 @dataclass(frozen=True)
 class Status:
-    """One look at all tables: a line of each, in the file's order, notes, and errors.
+    """The status of all tables: a line of each, in the file's order, notes, and errors.
 
     `unreadable` are those of the sources. `in_onelake`: the landing zone is where requests cost.
     """
@@ -101,16 +101,20 @@ def read_status(project: Project, names: Sequence[str], pool: DaemonPool, limit:
     After `limit` seconds, tables without an answer are unreadable; None waits for all.
     """
     deadline = None if limit is None else time.monotonic() + limit
-    mirror, notes, errors = _LookedAt.of(project.mirror().at_once(), project.store), list[str](), list[MirrorError]()
+    mirror, notes, errors = (
+        _MirrorTables.of(project.mirror().at_once(), project.store),
+        list[str](),
+        list[MirrorError](),
+    )
     if mirror.error is not None:  # what has landed is shown all the same
         errors.append(mirror.error)
     silent = SilentStores()
     tables = project.tables(names)
-    looks = [pool.submit(partial(_look, table, mirror, silent)) for table in tables]
+    reads = [pool.submit(partial(_read_table, table, mirror, silent)) for table in tables]
     lines, unreadable = list[StatusLine](), list[MirrorError]()
-    for table, look in zip(tables, looks, strict=True):
+    for table, read in zip(tables, reads, strict=True):
         try:
-            line, of_zone, of_source = look.result(None if deadline is None else max(0.0, deadline - time.monotonic()))
+            line, of_zone, of_source = read.result(None if deadline is None else max(0.0, deadline - time.monotonic()))
         except NotDone:
             lines.append(StatusLine(str(table.name), "unreadable", Urgency.NOW, f"no answer within {limit:.0f} s"))
             continue
@@ -130,7 +134,7 @@ def read_status(project: Project, names: Sequence[str], pool: DaemonPool, limit:
 
 
 @dataclass(frozen=True)
-class _LookedAt:
+class _MirrorTables:
     """The mirror and its tables; None for both, and the error, where it could not be asked.
 
     `has_runs` says whether a run that mirrors tables is there.
@@ -142,7 +146,7 @@ class _LookedAt:
     error: MirrorError | None = None
 
     @classmethod
-    def of(cls, mirror: WatchedMirror, store: Store) -> _LookedAt:
+    def of(cls, mirror: WatchedMirror, store: Store) -> _MirrorTables:
         """Ask for all tables at once."""
         try:
             runs = has_runs(store)
@@ -154,8 +158,8 @@ class _LookedAt:
             return cls(None, None, runs, error)
 
 
-def _look(
-    table: TableContext, mirror: _LookedAt, silent: SilentStores
+def _read_table(
+    table: TableContext, mirror: _MirrorTables, silent: SilentStores
 ) -> tuple[StatusLine, list[MirrorError], list[MirrorError]]:
     """Return the table's line, and what could not be read: of landing zone or history, and of the source."""
     line = StatusLine(str(table.name), "unreadable", Urgency.NOW)
@@ -172,7 +176,7 @@ def _look(
 
 
 def _landed(table: TableContext, mirrored: Mapping[TableName, MonitoredTable] | None) -> StatusLine:
-    """Return what landing zone, mirror and history tell of the table; `mirrored` is None where the mirror doesn't."""
+    """Return the table's status by landing zone, mirror and history; `mirrored` is None if the mirror can't be read."""
     manifest, status = table.manifest(), mirrored.get(table.name) if mirrored else None
     absent = "not mirrored yet" if mirrored is not None else "unknown"
     loading = str(manifest.loading) if manifest and manifest.loading else ""
@@ -201,11 +205,11 @@ def _history_version(table: TableContext) -> int | None:
     return newest.last if newest else None
 
 
-def _with_source(table: TableContext, line: StatusLine, mirror: _LookedAt) -> StatusLine:
-    """Add what the source's log tells, and how the table is. Raises what reading the log raises."""
+def _with_source(table: TableContext, line: StatusLine, mirror: _MirrorTables) -> StatusLine:
+    """Add the source's version, lag and deadline, and the table's health. Raises what reading the log raises."""
     pending, now = pending_commits(table), time.time()
     lag, deadline = table_lag(pending, now), feed_deadline(table, pending, now)
-    seen = None if mirror.mirror is None else look_at_mirror(table, mirror.mirror, now)
+    seen = None if mirror.mirror is None else read_replication(table, mirror.mirror, now)
     health = table_health(table, pending, seen, now, has_runs=mirror.has_runs)
     return replace(
         line,

@@ -30,7 +30,7 @@ def note_failure(
     if isinstance(error, TableBusy):
         return
     count_failure(str(context.name), error.code.value)
-    rebuild = error.what if isinstance(error, RebuildError) and error.only_reading_tells else None
+    rebuild = error.what if isinstance(error, RebuildError) and error.needs_reading else None
     failure = Failure(error.code, str(error), key, rebuild)
     try:
         drive(record_failure(context.name, failure, time.time_ns() // 1_000_000), context.store)
@@ -39,7 +39,7 @@ def note_failure(
 
 
 def note_killed(store: Store, table: TableName, run: str) -> None:
-    """Record that a run has ended without letting go of the table: nobody is left to record it."""
+    """Record that a run was killed while it held the table's lease."""
     failure = Failure(ErrorCode.RUN_KILLED, f"{table}: run {run} ended while it worked on the table: it was killed.")
     drive(record_failure(table, failure, time.time_ns() // 1_000_000), store)
 
@@ -69,7 +69,7 @@ def failure_pause(record: FailureRecord, now: float) -> float:
 
 
 def pause_left(failures: int, ended: float, now: float) -> float:
-    """Return the seconds to wait until the next run, after so many failures.
+    """Return the seconds to wait until the next run after this many failures.
 
     The pause doubles with each failure, from 30 seconds to an hour. `ended` is the end of the last failed run and `now`
     the time, in seconds since 1970; an `ended` in the future makes the pause no longer.

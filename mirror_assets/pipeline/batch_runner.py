@@ -129,7 +129,7 @@ class BatchRunner:
         lease = self._lease().model_copy(update={"until_ms": 0}) if has_ended else self._lease()
         with suppress(MirrorError):
             found = drive(take_lease(self._path, lease, lambda other: other.run == self.run), self.store)
-            # Whoever was faster is seen at the next renewal.
+            # The next renewal detects a run that was faster.
             self._is_ours = found is None or found.run == self.run
 
     @property

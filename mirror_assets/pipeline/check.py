@@ -21,7 +21,6 @@ from mirror_assets.storage import PathMissing
 from mirror_assets.telemetry.instruments import Stage
 from mirror_assets.telemetry.record import record_check, set_attempt, stage_span
 from mirror_assets.verify.check_result import CheckResult
-from mirror_assets.verify.next_steps import slice_next_step
 from mirror_assets.verify.order import row_order
 from mirror_assets.verify.repeated_keys import KeyInspection, inspect_keys
 from mirror_assets.verify.row_reader import SparkRowReader
@@ -49,17 +48,27 @@ def run_checks(context: TableContext, record: SliceRecord) -> tuple[SliceRecord,
         set_attempt(record.attempt)
         is_first_load = record.slice.first == 0
         results = tuple(
-            replace(result, next_step=slice_next_step(result.check, is_first_load=is_first_load))
+            replace(result, next_step=_next_step(result.check, is_first_load=is_first_load))
             for result in check_staged(context, record)
         )
         for result in results:
-            # As in Dagster, what was not looked at has not failed: one cause is one failed check.
+            # A skipped check has not failed, as in Dagster: one cause is one failed check.
             record_check(record.table, result.check, passed=not result.problems)
         verdicts = [
             Verdict(check=result.check, passed=result.passed, etags=record.etags, message=result.message)
             for result in results
         ]
         return add_verdicts(context.store, record, verdicts), results
+
+
+def _next_step(check: str, *, is_first_load: bool) -> str:
+    """Return what to do when the check has refused a slice, of which nothing was published."""
+    if check == "parts_unchanged":
+        return "run again: the slice is staged again; find out who else writes into the folder _scratchPad."
+    if is_first_load:
+        return "fix the source; the next run then loads the table automatically. Other tables continue."
+    # The slice's commits don't change: only a load of the newest version leaves them out.
+    return "fix the source, then launch the job `rebuild` for this table. Other tables continue."
 
 
 def require_passed(context: TableContext, record: SliceRecord, results: Sequence[CheckResult]) -> None:

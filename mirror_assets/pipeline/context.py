@@ -1,4 +1,4 @@
-"""The context of a table's pipeline, and what an error in it means: data was lost, or another run was ahead."""
+"""The context of a table's pipeline, and the meaning of errors in it: data was lost, or another run was faster."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def reading(context: TableContext, read: SourceRead) -> Iterator[None]:
 def not_overtaken(context: TableContext, epoch: int, generation: int, key: SliceKey) -> Iterator[None]:
     """Translate an error in the block into LostRace when that generation has landed meanwhile.
 
-    Whoever landed it may have deleted what the block was working on. Raises SnapshotLost in the place of
+    The run that landed it may have deleted the files of the block. Raises SnapshotLost in the place of
     DataFileMissing while a snapshot is loaded in chunks: its version can't be read any more.
     """
     try:

@@ -1,4 +1,4 @@
-"""A pool of daemon threads: a call that hangs keeps neither the process from ending nor the others from their turn."""
+"""A pool of daemon threads: a call that hangs blocks neither the end of the process nor the other calls."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ def _run(future: Future[_Result], call: Callable[[], _Result]) -> None:
     if future.set_running_or_notify_cancel():
         try:
             future.set_result(call())
-        except BaseException as error:  # noqa: BLE001 whoever asks for the result gets it
+        except BaseException as error:  # noqa: BLE001 it is raised where the result is read
             future.set_exception(error)

@@ -1,4 +1,4 @@
-"""Drops a table for good, when somebody asks for it, and finds tables that mirror.yaml no longer names.
+"""Drops a table permanently on request, and finds tables that mirror.yaml no longer names.
 
 A table that is taken out of mirror.yaml keeps its folder: nothing is dropped without a request.
 """

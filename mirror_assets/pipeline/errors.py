@@ -1,4 +1,4 @@
-"""The pipeline's errors, with the text of their messages."""
+"""The errors of the pipeline."""
 
 from __future__ import annotations
 
@@ -36,41 +36,41 @@ class TableBusy(RetryError):
 
 
 class TableHeld(StopError):
-    """The table needs a rebuild, and only a person may start it (`on_break: hold`)."""
+    """The table needs a rebuild that only a person may start (`on_break: hold`)."""
 
     code = ErrorCode.TABLE_HELD
 
     def __init__(self, table: str, why: str) -> None:
         self.table, self.why = table, why
         super().__init__(
-            f"{table} is held for approval: {why.removeprefix(f'{table}: ')}",
+            f"{table} is on hold for approval: {why.removeprefix(f'{table}: ')}",
             f"run the job `rebuild`, or `mirror-assets rebuild {table}`; or fix what the message names and materialize "
             "the slice that failed.",
         )
 
 
 class SourceBroke(RebuildError):
-    """A commit of the source can't be mirrored behind what has landed."""
+    """A commit of the source can't follow the landed commits."""
 
     code = ErrorCode.SOURCE_BREAK
 
     def __init__(self, table: str, version: int, why: str) -> None:
         self.table, self.version, self.why = table, version, why
         super().__init__(
-            f"{table}: version {version} of the source can't follow what has landed: {why}.",
+            f"{table}: version {version} of the source can't follow the landed commits: {why}.",
             f"run `mirror-assets rebuild {table}`, or set on_break: rebuild.",
         )
 
 
 class ColumnsChanged(RebuildError):
-    """The setting `columns` is not the one with which the mirror began."""
+    """The setting `columns` has changed since the mirror began."""
 
     code = ErrorCode.COLUMNS_CHANGED
 
     def __init__(self, table: str, why: str) -> None:
         self.table, self.why = table, why
         super().__init__(
-            f"{table}: what mirror.yaml asks for can't follow what has landed: {why}.",
+            f"{table}: the settings in mirror.yaml don't fit the landed columns: {why}.",
             f"run `mirror-assets rebuild {table}`, set on_break: rebuild, or set `columns` back.",
         )
 
@@ -79,12 +79,12 @@ class SnapshotLost(RebuildError):
     """The version whose snapshot is being loaded in chunks can't be read any more."""
 
     code = ErrorCode.DATA_FILE_MISSING
-    only_reading_tells = True
+    needs_reading = True
 
     def __init__(self, table: str, loading: Loading, why: str) -> None:
         self.table, self.loading = table, loading
         super().__init__(
-            f"{table}: {loading.chunk} chunks of version {loading.key.last} have landed, and the others can't: {why}",
+            f"{table}: {loading.chunk} chunks of version {loading.key.last} have landed, others can't be read: {why}",
             f"run `mirror-assets rebuild {table}`: it begins with the source's newest version; keep "
             "delta.deletedFileRetentionDuration longer than a load takes.",
         )
@@ -138,7 +138,7 @@ def unexpected(table: str, error: Exception) -> StopError:
     why = redacted(_root_cause(error))[:400].rstrip(". ")
     return StopError(
         f"{table}: unexpected {type(error).__name__}: {why}.",
-        "run again; if it stays, report it with Spark's messages. No slice was published in part.",
+        "run again; if the error persists, report it with Spark's messages. No slice was partly published.",
         code=ErrorCode.UNEXPECTED,
     )
 
@@ -146,7 +146,7 @@ def unexpected(table: str, error: Exception) -> StopError:
 def _root_cause(error: Exception) -> str:
     """Return the first line of the message; of Spark's errors, which begin with the call, the innermost cause's."""
     if type(error).__module__.startswith(("py4j", "pyspark")):
-        from mirror_assets.encode.spark_errors import spark_facts  # whoever met such an error has loaded it
+        from mirror_assets.encode.spark_errors import spark_facts  # loaded already when such an error occurs
 
         return spark_facts(error).why
     return str(error).strip().partition("\n")[0]

@@ -1,4 +1,4 @@
-"""Tells whether the process that holds a lease is still there.
+"""Detects whether the process that holds a lease still runs.
 
 On the machine that knows its process id, the process table decides, however late a renewal is. The lease's end decides
 only for processes of other machines and containers.
@@ -15,7 +15,7 @@ from mirror_assets.landing.lease import Lease, Process
 
 # A request to a store is retried for up to two minutes, and a lease is renewed every thirty seconds.
 VALID_SECONDS = 300.0
-# A living process that has not renewed a lease for so long has forgotten it: its store refused the deletion.
+# A living process that has not renewed a lease for this long has released it: its store refused the deletion.
 _FORGOTTEN_SECONDS = 3600.0
 _PROC = Path("/proc")
 _ENDED = ("Z", "X")
@@ -33,7 +33,7 @@ def this_process() -> Process:
 
 
 def has_ended(process: Process) -> bool | None:
-    """Return whether the process has ended; None if only another machine or container can tell."""
+    """Return whether the process has ended; None if it is on another machine or in another container."""
     here = this_process()
     if not process.boot or (process.boot, process.namespace) != (here.boot, here.namespace):
         return None
@@ -44,7 +44,7 @@ def has_ended(process: Process) -> bool | None:
 
 
 def is_gone(lease: Lease) -> bool:
-    """Return whether the run has let go, its process has ended, or, if nobody here knows, its time is over."""
+    """Return whether the run has released the lease, its process has ended, or the lease has expired."""
     ended = has_ended(lease.process) if lease.until_ms else True
     over = time.time() - lease.until_ms / 1000
     return bool(ended) or over >= (0 if ended is None else _FORGOTTEN_SECONDS)
@@ -53,7 +53,7 @@ def is_gone(lease: Lease) -> bool:
 def _started(pid: int) -> int | None:
     """Return when the process began, in clock ticks; None if there is no such process. Raises OSError."""
     try:
-        told = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+        stat = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         try:
             os.kill(pid, 0)
@@ -61,5 +61,5 @@ def _started(pid: int) -> int | None:
             return None
         raise
     # The second field is the program's name in brackets, which may hold blanks and brackets of its own.
-    fields = told.rpartition(")")[2].split()
+    fields = stat.rpartition(")")[2].split()
     return None if fields[0] in _ENDED else int(fields[19])

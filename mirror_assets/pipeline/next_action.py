@@ -31,9 +31,9 @@ _UNREADABLE = (ErrorCode.SOURCE_NOT_DELTA, ErrorCode.SOURCE_UNREADABLE)
 
 @dataclass(frozen=True)
 class Rest:
-    """Nothing to do now, and why. The mark is there if that holds until the table changes, not only for some time.
+    """Nothing to do now, and why. With a mark, that holds until the table changes.
 
-    `pause` is how many seconds the table is to be left alone, after failures.
+    `pause` is how many seconds to leave the table alone, after failures.
     """
 
     why: str
@@ -43,22 +43,22 @@ class Rest:
 
 @dataclass(frozen=True)
 class Rebuild:
-    """Begin a rebuild, or continue an interrupted one, and why."""
+    """Start a rebuild, or continue an interrupted one, and why."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Land:
-    """Mirror what is pending."""
+    """Mirror the pending commits."""
 
 
 Action = Rest | Rebuild | Land
 
 
 @dataclass(frozen=True)
-class _Known:
-    """The table's state in the landing zone."""
+class _ZoneState:
+    """The table's control files in the landing zone."""
 
     rebuild: RebuildRecord | None
     rebuild_etag: str | None
@@ -67,44 +67,43 @@ class _Known:
 
 
 def next_action(context: TableContext, boundaries: Boundaries, now: float, *, is_complete: bool = True) -> Action:
-    """Return what the table needs at `now` (seconds since 1970).
+    """Return the action that the table needs at `now` (seconds since 1970).
 
-    Unless it `is_complete`, a table without a next commit is not planned: whatever else it may need is left to others.
+    Order: an interrupted rebuild, a rebuild that a failed run has requested, pending slices. Unless `is_complete`, a
+    table without a next commit is not planned. Records a run as failed that was killed while it held the table's lease.
 
-    An interrupted rebuild comes first, then a rebuild that a failed run has asked for, then pending slices. A run that
-    was killed while it held the table's lease is recorded as failed here: nobody else can. Raises TableHeld for a table
-    that waits for a person to rebuild it, and what the log, the manifest, recovery and the check of settings against
-    the source raise.
+    Raises TableHeld for a table that waits for a person to rebuild it, and what the log, the manifest, recovery and the
+    check of settings against the source raise.
     """
     busy = holder_now(context)
     if busy is not None:
         return Rest(str(busy))
-    known = _look(context)
-    if known.failure is not None and (pause := failure_pause(known.failure, now)) > 0:
-        return Rest(f"{known.failure.counted}; next one in {pause:.0f} s", pause=pause)
-    if known.rebuild is not None and known.rebuild.is_running and not known.rebuild.is_drop:
-        return Rebuild(known.rebuild.step.value)
+    zone = _zone_state(context)
+    if zone.failure is not None and (pause := failure_pause(zone.failure, now)) > 0:
+        return Rest(f"{zone.failure.counted}; next one in {pause:.0f} s", pause=pause)
+    if zone.rebuild is not None and zone.rebuild.is_running and not zone.rebuild.is_drop:
+        return Rebuild(zone.rebuild.step.value)
     try:
-        if known.failure is not None and known.failure.rebuild is not None:
-            return _rebuild(context, known.failure.rebuild)
-        return _pending(context, known, boundaries, is_complete=is_complete)
+        if zone.failure is not None and zone.failure.rebuild is not None:
+            return _rebuild(context, zone.failure.rebuild)
+        return _pending(context, zone, boundaries, is_complete=is_complete)
     except RebuildError as error:
         return _rebuild(context, error.what)
 
 
 Plan = Callable[[], TablePlan]
-"""Returns the table's plan. Two checks ask for it: a function that keeps it saves the second half."""
+"""Returns the table's plan, which two checks share."""
 
 
 def failed_check(error: MirrorError) -> str:
-    """Return the check of the table that says so: `not_held`, `readable` or `not_failing`."""
+    """Return the check that reports this error of a table: `not_held`, `readable` or `not_failing`."""
     if isinstance(error, RebuildError | TableHeld):
         return NOT_HELD
     return READABLE if error.code in _UNREADABLE else NOT_FAILING
 
 
 def check_readable(context: TableContext) -> CheckResult:
-    """Run the check readable: can the source's log be listed? Raises what passes by itself."""
+    """Run the check readable: can the source's log be listed? Raises errors that a retry may resolve."""
     try:
         context.log.earliest()
     except MirrorError as error:
@@ -116,21 +115,36 @@ def check_readable(context: TableContext) -> CheckResult:
 
 def check_not_held(context: TableContext, plan: Plan) -> CheckResult:
     """Run the check not_held: does the table wait for a person to rebuild it? Raises what `next_action` raises."""
-    held = _held(context, plan)
-    return CheckResult(NOT_HELD) if held is None else CheckResult(NOT_HELD, (held.what,), next_step=held.next_step)
+    zone, passed = _zone_state(context), CheckResult(NOT_HELD)
+    if zone.rebuild is not None and zone.rebuild.is_running:
+        return passed
+    try:
+        if zone.failure is not None and zone.failure.rebuild is not None:
+            _rebuild(context, zone.failure.rebuild)
+        else:
+            _require_unbroken(context, plan())
+    except RebuildError as error:
+        if may_rebuild(context):
+            return passed
+        held = TableHeld(str(context.name), error.what)
+    except TableHeld as error:
+        held = error
+    else:
+        return passed
+    return CheckResult(NOT_HELD, (held.what,), next_step=held.next_step)
 
 
 def check_not_failing(context: TableContext, plan: Plan) -> CheckResult:
-    """Run the check not_failing: has the table's newest run failed, or can it not be planned? A held table passes.
+    """Run the check not_failing: has the table's newest run failed, or can it not be planned? A table on hold passes.
 
-    A failure of a table with nothing left to do is void, whether its record is already deleted or not. Of a source that
-    can't be read, the check readable says so.
+    A failure is void once the table has nothing left to do. If the source can't be read, the check is skipped: readable
+    reports it.
     """
-    known = _look(context)
-    failure = known.failure if known.failure is not None and known.failure.rebuild is None else None
+    zone = _zone_state(context)
+    failure = zone.failure if zone.failure is not None and zone.failure.rebuild is None else None
     try:
         planned = plan()
-        is_done = not planned.slices and planned.stop is None and not (known.rebuild and known.rebuild.is_running)
+        is_done = not planned.slices and planned.stop is None and not (zone.rebuild and zone.rebuild.is_running)
         failure = None if is_done else failure
     except RebuildError:
         pass
@@ -147,28 +161,12 @@ def check_not_failing(context: TableContext, plan: Plan) -> CheckResult:
     return CheckResult(NOT_FAILING, (what,), {"code": code}, next_step=failure.next_step)
 
 
-def _held(context: TableContext, plan: Plan) -> TableHeld | None:
-    known = _look(context)
-    if known.rebuild is not None and known.rebuild.is_running:
-        return None
-    try:
-        if known.failure is not None and known.failure.rebuild is not None:
-            _rebuild(context, known.failure.rebuild)
-        else:
-            _require_unbroken(context, plan())
-    except TableHeld as error:
-        return error
-    except RebuildError as error:
-        return None if may_rebuild(context) else TableHeld(str(context.name), error.what)
-    return None
-
-
-def _look(context: TableContext) -> _Known:
+def _zone_state(context: TableContext) -> _ZoneState:
     record = drive(read_record(context.name), context.store)
     rebuild, etag = (record[0], record[1].etag) if record else (None, None)
     current = drive(read_manifest(context.name), context.store)
     manifest = current.manifest if current else None
-    return _Known(rebuild, etag, manifest, unresolved_failure(context, manifest, rebuild))
+    return _ZoneState(rebuild, etag, manifest, unresolved_failure(context, manifest, rebuild))
 
 
 def _rebuild(context: TableContext, why: str) -> Rebuild:
@@ -177,33 +175,29 @@ def _rebuild(context: TableContext, why: str) -> Rebuild:
     return Rebuild(why)
 
 
-def _pending(context: TableContext, known: _Known, boundaries: Boundaries, *, is_complete: bool) -> Action:
+def _pending(context: TableContext, zone: _ZoneState, boundaries: Boundaries, *, is_complete: bool) -> Action:
     try:
-        return _found(context, known, boundaries, is_complete=is_complete)
+        # A run plans the table anyway. After a failure, plan here: the plan may show that the table is on hold.
+        if zone.failure is None and zone.manifest is not None:
+            if context.log.has_commit(zone.manifest.covered + 1):
+                return Land()
+            if not is_complete:
+                return Rest(f"{context.name}: version {zone.manifest.covered} is covered")
+        current, registered = recovered(context, boundaries)
+        # Read before the plan, so that a later commit differs from the mark.
+        tip = context.log.tip_mark(current.manifest.covered) if current else None
+        plan = plan_table(context, registered)
     except LocationUnknown:
-        return Land()  # a run has Spark, which can ask its catalog
-
-
-def _found(context: TableContext, known: _Known, boundaries: Boundaries, *, is_complete: bool) -> Action:
-    # Whoever mirrors the table plans it. Behind a failure, the plan may show that the table is held.
-    if known.failure is None and known.manifest is not None:
-        if context.log.has_commit(known.manifest.covered + 1):
-            return Land()
-        if not is_complete:
-            return Rest(f"{context.name}: version {known.manifest.covered} is covered")
-    current, registered = recovered(context, boundaries)
-    # Taken before the log is planned: whatever is committed from here on differs from the mark.
-    tip = context.log.tip_mark(current.manifest.covered) if current else None
-    plan = plan_table(context, registered)
+        return Land()  # a run has Spark, which can ask the catalog
     if plan.slices:
         return Land()
     _require_unbroken(context, plan)
-    if known.failure is not None:
-        note_well(context, lambda _: None)  # a record that can't be deleted is tried again by the next look
+    if zone.failure is not None:
+        note_well(context, lambda _: None)  # if the record can't be deleted, the next poll retries
     why = f"{context.name}: version {plan.state.version} is covered"
     if current is None or tip is None or not _agree(current, plan):
         return Rest(why)
-    return Rest(why, QuietMark(current.etag, known.rebuild_etag, tip))
+    return Rest(why, QuietMark(current.etag, zone.rebuild_etag, tip))
 
 
 def _agree(current: VersionedManifest, plan: TablePlan) -> bool:
@@ -220,7 +214,7 @@ def _require_unbroken(context: TableContext, plan: TablePlan) -> None:
 class QuietMark:
     """The ETags of manifest and rebuild record, and the newest commit file, when nothing was left to do.
 
-    `rebuild_etag` is None where there was no record.
+    `rebuild_etag` is None if no record existed.
     """
 
     manifest_etag: str
@@ -229,10 +223,10 @@ class QuietMark:
 
 
 def is_quiet(mark: QuietMark, table: TableName, store: Store, log: SourceLog) -> bool:
-    """Return whether log, manifest and rebuild record are those of the mark: then there is still nothing to do.
+    """Return whether log, manifest and rebuild record are those of the mark, so that still nothing is left to do.
 
-    Costs two requests to the landing zone and one listing of the log; four requests where the log has more than a page
-    of files. Raises what the store and the log raise.
+    Costs two requests to the landing zone and one listing of the log; four requests if the log has more than a page of
+    files. Raises what the store and the log raise.
     """
     is_landed = _is_unchanged(store, table.manifest, mark.manifest_etag) and _is_unchanged(
         store, table.rebuild_record, mark.rebuild_etag

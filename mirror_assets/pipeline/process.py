@@ -42,7 +42,7 @@ class ProcessedSlice:
 def process_slice(
     context: TableContext, plan: TablePlan, planned: PlannedSlice, rebuild_epoch: int | None = None
 ) -> ProcessedSlice:
-    """Stage a slice of the plan behind what has landed, check it, and publish it.
+    """Stage a slice of the plan, check it, and publish it.
 
     `rebuild_epoch` is the epoch of the rebuild on whose behalf it lands. Raises ChecksFailed before anything is
     published, LostRace when another run has landed something meanwhile, and what the three steps raise.
@@ -50,7 +50,9 @@ def process_slice(
     began = time.monotonic()
     with slice_span(context.work(slice_key(planned))):
         position = next_position(context.manifest(), epoch=planned.epoch, incarnation=uuid.uuid4().hex)
-        _require_next(context, planned, position)
+        fits = position.covered < 0 and is_next(slice_key(planned), chunk_of(planned), position.loading)
+        if planned.is_snapshot and not fits:  # another run was earlier
+            raise LostRace(str(context.name), str(slice_key(planned)))
         staged = stage_slice(context, planned, position)
         staged_at = time.monotonic()
         record, results = run_checks(context, staged)
@@ -69,11 +71,3 @@ def stage_passed(
     record, results = run_checks(context, stage_slice(context, planned, position))
     require_passed(context, record, results)
     return record, results
-
-
-def _require_next(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> None:
-    """Raise LostRace for a snapshot, or a chunk of it, that does not come next: another run was ahead."""
-    key = slice_key(planned)
-    fits = position.covered < 0 and is_next(key, chunk_of(planned), position.loading)
-    if planned.is_snapshot and not fits:
-        raise LostRace(str(context.name), str(key))

@@ -92,12 +92,12 @@ def rebuild_table(
     `reason` is recorded; None: a person wants it.
 
     The table folder is dropped when the new snapshot is staged and has passed its checks; when that fails, the rebuild
-    is called off and what has landed stays. Raises ChecksFailed, mirror_slow, and what staging raises.
+    is cancelled and the landed files stay. Raises ChecksFailed, mirror_slow, and what staging raises.
     """
     check_source(context.config, context.table, context.log.state())
     record, staged = drive(begin_rebuild(context.name, reason), context.store), None
     if record.step is RebuildStep.STAGING:
-        staged = _stage_or_call_off(context, record, report)
+        staged = _stage_or_cancel(context, record, report)
         record = drive(advance_rebuild(context.name, record, RebuildStep.DROPPING), context.store)
     if record.step is RebuildStep.DROPPING:
         staged = staged or _stage(context, record, report)
@@ -111,7 +111,7 @@ def rebuild_table(
     return published
 
 
-def _stage_or_call_off(context: TableContext, record: RebuildRecord, report: Callable[[str], None]) -> SliceKey:
+def _stage_or_cancel(context: TableContext, record: RebuildRecord, report: Callable[[str], None]) -> SliceKey:
     try:
         return _stage(context, record, report)
     except MirrorError:

@@ -24,17 +24,17 @@ from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import EVERYTHING, Range
 from mirror_assets.telemetry.record import planning
 
-# Slices that are planned are registered, so that people see them coming; a plan may have ten thousand.
+# A run registers its planned slices, so that people see them; a plan may have ten thousand.
 _REGISTERED_AHEAD = 100
-# A slice that Spark's own faults have interrupted is tried again this often in a run.
+# How often a run retries a slice that Spark's own faults have interrupted.
 _RETRIES = 2
 
 
 @dataclass(frozen=True)
 class RunEvents:
-    """What a run tells its scheduler of a table, and asks it.
+    """Callbacks of a run: `report` takes a line for the log, `rebuilt` the publication of a rebuild.
 
-    `report` takes a line for the log, `rebuilt` a rebuild's publication, `planned` the slices that are to come.
+    `planned` takes the next slices; `boundaries` returns the registered ones.
     """
 
     report: Callable[[str], None]
@@ -54,9 +54,10 @@ def mirror_table(
 ) -> Iterator[ProcessedSlice]:
     """Yield each slice, or chunk of one, when it has landed, up to the source's newest version or the range's end.
 
-    Without `plan_again` it ends behind what one plan has; a caller that looks again anyway finds the rest.
-    An interrupted rebuild or publication is finished first; `rebuild_because` asks for a rebuild. None is among
-    the slices. When another run has landed the slice, or Spark has interrupted a job, the table is planned again.
+    Finishes an interrupted rebuild or publication first; `rebuild_because` requests a rebuild. Rebuilds are not
+    yielded. Plans the table again if another run has landed the slice, or if Spark has interrupted a job. Without
+    `plan_again` it ends after the slices of one plan, for callers that poll the table anyway.
+
     Raises SourceBroke at a break that must not be rebuilt, RowsChanged, ChecksFailed, RangeRefused, and what staging
     and publishing raise; the slices before the one that failed have landed.
     """
@@ -93,7 +94,9 @@ def _process_pending(
     note_plan(context.name, plan)
     events.planned(plan.partitions[:_REGISTERED_AHEAD])
     for index, planned in enumerate(plan.slices[:_REGISTERED_AHEAD]):
-        events.report(f"{context.name}: {_described(planned)}")
+        chunk = f", chunk {planned.chunk}" if planned.chunk else ""
+        rows = f"{planned.rows} rows in {planned.parts} parts"
+        events.report(f"{context.name}: slice {slice_key(planned)}{chunk}, {rows}")
         processed = process_slice(context, plan, planned)
         note_covered(context.name, plan, index, processed.published.manifest.covered)
         yield processed
@@ -102,8 +105,3 @@ def _process_pending(
     if not plan.slices and requested.is_everything:
         note_well(context, events.report)
     return bool(plan.slices)
-
-
-def _described(planned: PlannedSlice) -> str:
-    chunk = f", chunk {planned.chunk}" if planned.chunk else ""
-    return f"slice {slice_key(planned)}{chunk}, {planned.rows} rows in {planned.parts} parts"

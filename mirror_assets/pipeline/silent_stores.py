@@ -1,7 +1,7 @@
-"""Stores that give no answer: whoever looks at many tables asks such a store a few times, not once for each table.
+"""Skips requests to stores that do not respond, while many tables are polled or checked.
 
-A request to a store that takes connections and says nothing lasts for half a minute to two minutes, and a table needs
-several. With five hundred tables, a look would take hours.
+A request to a store that accepts connections and never responds takes half a minute to two minutes, and a table needs
+several. With five hundred tables, one round would take hours.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from mirror_assets.config import TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 
-# One request may be lost. So many, of those that began lately, are a store that is away.
+# One request may be lost. This many recent ones mean that the store is unreachable.
 _ENOUGH, _LATELY_SECONDS = 5, 600.0
 _ZONE = "the landing zone"
 _OF_ZONE = frozenset({ErrorCode.STORE_UNAVAILABLE, ErrorCode.STORE_THROTTLED})
@@ -23,15 +23,15 @@ _OF_SOURCE = frozenset({ErrorCode.SOURCE_UNAVAILABLE, ErrorCode.CATALOG_UNAVAILA
 
 
 def is_silence(error: MirrorError) -> bool:
-    """Return whether a store has given no answer: to ask it at once again is to wait once more."""
+    """Return whether a store did not respond, so that an immediate retry would wait again."""
     return error.code in _OF_ZONE | _OF_SOURCE
 
 
 class SilentStores:
-    """Remembers which stores have not answered, for one look at many tables; threads may share it."""
+    """The stores that did not respond, during one round over many tables; threads may share it."""
 
     def __init__(self) -> None:
-        """Know of none."""
+        """Start with none."""
         self._lock = threading.Lock()
         self._unanswered: dict[str, list[tuple[float, RetryError]]] = {}
 
@@ -39,7 +39,7 @@ class SilentStores:
     def asking(self, table: TableSettings, *, zone: bool = True, source: bool) -> Iterator[None]:
         """Ask the landing zone in the block, the table's source, or both.
 
-        Raises RetryError at once where one of them has left several requests unanswered lately, for whichever tables.
+        Raises RetryError at once if one of them did not respond to several recent requests, of any tables.
         """
         store, began = _store_of(table.source), time.monotonic()
         for place, is_asked in ((_ZONE, zone), (store, source)):
@@ -58,7 +58,7 @@ class SilentStores:
         with self._lock:
             lately = [error for began, error in self._unanswered.get(place, []) if now - began < _LATELY_SECONDS]
         if len(lately) >= _ENOUGH:
-            what = f"{place} has left {_ENOUGH} requests unanswered, and is not asked for this table: {lately[0].what}"
+            what = f"{place} did not respond to {_ENOUGH} requests, and was skipped for this table: {lately[0].what}"
             raise RetryError(what, lately[0].next_step, code=lately[0].code)
 
     def _note(self, place: str, began: float, error: RetryError) -> None:

@@ -67,7 +67,7 @@ class FeedOff(SettingError):
 def row_tracking_off(table: str, uri: str) -> SettingError:
     """The source's row tracking is off."""
     return SettingError(
-        f"{table}: row tracking of {uri} is off, so its changes can't be told from its files.",
+        f"{table}: row tracking of {uri} is off, so its changes can't be derived from its files.",
         f"run `{enable_row_tracking(uri)}`, then run again. {ROW_TRACKING_COST}",
         code=ErrorCode.ROW_TRACKING_DISABLED,
     )

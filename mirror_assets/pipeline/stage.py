@@ -1,4 +1,4 @@
-"""Stages a slice: Spark encodes its parts where Fabric does not look; the slice record is written last."""
+"""Stages a slice: Spark encodes its parts in a folder that Fabric ignores; the slice record is written last."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ from mirror_assets.pipeline.encode_slice import encode_slice, slice_kind
 from mirror_assets.pipeline.plan import chunk_of, slice_key
 from mirror_assets.pipeline.source_check import recorded_columns, table_columns
 from mirror_assets.source.planner import PlannedSlice
-from mirror_assets.source.schema import LandedColumn
 from mirror_assets.telemetry.instruments import Stage
 from mirror_assets.telemetry.record import set_attempt, stage_span
 
@@ -45,23 +44,17 @@ def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPo
     """
     key = slice_key(planned)
     with stage_span(Stage.STAGE, context.work(key)), not_overtaken(context, position.epoch, position.generation, key):
-        record = _staged_before(context, planned, position) or stage_attempt(context, planned, position)
-        set_attempt(record.attempt)
-        return record
-
-
-def _staged_before(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord | None:
-    """Return an attempt that equals what would be staged now, or None.
-
-    An attempt with missing parts may be landing at this moment, by another publisher: leave it alone.
-    """
-    staged = staged_slices(context.store, context.name, position.generation)
-    candidates = [record for record in staged if stands_on(record, position) and not is_refused(record)]
-    if not candidates:
-        return None
-    digest = plan_digest(context, planned)
-    fitting = [record for record in candidates if record.plan == digest and is_whole(context.store, record)]
-    return best_attempt(fitting) if fitting else None
+        staged = staged_slices(context.store, context.name, position.generation)
+        candidates = [record for record in staged if stands_on(record, position) and not is_refused(record)]
+        if candidates:
+            digest = plan_digest(context, planned)
+            # An attempt with missing parts may be landing at this moment, by another publisher: leave it alone.
+            fitting = [record for record in candidates if record.plan == digest and is_whole(context.store, record)]
+            if fitting:
+                record = best_attempt(fitting)
+                set_attempt(record.attempt)
+                return record
+        return stage_attempt(context, planned, position)
 
 
 def stage_attempt(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
@@ -81,51 +74,13 @@ def stage_attempt(context: TableContext, planned: PlannedSlice, position: Commit
 
 
 def _attempt(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
+    """Encode the slice under a new attempt; the record is written last. Deletes what it wrote if it fails."""
     attempt = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10))
     set_attempt(attempt)
     folder = AttemptFolder(context.name, position.generation, attempt)
-    try:
-        return _stage(context, planned, position, folder)
-    except MirrorError:
-        for store in {context.store, context.staging}:
-            store.delete_tree(folder.path)
-        raise
-
-
-def _stage(
-    context: TableContext, planned: PlannedSlice, position: CommitPosition, folder: AttemptFolder
-) -> SliceRecord:
     columns = table_columns(context.table, planned.schema)
     kind = slice_kind(context.table, planned, is_first=position.generation == 1)
-    receipt, read, parts = _receipt(planned, position, folder.attempt), ChangeCounts(), tuple[StagedPart, ...]()
-    if planned.parts or kind is SliceKind.START:
-        read, parts = _encode(context, planned, kind, columns, folder, receipt)
-    record = SliceRecord(
-        table=str(context.name),
-        slice=slice_key(planned),
-        kind=kind,
-        epoch=planned.epoch,
-        generation=position.generation,
-        attempt=folder.attempt,
-        incarnation=position.incarnation,
-        first_number=position.first_number,
-        source_table_id=planned.table_id,
-        source_schema=planned.schema_string,
-        keys=context.table.mirror_keys,
-        columns=recorded_columns(columns),
-        first_commit_ms=planned.first_commit_ms,
-        last_commit_ms=planned.last_commit_ms,
-        read=read,
-        parts=parts,
-        chunk=chunk_of(planned),
-        plan=plan_digest(context, planned),
-    )
-    write_record(context.store, record)
-    return record
-
-
-def _receipt(planned: PlannedSlice, position: CommitPosition, attempt: str) -> Receipt:
-    return Receipt(
+    receipt = Receipt(
         incarnation=position.incarnation,
         source_table_id=planned.table_id,
         slice=slice_key(planned),
@@ -133,35 +88,56 @@ def _receipt(planned: PlannedSlice, position: CommitPosition, attempt: str) -> R
         attempt=attempt,
         first_number=position.first_number,
     )
-
-
-def _encode(
-    context: TableContext,
-    planned: PlannedSlice,
-    kind: SliceKind,
-    columns: tuple[LandedColumn, ...],
-    folder: AttemptFolder,
-    receipt: Receipt,
-) -> tuple[ChangeCounts, tuple[StagedPart, ...]]:
-    """Write the parts; return the rows read, by change type, and the parts in order."""
-    encoded = encode_slice(context, planned, kind, columns, context.staging.spark_path(folder.parts), receipt)
-    parts = with_commits(take_parts(context.staging, folder), encoded.groups)
-    if context.local_staging:
-        parts = upload_parts(context.local_staging, context.store, folder, parts)
-    return encoded.read, parts
+    read, parts = ChangeCounts(), tuple[StagedPart, ...]()
+    try:
+        if planned.parts or kind is SliceKind.START:
+            encoded = encode_slice(context, planned, kind, columns, context.staging.spark_path(folder.parts), receipt)
+            read, parts = encoded.read, with_commits(take_parts(context.staging, folder), encoded.groups)
+            if context.local_staging:
+                parts = upload_parts(context.local_staging, context.store, folder, parts)
+        record = SliceRecord(
+            table=str(context.name),
+            slice=slice_key(planned),
+            kind=kind,
+            epoch=planned.epoch,
+            generation=position.generation,
+            attempt=attempt,
+            incarnation=position.incarnation,
+            first_number=position.first_number,
+            source_table_id=planned.table_id,
+            source_schema=planned.schema_string,
+            keys=context.table.mirror_keys,
+            columns=recorded_columns(columns),
+            first_commit_ms=planned.first_commit_ms,
+            last_commit_ms=planned.last_commit_ms,
+            read=read,
+            parts=parts,
+            chunk=chunk_of(planned),
+            plan=plan_digest(context, planned),
+        )
+        write_record(context.store, record)
+    except MirrorError:
+        for store in {context.store, context.staging}:
+            store.delete_tree(folder.path)
+        raise
+    return record
 
 
 def with_commits(parts: Sequence[StagedPart], groups: Sequence[EncodeGroup]) -> tuple[StagedPart, ...]:
-    """Return the parts, each with the range of commits of its rows: its name has the group and the Spark partition."""
-    return tuple(_with_commits(part, groups) for part in parts) if groups else tuple(parts)
+    """Return the parts with the range of commits of their rows, by the group and Spark partition in their names.
 
-
-def _with_commits(part: StagedPart, groups: Sequence[EncodeGroup]) -> StagedPart:
-    place = part_place(part.name)
-    if place is None:
-        raise ValueError(f"{part.name} is no part's name")
-    first, last = groups[place.write].commits_of(place.partition)
-    return part.model_copy(update={"first_version": first, "last_version": last})
+    Without groups, the parts are returned unchanged. Raises ValueError for a name that is not a part's.
+    """
+    if not groups:
+        return tuple(parts)
+    found = []
+    for part in parts:
+        place = part_place(part.name)
+        if place is None:
+            raise ValueError(f"{part.name} is not the name of a part")
+        first, last = groups[place.write].commits_of(place.partition)
+        found.append(part.model_copy(update={"first_version": first, "last_version": last}))
+    return tuple(found)
 
 
 def plan_digest(context: TableContext, planned: PlannedSlice) -> str:

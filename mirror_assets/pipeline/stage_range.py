@@ -104,7 +104,7 @@ def staged_ahead(context: TableContext) -> tuple[SliceRecord, ...]:
     folders = staged_folders(context.store, context.name)
     for generation, attempts in groupby(folders, lambda folder: folder.generation):
         if generation < position.generation:
-            continue  # it has landed, and nobody has cleared it away yet
+            continue  # it has landed, and is not deleted yet
         fitting = [record for record in staged_records(context.store, attempts) if stands_on(record, position)]
         if not fitting:
             break

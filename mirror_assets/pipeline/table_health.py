@@ -1,4 +1,4 @@
-"""How a table is, in a word and a sentence: the worst of what its checks without rows say."""
+"""The health of a table, in a word and a sentence: the worst result of its checks that read no rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mirror_assets.verify.timeliness import check_lag, check_retention
 
 
 class Urgency(str, Enum):
-    """How soon a person should look, the most urgent first."""
+    """How soon a person should act, the most urgent first."""
 
     NOW = "now"
     SOON = "soon"
@@ -32,7 +32,7 @@ class Urgency(str, Enum):
 
 @dataclass(frozen=True)
 class TableHealth:
-    """The word, such as `held`, the sentence behind it (empty if all is well), and how soon a person should look."""
+    """The word, such as `held`, the reason (empty if healthy), and how soon a person should act."""
 
     word: str
     why: str
@@ -53,10 +53,10 @@ _WORDS = {
 def table_health(
     context: TableContext, pending: PendingCommits, seen: Replication | None, now: float, *, has_runs: bool
 ) -> TableHealth:
-    """Return how the table is at `now` (seconds since 1970); `seen` is None where the mirror could not be asked.
+    """Return the table's health at `now` (seconds since 1970); `seen` is None if the mirror could not be read.
 
-    `has_runs` says whether a run that mirrors tables is there. A cause comes before what it leads to: a table that is
-    held is late, too. Raises what the log and the store raise.
+    `has_runs`: a run mirrors tables now. A cause comes before its consequence: a table on hold is also late. Raises
+    what the log and the store raise.
     """
     lag, idle = table_lag(pending, now), ""
     if lag.seconds > _START_SECONDS and not has_runs and holder(context.store, context.name) is None:

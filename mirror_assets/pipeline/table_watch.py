@@ -1,6 +1,6 @@
-"""Looks at many tables again and again: which need work now? A quiet table costs one look for its next commit.
+"""Polls many tables: which need work now? A quiet table costs one request for its next commit.
 
-Nothing here counts: whatever is forgotten, a complete look finds again in log, landing zone and recorded failures.
+All state here is a cache: a complete poll reads log, landing zone and recorded failures.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from mirror_assets.pipeline.lag_gauges import note_poll
 from mirror_assets.pipeline.next_action import Action, QuietMark, Rest, is_quiet, next_action
 from mirror_assets.pipeline.plan import Boundaries
 
-# Looks are mostly waiting for a store.
-_LOOKS_AT_ONCE = 16
-# The log tells of commits; what people do to the landing zone beside us may be seen later.
+# Polls mostly wait for a store.
+_POLLS_AT_ONCE = 16
+# The log shows new commits; changes that people make in the landing zone may be detected later.
 _ZONE_SECONDS = 60.0
 _COMPLETE_SECONDS = 3600.0
-# A look that takes longer hangs: the others don't wait for it.
+# A poll that takes longer hangs: the others don't wait for it.
 _PATIENCE_SECONDS = 30.0
-# A table that can't be looked at, is held, or is left alone after failures may be mended at any time. It is looked at
-# again after so long, and less and less often: two hundred such tables may not cost hundreds of requests a second.
-_TROUBLED_SECONDS, _LONGEST_TROUBLED_SECONDS = 15.0, 240.0
+# A table that can't be polled, is on hold, or pauses after failures may be fixed at any time. It is polled again after
+# this time, with exponential backoff: two hundred such tables must not cost hundreds of requests a second.
+_FAILED_SECONDS, _LONGEST_FAILED_SECONDS = 15.0, 240.0
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A table that was looked at: what it needs, or why that can't be told.
+class TablePoll:
+    """The result of polling a table: the action that it needs, or the error that prevents one.
 
-    `is_complete`: the table was planned; else only the mark of an earlier look was compared. `cpu_seconds` is what the
-    look has cost this process.
+    `is_complete`: the table was planned; else only the mark of an earlier poll was compared. `cpu_seconds` is the CPU
+    time of this process for the poll.
     """
 
     context: TableContext
@@ -50,122 +50,120 @@ class Seen:
 
 
 @dataclass
-class _Known:
-    """What is remembered of a table, all in the clock of `time.monotonic`."""
+class _PollState:
+    """The state of a table's polls; times are of `time.monotonic`."""
 
     context: TableContext
     mark: QuietMark | None = None
     mark_ends: float = 0.0
-    zone_seen: float = 0.0
-    look: Future[None] | None = None
+    zone_polled: float = 0.0
+    poll: Future[None] | None = None
     began: float = 0.0
     not_before: float = 0.0
-    troubled: int = 0
+    failures: int = 0
 
 
 @dataclass
 class TableWatch:
-    """Looks at tables in threads. A table whose store does not answer keeps its thread, and the others get another.
+    """Polls tables in threads. A table whose store does not respond occupies its thread, and the others get another.
 
     `boundaries` returns the last versions of a table's slices that are registered and have not landed. Unless
-    `is_complete`, only commits are looked for, as in `next_action`.
+    `is_complete`, only new commits are detected, as in `next_action`.
     """
 
     contexts: Sequence[TableContext]
     boundaries: Callable[[TableName], Boundaries]
     is_complete: bool = True
-    _known: dict[TableName, _Known] = field(init=False)
-    _seen: queue.SimpleQueue[Seen] = field(default_factory=queue.SimpleQueue, init=False)
-    _pool: DaemonPool = field(default_factory=lambda: DaemonPool("look", _LOOKS_AT_ONCE), init=False)
+    _states: dict[TableName, _PollState] = field(init=False)
+    _polls: queue.SimpleQueue[TablePoll] = field(default_factory=queue.SimpleQueue, init=False)
+    _pool: DaemonPool = field(default_factory=lambda: DaemonPool("poll", _POLLS_AT_ONCE), init=False)
 
     def __post_init__(self) -> None:
-        """Know the tables, and nothing about them yet."""
-        self._known = {context.name: _Known(context) for context in self.contexts}
+        """Poll nothing yet."""
+        self._states = {context.name: _PollState(context) for context in self.contexts}
 
     def begin(self, busy: Collection[TableName] = ()) -> int:
-        """Begin to look at all tables but the busy ones, first at those that wait longest; return at how many.
+        """Start to poll all tables except the busy ones, the longest waiting first; return how many.
 
-        A table that is still being looked at is left out: a store that does not answer is asked once. So is one that
-        is in trouble, for some seconds.
+        A table whose last poll still runs is left out, and so is one that failed, until its pause is over.
         """
         now = time.monotonic()
-        due = [known for name, known in self._known.items() if name not in busy and known.not_before <= now]
-        free = [known for known in due if known.look is None]
-        self._pool.size = _LOOKS_AT_ONCE + len(self.hanging)
-        for known in sorted(free, key=lambda known: known.began):
-            known.began = now
-            known.look = self._pool.submit(partial(self._look, known))
+        due = [state for name, state in self._states.items() if name not in busy and state.not_before <= now]
+        free = [state for state in due if state.poll is None]
+        self._pool.size = _POLLS_AT_ONCE + len(self.hanging)
+        for state in sorted(free, key=lambda state: state.began):
+            state.began = now
+            state.poll = self._pool.submit(partial(self._run, state))
         return len(free)
 
     @property
-    def is_looking(self) -> bool:
-        """Whether something may still be seen soon."""
+    def is_polling(self) -> bool:
+        """Whether a poll is running that does not hang."""
         late = time.monotonic() - _PATIENCE_SECONDS
-        return any(known.look is not None and known.began > late for known in self._known.values())
+        return any(state.poll is not None and state.began > late for state in self._states.values())
 
     @property
     def hanging(self) -> tuple[TableName, ...]:
-        """Return the tables whose source or landing zone has not answered for long."""
+        """Return the tables whose source or landing zone has not responded for 30 s."""
         late = time.monotonic() - _PATIENCE_SECONDS
-        looks = ((name, known.look, known.began) for name, known in self._known.items())
-        return tuple(name for name, look, began in looks if look is not None and look.running() and began <= late)
+        polls = ((name, state.poll, state.began) for name, state in self._states.items())
+        return tuple(name for name, poll, began in polls if poll is not None and poll.running() and began <= late)
 
-    def seen(self, seconds: float = 0.0) -> list[Seen]:
-        """Return what was seen since the last call, after waiting up to so many seconds for the first."""
-        found: list[Seen] = []
+    def polls(self, seconds: float = 0.0) -> list[TablePoll]:
+        """Return the polls that ended since the last call, after waiting up to this many seconds for the first."""
+        ended: list[TablePoll] = []
         with suppress(queue.Empty):
             while True:
-                found.append(self._seen.get(timeout=seconds) if seconds and not found else self._seen.get_nowait())
-        for seen in found:
-            self._known[seen.context.name].look = None
-        return found
+                ended.append(self._polls.get(timeout=seconds) if seconds and not ended else self._polls.get_nowait())
+        for poll in ended:
+            self._states[poll.context.name].poll = None
+        return ended
 
-    def call_off(self) -> None:
-        """Call off the looks that have not begun; they come first next time."""
-        for known in self._known.values():
-            if known.look is not None and known.look.cancel():
-                known.look, known.began = None, 0.0
+    def cancel(self) -> None:
+        """Cancel the polls that have not started; they come first next time."""
+        for state in self._states.values():
+            if state.poll is not None and state.poll.cancel():
+                state.poll, state.began = None, 0.0
 
-    def _look(self, known: _Known) -> None:
+    def _run(self, state: _PollState) -> None:
         began = time.thread_time()
-        is_complete, action = self._action(known)
+        is_complete, action = self._action(state)
         if isinstance(action, MirrorError) or (isinstance(action, Rest) and action.pause):
-            wait = min(_TROUBLED_SECONDS * 2**known.troubled, _LONGEST_TROUBLED_SECONDS)
-            known.not_before = time.monotonic() + (min(wait, action.pause) if isinstance(action, Rest) else wait)
-            known.troubled = min(known.troubled + 1, 10)
+            wait = min(_FAILED_SECONDS * 2**state.failures, _LONGEST_FAILED_SECONDS)
+            state.not_before = time.monotonic() + (min(wait, action.pause) if isinstance(action, Rest) else wait)
+            state.failures = min(state.failures + 1, 10)
         else:
-            known.troubled = 0
-        note_poll(known.context, action)
-        self._seen.put(Seen(known.context, action, is_complete, time.thread_time() - began))
+            state.failures = 0
+        note_poll(state.context, action)
+        self._polls.put(TablePoll(state.context, action, is_complete, time.thread_time() - began))
 
-    def _action(self, known: _Known) -> tuple[bool, Action | MirrorError]:
-        context, mark = known.context, known.mark
+    def _action(self, state: _PollState) -> tuple[bool, Action | MirrorError]:
+        context, mark = state.context, state.mark
         try:
-            if self._is_quiet(known):
+            if self._is_quiet(state):
                 return False, Rest(f"{context.name}: nothing new", mark)
-            known.mark = None
+            state.mark = None
             action = next_action(context, self.boundaries(context.name), time.time(), is_complete=self.is_complete)
         except MirrorError as error:
             if not isinstance(error, RetryError | UnknownOutcome):
-                known.mark = None  # it was told as failing: only a complete look tells that it is well again
+                state.mark = None  # it was reported as failing: only a complete poll resolves that
             return True, error
-        except Exception as error:  # noqa: BLE001 a table that can't be looked at holds up no other
-            known.mark = None
+        except Exception as error:  # noqa: BLE001 a failure on one table must not stop the polls of others
+            state.mark = None
             return True, unexpected(str(context.name), error)
-        self._remember(known, action.mark if isinstance(action, Rest) else None)
+        now = time.monotonic()
+        state.mark = action.mark if isinstance(action, Rest) else None
+        # Complete polls of many tables are spread over time.
+        state.mark_ends = now + _COMPLETE_SECONDS * random.uniform(0.75, 1.25)  # noqa: S311 no secret
+        state.zone_polled = now
         return self.is_complete, action
 
-    def _is_quiet(self, known: _Known) -> bool:
-        context, mark, now = known.context, known.mark, time.monotonic()
-        if mark is None or now >= known.mark_ends:
+    def _is_quiet(self, state: _PollState) -> bool:
+        """Return whether nothing has changed since the poll that found nothing to do."""
+        context, mark, now = state.context, state.mark, time.monotonic()
+        if mark is None or now >= state.mark_ends:
             return False
-        if now < known.zone_seen + _ZONE_SECONDS:
+        if now < state.zone_polled + _ZONE_SECONDS:
             return not context.log.has_next(mark.tip)
-        known.zone_seen = now
+        state.zone_polled = now
         return is_quiet(mark, context.name, context.store, context.log)
-
-    def _remember(self, known: _Known, mark: QuietMark | None) -> None:
-        now = time.monotonic()
-        # Complete looks at many tables are spread over time.
-        known.mark, known.mark_ends = mark, now + _COMPLETE_SECONDS * random.uniform(0.75, 1.25)  # noqa: S311 no secret
-        known.zone_seen = now

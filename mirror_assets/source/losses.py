@@ -28,7 +28,7 @@ class DataFileMissing(RebuildError):
     """A file that the log names for a version to read is not in the store: VACUUM or somebody deleted it."""
 
     code = ErrorCode.DATA_FILE_MISSING
-    only_reading_tells = True
+    needs_reading = True
 
     def __init__(self, table: str, uri: str, file: str, version: int) -> None:
         self.table, self.uri, self.file, self.version = table, uri, file, version
@@ -42,7 +42,7 @@ class FeedMissing(RebuildError):
     """The log says that the change data feed was off at a commit that is to be read."""
 
     code = ErrorCode.FEED_DISABLED
-    only_reading_tells = True
+    needs_reading = True
 
     def __init__(self, table: str, uri: str, version: int) -> None:
         self.table, self.uri, self.version = table, uri, version
@@ -56,7 +56,7 @@ class HistoryExpired(RebuildError):
     """Delta refuses to read a version that is older than the time for which the table keeps deleted files."""
 
     code = ErrorCode.HISTORY_EXPIRED
-    only_reading_tells = True
+    needs_reading = True
 
     def __init__(self, table: str, uri: str, version: int, age_hours: float) -> None:
         self.table, self.uri, self.version, self.age_hours = table, uri, version, age_hours

@@ -12,8 +12,8 @@ class CheckResult:
     """The result of one check: its problems, one text per file or key, and figures to show as metadata.
 
     `note` is a remark on a passed check. With `is_warning`, the problems are warnings, not errors. `not_looked_at` says
-    which check has to pass first: such a result has found nothing, and opens no gate either. `next_step` is what a
-    person does, where that is not what the check's failures always need.
+    which check has to pass first: such a result has found nothing, and opens no gate either. `next_step` is for a
+    failure that needs another step than the check's failures usually do. `pictures` are PNG files in base64, by name.
     """
 
     check: str
@@ -23,6 +23,7 @@ class CheckResult:
     is_warning: bool = False
     not_looked_at: str = ""
     next_step: str = ""
+    pictures: dict[str, str] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:

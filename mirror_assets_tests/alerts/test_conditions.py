@@ -8,12 +8,14 @@ from hypothesis import given
 from pydantic import TypeAdapter
 
 from mirror_assets.alerts import conditions
-from mirror_assets.alerts.conditions import Condition, Kind, may_pass, with_next
+from mirror_assets.alerts.conditions import Condition, ConditionKind, may_pass, with_next
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.redaction import hide
 
 
-def wrong(text: str = "it", code: str | None = None, kind: Kind = Kind.TABLE, check: str | None = None) -> Condition:
+def wrong(
+    text: str = "it", code: str | None = None, kind: ConditionKind = ConditionKind.TABLE, check: str | None = None
+) -> Condition:
     return Condition(f"{kind} {check}", kind, "s", "fails", text, code=code, check=check)
 
 
@@ -98,15 +100,17 @@ def test_a_store_that_refuses_is_one_cause_for_all_its_tables_and_another_store_
 )
 def test_messages_that_differ_in_names_numbers_paths_ids_and_values_are_one_cause(one: str, other: str) -> None:
     causes = [
-        Condition("id", Kind.CHECK, f"sales.{name}", "fails", text, check="lag").cause
+        Condition("id", ConditionKind.CHECK, f"sales.{name}", "fails", text, check="lag").cause
         for text, name in ((one, "a"), (other, "b"))
     ]
     assert causes[0] == causes[1]
 
 
 def test_other_messages_codes_and_checks_are_other_causes() -> None:
-    found = {wrong(f"column {name} has NULL", kind=Kind.CHECK, check="key_presence").cause for name in ("id", "day")}
-    found |= {wrong("it", kind=Kind.CHECK, check="lag").cause, wrong("it", "log_gap").cause, wrong("it").cause}
+    found = {
+        wrong(f"column {name} has NULL", kind=ConditionKind.CHECK, check="key_presence").cause for name in ("id", "day")
+    }
+    found |= {wrong("it", kind=ConditionKind.CHECK, check="lag").cause, wrong("it", "log_gap").cause, wrong("it").cause}
     assert len(found) == 5
     assert not wrong("a gap", "log_gap").is_shared
     assert wrong("a NULL key", "checks_failed").cause == "checks_failed s"
@@ -114,7 +118,7 @@ def test_other_messages_codes_and_checks_are_other_causes() -> None:
 
 @given(st.text(), st.text())
 def test_any_text_has_a_cause(text: str, subject: str) -> None:
-    one = Condition("id", Kind.CHECK, subject, "fails", text)
+    one = Condition("id", ConditionKind.CHECK, subject, "fails", text)
     assert one.cause == one.cause
 
 
@@ -137,16 +141,16 @@ def test_a_next_step_is_added_where_the_error_has_none() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "follows"),
     [
-        (wrong(kind=Kind.RUN), wrong(kind=Kind.TABLE), True),
-        (wrong(kind=Kind.RUN), wrong(kind=Kind.HELD), True),
-        (wrong(kind=Kind.RUN), wrong(kind=Kind.CHECK, check="layout"), False),
-        (wrong(kind=Kind.RUN), wrong(kind=Kind.REBUILD), False),
-        (wrong(kind=Kind.CHECK, check="lag"), wrong(kind=Kind.TABLE), True),
-        (wrong(kind=Kind.CHECK, check="lag"), wrong(kind=Kind.REBUILD), True),
-        (wrong(kind=Kind.CHECK, check="retention"), wrong(kind=Kind.TABLE), False),
-        (wrong(kind=Kind.TABLE), wrong(kind=Kind.HELD), True),
-        (wrong(kind=Kind.TABLE), wrong(kind=Kind.CHECK, check="lag"), False),
-        (wrong(kind=Kind.OVERDUE), wrong(kind=Kind.TICK), True),
+        (wrong(kind=ConditionKind.RUN), wrong(kind=ConditionKind.TABLE), True),
+        (wrong(kind=ConditionKind.RUN), wrong(kind=ConditionKind.HELD), True),
+        (wrong(kind=ConditionKind.RUN), wrong(kind=ConditionKind.CHECK, check="layout"), False),
+        (wrong(kind=ConditionKind.RUN), wrong(kind=ConditionKind.REBUILD), False),
+        (wrong(kind=ConditionKind.CHECK, check="lag"), wrong(kind=ConditionKind.TABLE), True),
+        (wrong(kind=ConditionKind.CHECK, check="lag"), wrong(kind=ConditionKind.REBUILD), True),
+        (wrong(kind=ConditionKind.CHECK, check="retention"), wrong(kind=ConditionKind.TABLE), False),
+        (wrong(kind=ConditionKind.TABLE), wrong(kind=ConditionKind.HELD), True),
+        (wrong(kind=ConditionKind.TABLE), wrong(kind=ConditionKind.CHECK, check="lag"), False),
+        (wrong(kind=ConditionKind.OVERDUE), wrong(kind=ConditionKind.TICK), True),
     ],
 )
 def test_consequences(one: Condition, other: Condition, follows: bool) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import hypothesis.strategies as st
 from hypothesis import given
 
-from mirror_assets.alerts.conditions import Condition, Kind
+from mirror_assets.alerts.conditions import Condition, ConditionKind
 from mirror_assets.alerts.incidents import GATHER_MS, SETTLE_MS, Event, Incident, Sent, advance
 from mirror_assets.config.alerts import Severity
 
@@ -27,7 +27,7 @@ def wrong(
 ) -> Condition:
     return Condition(
         name,
-        Kind.TABLE if since is None else Kind.CHECK,
+        ConditionKind.TABLE if since is None else ConditionKind.CHECK,
         name,
         "fails",
         "it",
@@ -129,7 +129,7 @@ def test_a_result_that_may_be_outdated_waits_for_the_next_checks() -> None:
 
 
 def test_another_message_is_no_other_incident_but_another_code_is() -> None:
-    story, one = Story(), Condition("a", Kind.TABLE, "t", "fails", "it is gone", code="log_gap")
+    story, one = Story(), Condition("a", ConditionKind.TABLE, "t", "fails", "it is gone", code="log_gap")
     story.tick(0, one)
     assert story.tick(30, one) == [Event.BEGUN]
     for changed in (replace(one, text="other words"), replace(one, text="others", code=None)):
@@ -172,8 +172,8 @@ def test_nothing_is_repeated_where_no_interval_is_set() -> None:
     assert [event for _, event, _ in story.sent] == [Event.BEGUN]
 
 
-_LAG = Condition("lag", Kind.CHECK, "t", "check lag fails", "late", check="lag", since_ms=1)
-_TABLE = Condition("t", Kind.TABLE, "t", "can't be mirrored", "a gap", code="log_gap")
+_LAG = Condition("lag", ConditionKind.CHECK, "t", "check lag fails", "late", check="lag", since_ms=1)
+_TABLE = Condition("t", ConditionKind.TABLE, "t", "can't be mirrored", "a gap", code="log_gap")
 
 
 def test_a_consequence_is_reported_when_its_cause_has_ended_and_it_still_holds() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.alerts.conditions import Condition, Kind
+from mirror_assets.alerts.conditions import Condition, ConditionKind
 from mirror_assets.alerts.incidents import Event, Incident
 from mirror_assets.alerts.messages import message_of
 from mirror_assets.config.alerts import AlertsConfig
@@ -11,7 +11,9 @@ _AT = 1_767_225_600_000  # 2026-01-01 00:00 UTC
 _PAGES = AlertsConfig(dagster_url="https://dagster.example/", docs_url="https://docs.example")
 
 
-def incident(count: int, kind: Kind = Kind.TABLE, code: str | None = "log_gap", check: str | None = None) -> Incident:
+def incident(
+    count: int, kind: ConditionKind = ConditionKind.TABLE, code: str | None = "log_gap", check: str | None = None
+) -> Incident:
     members = tuple(
         Condition(
             f"t{n}",
@@ -61,7 +63,7 @@ def test_a_reminder_and_what_got_worse_say_so() -> None:
 
 
 def test_a_check_leads_to_its_row() -> None:
-    made = message_of(Event.BEGUN, incident(2, Kind.CHECK, None, "lag"), _AT, _PAGES)
+    made = message_of(Event.BEGUN, incident(2, ConditionKind.CHECK, None, "lag"), _AT, _PAGES)
     assert ("What this means", "https://docs.example/checks.md#lag") in made.links
-    jobs = message_of(Event.BEGUN, incident(2, Kind.RUN, None), _AT, _PAGES)
+    jobs = message_of(Event.BEGUN, incident(2, ConditionKind.RUN, None), _AT, _PAGES)
     assert jobs.title.startswith("2 jobs")

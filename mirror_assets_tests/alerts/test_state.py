@@ -7,7 +7,7 @@ from collections import Counter
 import hypothesis.strategies as st
 from hypothesis import given
 
-from mirror_assets.alerts.conditions import Condition, Kind
+from mirror_assets.alerts.conditions import Condition, ConditionKind
 from mirror_assets.alerts.incidents import GATHER_MS, SETTLE_MS, Event, advance
 from mirror_assets.alerts.messages import Message
 from mirror_assets.alerts.state import AlertState
@@ -23,7 +23,7 @@ def settings(remind_hours: float | None = None, **receivers: str) -> AlertsConfi
 
 
 def wrong(name: str, severity: Severity = Severity.ERROR) -> Condition:
-    return Condition(name, Kind.TABLE, name, "fails", "it", severity, code=f"code_{name}")
+    return Condition(name, ConditionKind.TABLE, name, "fails", "it", severity, code=f"code_{name}")
 
 
 class Deliveries:

@@ -70,11 +70,11 @@ def _restored_to_before_the_feed(lab: Lab) -> None:
 
 _HAPPENED = {
     "lost commit": (_lost_commit, "commit 3 is not in the Delta log (cleaned up, or lost). Next: restore the file"),
-    "replaced": (_replaced, "version 3 of the source can't follow what has landed: the source is another table now"),
+    "replaced": (_replaced, "version 3 of the source can't follow the landed commits: the source is another table now"),
     "off and on": (
         _off_and_on,
         (
-            "version 3 of the source can't follow what has landed: "
+            "version 3 of the source can't follow the landed commits: "
             "version 3 (SET TBLPROPERTIES) switched the change data feed off (delta.enableChangeDataFeed). "
             "Next: run `mirror-assets rebuild shop.orders`, or set on_break: rebuild."
         ),

@@ -85,7 +85,7 @@ def test_a_table_that_is_still_configured_is_named_so(
 ) -> None:
     (tmp_path / "mirror.yaml").write_text(SETTINGS.format(table="shop.orders"))
     assert main(["drop", "shop.orders", "--yes"]) == 0
-    assert "the next run begins it anew" in capsys.readouterr().err
+    assert "the next run loads it again" in capsys.readouterr().err
     assert zone.list(TABLE.folder) == []
 
 

@@ -14,7 +14,7 @@ from mirror_assets.cli import follow
 from mirror_assets.cli.main import main
 from mirror_assets.config.load import parse_config
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 
 TABLES = [TableName("shop", name) for name in ("orders", "lines")]
 
@@ -25,7 +25,7 @@ def handler(tmp_path: Path) -> follow._Landed:
     return follow._Landed(parse_config("\n".join(lines).encode(), tmp_path / "mirror.yaml", {}))
 
 
-def logged(kind: Kind, table: TableName, version: int) -> logging.LogRecord:
+def logged(kind: AssetKind, table: TableName, version: int) -> logging.LogRecord:
     """The record of a materialization, as Dagster hands it to loggers."""
     metadata = {"covered_version": version, "files": 1, "dagster/partition_row_count": 51, "lag_seconds": 1.25}
     asset = dg.AssetMaterialization(
@@ -44,15 +44,15 @@ def told(level: int, message: str) -> logging.LogRecord:
 
 
 def test_a_slice_that_landed_is_one_line(handler: follow._Landed, capsys: pytest.CaptureFixture[str]) -> None:
-    handler.emit(logged(Kind.CHANGES, TABLES[0], 7))
-    handler.emit(logged(Kind.LANDING, TABLES[0], 7))
+    handler.emit(logged(AssetKind.CHANGES, TABLES[0], 7))
+    handler.emit(logged(AssetKind.LANDING, TABLES[0], 7))
     line = "shop.orders: version 7 has landed, 51 rows in 1 files, 1.2 s behind its last commit\n"
     assert capsys.readouterr().out == line
 
 
 def test_the_table_has_the_newest_first_and_counts_slices(handler: follow._Landed) -> None:
     for table, version in ((TABLES[0], 7), (TABLES[1], 3), (TABLES[0], 8)):
-        handler.emit(logged(Kind.LANDING, table, version))
+        handler.emit(logged(AssetKind.LANDING, table, version))
     with Console(width=100).capture() as _:
         console = Console(width=100, record=True)
         console.print(handler.as_table())

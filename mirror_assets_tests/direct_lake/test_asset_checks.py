@@ -10,7 +10,7 @@ import pytest
 
 from mirror_assets.definitions import build_definitions
 from mirror_assets.direct_lake import guardrails
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets_tests.asset_kinds import kind_of
 from mirror_assets_tests.orchestration.lakes import CHECKS, READ_DIRECTLY, TABLE, Shop, evaluated
 
@@ -23,7 +23,7 @@ def shop(tmp_path: Path) -> Shop:
 
 
 def test_a_source_that_nobody_reads_directly_has_no_checks_for_that(shop: Shop) -> None:
-    source = asset_key(Kind.SOURCE, TABLE)
+    source = asset_key(AssetKind.SOURCE, TABLE)
     keys = build_definitions(shop.config()).resolve_asset_graph().asset_check_keys
     of_source = {key.name for key in keys if key.asset_key == source}
     assert of_source == {"readable", "retention", "frames_safe"}, "VACUUM concerns the mirror, too"
@@ -141,7 +141,7 @@ def test_types_fail_only_where_a_model_is_meant(tmp_path: Path) -> None:
 
 
 def test_the_stand_ins_mirror_is_checked_once_it_is_there(shop: Shop) -> None:
-    found = shop.checked(kind=Kind.MIRROR)
+    found = shop.checked(kind=AssetKind.MIRROR)
     assert {evaluation.description for evaluation in found.values()} == {"the mirror does not have the table yet"}
     assert all(evaluation.passed for evaluation in found.values())
 
@@ -152,12 +152,12 @@ def test_of_fabrics_mirror_only_guardrails_are_predicted(shop: Shop) -> None:
     zone = f"landing_zone: {{onelake: {{workspace: {guid}1, item: {guid}2}}}}"
     config = shop.config(top=top, zone=zone)
     specs = [spec for checks in build_definitions(config).asset_checks or [] for spec in checks.check_specs]
-    assert {spec.name for spec in specs if kind_of(spec.asset_key) is Kind.MIRROR} == {
+    assert {spec.name for spec in specs if kind_of(spec.asset_key) is AssetKind.MIRROR} == {
         "replicating",
         "reconciled",
         "guardrails",
     }
-    found = evaluated(config, Kind.MIRROR, ("guardrails",))["guardrails"]
+    found = evaluated(config, AssetKind.MIRROR, ("guardrails",))["guardrails"]
     assert found.passed
     assert found.description == "shop.orders (mirror, predicted): it fits into F2"
     assert found.metadata["files"].value == 1, "two, until Fabric puts them together"

@@ -14,7 +14,7 @@ from mirror_assets.definitions import build_definitions
 from mirror_assets.direct_lake.maintenance_job import MAINTENANCE, MAINTENANCE_OP
 from mirror_assets.encode.session import open_session
 from mirror_assets.errors import ErrorCode
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.run_reports import MaintenanceReport
 from mirror_assets.source.table_log import TableLog
 from mirror_assets_tests.direct_lake.vacuums import FOR_SMALL_TABLES
@@ -29,7 +29,7 @@ def _maintained(lab: Lab, settings: str) -> tuple[MaintenanceReport, list[dg.Ass
     job = build_definitions(lab.config).resolve_job_def(MAINTENANCE)
     with dg.DagsterInstance.ephemeral() as instance:
         result = job.execute_in_process(instance=instance, raise_on_error=False)
-        seen = instance.fetch_observations(asset_key(Kind.SOURCE, TABLE), limit=20, ascending=True).records
+        seen = instance.fetch_observations(asset_key(AssetKind.SOURCE, TABLE), limit=20, ascending=True).records
     (report,) = result.output_for_node(MAINTENANCE_OP)
     assert result.success is (report.error is None)
     observed = [record.asset_observation for record in seen]

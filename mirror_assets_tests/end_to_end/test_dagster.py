@@ -16,9 +16,10 @@ from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration.asset_checks import LANDED_CHECKS, is_blocking_failure
-from mirror_assets.orchestration.asset_names import Kind, asset_key, slices_of
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key, slices_of
+from mirror_assets.orchestration.check_steps import is_blocking_failure
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP
+from mirror_assets.orchestration.checks import CHECKS
 from mirror_assets.orchestration.jobs import MIRROR_ALL, MIRROR_SCHEMA, MIRROR_TABLE, REBUILD, REBUILD_OP, REPLICATE
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.staged_checks import NOTHING_STAGED
@@ -30,8 +31,9 @@ from mirror_assets.source.planner import PlannedSlice
 from mirror_assets_tests.end_to_end.ticks import materialize, slices
 from mirror_assets_tests.lab import TABLE, Lab, key
 
-_SOURCE = asset_key(Kind.SOURCE, TABLE)
-_FEED, _ZONE = asset_key(Kind.CHANGES, TABLE), asset_key(Kind.LANDING, TABLE)
+_SOURCE = asset_key(AssetKind.SOURCE, TABLE)
+_FEED, _ZONE = asset_key(AssetKind.CHANGES, TABLE), asset_key(AssetKind.LANDING, TABLE)
+_LANDING_CHECKS = [check.name for check in CHECKS if check.asset is AssetKind.LANDING]
 
 
 @pytest.fixture
@@ -70,7 +72,7 @@ def test_a_range_of_slices_is_materialized_in_order(lab: Lab, instance: dg.Dagst
 
 def test_a_run_of_many_tables_logs_what_a_run_of_slices_does(waiting: Lab, instance: dg.DagsterInstance) -> None:
     assert build_definitions(waiting.config).resolve_job_def(MIRROR_ALL).execute_in_process(instance=instance).success
-    observed = instance.get_latest_data_version_record(asset_key(Kind.SOURCE, TABLE), partition_key=str(key(4, 5)))
+    observed = instance.get_latest_data_version_record(asset_key(AssetKind.SOURCE, TABLE), partition_key=str(key(4, 5)))
     assert observed is not None
     assert _materialized(instance, _ZONE) == _materialized(instance, _FEED) == {str(key(2, 3)), str(key(4, 5))}
 
@@ -100,7 +102,7 @@ def test_metadata_says_what_was_read_and_written(waiting: Lab, instance: dg.Dags
 def test_columns_are_traced_from_the_mirror_to_the_source(waiting: Lab, instance: dg.DagsterInstance) -> None:
     _launch(waiting, instance, key(2, 3), key(4, 5))
     build_definitions(waiting.config).resolve_job_def(REPLICATE).execute_in_process(instance=instance)
-    asset, seen = asset_key(Kind.MIRROR, TABLE), list[dg.AssetKey]()
+    asset, seen = asset_key(AssetKind.MIRROR, TABLE), list[dg.AssetKey]()
     while "dagster/column_lineage" in (told := _metadata(instance, asset)):
         lineage = told["dagster/column_lineage"]
         assert isinstance(lineage, dg.TableColumnLineage)
@@ -109,17 +111,17 @@ def test_columns_are_traced_from_the_mirror_to_the_source(waiting: Lab, instance
         assert dep.column_name == "amount"
         seen.append(asset)
         asset = dep.asset_key
-    assert [*seen, asset] == [asset_key(Kind.MIRROR, TABLE), _ZONE, _SOURCE]
+    assert [*seen, asset] == [asset_key(AssetKind.MIRROR, TABLE), _ZONE, _SOURCE]
 
 
 def test_the_mirror_tells_the_version_of_the_source(mirrored: Lab, instance: dg.DagsterInstance) -> None:
     job = build_definitions(mirrored.config).resolve_job_def(REPLICATE)
     assert job.execute_in_process(instance=instance).success
-    told = _metadata(instance, asset_key(Kind.MIRROR, TABLE))
+    told = _metadata(instance, asset_key(AssetKind.MIRROR, TABLE))
     assert (told["summary"], told["source_version"]) == ("Replicating: at version 5 of the source", 5)
-    before = len(instance.fetch_materializations(asset_key(Kind.MIRROR, TABLE), limit=9).records)
+    before = len(instance.fetch_materializations(asset_key(AssetKind.MIRROR, TABLE), limit=9).records)
     assert job.execute_in_process(instance=instance).success
-    assert len(instance.fetch_materializations(asset_key(Kind.MIRROR, TABLE), limit=9).records) == before
+    assert len(instance.fetch_materializations(asset_key(AssetKind.MIRROR, TABLE), limit=9).records) == before
 
 
 def test_a_source_is_filled_where_it_was_read(waiting: Lab, instance: dg.DagsterInstance) -> None:
@@ -185,7 +187,7 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
     assert not first.success
     assert _materialized(instance, _FEED) == {str(key(2, 2)), str(key(3, 3))}
     assert drive(read_failure(TABLE), waiting.store) is None, "the mirror itself has not failed"
-    assert "PLANNED" not in {_status(instance, _ZONE, name) for name in LANDED_CHECKS}
+    assert "PLANNED" not in {_status(instance, _ZONE, name) for name in _LANDING_CHECKS}
     assert len(waiting.files) == 1
 
     assert _launch(waiting, instance, *keys[:2]).success
@@ -234,8 +236,8 @@ def test_a_bad_row_is_stopped_by_the_blocking_checks(lab: Lab, instance: dg.Dags
     assert said.endswith(f"Next: {step_of_check}")
     assert "launch the job `rebuild`" in str(step_of_check)
     assert _materialized(instance, _ZONE) == set()
-    told = {name: _status(instance, _ZONE, name) for name in LANDED_CHECKS}
-    assert told == dict.fromkeys(LANDED_CHECKS, "SUCCEEDED"), "none of them never ran"
+    told = {name: _status(instance, _ZONE, name) for name in _LANDING_CHECKS}
+    assert told == dict.fromkeys(_LANDING_CHECKS, "SUCCEEDED"), "none of them never ran"
     assert len(lab.files) == 1
     assert drive(read_failure(TABLE), lab.store) is None, "the mirror itself has not failed"
 
@@ -337,7 +339,7 @@ def test_mirror_all_logs_slices_and_checks_only_job_fails_on_damage(lab: Lab, in
     assert definitions.resolve_job_def(MIRROR_ALL).execute_in_process(instance=instance).success
     assert _materialized(instance, _ZONE) == {str(key(0, 1))}
     assert definitions.resolve_job_def(REPLICATE).execute_in_process(instance=instance).success
-    assert instance.fetch_materializations(asset_key(Kind.MIRROR, TABLE), limit=1).records
+    assert instance.fetch_materializations(asset_key(AssetKind.MIRROR, TABLE), limit=1).records
     checks = definitions.resolve_job_def(ALL_CHECKS)
     passed = checks.execute_in_process(instance=instance, raise_on_error=False)
     assert passed.success
@@ -380,7 +382,7 @@ def test_the_checks_of_a_table_are_evaluated_by_the_run_that_lands_and_a_failure
     job = build_definitions(lab.config).resolve_job_def(MIRROR_ALL)
     landed = job.execute_in_process(instance=instance)
     shown = {found.check_name for found in landed.get_asset_check_evaluations()}
-    assert shown == {*BLOCKING_CHECKS, *LANDED_CHECKS}
+    assert shown == {*BLOCKING_CHECKS, *_LANDING_CHECKS}
     lab.sql("INSERT INTO {t} VALUES (NULL, 'x', 1)")
     assert not job.execute_in_process(instance=instance, raise_on_error=False).success
     lab.sql("DELETE FROM {t} WHERE id IS NULL")

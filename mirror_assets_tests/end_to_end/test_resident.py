@@ -21,19 +21,19 @@ from deltalake import write_deltalake
 from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.jobs import TABLES_OP, FollowSources, MirrorTables
 from mirror_assets.orchestration.run_tags import mirror_name
 from mirror_assets.pipeline import batch_runner
 from mirror_assets.pipeline.batch_runner import BatchRunner, batch_holder
 from mirror_assets.pipeline.liveness import is_gone
-from mirror_assets.pipeline.turns import Turns
+from mirror_assets.pipeline.scheduler import Scheduler
 from mirror_assets_tests import quick_jvm
 from mirror_assets_tests.end_to_end.ticks import Location
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 _SECONDS = 60.0
-ZONE = asset_key(Kind.LANDING, TABLE)
+ZONE = asset_key(AssetKind.LANDING, TABLE)
 
 
 @pytest.fixture
@@ -121,14 +121,14 @@ def test_a_slice_that_is_stopped_with_its_run_is_no_failure_of_the_table(
         ended.wait(_SECONDS)
         raise RuntimeError("the return value of SparkContext.dagScheduler() is null")
 
-    def interrupted(turns: Turns, _: float) -> None:
-        turns._begin()
+    def interrupted(scheduler: Scheduler, _: float) -> None:
+        scheduler._start_turns()
         assert begun.wait(_SECONDS)
         threading.Timer(0.5, ended.set).start()
         raise dg.DagsterExecutionInterruptedError
 
     monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", stopped)
-    monkeypatch.setattr(Turns, "go_on", interrupted)
+    monkeypatch.setattr(Scheduler, "run_turns", interrupted)
     config = dg.RunConfig(ops={TABLES_OP: MirrorTables(follow=follow)})
     assert not Location.of(waiting, instance).job("mirror_all", config).success
     assert ended.is_set()

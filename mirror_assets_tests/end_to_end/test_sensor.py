@@ -15,7 +15,7 @@ from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.lease import Lease, take_lease
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration.asset_names import Kind, asset_key, slices_of
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key, slices_of
 from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP, TABLES_OP
 from mirror_assets.pipeline import table_watch
 from mirror_assets.pipeline.errors import SourceBroke
@@ -24,7 +24,7 @@ from mirror_assets_tests.end_to_end.ticks import Location, materialize
 from mirror_assets_tests.lab import TABLE, Lab, key
 from mirror_assets_tests.pipeline.test_liveness import ended_process
 
-ZONE = asset_key(Kind.LANDING, TABLE)
+ZONE = asset_key(AssetKind.LANDING, TABLE)
 PARTITIONS = slices_of(TABLE).name or ""
 NOTHING = "nothing is pending of 1 tables"
 
@@ -38,7 +38,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 @pytest.fixture(autouse=True)
 def _ticks_come_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table in trouble is looked at every 15 seconds, as the sensor ticks; here ticks don't wait."""
-    monkeypatch.setattr(table_watch, "_TROUBLED_SECONDS", 0.0)
+    monkeypatch.setattr(table_watch, "_FAILED_SECONDS", 0.0)
 
 
 def lose_changes(lab: Lab) -> None:

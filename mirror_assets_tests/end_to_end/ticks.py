@@ -9,7 +9,7 @@ import dagster as dg
 
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.orchestration.asset_names import RANGE_START, Kind, asset_key, slices_of
+from mirror_assets.orchestration.asset_names import RANGE_START, AssetKind, asset_key, slices_of
 from mirror_assets.orchestration.batch_sensor import SENSOR
 from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD, REBUILD_OP
 from mirror_assets.orchestration.resources import resources
@@ -25,7 +25,7 @@ def materialize(
     definitions: dg.Definitions, instance: dg.DagsterInstance, tags: Mapping[str, str]
 ) -> dg.ExecuteInProcessResult:
     """Materialize the table's changes and landing, as from the UI; the tags name the partitions."""
-    assets = [asset_key(kind, TABLE) for kind in (Kind.CHANGES, Kind.LANDING)]
+    assets = [asset_key(kind, TABLE) for kind in (AssetKind.CHANGES, AssetKind.LANDING)]
     job = definitions.resolve_implicit_global_asset_job_def()
     return job.execute_in_process(instance=instance, tags=dict(tags), asset_selection=assets, raise_on_error=False)
 

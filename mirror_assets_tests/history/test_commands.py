@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from mirror_assets.cli.main import main
 from mirror_assets.config import load_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.orchestration.asset_names import Kind
+from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.pools import set_pools
 from mirror_assets_tests.asset_kinds import kind_of
 from mirror_assets_tests.history.sources import Place
@@ -86,7 +86,7 @@ def test_only_tables_that_keep_one_have_a_history_and_without_any_there_is_no_jo
     definitions = build_definitions(config)
     graph = definitions.resolve_asset_graph()
     keys = graph.get_all_asset_keys() - {dg.AssetKey("mirror_status")}
-    histories = {key.to_user_string() for key in keys if kind_of(key) is Kind.HISTORY}
+    histories = {key.to_user_string() for key in keys if kind_of(key) is AssetKind.HISTORY}
     assert histories == {"shop/orders_history", "shop/missing_history"}
     assert graph.get(dg.AssetKey(["shop", "orders_history"])).parent_keys == {dg.AssetKey(["shop", "orders_source"])}
     assert "history" in {schedule.name for schedule in definitions.schedules or []}

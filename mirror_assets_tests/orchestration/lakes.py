@@ -15,7 +15,7 @@ from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 
 TABLE = TableName("shop", "orders")
 CHECKS = ("frames_safe", "guardrails", "layout", "types")
@@ -70,12 +70,14 @@ class Shop:
         )
         return parse_config(text.encode(), self.root / "mirror.yaml", {})
 
-    def checked(self, settings: str = "", kind: Kind = Kind.SOURCE, names: tuple[str, ...] = CHECKS) -> Evaluations:
+    def checked(
+        self, settings: str = "", kind: AssetKind = AssetKind.SOURCE, names: tuple[str, ...] = CHECKS
+    ) -> Evaluations:
         """What the checks find."""
         return evaluated(self.config(settings), kind, names)
 
 
-def evaluated(config: Config, kind: Kind, names: tuple[str, ...]) -> Evaluations:
+def evaluated(config: Config, kind: AssetKind, names: tuple[str, ...]) -> Evaluations:
     """What these checks of the table find."""
     keys = [dg.AssetCheckKey(asset_key(kind, TABLE), name) for name in names]
     job = dg.define_asset_job("only", dg.AssetSelection.checks(*keys))

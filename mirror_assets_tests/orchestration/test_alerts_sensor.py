@@ -26,8 +26,8 @@ from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_re
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.alert_runs import Location
 from mirror_assets.orchestration.alerts_sensor import SENSOR, Alerts, Watched
-from mirror_assets.orchestration.asset_checks import check_result, evaluation_of
-from mirror_assets.orchestration.asset_names import BATCH_TAG, Kind, asset_key
+from mirror_assets.orchestration.asset_names import BATCH_TAG, AssetKind, asset_key
+from mirror_assets.orchestration.checks import check_named
 from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.table_states import TableStates
@@ -86,8 +86,8 @@ class Deployment:
 
     def restart(self) -> None:
         """Begin in a new process: nothing is remembered but what was saved."""
-        zones = [asset_key(Kind.LANDING, name) for name in self.names]
-        sources = [dg.AssetCheckKey(asset_key(Kind.SOURCE, name), "readable") for name in self.names]
+        zones = [asset_key(AssetKind.LANDING, name) for name in self.names]
+        sources = [dg.AssetCheckKey(asset_key(AssetKind.SOURCE, name), "readable") for name in self.names]
         checks = frozenset((*(dg.AssetCheckKey(zone, check) for zone in zones for check in _CHECKS), *sources))
         self.alerts = Alerts(self.config, Watched(_JOBS, frozenset({"mirror"}), frozenset({"history"}), checks))
 
@@ -110,7 +110,7 @@ class Deployment:
 
     def check(self, name: str, *, passed: bool, text: str = "", warn: bool = False, asset: str = "t000") -> None:
         """Record a check of a landing zone, as whatever runs it does."""
-        key = asset_key(Kind.LANDING, TableName("sales", asset))
+        key = asset_key(AssetKind.LANDING, TableName("sales", asset))
         severity = dg.AssetCheckSeverity.WARN if warn else dg.AssetCheckSeverity.ERROR
         self.instance.report_runless_asset_event(
             dg.AssetCheckEvaluation(key, name, passed=passed, severity=severity, description=text or None)
@@ -315,7 +315,7 @@ def test_a_layout_warning_hides_no_failed_run(deployment: Deployment, receiver: 
 
 
 def test_a_check_and_the_table_that_fails_by_it_are_one_message(deployment: Deployment, receiver: WebReceiver) -> None:
-    feed = asset_key(Kind.CHANGES, TableName("sales", "t000"))
+    feed = asset_key(AssetKind.CHANGES, TableName("sales", "t000"))
     checks = deployment.alerts.watched.checks | {dg.AssetCheckKey(feed, "key_presence")}
     deployment.alerts = Alerts(deployment.config, Watched(_JOBS, frozenset(), frozenset(), frozenset(checks)))
     found = dg.AssetCheckEvaluation(feed, "key_presence", passed=False, description="key id is NULL")
@@ -499,7 +499,7 @@ def test_an_answer_of_the_doctor_that_is_no_is_told_with_its_question(
 def test_a_check_that_a_run_of_assets_evaluates_is_told(deployment: Deployment, receiver: WebReceiver) -> None:
     deployment.tick()
 
-    @dg.asset(key=asset_key(Kind.LANDING, TableName("sales", "t007")))
+    @dg.asset(key=asset_key(AssetKind.LANDING, TableName("sales", "t007")))
     def landed() -> None: ...
 
     @dg.asset_check(asset=landed)
@@ -512,7 +512,7 @@ def test_a_check_that_a_run_of_assets_evaluates_is_told(deployment: Deployment, 
     assert kinds(receiver) == ["warning"]
 
 
-def _materialize(deployment: Deployment, error: Exception | None, kind: Kind = Kind.CHANGES) -> None:
+def _materialize(deployment: Deployment, error: Exception | None, kind: AssetKind = AssetKind.CHANGES) -> None:
     @dg.asset(key=asset_key(kind, TableName("sales", "t008")))
     def staged() -> None:
         if error is not None:
@@ -631,7 +631,7 @@ def test_a_table_on_hold_has_no_deadline(deployment: Deployment, receiver: WebRe
 
 
 def test_what_vacuum_deletes_is_reported_once(deployment: Deployment, receiver: WebReceiver) -> None:
-    source = asset_key(Kind.SOURCE, TableName("sales", "t000"))
+    source = asset_key(AssetKind.SOURCE, TableName("sales", "t000"))
     watched = frozenset(dg.AssetCheckKey(source, name) for name in ("retention", "frames_safe"))
     deployment.alerts = Alerts(deployment.config, Watched(_JOBS, frozenset(), frozenset(), watched))
 
@@ -674,9 +674,10 @@ def test_old_results_are_no_messages(deployment: Deployment, receiver: WebReceiv
 
 
 def test_a_check_that_was_skipped_is_no_message(deployment: Deployment, receiver: WebReceiver) -> None:
-    zone = asset_key(Kind.LANDING, deployment.names[0])
-    skipped = check_result(zone, CheckResult("lag", not_looked_at="skipped: another check failed"))
-    deployment.instance.report_runless_asset_event(evaluation_of(skipped))
+    skipped = CheckResult("lag", not_looked_at="skipped: another check failed")
+    deployment.instance.report_runless_asset_event(
+        check_named("lag", AssetKind.LANDING).evaluation(deployment.names[0], skipped)
+    )
     deployment.settle()
     assert kinds(receiver) == []
 

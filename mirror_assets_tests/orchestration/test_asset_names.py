@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import Kind, asset_key, flat_name, group_name, pool_name, safe
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key, flat_name, group_name, pool_name, safe
 
 
 def test_a_plain_name_stays_readable() -> None:
     table = TableName("nycflights", "planes")
-    assert asset_key(Kind.LANDING, table).to_user_string() == "nycflights/planes_landing"
+    assert asset_key(AssetKind.LANDING, table).to_user_string() == "nycflights/planes_landing"
     assert (group_name(table), pool_name(table)) == ("nycflights", "mirror_nycflights__planes")
     assert group_name(TableName(None, "planes")) == "default"
 

@@ -16,7 +16,7 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration import assets
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.asset_pages import AssetPage, asset_page
 
 _TABLE = TableName("sales", "orders")
@@ -39,7 +39,7 @@ def config(text: str = _TEXT, folder: Path = Path("/etc")) -> Config:
     return parse_config(text.encode(), folder / "mirror.yaml", {})
 
 
-def node(definitions: dg.Definitions, kind: Kind) -> dg.AssetSpec:
+def node(definitions: dg.Definitions, kind: AssetKind) -> dg.AssetSpec:
     specs = [
         spec
         for asset in definitions.assets or []
@@ -49,8 +49,8 @@ def node(definitions: dg.Definitions, kind: Kind) -> dg.AssetSpec:
     return found
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_a_page_names_table_owners_tags_and_the_line_of_its_settings(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", AssetKind)
+def test_a_page_names_table_owners_tags_and_the_line_of_its_settings(kind: AssetKind) -> None:
     spec = node(build_definitions(config()), kind)
     assert "sales.orders" in (spec.description or "").splitlines()[0]
     assert tuple(spec.owners) == ("team:sales", "anna@example.com")
@@ -69,7 +69,7 @@ def test_a_mirror_in_fabric_links_to_the_portal() -> None:
     place = f"landing_zone: {{onelake: {{workspace: {guid}, item: {guid}}}}}\n"
     fabric = f"{place}mirror: {{fabric: {{workspace: {guid}, item: {guid}}}}}\n"
     known = config(_TEXT.replace("landing_zone: {path: ./landing}\n", fabric))
-    page = asset_page(known, Kind.MIRROR, known.table(_TABLE))
+    page = asset_page(known, AssetKind.MIRROR, known.table(_TABLE))
     assert f"(https://app.fabric.microsoft.com/groups/{guid})" in page.description
     assert page.metadata["dagster/uri"] == f"https://onelake.dfs.fabric.microsoft.com/{guid}/{guid}/Tables/sales/orders"
 
@@ -88,7 +88,7 @@ def test_a_tag_that_dagster_would_refuse_is_a_mistake_in_the_file(tag: str) -> N
 
 def test_what_the_file_takes_dagster_takes() -> None:
     text = _TEXT.replace("domain: orders}", "a/b-c.d: '1.0', flag: true, n: 5, empty: ''}")
-    tags = node(build_definitions(config(text)), Kind.SOURCE).tags
+    tags = node(build_definitions(config(text)), AssetKind.SOURCE).tags
     assert {name: tags[name] for name in ("a/b-c.d", "flag", "n", "empty")} == {
         "a/b-c.d": "1.0",
         "flag": "true",

@@ -22,7 +22,7 @@ from mirror_assets.landing.lease import Lease, Process, take_lease
 from mirror_assets.landing.names import TableName, batch_lease
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration import batch_sensor, code_mark, run_records
-from mirror_assets.orchestration.asset_names import BATCH_TAG, Kind, asset_key
+from mirror_assets.orchestration.asset_names import BATCH_TAG, AssetKind, asset_key
 from mirror_assets.orchestration.batch_sensor import SENSOR
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP
 from mirror_assets.orchestration.resources import resources
@@ -273,7 +273,7 @@ def test_a_run_that_failed_behind_its_work_costs_no_pause(resident: Deployment) 
 def test_in_mode_batch_a_run_is_asked_for_when_something_is_pending(
     batch: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_watch, "_TROUBLED_SECONDS", 0.0)
+    monkeypatch.setattr(table_watch, "_FAILED_SECONDS", 0.0)
     assert batch.tick() == "nothing is pending of 3 tables", "their sources are not there yet"
     batch.commit("b")
     request = batch.requested()
@@ -312,11 +312,11 @@ def test_what_a_person_has_to_mend_is_recorded_and_holds_up_no_other(batch: Depl
     batch.commit("b")
     (batch.root / "c").mkdir()
     assert len(batch.tick()) == 1
-    checks = {name: _check(batch.instance, name, Kind.SOURCE, "readable") for name in "abc"}
+    checks = {name: _check(batch.instance, name, AssetKind.SOURCE, "readable") for name in "abc"}
     assert checks == {"a": "FAILED", "b": None, "c": "FAILED"}
 
 
-def _check(instance: dg.DagsterInstance, table: str, kind: Kind, check: str) -> str | None:
+def _check(instance: dg.DagsterInstance, table: str, kind: AssetKind, check: str) -> str | None:
     key = dg.AssetCheckKey(asset_key(kind, TableName(None, table)), check)
     record = instance.get_latest_asset_check_evaluation_record(key)
     return record.status.value if record else None

@@ -21,7 +21,7 @@ from mirror_assets.landing.failures import Failure, record_failure
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration import check_tables, recorded_checks, table_checks
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CHECKS, RECONCILE, CheckTables
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import SourceTable, resources
@@ -34,9 +34,9 @@ from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreUnavailable
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
-_LAG = dg.AssetCheckKey(asset_key(Kind.LANDING, TABLE), "lag")
-_NOT_FAILING = dg.AssetCheckKey(asset_key(Kind.LANDING, TABLE), "not_failing")
-_ORDER = dg.AssetCheckKey(asset_key(Kind.CHANGES, TABLE), "row_order")
+_LAG = dg.AssetCheckKey(asset_key(AssetKind.LANDING, TABLE), "lag")
+_NOT_FAILING = dg.AssetCheckKey(asset_key(AssetKind.LANDING, TABLE), "not_failing")
+_ORDER = dg.AssetCheckKey(asset_key(AssetKind.CHANGES, TABLE), "row_order")
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_that_a_table_is_late_for_longer_is_no_news(
 def test_checks_without_a_result_take_no_turn_from_the_others(
     paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    feed = asset_key(Kind.CHANGES, TABLE)
+    feed = asset_key(AssetKind.CHANGES, TABLE)
     for name in BLOCKING_CHECKS:  # of the last slice, long ago: a run of the schedule has nothing to say of them
         instance.report_runless_asset_event(dg.AssetCheckEvaluation(feed, name, passed=True))
     _land(paper)
@@ -239,7 +239,7 @@ def test_a_source_that_does_not_answer_is_a_warning_for_an_hour(
     assert first.severity is second.severity is dg.AssetCheckSeverity.WARN
     assert first.metadata["unreachable_since"] == second.metadata["unreachable_since"]
     assert first.metadata["next_step"].value == "wait."
-    monkeypatch.setattr(table_checks, "_PASSING_SECONDS", 0.0)
+    monkeypatch.setattr(table_checks, "_WARNING_SECONDS", 0.0)
     assert _silent(_run(paper.config, instance)).severity is dg.AssetCheckSeverity.ERROR
 
 
@@ -259,7 +259,7 @@ def test_a_persons_run_fails_with_what_the_checks_found(paper: Paper, instance: 
     told = failed.step_failure_data.user_failure_data
     assert told is not None
     assert (told.description or "").startswith("1 blocking check failed: not_failing of shop/orders_landing: ")
-    assert "the disk is full. Next: the next run tries again by itself." in (told.description or "")
+    assert "the disk is full. Next: wait: the next run retries automatically." in (told.description or "")
 
 
 def test_a_run_says_what_to_do_about_a_check_that_could_not_run(paper: Paper, instance: dg.DagsterInstance) -> None:
@@ -293,7 +293,7 @@ def test_a_failure_is_taken_back_once_its_slice_is_gone(paper: Paper, instance: 
     assert _run(paper.config, instance).success
     found = _last(instance, _ORDER)
     assert found is not None
-    assert (found.passed, found.description) == (True, "no staged slice waits: each was looked at before it landed")
+    assert (found.passed, found.description) == (True, "no staged slice waits: each was checked before it landed")
 
 
 def test_a_failure_is_not_taken_back_before_its_slice_has_landed(paper: Paper, instance: dg.DagsterInstance) -> None:
@@ -371,6 +371,6 @@ def test_a_schedule_leaves_out_a_run_while_the_one_before_goes_on(paper: Paper, 
     instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags=request.tags)
     again = schedule.evaluate_tick(context)
     assert not again.run_requests
-    assert again.skip_message == "the run before goes on"
+    assert again.skip_message == "the previous run is in progress"
     nightly = definitions.resolve_schedule_def(RECONCILE).evaluate_tick(context).run_requests or []
     assert [one.tags["dagster/max_runtime"] for one in nightly] == ["21600"]

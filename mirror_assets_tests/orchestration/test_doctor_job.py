@@ -12,7 +12,7 @@ from mirror_assets.config import Config, When, load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.encode import session
 from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig
-from mirror_assets.pipeline.doctor.answers import Verdict
+from mirror_assets.pipeline.doctor.answers import DoctorVerdict
 from mirror_assets.pipeline.doctor.mirror_questions import FOUND
 from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.pipeline.doctor.lake import write_table
@@ -70,7 +70,7 @@ def test_a_place_that_is_in_trouble_since_the_definitions_were_loaded_is_told(
     lake.load(When.NOW)
     answers = _examined(config).output_for_node(SOURCES_OP)
     (found,) = [one for one in answers if one.question == FOUND]
-    assert (found.verdict, found.words) == (Verdict.NO, f"{lake.lake} can't be read: No such file or directory.")
+    assert (found.verdict, found.words) == (DoctorVerdict.NO, f"{lake.lake} can't be read: No such file or directory.")
 
 
 def test_a_landing_zone_that_can_not_be_is_told_without_a_stack_trace(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from mirror_assets.history.history_log import HistoryCommit
-from mirror_assets.orchestration.asset_checks import history_deadline
+from mirror_assets.orchestration.checks import history_deadline
 from mirror_assets.verify.timeliness import Consequence, check_retention
 from mirror_assets_tests.history.sources import Place
 from mirror_assets_tests.history.test_log import write

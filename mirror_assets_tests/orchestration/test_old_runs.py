@@ -11,7 +11,7 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepo
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import Kind, asset_key, partitions_name
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
 from mirror_assets.orchestration.old_runs import DELETE_OLD_RUNS, delete_old_runs
 
 TABLE = TableName(None, "orders")
@@ -32,7 +32,7 @@ def _run(instance: dg.DagsterInstance, partition: str, origin: RemoteRepositoryO
     @dg.op
     def land(context: dg.OpExecutionContext) -> None:
         instance.add_dynamic_partitions(partitions_name(TABLE), [partition])
-        context.log_event(dg.AssetMaterialization(asset_key(Kind.LANDING, TABLE), partition=partition))
+        context.log_event(dg.AssetMaterialization(asset_key(AssetKind.LANDING, TABLE), partition=partition))
 
     @dg.job
     def mirror_all() -> None:
@@ -65,7 +65,7 @@ def test_the_run_that_says_how_an_asset_is_stays(instance: dg.DagsterInstance, t
     _, newest = _run(instance, "1.1-1"), _run(instance, "1.2-2")
     assert delete_old_runs(instance, config, OURS, time.time() + 60) == 1
     assert [run.run_id for run in instance.get_runs()] == [newest]
-    materialized = instance.get_latest_materialization_event(asset_key(Kind.LANDING, TABLE))
+    materialized = instance.get_latest_materialization_event(asset_key(AssetKind.LANDING, TABLE))
     assert materialized is not None
     assert materialized.run_id == newest
 

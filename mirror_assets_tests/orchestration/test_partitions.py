@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from mirror_assets.orchestration import partitions
-from mirror_assets.orchestration.asset_names import Kind, asset_key, partitions_name
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
 from mirror_assets.orchestration.partitions import Surplus, delete_keys, ended_keys, registered
 from mirror_assets_tests.lab import TABLE, key
 
@@ -86,7 +86,7 @@ def test_a_great_many_go_in_several_ticks(instance: dg.DagsterInstance) -> None:
 def test_a_slice_of_an_ended_epoch_that_has_not_landed_is_forgotten(instance: dg.DagsterInstance) -> None:
     add(instance, key(0, 1), key(2, 3), "foo", key(4, 5), key(0, 9, epoch=2), key(10, 10, epoch=2))
     for landed in (key(0, 1), key(2, 3)):
-        event = dg.AssetMaterialization(asset_key(Kind.LANDING, TABLE), partition=str(landed))
+        event = dg.AssetMaterialization(asset_key(AssetKind.LANDING, TABLE), partition=str(landed))
         instance.report_runless_asset_event(event)
     assert ended_keys(instance, TABLE, epoch=2) == [str(key(4, 5))]
     assert ended_keys(instance, TABLE, epoch=1) == []

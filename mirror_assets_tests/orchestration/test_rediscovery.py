@@ -12,7 +12,7 @@ import pytest
 
 from mirror_assets.config import load_config
 from mirror_assets.orchestration import rediscovery
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.jobs import TABLES_OP
 from mirror_assets.orchestration.rediscovery import CodeServer
 from mirror_assets_tests.asset_kinds import kind_of
@@ -143,7 +143,7 @@ def test_a_file_with_mistakes_is_not_loaded_anew(
     deployed.tick()
     assert _pending(deployed.tick()) == ["shop.lines", "shop.orders"]
     assert reloads.asked == 0
-    assert "the definitions don't load anew; found tables are mirrored all the same" in caplog.text
+    assert "the definitions could not be reloaded; new tables are mirrored nevertheless" in caplog.text
 
 
 def test_the_next_load_has_the_tables_and_not_those_that_are_gone(
@@ -158,8 +158,8 @@ def test_the_next_load_has_the_tables_and_not_those_that_are_gone(
     assert reloads.asked == 2, "one for the new table, then one for the other that is gone"
     again = Deployment(lake.root, instance, load_config(lake.root / "mirror.yaml"))
     keys = again.definitions.resolve_asset_graph().get_all_asset_keys()
-    zones = {key for key in keys - {dg.AssetKey("mirror_status")} if kind_of(key) is Kind.LANDING}
-    assert zones == {asset_key(Kind.LANDING, name) for name in again.config.names}
+    zones = {key for key in keys - {dg.AssetKey("mirror_status")} if kind_of(key) is AssetKind.LANDING}
+    assert zones == {asset_key(AssetKind.LANDING, name) for name in again.config.names}
     assert [str(name) for name in again.config.names] == ["shop.lines"]
 
 

@@ -11,7 +11,7 @@ from dagster._core.remote_representation.handle import RepositoryHandle
 
 from mirror_assets.config import load_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.jobs import MIRROR_ALL, REPLICATE
 
 _SETTINGS = """\
@@ -26,13 +26,13 @@ tables:
 @pytest.mark.parametrize(
     ("kind", "sensor", "job"),
     [
-        (Kind.SOURCE, "mirror", MIRROR_ALL),
-        (Kind.CHANGES, "mirror", MIRROR_ALL),
-        (Kind.LANDING, "mirror", MIRROR_ALL),
-        (Kind.MIRROR, "replicator", REPLICATE),
+        (AssetKind.SOURCE, "mirror", MIRROR_ALL),
+        (AssetKind.CHANGES, "mirror", MIRROR_ALL),
+        (AssetKind.LANDING, "mirror", MIRROR_ALL),
+        (AssetKind.MIRROR, "replicator", REPLICATE),
     ],
 )
-def test_an_asset_page_lists_the_sensor_that_drives_it(tmp_path: Path, kind: Kind, sensor: str, job: str) -> None:
+def test_an_asset_page_lists_the_sensor_that_drives_it(tmp_path: Path, kind: AssetKind, sensor: str, job: str) -> None:
     (tmp_path / "mirror.yaml").write_text(_SETTINGS)
     config = load_config(tmp_path / "mirror.yaml")
     snap = RepositorySnap.from_def(build_definitions(config).get_repository_def())

@@ -1,18 +1,16 @@
-"""A check that fails while a run works on the table is looked at again: half a slice is no damage."""
+"""A check that fails while a run works on the table is repeated: half a slice is no damage."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-import dagster as dg
 import pytest
 
 from mirror_assets.orchestration.settled_checks import settled
 from mirror_assets.pipeline.table_lease import leased
+from mirror_assets.verify.check_result import CheckResult
 from mirror_assets_tests.pipeline.paper import Paper
-
-_ASSET = dg.AssetKey(["shop", "orders_landing"])
 
 
 @pytest.mark.parametrize(
@@ -25,24 +23,22 @@ _ASSET = dg.AssetKey(["shop", "orders_landing"])
         (["a", "b", "c", ""], 3, False),
     ],
 )
-def test_what_moves_on_is_looked_at_again_and_what_stays_has_failed(
+def test_a_failure_counts_when_it_is_the_same_twice(
     tmp_path: Path, found: Sequence[str], ran: int, passed: bool
 ) -> None:
     paper, runs, slept = Paper(tmp_path), list[str](), list[float]()
 
-    def run() -> dg.AssetCheckResult:
+    def run() -> CheckResult:
         runs.append(found[len(runs)])
-        return dg.AssetCheckResult(
-            asset_key=_ASSET, check_name="file_continuity", passed=not runs[-1], description=runs[-1]
-        )
+        return CheckResult("file_continuity", (runs[-1],) if runs[-1] else ())
 
     with leased(paper.context, "another run"):
-        result = settled(paper.context, run, slept.append)()
+        result = settled(paper.context, run, slept.append)
     assert (len(runs), result.passed) == (ran, passed)
 
 
-def test_where_nobody_works_on_the_table_a_failure_is_one_at_once(tmp_path: Path) -> None:
+def test_a_failure_counts_at_once_if_no_run_works_on_the_table(tmp_path: Path) -> None:
     paper, slept = Paper(tmp_path), list[float]()
-    failed = dg.AssetCheckResult(asset_key=_ASSET, check_name="file_continuity", passed=False, description="gone")
-    assert settled(paper.context, lambda: failed, slept.append)() is failed
+    failed = CheckResult("file_continuity", ("a file is missing",))
+    assert settled(paper.context, lambda: failed, slept.append) is failed
     assert not slept

@@ -9,11 +9,11 @@ import dagster as dg
 import pytest
 
 from mirror_assets.definitions import build_definitions
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
 _DAY = 86_400.0
-_CHECK = dg.AssetCheckKey(asset_key(Kind.SOURCE, TABLE), "retention")
+_CHECK = dg.AssetCheckKey(asset_key(AssetKind.SOURCE, TABLE), "retention")
 
 
 def _evaluated(paper: Paper) -> dg.AssetCheckEvaluation:

@@ -12,7 +12,7 @@ def test_a_run_that_stays_keeps_no_event_in_memory(stays: bool) -> None:
 
     @dg.op
     def mirror(context: dg.OpExecutionContext) -> None:
-        events = TableEvents(context, stays=stays)
+        events = TableEvents(context, is_resident=stays)
         for _ in range(3):
             events.log([dg.AssetMaterialization(asset), dg.AssetCheckEvaluation(asset, "row_counts", passed=True)])
         kept.append(context.has_events())

@@ -11,7 +11,7 @@ from dagster._core.storage.tags import PARTITION_NAME_TAG, REPOSITORY_LABEL_TAG
 
 from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import Kind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.failed_runs import TABLE_FAILED
 from mirror_assets.orchestration.run_tags import FAILING_TAG, tag_failing
 from mirror_assets.orchestration.table_states import TableStates
@@ -51,13 +51,13 @@ def test_the_next_run_is_told_of_what_failed_before(instance: dg.DagsterInstance
 def test_a_held_tables_check_names_it_once(instance: dg.DagsterInstance) -> None:
     broke = SourceBroke(str(TABLES[0]), 3, "a column was renamed")
     TableStates(instance).failed(TABLES[0], broke)
-    key = dg.AssetCheckKey(asset_key(Kind.LANDING, TABLES[0]), "not_held")
+    key = dg.AssetCheckKey(asset_key(AssetKind.LANDING, TABLES[0]), "not_held")
     record = instance.get_latest_asset_check_evaluation_record(key)
     assert record is not None
     assert record.event is not None
     assert record.event.dagster_event is not None
     found = record.event.dagster_event.asset_check_evaluation_data
-    assert (found.description or "").startswith("sales.t000 is held for approval: version 3 of the source")
+    assert (found.description or "").startswith("sales.t000 is on hold for approval: version 3 of the source")
     assert "mirror-assets rebuild sales.t000" in str(found.metadata["next_step"].value)
 
 

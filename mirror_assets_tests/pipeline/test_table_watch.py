@@ -18,7 +18,7 @@ from mirror_assets.pipeline import table_watch
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.next_action import Land, QuietMark, Rest
 from mirror_assets.pipeline.plan import no_boundaries
-from mirror_assets.pipeline.table_watch import Seen, TableWatch
+from mirror_assets.pipeline.table_watch import TablePoll, TableWatch
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.log_listing import TipMark
 
@@ -45,13 +45,13 @@ def watch_of(contexts: list[TableContext]) -> TableWatch:
     return TableWatch(contexts, lambda _: no_boundaries)
 
 
-def round_of(watch: TableWatch, seconds: float = 10.0) -> dict[TableName, Seen]:
+def round_of(watch: TableWatch, seconds: float = 10.0) -> dict[TableName, TablePoll]:
     """What a round of looks sees."""
     watch.begin()
-    found: dict[TableName, Seen] = {}
+    found: dict[TableName, TablePoll] = {}
     deadline = time.monotonic() + seconds
-    while watch.is_looking and time.monotonic() < deadline:
-        found |= {seen.context.name: seen for seen in watch.seen(0.1)}
+    while watch.is_polling and time.monotonic() < deadline:
+        found |= {seen.context.name: seen for seen in watch.polls(0.1)}
     return found
 
 
@@ -123,7 +123,7 @@ def test_a_table_that_was_told_as_failing_is_looked_at_completely_again(
 
     covered(contexts, monkeypatch)
     monkeypatch.setattr(table_watch, "_ZONE_SECONDS", 0)
-    monkeypatch.setattr(table_watch, "_TROUBLED_SECONDS", 0.0)
+    monkeypatch.setattr(table_watch, "_FAILED_SECONDS", 0.0)
     watch = watch_of(contexts)
     round_of(watch)
     monkeypatch.setattr(table_watch, "is_quiet", refuse)
@@ -151,7 +151,7 @@ def test_a_table_in_trouble_is_looked_at_less_often(
     watch = watch_of(contexts)
     round_of(watch)
     assert NAMES[1] not in round_of(watch)
-    monkeypatch.setattr(table_watch, "_TROUBLED_SECONDS", 0.0)
+    monkeypatch.setattr(table_watch, "_FAILED_SECONDS", 0.0)
     again = watch_of(contexts)
     round_of(again)
     assert NAMES[1] in round_of(again)
@@ -167,10 +167,10 @@ def test_a_table_that_stays_in_trouble_is_looked_at_less_and_less_often(
     watch, looks = watch_of(contexts), list[float]()
     while clock[0] < 1000.0 + 3600:
         watch.begin()
-        for known in watch._known.values():
-            if known.look is not None:
-                known.look.result(10)
-        looks += [clock[0] for seen in watch.seen() if seen.context.name == NAMES[1]]
+        for known in watch._states.values():
+            if known.poll is not None:
+                known.poll.result(10)
+        looks += [clock[0] for seen in watch.polls() if seen.context.name == NAMES[1]]
         clock[0] += 5
     apart = [later - earlier for earlier, later in itertools.pairwise(looks)]
     assert apart[:5] == [15, 30, 60, 120, 240]
@@ -181,7 +181,7 @@ def test_sources_that_hang_cost_the_others_nothing(
     contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even if they are as many as there are threads: each keeps its thread, and no round waits for it."""
-    monkeypatch.setattr(table_watch, "_LOOKS_AT_ONCE", 2)
+    monkeypatch.setattr(table_watch, "_POLLS_AT_ONCE", 2)
     monkeypatch.setattr(table_watch, "_PATIENCE_SECONDS", 0.2)
     real = SourceLog.state
 
@@ -193,14 +193,14 @@ def test_sources_that_hang_cost_the_others_nothing(
     monkeypatch.setattr(SourceLog, "state", hang)
     watch = watch_of(contexts)
     round_of(watch)
-    watch.call_off()
+    watch.cancel()
     assert set(watch.hanging) == {NAMES[0], NAMES[1]}
     for _ in range(2):
         assert set(round_of(watch)) == {NAMES[2], NAMES[3]}
 
 
 def test_looks_that_were_called_off_come_first(contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_watch, "_LOOKS_AT_ONCE", 1)
+    monkeypatch.setattr(table_watch, "_POLLS_AT_ONCE", 1)
     looked: list[str] = []
 
     def slow(context: TableContext, *_: object, is_complete: bool) -> Rest:
@@ -214,8 +214,8 @@ def test_looks_that_were_called_off_come_first(contexts: list[TableContext], mon
     watch.begin()
     while not looked:
         time.sleep(0.01)
-    watch.call_off()
-    while watch.is_looking:
-        watch.seen(0.1)
+    watch.cancel()
+    while watch.is_polling:
+        watch.polls(0.1)
     round_of(watch)
     assert looked == ["t0", "t1", "t2", "t3", "t0"]

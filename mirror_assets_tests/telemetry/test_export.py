@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.composition import telling
+from mirror_assets.composition import exporting_metrics
 from mirror_assets.config import load_config
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.telemetry import record
@@ -278,10 +278,10 @@ def test_a_batch_has_a_port_of_its_own_and_a_run_that_ends_has_none(tmp_path: Pa
     follower = Follower(tmp_path, f"{{prometheus: {{port: {port}}}}}")
     follower.create()
     config = load_config(tmp_path / "mirror.yaml")
-    with telling(config, pytest.fail, stays=True, batch=1):
+    with exporting_metrics(config, pytest.fail, is_resident=True, batch=1):
         gauges().set_source("a", 1, 1, None)
         assert (bool(scrape(port)), bool(scrape(port + 1))) == (False, True)
-    with telling(config, pytest.fail):
+    with exporting_metrics(config, pytest.fail):
         assert record.table_gauges() is None
 
 

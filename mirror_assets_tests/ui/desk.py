@@ -14,7 +14,7 @@ import dagster as dg
 
 from benchmarks.dev_server import DagsterHome, DevServer
 from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.orchestration.asset_names import Kind, asset_key, partitions_name
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
 from mirror_assets_tests.ui.shop import Shop
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Desk:
         """Open a page by its path."""
         self.page.goto(f"{self.server.url}{path}", wait_until="commit")
 
-    def open_asset(self, kind: Kind, table: TableName, view: str = "overview") -> None:
+    def open_asset(self, kind: AssetKind, table: TableName, view: str = "overview") -> None:
         """Open a view of an asset's page: overview, partitions, events, checks, lineage."""
         self.open(f"/assets/{'/'.join(asset_key(kind, table).path)}?view={view}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.orchestration.asset_names import Kind
+from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.batch_sensor import SENSOR
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP
 from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD, REPLICATE
@@ -14,7 +14,7 @@ from mirror_assets_tests.ui.shop import ORDERS
 pytestmark = pytest.mark.ui
 
 
-def _backfill(desk: Desk, kind: Kind) -> str:
+def _backfill(desk: Desk, kind: AssetKind) -> str:
     """Materialize the partitions that an asset of the orders misses, from its page; return the status of the run."""
 
     def launch() -> None:
@@ -55,13 +55,15 @@ def test_a_job_mirrors_all_tables_while_definitions_are_reloaded(desk: Desk) -> 
 @pytest.mark.parametrize(
     ("kind", "first", "command"),
     [
-        (Kind.SOURCE, "Source of shop.orders", "mirror-assets plan --table shop.orders"),
-        (Kind.CHANGES, "Changes of shop.orders", "mirror-assets run --table shop.orders"),
-        (Kind.LANDING, "Landing files of shop.orders", "mirror-assets rebuild shop.orders"),
-        (Kind.MIRROR, "Mirror of shop.orders", "mirror-assets reconcile --table shop.orders"),
+        (AssetKind.SOURCE, "Source of shop.orders", "mirror-assets plan --table shop.orders"),
+        (AssetKind.CHANGES, "Changes of shop.orders", "mirror-assets run --table shop.orders"),
+        (AssetKind.LANDING, "Landing files of shop.orders", "mirror-assets rebuild shop.orders"),
+        (AssetKind.MIRROR, "Mirror of shop.orders", "mirror-assets reconcile --table shop.orders"),
     ],
 )
-def test_a_page_says_what_it_is_whose_it_is_and_what_to_type(desk: Desk, kind: Kind, first: str, command: str) -> None:
+def test_a_page_says_what_it_is_whose_it_is_and_what_to_type(
+    desk: Desk, kind: AssetKind, first: str, command: str
+) -> None:
     desk.open_asset(kind, ORDERS)
     for text in (first, command, "sales", "domain: shop", "mirror.yaml"):
         desk.sees(text)
@@ -69,18 +71,18 @@ def test_a_page_says_what_it_is_whose_it_is_and_what_to_type(desk: Desk, kind: K
 
 
 def test_what_landed_is_told_in_a_sentence(desk: Desk) -> None:
-    desk.open_asset(Kind.LANDING, ORDERS, "events")
+    desk.open_asset(AssetKind.LANDING, ORDERS, "events")
     desk.sees("the table at version 1: 10 inserts in 1 file of")
     desk.picture("event")
-    desk.open_asset(Kind.SOURCE, ORDERS, "partitions")
+    desk.open_asset(AssetKind.SOURCE, ORDERS, "partitions")
     desk.sees("Materialized (1)")
 
 
 def test_a_backfill_lands_slices(desk: Desk) -> None:
     desk.register(*(desk.shop.commit() for _ in range(3)))
-    for kind in (Kind.CHANGES, Kind.LANDING):
+    for kind in (AssetKind.CHANGES, AssetKind.LANDING):
         assert _backfill(desk, kind) == "SUCCESS"
-    desk.open_asset(Kind.LANDING, ORDERS, "partitions")
+    desk.open_asset(AssetKind.LANDING, ORDERS, "partitions")
     desk.sees("Materialized (4)")
     desk.picture("partitions")
 
@@ -88,8 +90,8 @@ def test_a_backfill_lands_slices(desk: Desk) -> None:
 def test_a_null_key_stops_a_backfill_and_its_check_says_so(desk: Desk) -> None:
     before, planted, behind = desk.shop.commit(), desk.shop.plant(), desk.shop.commit()
     desk.register(before, planted, behind)
-    assert _backfill(desk, Kind.CHANGES) == "FAILURE"
-    desk.open_asset(Kind.CHANGES, ORDERS, "checks")
+    assert _backfill(desk, AssetKind.CHANGES) == "FAILURE"
+    desk.open_asset(AssetKind.CHANGES, ORDERS, "checks")
     desk.click_text("key_presence")
     desk.sees(f"slice {planted}: ")
     desk.picture("failed_check")
@@ -99,7 +101,7 @@ def test_a_rebuild_mends_it_and_leaves_nothing_red(desk: Desk) -> None:
     desk.shop.mend()
     config = f"ops: {{rebuild_table: {{config: {{table: {ORDERS}}}}}}}"
     assert desk.launch(REBUILD, config) == "SUCCESS"
-    desk.open_asset(Kind.LANDING, ORDERS, "partitions")
+    desk.open_asset(AssetKind.LANDING, ORDERS, "partitions")
     desk.sees("2.0-8")
     desk.sees("Failed (0)")
     desk.sees("Missing (0)")
@@ -108,7 +110,7 @@ def test_a_rebuild_mends_it_and_leaves_nothing_red(desk: Desk) -> None:
 
 def test_a_check_is_executed_by_hand(desk: Desk) -> None:
     def launch() -> None:
-        desk.open_asset(Kind.LANDING, ORDERS, "checks")
+        desk.open_asset(AssetKind.LANDING, ORDERS, "checks")
         desk.click_text("lag")
         desk.click("Execute", exact=True)
 
@@ -128,7 +130,7 @@ def test_all_checks_are_one_step_and_tell_on_the_tables_pages(desk: Desk) -> Non
     desk.sees(CHECK_OP)
     assert desk.steps() == [CHECK_OP]
     desk.picture("all_checks")
-    desk.open_asset(Kind.MIRROR, ORDERS, "checks")
+    desk.open_asset(AssetKind.MIRROR, ORDERS, "checks")
     desk.click_text("reconciled")
     desk.sees("Passed")
     desk.sees("Execution history")

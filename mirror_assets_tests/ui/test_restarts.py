@@ -14,7 +14,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.processes import pythons_of
-from mirror_assets.orchestration.asset_names import Kind
+from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check_tables import CHECKS
 from mirror_assets_tests.ui.deployment import loaded_at, supervised, wait_until_loaded_anew
 from mirror_assets_tests.ui.desk import Desk
@@ -37,7 +37,7 @@ def _sees_all(desk: Desk) -> None:
     desk.sees("orders_landing")
     desk.open("/automation")
     desk.sees("replicator")
-    desk.open_asset(Kind.LANDING, ORDERS, "checks")
+    desk.open_asset(AssetKind.LANDING, ORDERS, "checks")
     desk.click_text("lag")
     desk.sees("commits_behind")
 

@@ -1,4 +1,4 @@
-"""The doctor's answers: each with its subject, its question, a verdict, and the next step where there is one."""
+"""The doctor's answers: each with its subject, its question, a verdict, and the next step if any."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from enum import Enum
 from mirror_assets.errors import MirrorError
 
 
-class Verdict(str, Enum):
-    """`warn`: it works, and something is to be known. `not asked`: nothing is known."""
+class DoctorVerdict(str, Enum):
+    """The result of a question. `warn`: it works, with a remark. `not asked`: the answer is unknown."""
 
     OK = "ok"
     WARN = "warn"
@@ -19,55 +19,55 @@ class Verdict(str, Enum):
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What a question has found; `next_step` is empty where there is nothing to do."""
+class Reply:
+    """The reply to a question; `next_step` is empty if nothing has to be done."""
 
-    verdict: Verdict
+    verdict: DoctorVerdict
     words: str
     next_step: str = ""
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A finding with its subject, a table or the landing zone, and its question."""
+class DoctorAnswer:
+    """A reply with its subject, a table or the landing zone, and its question."""
 
     subject: str
     question: str
-    verdict: Verdict
+    verdict: DoctorVerdict
     words: str
     next_step: str = ""
 
     @classmethod
-    def of(cls, subject: str, question: str, finding: Finding) -> Answer:
-        """Return the finding as the answer to a question."""
-        return cls(subject, question, finding.verdict, finding.words, finding.next_step)
+    def of(cls, subject: str, question: str, reply: Reply) -> DoctorAnswer:
+        """Return the reply as the answer to a question."""
+        return cls(subject, question, reply.verdict, reply.words, reply.next_step)
 
     @property
     def text(self) -> str:
-        """The words, with the next step behind them."""
+        """The words, followed by the next step."""
         return f"{self.words.rstrip('.')}. Next: {self.next_step}" if self.next_step else self.words
 
 
-def ok(words: str) -> Finding:
-    """Return that it is as it should be."""
-    return Finding(Verdict.OK, words)
+def ok(words: str) -> Reply:
+    """Return a reply without a problem."""
+    return Reply(DoctorVerdict.OK, words)
 
 
-def warn(words: str, next_step: str) -> Finding:
-    """Return that it works, and what is to be known."""
-    return Finding(Verdict.WARN, words, next_step)
+def warn(words: str, next_step: str) -> Reply:
+    """Return a reply with a warning."""
+    return Reply(DoctorVerdict.WARN, words, next_step)
 
 
-def not_asked(why: str) -> Finding:
-    """Return that nothing is known, and why."""
-    return Finding(Verdict.NOT_ASKED, why)
+def not_asked(why: str) -> Reply:
+    """Return that the answer is unknown, and why."""
+    return Reply(DoctorVerdict.NOT_ASKED, why)
 
 
-def no(error: MirrorError) -> Finding:
-    """Return what is wrong, in the words of the error that a run would end with."""
-    return Finding(Verdict.NO, error.what, error.next_step)
+def no(error: MirrorError) -> Reply:
+    """Return a failure, with the message of the error that a run would end with."""
+    return Reply(DoctorVerdict.NO, error.what, error.next_step)
 
 
-def is_well(answers: Iterable[Answer]) -> bool:
+def is_well(answers: Iterable[DoctorAnswer]) -> bool:
     """Return whether no answer is `no`."""
-    return all(answer.verdict is not Verdict.NO for answer in answers)
+    return all(answer.verdict is not DoctorVerdict.NO for answer in answers)

@@ -10,7 +10,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import SCRATCH
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.daemon_pool import DaemonPool
-from mirror_assets.pipeline.doctor.answers import Answer, Finding, Verdict, no, not_asked
+from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict, Reply, no, not_asked
 from mirror_assets.pipeline.doctor.log_questions import FIRST, THEN, Asked
 from mirror_assets.pipeline.errors import unexpected
 from mirror_assets.source.source_state import SourceState
@@ -24,19 +24,19 @@ KEYS_UNIQUE = "are its keys there, and unique?"
 
 @dataclass(frozen=True)
 class Depth:
-    """Whether Spark is asked, too, and whether it looks at the keys of all rows."""
+    """Whether Spark is also asked, and whether it checks the keys of all rows."""
 
     with_spark: bool = True
     thorough: bool = False
 
 
-def examine_zone(store: Store, heard: Callable[[], str] = lambda: "") -> Iterator[Answer]:
+def examine_zone(store: Store, heard: Callable[[], str] = lambda: "") -> Iterator[DoctorAnswer]:
     """Yield the landing zone's answers; `heard` returns what the store answered since its last call."""
     for one in examine(store, SCRATCH, heard):
-        yield Answer(store.root, one.question, Verdict.OK if one.passed else Verdict.NO, one.saw)
+        yield DoctorAnswer(store.root, one.question, DoctorVerdict.OK if one.passed else DoctorVerdict.NO, one.saw)
 
 
-def examine_sources(contexts: Sequence[TableContext], depth: Depth) -> Iterator[Answer]:
+def examine_sources(contexts: Sequence[TableContext], depth: Depth) -> Iterator[DoctorAnswer]:
     """Yield the answers of all tables, in their order: first from their logs, in seconds, then from Spark, in minutes.
 
     No error of a table is raised: it is an answer.
@@ -45,7 +45,7 @@ def examine_sources(contexts: Sequence[TableContext], depth: Depth) -> Iterator[
     states = list[SourceState | None]()
     for one, of_log in zip(asked, [pool.submit(partial(_ask_log, one)) for one in asked], strict=True):
         answers = of_log.result()
-        is_readable = answers[len(FIRST) - 1].verdict is Verdict.OK
+        is_readable = answers[len(FIRST) - 1].verdict is DoctorVerdict.OK
         states.append(one.state if is_readable else None)
         yield from answers
     each = zip(contexts, states, strict=True)
@@ -53,34 +53,34 @@ def examine_sources(contexts: Sequence[TableContext], depth: Depth) -> Iterator[
         yield from of_spark.result()
 
 
-def _ask_log(asked: Asked) -> list[Answer]:
-    answers = list[Answer]()
+def _ask_log(asked: Asked) -> list[DoctorAnswer]:
+    answers = list[DoctorAnswer]()
     name, is_readable = str(asked.context.name), True
     for question in (*FIRST, *THEN):
         finding = _safely(name, partial(question.ask, asked)) if is_readable else not_asked("the log can't be read")
-        is_readable = is_readable and not (question in FIRST and finding.verdict is Verdict.NO)
-        answers.append(Answer.of(name, question.text, finding))
+        is_readable = is_readable and not (question in FIRST and finding.verdict is DoctorVerdict.NO)
+        answers.append(DoctorAnswer.of(name, question.text, finding))
     return answers
 
 
-def _ask_spark(context: TableContext, state: SourceState | None, depth: Depth) -> list[Answer]:
+def _ask_spark(context: TableContext, state: SourceState | None, depth: Depth) -> list[DoctorAnswer]:
     """Return Spark's answers; it is asked for the newest version where the log could not be read."""
     name = str(context.name)
     if not depth.with_spark:
-        return [Answer.of(name, text, not_asked("Spark was left out")) for text in (SPARK_READS, KEYS_UNIQUE)]
+        return [DoctorAnswer.of(name, text, not_asked("Spark was left out")) for text in (SPARK_READS, KEYS_UNIQUE)]
     from mirror_assets.pipeline.doctor.spark_questions import keys_are_unique, spark_reads
 
     reads = _safely(name, partial(spark_reads, context, state))
     if not context.table.keys:
         finding = not_asked("it has no keys" + (": its rows have ids" if context.table.is_keyless else ""))
-    elif reads.verdict is Verdict.NO:
+    elif reads.verdict is DoctorVerdict.NO:
         finding = not_asked("Spark can't read it")
     else:
         finding = _safely(name, partial(keys_are_unique, context, state, thorough=depth.thorough))
-    return [Answer.of(name, SPARK_READS, reads), Answer.of(name, KEYS_UNIQUE, finding)]
+    return [DoctorAnswer.of(name, SPARK_READS, reads), DoctorAnswer.of(name, KEYS_UNIQUE, finding)]
 
 
-def _safely(table: str, ask: Callable[[], Finding]) -> Finding:
+def _safely(table: str, ask: Callable[[], Reply]) -> Reply:
     """Return the finding; an error is one, too."""
     try:
         return ask()

@@ -11,7 +11,7 @@ from functools import cached_property
 from mirror_assets.config import Changes, OnBreak
 from mirror_assets.errors import RebuildError
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.doctor.answers import Finding, Verdict, no, not_asked, ok, warn
+from mirror_assets.pipeline.doctor.answers import DoctorVerdict, Reply, no, not_asked, ok, warn
 from mirror_assets.pipeline.errors import stop_error
 from mirror_assets.pipeline.pending import feed_deadline, pending_commits
 from mirror_assets.pipeline.plan import plan_table
@@ -50,20 +50,20 @@ class Question:
     """A question, and who answers it; a MirrorError is an answer, too: no."""
 
     text: str
-    ask: Callable[[Asked], Finding]
+    ask: Callable[[Asked], Reply]
 
 
-def _reached(asked: Asked) -> Finding:
+def _reached(asked: Asked) -> Reply:
     return ok(f"{asked.context.log.uri} has version {asked.log.newest()} as its newest")
 
 
-def _read(asked: Asked) -> Finding:
+def _read(asked: Asked) -> Reply:
     state = asked.state
     rows = "a number of rows that the log does not know" if state.rows is None else f"{state.rows:,} rows"
     return ok(f"version {state.version} of {_time(state.timestamp_ms)}: {state.files:,} files, {rows}")
 
 
-def _records_changes(asked: Asked) -> Finding:
+def _records_changes(asked: Asked) -> Reply:
     context = asked.context
     check_source(context.config, context.table, asked.state)
     table_columns(context.table, asked.state.schema)
@@ -77,7 +77,7 @@ _RECORDED = {
 }
 
 
-def _waits(asked: Asked) -> Finding:
+def _waits(asked: Asked) -> Reply:
     plan = plan_table(asked.context)
     waiting = f"{len(plan.partitions)} slices wait" if plan.partitions else "nothing waits"
     if plan.stop is None:
@@ -88,25 +88,27 @@ def _waits(asked: Asked) -> Finding:
     return no(error)
 
 
-def _retained(asked: Asked) -> Finding:
+def _retained(asked: Asked) -> Reply:
     context = asked.context
     deadline = feed_deadline(context, pending_commits(context), asked.now)
-    told = check_retention(deadline, _SPARE)
-    if told.problems:
-        return Finding(Verdict.NO if deadline.is_gone else Verdict.WARN, told.problems[0], _keep(deadline.retention))
+    result = check_retention(deadline, _SPARE)
+    if result.problems:
+        return Reply(
+            DoctorVerdict.NO if deadline.is_gone else DoctorVerdict.WARN, result.problems[0], _keep(deadline.retention)
+        )
     # Histories are kept each night, the mirror by the sensor.
     every = _DAY if context.table.keeps_history else context.config.automation.every
     if deadline.clock.seconds < every + _SPARE:
         kept = f"{deadline.clock.name} keeps a commit for {deadline.clock.seconds / 3600:,.1f} hours"
         return warn(f"{kept}, and mirroring looks for it every {every:,.0f} s", _keep(deadline.retention))
-    return ok(told.note)
+    return ok(result.note)
 
 
 def _keep(retention: Retention) -> str:
     return f"run now; to keep commits for longer: {retention.keeping(7 * _DAY)}"
 
 
-def _clocks(asked: Asked) -> Finding:
+def _clocks(asked: Asked) -> Reply:
     version = asked.state.version
     if asked.log.files.is_local:
         return ok("the source lies on this machine, whose clock is the only one")
@@ -114,10 +116,10 @@ def _clocks(asked: Asked) -> Finding:
     return compare_clocks(f"version {version}", stored, asked.state.timestamp_ms / 1000, asked.now)
 
 
-def compare_clocks(version: str, stored: float, committed: float, now: float) -> Finding:
+def compare_clocks(version: str, stored: float, committed: float, now: float) -> Reply:
     """Compare the store's clock, which gave the newest commit's file its time, the writer's, and that of this machine.
 
-    All are seconds since 1970. A store's clock that is behind ours can't be told from a commit that is older.
+    All are seconds since 1970. A slow clock of the store looks like an older commit.
     """
     if stored - now > MOST_APART_SECONDS:
         ahead = f"the store's clock is {stored - now:,.0f} s or more ahead of this machine's"
@@ -126,15 +128,13 @@ def compare_clocks(version: str, stored: float, committed: float, now: float) ->
         ahead = f"the writer's clock was {committed - stored:,.0f} s or more ahead of the store's"
         return warn(f"{ahead} at {version}: `start` and `--from` by time are as wrong", "set the writer's clock right.")
     if stored - committed > MOST_APART_SECONDS:
-        apart = f"the store wrote the file of {version} {stored - committed:,.0f} s behind the time of its commit"
-        return not_asked(f"{apart}: it was copied, or its writer's clock is slow; which, nothing tells")
-    told = f"store and writer agreed within {abs(stored - committed):,.1f} s at {version}"
-    return ok(
-        f"{told}, {now - stored:,.0f} s ago by this machine's clock; whether that is right, the log does not tell"
-    )
+        delay = f"the store wrote the file of {version} {stored - committed:,.0f} s after the time of its commit"
+        return not_asked(f"{delay}: it was copied, or its writer's clock is slow")
+    agreement = f"store and writer agreed within {abs(stored - committed):,.1f} s at {version}"
+    return ok(f"{agreement}, {now - stored:,.0f} s ago by this machine's clock, which the log can't verify")
 
 
-def _direct_lake(asked: Asked) -> Finding:
+def _direct_lake(asked: Asked) -> Reply:
     found = [f"{one.column} {one.message}" for one in unloadable_columns(asked.state.schema.fields)]
     if not found:
         return ok("no column has a type that Direct Lake can't load")

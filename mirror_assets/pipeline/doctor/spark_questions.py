@@ -13,35 +13,35 @@ from mirror_assets.encode.columns import quoted
 from mirror_assets.encode.private.table_version import read_version
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.pipeline.context import TableContext, reading
-from mirror_assets.pipeline.doctor.answers import Finding, Verdict, ok, warn
+from mirror_assets.pipeline.doctor.answers import DoctorVerdict, Reply, ok, warn
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.errors import SourceNotDelta
 from mirror_assets.source.losses import FileUnfound, SourceRead
 from mirror_assets.source.source_state import SourceState
 
-# Keys of so many rows are looked at unless all are wanted: some seconds of Spark's.
+# The keys of this many rows are checked unless all are requested: some seconds of Spark.
 SAMPLE_ROWS = 1_000_000
 _NO_PATH = "PATH_NOT_FOUND"
 
 
-def spark_reads(context: TableContext, state: SourceState | None) -> Finding:
+def spark_reads(context: TableContext, state: SourceState | None) -> Reply:
     """Read the schema and one row of the version, or of the newest. Raises what `reading` and `spark_errors` raise."""
     with _spark_reading(context, state) as frame:
         found = frame.limit(1).collect()
     row = "and a row" if found else "and no row, for it has none"
-    told = f"Spark {context.spark().version} has read {len(frame.columns)} columns {row}"
+    read = f"Spark {context.spark().version} has read {len(frame.columns)} columns {row}"
     if state is None:
-        return warn(f"{told} of the newest version, though the log can't be read", "do what is said of the log.")
+        return warn(f"{read} of the newest version, though the log can't be read", "follow the next step for the log.")
     others = sorted(set(frame.columns).symmetric_difference(field.name for field in state.schema.fields))
     if others:
         differ = f"Spark and the log differ in the columns {', '.join(others)}"
-        return warn(differ, "run again; if it stays so, report it.")
-    return ok(f"{told} of version {state.version}")
+        return warn(differ, "run again; report it if it persists.")
+    return ok(f"{read} of version {state.version}")
 
 
 def keys_are_unique(
     context: TableContext, state: SourceState | None, *, thorough: bool, sample: int = SAMPLE_ROWS
-) -> Finding:
+) -> Reply:
     """Count NULL and repeated keys of all rows, or of the first `sample` ones, in one aggregation.
 
     Raises what `reading` and `spark_errors` raise.
@@ -50,9 +50,9 @@ def keys_are_unique(
     with _spark_reading(context, state) as frame:
         found = _count(frame if thorough else frame.limit(sample), keys)
     is_whole = thorough or found.rows < sample
-    rows = f"all {found.rows:,} rows" if is_whole else f"{found.rows:,} rows, a part; --thorough looks at all"
+    rows = f"all {found.rows:,} rows" if is_whole else f"{found.rows:,} rows, a part; --thorough checks all"
     if found.repeated or found.with_null:
-        return Finding(Verdict.NO, f"{found.describe(keys)} in {rows}", _MEND)
+        return Reply(DoctorVerdict.NO, f"{found.describe(keys)} in {rows}", _MEND)
     return ok(f"{', '.join(keys)}: no NULL, and none twice, in {rows}")
 
 

@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 
 from mirror_assets.composition import Project
 from mirror_assets.config import load_config
-from mirror_assets.pipeline.doctor.answers import Answer
+from mirror_assets.pipeline.doctor.answers import DoctorAnswer
 from mirror_assets.pipeline.doctor.examination import Depth, examine_sources
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -34,6 +34,6 @@ def project(folder: Path, tables: str, more: str = "") -> Project:
     return Project.of(load_config(file))
 
 
-def answers(made: Project, depth: Depth = NO_SPARK) -> dict[tuple[str, str], Answer]:
+def answers(made: Project, depth: Depth = NO_SPARK) -> dict[tuple[str, str], DoctorAnswer]:
     """Return the answers by table and question."""
     return {(one.subject, one.question): one for one in examine_sources(made.tables(), depth)}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.errors import RetryError
-from mirror_assets.pipeline.doctor.answers import Answer, Verdict, is_well
+from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict, is_well
 from mirror_assets.pipeline.doctor.examination import KEYS_UNIQUE, SPARK_READS
 from mirror_assets.pipeline.doctor.log_questions import FIRST, THEN, compare_clocks
 from mirror_assets.source.log import SourceLog
@@ -21,7 +21,7 @@ RECORDS, WAITS, RETAINED, CLOCKS, DIRECT_LAKE = (question.text for question in T
 _ORDERS = "orders: {source: ./orders, keys: [id]}"
 
 
-def _answer(folder: Path, question: str, tables: str = _ORDERS, more: str = "") -> Answer:
+def _answer(folder: Path, question: str, tables: str = _ORDERS, more: str = "") -> DoctorAnswer:
     return answers(project(folder, tables, more))["orders", question]
 
 
@@ -30,16 +30,18 @@ def test_a_sound_table_is_well(tmp_path: Path) -> None:
     found = answers(project(tmp_path, _ORDERS))
     assert is_well(found.values())
     told = {question: answer.verdict for (_, question), answer in found.items()}
-    asked = dict.fromkeys((REACHED, READABLE, RECORDS, WAITS, RETAINED, CLOCKS, DIRECT_LAKE), Verdict.OK)
-    assert told == asked | {SPARK_READS: Verdict.NOT_ASKED, KEYS_UNIQUE: Verdict.NOT_ASKED}
+    asked = dict.fromkeys((REACHED, READABLE, RECORDS, WAITS, RETAINED, CLOCKS, DIRECT_LAKE), DoctorVerdict.OK)
+    assert told == asked | {SPARK_READS: DoctorVerdict.NOT_ASKED, KEYS_UNIQUE: DoctorVerdict.NOT_ASKED}
     assert found["orders", READABLE].words.endswith("1 files, 3 rows")
 
 
 def test_a_table_that_is_not_there_is_asked_nothing_more(tmp_path: Path) -> None:
     found = answers(project(tmp_path, _ORDERS))
-    assert found["orders", REACHED].verdict is Verdict.NO
+    assert found["orders", REACHED].verdict is DoctorVerdict.NO
     assert "setting `source`" in found["orders", REACHED].next_step
-    assert {answer.verdict for (_, question), answer in found.items() if question != REACHED} == {Verdict.NOT_ASKED}
+    assert {answer.verdict for (_, question), answer in found.items() if question != REACHED} == {
+        DoctorVerdict.NOT_ASKED
+    }
 
 
 def test_a_log_that_is_reached_and_can_not_be_read(tmp_path: Path) -> None:
@@ -47,9 +49,9 @@ def test_a_log_that_is_reached_and_can_not_be_read(tmp_path: Path) -> None:
     commit_file(tmp_path / "orders", 0).write_text("{")
     found = answers(project(tmp_path, _ORDERS))
     assert [found["orders", question].verdict for question in (REACHED, READABLE, RECORDS)] == [
-        Verdict.OK,
-        Verdict.NO,
-        Verdict.NOT_ASKED,
+        DoctorVerdict.OK,
+        DoctorVerdict.NO,
+        DoctorVerdict.NOT_ASKED,
     ]
 
 
@@ -59,9 +61,9 @@ def test_one_tables_trouble_keeps_no_other_from_being_asked(tmp_path: Path, monk
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret")
     store = f'stores: {{lake: {{root: "s3://acme-lake", region: x, endpoint: "{closed_port()}"}}}}\n'
     found = answers(project(tmp_path, f"away: {{source: {{store: lake, path: t}}, keys: [id]}}\n{_ORDERS}", store))
-    assert found["away", REACHED].verdict is Verdict.NO
+    assert found["away", REACHED].verdict is DoctorVerdict.NO
     assert "the store s3://acme-lake gives no answer" in found["away", REACHED].words
-    assert found["orders", WAITS].verdict is Verdict.OK
+    assert found["orders", WAITS].verdict is DoctorVerdict.OK
 
 
 def test_an_error_that_is_not_ours_is_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,9 +73,9 @@ def test_an_error_that_is_not_ours_is_an_answer(tmp_path: Path, monkeypatch: pyt
     write_table(tmp_path / "orders")
     monkeypatch.setattr(SourceLog, "times", lambda *_: fail(None))
     found = answers(project(tmp_path, _ORDERS))
-    assert found["orders", RETAINED].verdict is Verdict.NO
+    assert found["orders", RETAINED].verdict is DoctorVerdict.NO
     assert "ZeroDivisionError: a defect" in found["orders", RETAINED].words
-    assert found["orders", CLOCKS].verdict is Verdict.OK
+    assert found["orders", CLOCKS].verdict is DoctorVerdict.OK
 
 
 @pytest.mark.parametrize(
@@ -88,36 +90,36 @@ def test_what_the_settings_need_is_missing(settings: str, named: str, tmp_path: 
     on = "true" if "nr" in settings else "false"
     write_table(tmp_path / "orders", properties={"delta.enableChangeDataFeed": on})
     found = _answer(tmp_path, RECORDS, f"orders: {{source: ./orders, {settings}}}")
-    assert found.verdict is Verdict.NO
+    assert found.verdict is DoctorVerdict.NO
     assert named in found.text
 
 
 def test_a_retention_that_mirroring_can_miss_is_a_warning_with_the_statement(tmp_path: Path) -> None:
     write_table(tmp_path / "orders", properties={"delta.deletedFileRetentionDuration": "interval 2 hours"})
     found = _answer(tmp_path, RETAINED)
-    assert found.verdict is Verdict.WARN
+    assert found.verdict is DoctorVerdict.WARN
     assert "keeps a commit for 2.0 hours" in found.words
     assert "delta.deletedFileRetentionDuration = 'interval 7 days'" in found.next_step
 
 
 def test_a_history_that_is_kept_each_night_needs_two_days(tmp_path: Path) -> None:
     write_table(tmp_path / "orders", properties={"delta.deletedFileRetentionDuration": "interval 40 hours"})
-    assert _answer(tmp_path, RETAINED).verdict is Verdict.OK
+    assert _answer(tmp_path, RETAINED).verdict is DoctorVerdict.OK
     kept = _answer(tmp_path, RETAINED, "orders: {source: ./orders, keys: [id], history: slices}")
-    assert kept.verdict is Verdict.WARN
+    assert kept.verdict is DoctorVerdict.WARN
 
 
 @pytest.mark.parametrize(
     ("stored", "committed", "verdict", "told"),
     [
-        (990.0, 989.5, Verdict.OK, "agreed within 0.5 s at version 3, 10 s ago by this machine's clock"),
-        (4600.0, 4599.0, Verdict.WARN, "the store's clock is 3,600 s or more ahead of this machine's"),
-        (500.0, 900.0, Verdict.WARN, "the writer's clock was 400 s or more ahead of the store's"),
-        (900.0, 100.0, Verdict.NOT_ASKED, "which, nothing tells"),
+        (990.0, 989.5, DoctorVerdict.OK, "agreed within 0.5 s at version 3, 10 s ago by this machine's clock"),
+        (4600.0, 4599.0, DoctorVerdict.WARN, "the store's clock is 3,600 s or more ahead of this machine's"),
+        (500.0, 900.0, DoctorVerdict.WARN, "the writer's clock was 400 s or more ahead of the store's"),
+        (900.0, 100.0, DoctorVerdict.NOT_ASKED, "or its writer's clock is slow"),
     ],
 )
 def test_clocks_are_compared_as_far_as_the_log_tells(
-    stored: float, committed: float, verdict: Verdict, told: str
+    stored: float, committed: float, verdict: DoctorVerdict, told: str
 ) -> None:
     found = compare_clocks("version 3", stored, committed, 1000.0)
     assert found.verdict is verdict
@@ -127,7 +129,7 @@ def test_clocks_are_compared_as_far_as_the_log_tells(
 def test_types_that_direct_lake_can_not_load_are_a_warning(tmp_path: Path) -> None:
     write_table(tmp_path / "orders", {"id": [1], "picture": [b"x"], "name": ["y"]})
     found = _answer(tmp_path, DIRECT_LAKE)
-    assert found.verdict is Verdict.WARN
+    assert found.verdict is DoctorVerdict.WARN
     assert "picture is binary" in found.words
     assert "name" not in found.words
 
@@ -145,6 +147,6 @@ def test_a_source_that_goes_away_between_two_questions_is_said_so(
 
     monkeypatch.setattr(SourceLog, "state", read_and_lose)
     found = answers(project(tmp_path, _ORDERS))
-    assert found["orders", READABLE].verdict is Verdict.OK
-    assert found["orders", WAITS].verdict is Verdict.NO
+    assert found["orders", READABLE].verdict is DoctorVerdict.OK
+    assert found["orders", WAITS].verdict is DoctorVerdict.NO
     assert not issubclass(RetryError, type(found["orders", WAITS]))

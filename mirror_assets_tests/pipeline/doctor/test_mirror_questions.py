@@ -11,14 +11,14 @@ from mirror_assets.composition import Project, no_spark
 from mirror_assets.config import Config, When, load_config
 from mirror_assets.landing.steps import Steps
 from mirror_assets.pipeline.doctor import mirror_questions
-from mirror_assets.pipeline.doctor.answers import Answer, Verdict
+from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict
 from mirror_assets.pipeline.doctor.mirror_questions import FOUND, LIMITS, examine_mirror, within_limits
 from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.landing.staging import cover
 from mirror_assets_tests.pipeline.doctor.lake import project
 
 
-def _of_places(config: Config) -> list[Answer]:
+def _of_places(config: Config) -> list[DoctorAnswer]:
     made = Project.of(config, no_spark)
     return [one for one in examine_mirror(config, made.store, made.tables()) if one.question == FOUND]
 
@@ -34,7 +34,7 @@ def test_a_place_whose_tables_are_found_is_well(tmp_path: Path) -> None:
     lake.add("sales/orders", "sales/lines")
     lake.configure("{from: {store: lake, path: '*/*/'}, keys: {default: [id]}, exclude: [lines]}")
     (found,) = _of_places(lake.load())
-    assert (found.verdict, found.words) == (Verdict.OK, "1 tables are there, and 1 of them are mirrored")
+    assert (found.verdict, found.words) == (DoctorVerdict.OK, "1 tables are there, and 1 of them are mirrored")
 
 
 def test_tables_that_vanished_together_are_told_with_the_command_that_accepts_it(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_tables_that_vanished_together_are_told_with_the_command_that_accepts_it
         shutil.rmtree(path)
     lake.load(When.NOW)
     (found,) = _of_places(lake.load(When.NOW))
-    assert found.verdict is Verdict.NO
+    assert found.verdict is DoctorVerdict.NO
     assert "2 of 2 tables are not listed any more (lines, orders)" in found.words
     assert "mirror-assets discover --accept" in found.next_step
 
@@ -58,7 +58,7 @@ def test_a_place_that_can_not_be_listed_is_told(tmp_path: Path) -> None:
     lake.load()
     shutil.rmtree(lake.lake)
     (found,) = _of_places(lake.load(When.NOW))
-    assert (found.verdict, found.words) == (Verdict.NO, f"{lake.lake} can't be read: No such file or directory.")
+    assert (found.verdict, found.words) == (DoctorVerdict.NO, f"{lake.lake} can't be read: No such file or directory.")
     assert "its credentials or permissions" in found.next_step
 
 
@@ -67,32 +67,32 @@ def test_a_place_without_tables_is_told(tmp_path: Path) -> None:
     lake.lake.mkdir()
     lake.configure("{from: {store: lake, path: '*/'}, keys: {default: [id]}}")
     (found,) = _of_places(lake.load())
-    assert (found.verdict, found.next_step) == (Verdict.NO, "correct `from`, or write the tables first.")
+    assert (found.verdict, found.next_step) == (DoctorVerdict.NO, "correct `from`, or write the tables first.")
 
 
-@pytest.mark.parametrize(("tables", "verdict"), [(1_000, Verdict.OK), (1_001, Verdict.WARN)])
-def test_fabric_mirrors_a_thousand_tables(tmp_path: Path, tables: int, verdict: Verdict) -> None:
+@pytest.mark.parametrize(("tables", "verdict"), [(1_000, DoctorVerdict.OK), (1_001, DoctorVerdict.WARN)])
+def test_fabric_mirrors_a_thousand_tables(tmp_path: Path, tables: int, verdict: DoctorVerdict) -> None:
     config = _config(
         tmp_path, "".join(f"  t{number}: {{source: ./t{number}, keys: [id]}}\n" for number in range(tables))
     )
     found = within_limits(config, 0.0)
     assert found.verdict is verdict
     assert f"{tables:,}" in found.words
-    assert ("several mirrored databases" in found.next_step) is (verdict is Verdict.WARN)
+    assert ("several mirrored databases" in found.next_step) is (verdict is DoctorVerdict.WARN)
 
 
-@pytest.mark.parametrize(("day_bytes", "verdict"), [(0.9e12, Verdict.OK), (1.1e12, Verdict.WARN)])
-def test_fabric_slows_down_after_a_terabyte_a_day(tmp_path: Path, day_bytes: float, verdict: Verdict) -> None:
+@pytest.mark.parametrize(("day_bytes", "verdict"), [(0.9e12, DoctorVerdict.OK), (1.1e12, DoctorVerdict.WARN)])
+def test_fabric_slows_down_after_a_terabyte_a_day(tmp_path: Path, day_bytes: float, verdict: DoctorVerdict) -> None:
     found = within_limits(_config(tmp_path, "  t: {source: ./t, keys: [id]}\n"), day_bytes)
     assert found.verdict is verdict
     assert f"about {day_bytes / 1e9:,.1f} GB of changes a day" in found.words
 
 
-@pytest.mark.parametrize(("keys", "verdict"), [("a, b, c, d", Verdict.OK), ("a, b, c, d, e", Verdict.WARN)])
-def test_five_key_columns_are_many(tmp_path: Path, keys: str, verdict: Verdict) -> None:
+@pytest.mark.parametrize(("keys", "verdict"), [("a, b, c, d", DoctorVerdict.OK), ("a, b, c, d, e", DoctorVerdict.WARN)])
+def test_five_key_columns_are_many(tmp_path: Path, keys: str, verdict: DoctorVerdict) -> None:
     found = within_limits(_config(tmp_path, f"  t: {{source: ./t, keys: [{keys}]}}\n"), 0.0)
     assert found.verdict is verdict
-    assert ("t has as many or more" in found.words) is (verdict is Verdict.WARN)
+    assert ("t has as many or more" in found.words) is (verdict is DoctorVerdict.WARN)
     assert "several mirrored databases" not in found.next_step
 
 
@@ -104,12 +104,12 @@ def test_what_lands_in_a_day_is_summed_over_the_tables(tmp_path: Path, monkeypat
     monkeypatch.setattr(mirror_questions, "daily_bytes", landing)
     made = project(tmp_path, "orders: {source: ./orders, keys: [id]}\nlines: {source: ./lines, keys: [id]}")
     (found,) = examine_mirror(made.config, made.store, made.tables())
-    assert (found.question, found.verdict) == (LIMITS, Verdict.OK)
+    assert (found.question, found.verdict) == (LIMITS, DoctorVerdict.OK)
     assert found.words == "2 of 1,000 tables, about 0.0 GB of changes a day of 1 TB, fewer than 5 key columns"
     for name in made.config.names:
         cover(made.store, name, 0)
     (found,) = examine_mirror(made.config, made.store, made.tables())
     assert (found.verdict, found.words) == (
-        Verdict.WARN,
+        DoctorVerdict.WARN,
         "about 1,200.0 GB of changes a day, and Fabric slows down after 1 TB",
     )

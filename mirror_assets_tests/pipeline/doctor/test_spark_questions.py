@@ -10,7 +10,7 @@ import pytest
 
 from mirror_assets.composition import Project
 from mirror_assets.encode.spark_errors import SparkNotStarted
-from mirror_assets.pipeline.doctor.answers import Verdict
+from mirror_assets.pipeline.doctor.answers import DoctorVerdict
 from mirror_assets.pipeline.doctor.examination import KEYS_UNIQUE, SPARK_READS, Depth
 from mirror_assets.pipeline.doctor.log_questions import FIRST
 from mirror_assets.pipeline.doctor.spark_questions import keys_are_unique
@@ -28,7 +28,7 @@ def _project(lab: Lab) -> Project:
 
 def test_a_sound_table_is_read_by_both(lab: Lab) -> None:
     found = answers(_project(lab), Depth())
-    assert found[_TABLE, SPARK_READS].verdict is Verdict.OK
+    assert found[_TABLE, SPARK_READS].verdict is DoctorVerdict.OK
     assert found[_TABLE, SPARK_READS].words.endswith("has read 3 columns and a row of version 1")
     assert found[_TABLE, KEYS_UNIQUE].words == "id: no NULL, and none twice, in all 10 rows"
 
@@ -36,7 +36,7 @@ def test_a_sound_table_is_read_by_both(lab: Lab) -> None:
 def test_repeated_keys_and_null_are_counted_in_one_aggregation(lab: Lab) -> None:
     lab.sql("INSERT INTO {t} VALUES (4, 'again', 1), (4, 'again', 2), (7, 'again', 3), (NULL, 'none', 4)")
     found = answers(_project(lab), Depth())[_TABLE, KEYS_UNIQUE]
-    assert found.verdict is Verdict.NO
+    assert found.verdict is DoctorVerdict.NO
     assert found.words == "2 keys are repeated, such as «id=4», and 1 rows have NULL in a key in all 14 rows"
     assert "choose `keys` that are unique" in found.next_step
 
@@ -44,7 +44,7 @@ def test_repeated_keys_and_null_are_counted_in_one_aggregation(lab: Lab) -> None
 def test_a_part_of_the_rows_is_told_as_a_part(lab: Lab) -> None:
     context = _project(lab).tables()[0]
     found = keys_are_unique(context, context.log.state(), thorough=False, sample=4)
-    assert found.words == "id: no NULL, and none twice, in 4 rows, a part; --thorough looks at all"
+    assert found.words == "id: no NULL, and none twice, in 4 rows, a part; --thorough checks all"
     found = keys_are_unique(context, context.log.state(), thorough=True, sample=4)
     assert found.words == "id: no NULL, and none twice, in all 10 rows"
 
@@ -62,20 +62,20 @@ def test_spark_is_asked_where_the_log_can_not_be_read(lab: Lab, monkeypatch: pyt
 
     monkeypatch.setattr(TableLog, "newest", refuse)
     found = answers(_project(lab), Depth())
-    assert found[_TABLE, FIRST[0].text].verdict is Verdict.NO
-    assert found[_TABLE, SPARK_READS].verdict is Verdict.WARN
+    assert found[_TABLE, FIRST[0].text].verdict is DoctorVerdict.NO
+    assert found[_TABLE, SPARK_READS].verdict is DoctorVerdict.WARN
     assert "of the newest version, though the log can't be read" in found[_TABLE, SPARK_READS].words
-    assert found[_TABLE, KEYS_UNIQUE].verdict is Verdict.OK
+    assert found[_TABLE, KEYS_UNIQUE].verdict is DoctorVerdict.OK
 
 
 def test_a_damaged_file_is_an_answer_with_its_name(lab: Lab) -> None:
     for file in Path(lab.uri).glob("*.parquet"):
         file.write_bytes(file.read_bytes()[:-10])
     found = answers(_project(lab), Depth())
-    assert found[_TABLE, FIRST[1].text].verdict is Verdict.OK
-    assert found[_TABLE, SPARK_READS].verdict is Verdict.NO
+    assert found[_TABLE, FIRST[1].text].verdict is DoctorVerdict.OK
+    assert found[_TABLE, SPARK_READS].verdict is DoctorVerdict.NO
     assert ".parquet" in found[_TABLE, SPARK_READS].words
-    assert found[_TABLE, KEYS_UNIQUE].verdict is Verdict.NOT_ASKED
+    assert found[_TABLE, KEYS_UNIQUE].verdict is DoctorVerdict.NOT_ASKED
 
 
 def test_a_spark_that_does_not_start_is_an_answer(lab: Lab) -> None:
@@ -84,7 +84,7 @@ def test_a_spark_that_does_not_start_is_an_answer(lab: Lab) -> None:
 
     found = answers(replace(_project(lab), session=refuse), Depth())
     assert found[_TABLE, SPARK_READS].words == "Spark did not start: no Java."
-    assert found[_TABLE, KEYS_UNIQUE].verdict is Verdict.NOT_ASKED
+    assert found[_TABLE, KEYS_UNIQUE].verdict is DoctorVerdict.NOT_ASKED
 
 
 @pytest.mark.parametrize("thorough", [True, False])

@@ -1,4 +1,4 @@
-"""Looks at what the mirror tells of a table, beside what has landed: states, waiting files, the source's version."""
+"""Compares the mirror's status of a table with the landed files: states, waiting files, the source's version."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.storage import FileInfo, Store
 from mirror_assets.verify.replicating import Replication
 
-# So many generations are read back to find the version of an applied file: a mirror that is further behind is shown
-# without one.
+# The version of an applied file is searched in this many generations: a mirror that lags further is shown without one.
 _READ_BACK = 20
 
 
-def look_at_mirror(context: TableContext, mirror: WatchedMirror, now: float) -> Replication:
-    """Return what the mirror tells of the table at `now` (seconds since 1970).
+def read_replication(context: TableContext, mirror: WatchedMirror, now: float) -> Replication:
+    """Return the state of the table's replication at `now` (seconds since 1970).
 
-    An error of the mirror is part of the answer. Raises what the landing zone's store and the manifest raise.
+    An error of the mirror is part of the result. Raises what the landing zone's store and the manifest raise.
     """
     manifest = context.manifest()
     if manifest is None or manifest.next_number == 1:
@@ -46,7 +45,7 @@ def look_at_mirror(context: TableContext, mirror: WatchedMirror, now: float) -> 
 
 
 def mirrored_version(store: Store, name: TableName, manifest: Manifest, table: MonitoredTable | None) -> int | None:
-    """Return the source's version that the mirror has; None where that can't be told. Raises ManifestCorrupt.
+    """Return the source's version that the mirror has; None if it is unknown. Raises ManifestCorrupt.
 
     Reads the generations behind the manifest's while files wait, a few at most. Fabric reports no file numbers: there
     the version is known once everything is applied.
@@ -69,7 +68,7 @@ def mirrored_version(store: Store, name: TableName, manifest: Manifest, table: M
 def _stuck_seconds(context: TableContext, manifest: Manifest, table: MonitoredTable | None, now: float) -> float:
     """Return how long a file has waited while nothing was applied; 0 where none waits.
 
-    A table that works off its files is not stuck, however many there are: the clock begins anew with each that is done.
+    A table that applies its files is not stuck, however many wait: the time counts from the last applied file.
     """
     if table is not None and table.has_applied(manifest):
         return 0.0
@@ -94,7 +93,7 @@ def _waiting(found: Sequence[FileInfo], table: MonitoredTable | None) -> list[Fi
 
 
 def _stopped_before(context: TableContext, manifest: Manifest) -> str | None:
-    """Return why nothing newer lands, if runs of the table fail: its mirror looks well all the same."""
+    """Return why nothing newer lands, if runs of the table fail; the mirror alone would look healthy."""
     record = drive(read_record(context.name), context.store)
     failure = unresolved_failure(context, manifest, record[0] if record else None)
     return None if failure is None else f"{failure.counted}, see the check not_failing"

@@ -13,11 +13,10 @@ from mirror_assets.composition import Project
 from mirror_assets.config.load import parse_config
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.follow import Follow
 from mirror_assets.pipeline.next_action import Action, Land, Rebuild, Rest
 from mirror_assets.pipeline.plan import no_boundaries
-from mirror_assets.pipeline.table_watch import Seen, TableWatch
-from mirror_assets.pipeline.turns import Turns, Work
+from mirror_assets.pipeline.scheduler import Scheduler, TableWork, follow
+from mirror_assets.pipeline.table_watch import TablePoll, TableWatch
 
 TABLE = TableName(None, "t")
 
@@ -35,7 +34,7 @@ class Scripted(TableWatch):
         assert not busy
         self.rounds.append(time.monotonic())
         action = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        self._seen.put(Seen(self.contexts[0], action, self.complete, self.cpu_seconds))
+        self._polls.put(TablePoll(self.contexts[0], action, self.complete, self.cpu_seconds))
         return 1
 
 
@@ -45,17 +44,23 @@ def context(tmp_path: Path) -> TableContext:
     return Project.of(parse_config(text, tmp_path / "mirror.yaml", {})).tables()[0]
 
 
-def follow(watch: Scripted, seconds: float, *, looks_again: bool = False) -> list[str | None]:
+def polled(watch: Scripted, seconds: float, *, polls_after_work: bool = False) -> list[str | None]:
     """Follow for a while, or until nothing is pending; return for each work why it is to rebuild first, if so."""
     begun: list[str | None] = []
 
-    def work(_: TableContext, why: str | None) -> Work:
+    def work(_: TableContext, why: str | None) -> TableWork:
         begun.append(why)
         yield None
 
     deadline = time.monotonic() + seconds
-    Follow(watch, Turns(1), work, lambda _: None, 0.05, looks_again).until(
-        lambda is_idle: time.monotonic() > deadline or (looks_again and is_idle)
+    follow(
+        watch,
+        Scheduler(1),
+        work,
+        lambda _: None,
+        0.05,
+        lambda is_idle: time.monotonic() > deadline or (polls_after_work and is_idle),
+        polls_after_work=polls_after_work,
     )
     return begun
 
@@ -66,7 +71,7 @@ def watch_of(context: TableContext, *answers: Action) -> Scripted:
 
 def test_looks_come_as_often_as_asked_for(context: TableContext) -> None:
     watch = watch_of(context, Rest("quiet"))
-    follow(watch, 1.0)
+    polled(watch, 1.0)
     assert len(watch.rounds) >= 2
     assert min(after - before for before, after in zip(watch.rounds, watch.rounds[1:], strict=False)) >= 0.05
 
@@ -74,7 +79,7 @@ def test_looks_come_as_often_as_asked_for(context: TableContext) -> None:
 def test_looks_that_cost_much_come_less_often(context: TableContext) -> None:
     watch = watch_of(context, Rest("quiet"))
     watch.cpu_seconds = 1.0
-    follow(watch, 1.0)
+    polled(watch, 1.0)
     assert len(watch.rounds) <= 2
 
 
@@ -82,17 +87,17 @@ def test_complete_looks_delay_none(context: TableContext) -> None:
     """A hundred tables that have just landed something are planned: that would have meant no look for minutes."""
     watch = watch_of(context, Rest("quiet"))
     watch.cpu_seconds, watch.complete = 3.0, True
-    follow(watch, 2.0)
+    polled(watch, 2.0)
     assert len(watch.rounds) > 2
 
 
 def test_what_needs_work_gets_it(context: TableContext) -> None:
-    assert follow(watch_of(context, Land(), Rebuild("why"), Rest("quiet")), 3.0) == [None, "why"]
+    assert polled(watch_of(context, Land(), Rebuild("why"), Rest("quiet")), 3.0) == [None, "why"]
 
 
 def test_a_run_that_ends_looks_once_more_behind_its_last_work(context: TableContext) -> None:
     watch = watch_of(context, Land(), Rest("quiet"))
     began = time.monotonic()
-    assert follow(watch, 60.0, looks_again=True) == [None]
+    assert polled(watch, 60.0, polls_after_work=True) == [None]
     assert len(watch.rounds) == 2
     assert time.monotonic() - began < 30

@@ -18,7 +18,7 @@ from mirror_assets.landing.failures import Failure, record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.look_at_mirror import look_at_mirror
+from mirror_assets.pipeline.replication import read_replication
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
@@ -67,35 +67,35 @@ def _standin(paper: Paper, applied: int) -> MonitoredTable:
 
 @pytest.mark.parametrize(("applied", "version"), [(3, 2), (2, 1), (1, 0), (0, None)])
 def test_the_version_of_the_source_is_told_for_a_file_number(paper: Paper, applied: int, version: int | None) -> None:
-    seen = look_at_mirror(paper.context, Scripted(_standin(paper, applied)), time.time())
+    seen = read_replication(paper.context, Scripted(_standin(paper, applied)), time.time())
     assert (seen.landed, seen.covered, seen.version) == (3, 2, version)
 
 
 def test_files_wait_from_when_the_oldest_landed_or_one_was_applied_last(paper: Paper) -> None:
     later = time.time() + _TWO_HOURS
     waiting = _standin(paper, 1)
-    assert look_at_mirror(paper.context, Scripted(waiting), later).stuck_seconds == pytest.approx(_TWO_HOURS, abs=60)
+    assert read_replication(paper.context, Scripted(waiting), later).stuck_seconds == pytest.approx(_TWO_HOURS, abs=60)
     moving = replace(waiting, last_sync=datetime.fromtimestamp(later - 30, timezone.utc))
-    assert look_at_mirror(paper.context, Scripted(moving), later).stuck_seconds == pytest.approx(30, abs=1)
-    assert look_at_mirror(paper.context, Scripted(_standin(paper, 3)), later).stuck_seconds == 0
+    assert read_replication(paper.context, Scripted(moving), later).stuck_seconds == pytest.approx(30, abs=1)
+    assert read_replication(paper.context, Scripted(_standin(paper, 3)), later).stuck_seconds == 0
 
 
 def test_a_table_that_the_mirror_does_not_show_waits_from_its_first_file(paper: Paper) -> None:
-    seen = look_at_mirror(paper.context, Scripted(None), time.time() + _TWO_HOURS)
+    seen = read_replication(paper.context, Scripted(None), time.time() + _TWO_HOURS)
     assert (seen.table, seen.version) == (None, None)
     assert seen.stuck_seconds == pytest.approx(_TWO_HOURS, abs=60)
 
 
 def test_fabric_that_shows_replicating_and_does_nothing_is_stuck(paper: Paper) -> None:
     running = DatabaseStatus(DatabaseState.RUNNING, None)
-    seen = look_at_mirror(paper.context, Scripted(_IN_FABRIC, running), time.time() + _TWO_HOURS)
+    seen = read_replication(paper.context, Scripted(_IN_FABRIC, running), time.time() + _TWO_HOURS)
     assert seen.database == running
     assert seen.version is None
     assert seen.stuck_seconds == pytest.approx(_TWO_HOURS, abs=60)
 
 
 def test_a_mirror_that_can_not_be_asked_is_part_of_the_answer(paper: Paper) -> None:
-    seen = look_at_mirror(paper.context, Scripted(None, refuses=True), time.time())
+    seen = read_replication(paper.context, Scripted(None, refuses=True), time.time())
     assert "CapacityNotActive" in str(seen.refused)
     assert seen.landed == 3
 
@@ -103,11 +103,11 @@ def test_a_mirror_that_can_not_be_asked_is_part_of_the_answer(paper: Paper) -> N
 def test_that_nothing_newer_lands_is_told_beside_a_mirror_that_is_well(paper: Paper) -> None:
     failure = Failure(ErrorCode.STORE_FULL, "the disk is full")
     drive(record_failure(TABLE, failure, int(time.time() * 1000)), paper.context.store)
-    seen = look_at_mirror(paper.context, Scripted(_standin(paper, 3)), time.time())
+    seen = read_replication(paper.context, Scripted(_standin(paper, 3)), time.time())
     assert seen.stopped_before == "1 run of shop.orders failed, see the check not_failing"
 
 
 def test_nothing_is_asked_of_a_table_of_which_nothing_has_landed(tmp_path: Path) -> None:
     mirror: WatchedMirror = Scripted(None, refuses=True)
-    seen = look_at_mirror(Paper(tmp_path).context, mirror, time.time())
+    seen = read_replication(Paper(tmp_path).context, mirror, time.time())
     assert (seen.landed, seen.covered, seen.refused) == (0, -1, None)

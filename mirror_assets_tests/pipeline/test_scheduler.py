@@ -1,4 +1,4 @@
-"""Who works when: tables take turns, one slice each, and none waits for a long one."""
+"""Who works when: tables take scheduler, one slice each, and none waits for a long one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.landing.names import TableName
-from mirror_assets.pipeline import turns as turns_module
+from mirror_assets.pipeline import scheduler as scheduler_module
 from mirror_assets.pipeline.daemon_pool import DaemonPool
-from mirror_assets.pipeline.turns import Turns, Work
+from mirror_assets.pipeline.scheduler import Scheduler, TableWork
 
 
 def table(number: int) -> TableName:
@@ -30,7 +30,7 @@ class Diary:
         self._at_work: Counter[int] = Counter()
         self.most = 0
 
-    def work(self, number: int, slices: int, seconds: float = 0.0) -> Work:
+    def work(self, number: int, slices: int, seconds: float = 0.0) -> TableWork:
         try:
             for index in range(slices):
                 with self._lock:
@@ -47,70 +47,70 @@ class Diary:
 
 
 def test_a_catch_up_keeps_no_small_table_waiting() -> None:
-    diary, turns = Diary(), Turns(1)
-    turns.add(table(0), diary.work(0, 5))
+    diary, scheduler = Diary(), Scheduler(1)
+    scheduler.add(table(0), diary.work(0, 5))
     for number in (1, 2, 3):
-        turns.add(table(number), diary.work(number, 1))
-    turns.finish()
+        scheduler.add(table(number), diary.work(number, 1))
+    scheduler.finish()
     assert diary.done[:4] == [(0, 0), (1, 0), (2, 0), (3, 0)]
     assert diary.done[4:] == [(0, index) for index in (1, 2, 3, 4)]
 
 
 @given(st.lists(st.integers(0, 4), max_size=12), st.integers(1, 5))
 def test_every_slice_is_done_once_in_order_and_not_too_many_at_once(slices: list[int], at_once: int) -> None:
-    diary, turns = Diary(), Turns(at_once)
+    diary, scheduler = Diary(), Scheduler(at_once)
     for number, count in enumerate(slices):
-        turns.add(table(number), diary.work(number, count))
-    turns.finish()
+        scheduler.add(table(number), diary.work(number, count))
+    scheduler.finish()
     assert sorted(diary.done) == [(number, index) for number, count in enumerate(slices) for index in range(count)]
     for number in range(len(slices)):
         mine = [index for other, index in diary.done if other == number]
         assert mine == sorted(mine)
     assert diary.most <= at_once
-    assert turns.tables == frozenset()
+    assert scheduler.tables == frozenset()
 
 
 def test_a_turn_that_takes_long_no_longer_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns_module, "_LONG_TURN_SECONDS", 0.05)
-    diary, turns, stuck = Diary(), Turns(1), threading.Event()
+    monkeypatch.setattr(scheduler_module, "_LONG_TURN_SECONDS", 0.05)
+    diary, scheduler, stuck = Diary(), Scheduler(1), threading.Event()
 
-    def hanging() -> Work:
+    def hanging() -> TableWork:
         stuck.wait(30)
         yield None
 
-    turns.add(table(0), hanging())
-    turns.add(table(1), diary.work(1, 3))
+    scheduler.add(table(0), hanging())
+    scheduler.add(table(1), diary.work(1, 3))
     deadline = time.monotonic() + 10
     while len(diary.done) < 3:
-        turns.go_on(0.02)
+        scheduler.run_turns(0.02)
         assert time.monotonic() < deadline
-    assert turns.tables >= {table(0)}
+    assert scheduler.tables >= {table(0)}
     stuck.set()
-    turns.finish()
+    scheduler.finish()
 
 
 def test_a_stop_waits_for_the_slices_under_way_and_lets_go_of_all_tables() -> None:
-    diary, turns = Diary(), Turns(2)
+    diary, scheduler = Diary(), Scheduler(2)
     for number in range(4):
-        turns.add(table(number), diary.work(number, 9, seconds=0.05))
-    turns.go_on(0.0)
-    turns.stop(10)
+        scheduler.add(table(number), diary.work(number, 9, seconds=0.05))
+    scheduler.run_turns(0.0)
+    scheduler.stop(10)
     assert sorted(diary.done) == [(0, 0), (1, 0)]
     assert sorted(diary.ended) == [0, 1], "what has not begun holds nothing"
-    assert turns.tables == frozenset()
+    assert scheduler.tables == frozenset()
 
 
 def test_a_stop_does_not_wait_for_ever() -> None:
-    turns, stuck = Turns(1), threading.Event()
+    scheduler, stuck = Scheduler(1), threading.Event()
 
-    def hanging() -> Work:
+    def hanging() -> TableWork:
         stuck.wait(30)
         yield None
 
-    turns.add(table(0), hanging())
-    turns.go_on(0.0)
+    scheduler.add(table(0), hanging())
+    scheduler.run_turns(0.0)
     began = time.monotonic()
-    turns.stop(0.1)
+    scheduler.stop(0.1)
     assert time.monotonic() - began < 5
     stuck.set()
 
@@ -144,8 +144,8 @@ def test_a_call_that_hangs_leaves_the_other_threads_to_the_others() -> None:
 
 def test_who_waits_without_a_limit_loses_no_turn() -> None:
     """A run that is replaced ends behind its slices, however long they take; the rest is for the next run."""
-    diary, turns = Diary(), Turns(2)
-    turns.add(table(0), diary.work(0, 3, 0.3))
-    turns.go_on(0.0)
-    turns.stop(None)
+    diary, scheduler = Diary(), Scheduler(2)
+    scheduler.add(table(0), diary.work(0, 3, 0.3))
+    scheduler.run_turns(0.0)
+    scheduler.stop(None)
     assert (diary.done, diary.ended) == ([(0, 0)], [0])

@@ -1,0 +1,132 @@
+"""An asset check: its description, what it reads, and how its result becomes Dagster's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, TypeVar, cast
+
+import dagster as dg
+
+from mirror_assets.composition import Project
+from mirror_assets.config import Config, TableSettings
+from mirror_assets.fabric.monitoring import WatchedMirror
+from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key
+from mirror_assets.orchestration.recorded_checks import RecordedChecks
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.pending import PendingCommits, pending_commits
+from mirror_assets.pipeline.plan import TablePlan, plan_table
+from mirror_assets.verify.check_result import CheckResult
+
+# Metadata of a result that was skipped because another check failed: alerts report that one only.
+SKIPPED: Final = "skipped"
+_Shared = TypeVar("_Shared")
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedTable:
+    """A table whose checks run one after another; what several of them read is read once.
+
+    `is_incremental`: file_continuity reads only the files that are new since it last passed. `recorded` has the newest
+    results, in a scheduled run. `shared_mirror` is a mirror whose status is read once for all tables.
+    """
+
+    instance: dg.DagsterInstance
+    composed: Project
+    table: TableSettings
+    is_incremental: bool = False
+    with_spark: bool = False
+    recorded: RecordedChecks | None = None
+    shared_mirror: WatchedMirror | None = None
+    _shared: dict[Callable[[CheckedTable], object], object] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def context(self) -> TableContext:
+        """The table in the pipeline."""
+        return self.composed.table(self.table)
+
+    @cached_property
+    def pending(self) -> PendingCommits:
+        """The pending commits: lag and retention judge the same moment."""
+        return pending_commits(self.context)
+
+    @cached_property
+    def plan(self) -> TablePlan:
+        """The table's plan. Raises what planning raises."""
+        return plan_table(self.context)
+
+    @cached_property
+    def mirror(self) -> WatchedMirror:
+        """The mirror of the landing zone."""
+        return self.shared_mirror or self.composed.mirror()
+
+    def share(self, read: Callable[[CheckedTable], _Shared]) -> _Shared:
+        """Return `read(self)`, which is called for the first of the checks that ask for it."""
+        if read not in self._shared:
+            self._shared[read] = read(self)
+        return cast("_Shared", self._shared[read])
+
+
+@dataclass(frozen=True)
+class Check:
+    """An asset check of a kind of asset.
+
+    `run` returns None where there is nothing to check. A failed `blocking` check fails the run. `next_step` is for
+    failures whose result names none. `applies` returns whether a table has the check.
+    """
+
+    name: str
+    asset: AssetKind
+    description: str
+    run: Callable[[CheckedTable], CheckResult | None]
+    blocking: bool = False
+    needs_spark: bool = False
+    reads_source: bool = True
+    reads_zone: bool = True
+    next_step: str = ""
+    applies: Callable[[Config, TableSettings], bool] = lambda *_: True
+
+    def key(self, table: TableName) -> dg.AssetCheckKey:
+        """Return Dagster's key of the table's check."""
+        return dg.AssetCheckKey(asset_key(self.asset, table), self.name)
+
+    def spec(self, table: TableName) -> dg.AssetCheckSpec:
+        """Return Dagster's definition of the table's check."""
+        asset = asset_key(self.asset, table)
+        return dg.AssetCheckSpec(self.name, asset=asset, blocking=self.blocking, description=self.description)
+
+    def result(self, table: TableName, found: CheckResult) -> dg.AssetCheckResult:
+        """Return the result as a step yields it: statistics, pictures and the next step are metadata."""
+        metadata: dict[str, MetadataItem] = {**found.figures}
+        for name, picture in found.pictures.items():
+            title = name.removesuffix("_picture").replace("_", " ")
+            metadata[name] = dg.MetadataValue.md(f"![{title}](data:image/png;base64,{picture})")
+        if found.problems and (step := found.next_step or self.next_step):
+            metadata = {"next_step": step, **metadata}
+        if found.not_looked_at:
+            metadata = {SKIPPED: found.not_looked_at, **metadata}
+        # A skipped check is no second failure, and has not passed either.
+        is_warning = found.is_warning or bool(found.not_looked_at)
+        return dg.AssetCheckResult(
+            asset_key=asset_key(self.asset, table),
+            check_name=self.name,
+            passed=found.passed,
+            severity=dg.AssetCheckSeverity.WARN if is_warning else dg.AssetCheckSeverity.ERROR,
+            description=found.message or found.note or None,
+            metadata=metadata,
+        )
+
+    def evaluation(self, table: TableName, found: CheckResult) -> dg.AssetCheckEvaluation:
+        """Return the result as an event, for runs that materialize no assets."""
+        result = self.result(table, found)
+        return dg.AssetCheckEvaluation(
+            asset_key=asset_key(self.asset, table),
+            check_name=self.name,
+            passed=result.passed,
+            metadata=result.metadata,
+            severity=result.severity,
+            description=result.description,
+            blocking=self.blocking,
+        )

@@ -1,0 +1,158 @@
+"""The steps that run asset checks in Dagster's asset runs: one for each asset, of which a run selects some checks.
+
+One step each, because step definitions are most of what a code location with hundreds of tables costs to load.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import dagster as dg
+
+from mirror_assets.composition import Project
+from mirror_assets.config import Config, TableSettings
+from mirror_assets.errors import ErrorCode, MirrorError, StopError
+from mirror_assets.orchestration.asset_names import RANGE_START, AssetKind, asset_key
+from mirror_assets.orchestration.check import Check, CheckedTable
+from mirror_assets.orchestration.checks import BLOCKING, checks_of
+from mirror_assets.orchestration.materialize import failing, failure, parse_slices
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
+from mirror_assets.orchestration.staged_checks import STAGED_CHECKS, check_staged_slices
+
+_PARTITION = "dagster/partition"
+_MOST_FAILURES = 5  # named in the message of an error
+
+
+def check_definitions(config: Config, table: TableSettings) -> Iterator[dg.AssetChecksDefinition]:
+    """Yield the steps of the table's checks."""
+    yield _staged_step(config, table)
+    for kind in (AssetKind.SOURCE, AssetKind.LANDING, AssetKind.MIRROR, AssetKind.HISTORY):
+        if checks := [check for check in checks_of(config, table) if check.asset is kind]:
+            yield asset_step(config, table, checks)
+
+
+def asset_step(config: Config, table: TableSettings, checks: Sequence[Check]) -> dg.AssetChecksDefinition:
+    """Return the step that runs these checks of one asset.
+
+    It continues when a check can't run or a blocking one fails; the step then fails at its end.
+    """
+    asset = asset_key(checks[0].asset, table.name)
+
+    @_multi_check(asset, [check.spec(table.name) for check in checks])
+    def step(
+        context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
+    ) -> Iterator[dg.AssetCheckResult]:
+        names = {key.name for key in context.selected_asset_check_keys}
+        selected = [check for check in checks if check.name in names]
+        with_spark = any(check.needs_spark for check in selected)
+        with failing():
+            composed = project(config, landing_zone, sources, spark if with_spark else None, lands=False)
+        checked = CheckedTable(context.instance, composed, table, _runs_slices(context), with_spark)
+        errors, failed = list[MirrorError](), list[dg.AssetCheckResult]()
+        for check in selected:
+            try:
+                found = check.run(checked)
+            except MirrorError as error:
+                context.log.error(f"{check.name} could not run: {error}")  # noqa: TRY400 the message says all
+                errors.append(error)
+                continue
+            if found is not None:
+                result = check.result(table.name, found)
+                failed += [result] if is_blocking_failure(result) else []
+                yield result
+        if errors:
+            raise failure(errors[0]) from errors[0]
+        if failed:
+            raise failure(checks_failed(failed))
+
+    return step
+
+
+def _staged_step(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
+    """Return the step of the checks of staged slices.
+
+    All of them run, whichever are selected, because a slice lands with the verdicts of all. When one fails, the step
+    fails with the slice's error, and the checks of landing, which the run does not reach, are logged here.
+    """
+
+    @_multi_check(asset_key(AssetKind.CHANGES, table.name), [check.spec(table.name) for check in STAGED_CHECKS])
+    def step(
+        context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
+    ) -> Iterator[dg.AssetCheckResult]:
+        requested = set(parse_slices(context.partition_keys)) if _runs_slices(context) else None
+        with failing():
+            composed = project(config, landing_zone, sources, spark)
+            results, refused = check_staged_slices(composed.table(table), requested)
+        selected = {key.name for key in context.selected_asset_check_keys}
+        yield from (check.result(table.name, results[check.name]) for check in STAGED_CHECKS if check.name in selected)
+        if refused is not None:
+            if requested is not None:
+                _log_landing_checks(context.op_execution_context, composed, table)
+            raise failure(refused, refused.key)
+
+    return step
+
+
+def _multi_check(
+    asset: dg.AssetKey, specs: Sequence[dg.AssetCheckSpec]
+) -> Callable[[Callable[..., Iterator[dg.AssetCheckResult]]], dg.AssetChecksDefinition]:
+    return dg.multi_asset_check(name=f"{'__'.join(asset.path)}_checks", specs=specs, can_subset=True)
+
+
+def _runs_slices(context: dg.AssetCheckExecutionContext) -> bool:
+    """Return whether the run materializes slices; else it only runs checks."""
+    return RANGE_START in context.run.tags or _PARTITION in context.run.tags
+
+
+def is_blocking_failure(result: dg.AssetCheckResult | dg.AssetCheckEvaluation) -> bool:
+    """Return whether the result fails the run."""
+    is_error = result.severity is dg.AssetCheckSeverity.ERROR
+    return not result.passed and is_error and result.check_name in BLOCKING
+
+
+def checks_failed(failed: Sequence[dg.AssetCheckResult | dg.AssetCheckEvaluation]) -> StopError:
+    """Return the error of a run in which blocking checks failed, with the next step of the first."""
+    texts = [f"{x.check_name} of {'/'.join(x.asset_key.path if x.asset_key else ())}: {x.description}" for x in failed]
+    more = [f"and {len(texts) - _MOST_FAILURES} more"] if len(texts) > _MOST_FAILURES else []
+    noun = "blocking check failed" if len(texts) == 1 else "blocking checks failed"
+    what = f"{len(texts)} {noun}: {'; '.join([*texts[:_MOST_FAILURES], *more])}."
+    step = (failed[0].metadata or {}).get("next_step")
+    next_step = str(step.value) if isinstance(step, dg.TextMetadataValue) else str(step or "do what the message says.")
+    return StopError(what, next_step, code=ErrorCode.CHECKS_FAILED)
+
+
+def landing_evaluations(
+    instance: dg.DagsterInstance, composed: Project, table: TableSettings, warn: Callable[[str], None]
+) -> Iterator[dg.AssetCheckEvaluation]:
+    """Yield the results of the landing checks now; `warn` takes a line for each that could not run."""
+    checked = CheckedTable(instance, composed, table, is_incremental=True)
+    for check in checks_of(composed.config, table):
+        if check.asset is not AssetKind.LANDING:
+            continue
+        try:
+            found = check.run(checked)
+        except MirrorError as error:
+            warn(f"{check.name} could not run: {error}")
+        else:
+            if found is not None:
+                yield check.evaluation(table.name, found)
+
+
+@contextmanager
+def landing_checks_on_failure(
+    context: dg.OpExecutionContext, composed: Project, table: TableSettings
+) -> Iterator[None]:
+    """Log the landing checks when the block fails, because the run then does not reach them."""
+    try:
+        yield
+    except dg.Failure:
+        _log_landing_checks(context, composed, table)
+        raise
+
+
+def _log_landing_checks(context: dg.OpExecutionContext, composed: Project, table: TableSettings) -> None:
+    """Log the landing checks in a run that fails before it reaches them.
+
+    Dagster would show them as failed, though they never ran, and lag as it was when a run last succeeded.
+    """
+    for found in landing_evaluations(context.instance, composed, table, context.log.warning):
+        context.log_event(found)  # type: ignore[arg-type]  # it is recorded; the annotation lags

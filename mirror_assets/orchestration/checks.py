@@ -1,0 +1,206 @@
+"""All asset checks, in the order in which they run: first those whose errors keep others from running."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mirror_assets.composition import history_context, no_spark
+from mirror_assets.config import Config, TableSettings
+from mirror_assets.direct_lake.asset_checks import MIRROR_CHECKS, SOURCE_CHECKS
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.history.history_context import HistoryContext
+from mirror_assets.orchestration.asset_names import AssetKind
+from mirror_assets.orchestration.check import Check, CheckedTable
+from mirror_assets.orchestration.settled_checks import settled
+from mirror_assets.orchestration.staged_checks import STAGED_CHECKS
+from mirror_assets.pipeline.next_action import (
+    NOT_FAILING,
+    NOT_HELD,
+    READABLE,
+    check_not_failing,
+    check_not_held,
+    check_readable,
+)
+from mirror_assets.pipeline.pending import deadline_at, feed_deadline, table_lag
+from mirror_assets.pipeline.reconcile_table import reconcile_table
+from mirror_assets.pipeline.replication import read_replication
+from mirror_assets.source.row_counts import feed_files
+from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.verify.landed import full_continuity, incremental_continuity, metadata_unchanged
+from mirror_assets.verify.reconciliation import ReconcileState, check_reconciled
+from mirror_assets.verify.replicating import REPLICATING, check_replicating
+from mirror_assets.verify.timeliness import Consequence, ReadDeadline, check_lag, check_retention
+
+RECONCILED = "reconciled"
+HISTORY_RETENTION = "history_retention"
+_WAITING = (ReconcileState.PENDING, ReconcileState.MISSING, ReconcileState.LOADING)
+_KEEP_FILES = "start a run that mirrors the pending commits, or execute the statement in the message: it retains files."
+
+
+def _file_continuity(checked: CheckedTable) -> CheckResult:
+    def run() -> CheckResult:
+        applied = None  # Fabric does not report file numbers
+        if checked.composed.config.mirror.fabric is None:
+            status = checked.composed.mirror().table(checked.table.name)
+            applied = status.applied_number if status else 0
+        continuity = incremental_continuity if checked.is_incremental else full_continuity
+        return continuity(checked.composed.store, checked.table.name, applied)
+
+    return settled(checked.context, run)
+
+
+def _metadata_unchanged(checked: CheckedTable) -> CheckResult:
+    table = checked.table
+    return settled(checked.context, lambda: metadata_unchanged(checked.composed.store, table.name, table.mirror_keys))
+
+
+def _lag(checked: CheckedTable) -> CheckResult:
+    lag, limits = table_lag(checked.pending, time.time()), checked.table.lag
+    error = check_lag(lag, limits.error_seconds)
+    return replace(check_lag(lag, limits.warn_seconds), is_warning=True) if error.passed else error
+
+
+def _retention(checked: CheckedTable) -> CheckResult:
+    return _deadline(checked, feed_deadline(checked.context, checked.pending, time.time()), "retention")
+
+
+def _history_retention(checked: CheckedTable) -> CheckResult:
+    table = checked.table
+    context = history_context(checked.composed.config, table, checked.composed.log(table.name), no_spark)
+    return _deadline(checked, history_deadline(context, time.time()), HISTORY_RETENTION)
+
+
+def history_deadline(context: HistoryContext, now: float) -> ReadDeadline:
+    """Return until when the history can read its next commit, at `now` (seconds since 1970).
+
+    Reads both logs and lists the files that the commit needs. A history that has not begun has no next commit.
+    """
+    tip, newest = context.source.state(), context.history.newest()
+    times, next_read = context.source.times(tip), newest.last + 1 if newest else None
+    return deadline_at(context.source, tip, times, next_read, feed_files, Consequence.LOST, now)
+
+
+def _deadline(checked: CheckedTable, deadline: ReadDeadline, check: str) -> CheckResult:
+    """Return an error, or before that a warning, when little time is left to read the next commit."""
+    limits = checked.table.retention
+    error = check_retention(deadline, limits.error_seconds, check)
+    return replace(check_retention(deadline, limits.warn_seconds, check), is_warning=True) if error.passed else error
+
+
+def _replicating(checked: CheckedTable) -> CheckResult:
+    limits = checked.table.replication
+    seen = read_replication(checked.context, checked.mirror, time.time())
+    return check_replicating(seen, limits.warn_seconds, limits.error_seconds)
+
+
+def _reconciled(checked: CheckedTable) -> CheckResult:
+    def run() -> CheckResult:
+        found = reconcile_table(checked.context, checked.composed.mirror())
+        return replace(check_reconciled(found), is_warning=found.state in _WAITING)
+
+    return settled(checked.context, run)
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        READABLE,
+        AssetKind.SOURCE,
+        "The source's log can be read.",
+        lambda checked: check_readable(checked.context),
+        blocking=True,
+        reads_zone=False,
+    ),
+    Check(
+        "file_continuity",
+        AssetKind.LANDING,
+        "Files in sequence, as committed. A run of slices checks new files, a run of checks all files.",
+        _file_continuity,
+        blocking=True,
+        reads_source=False,
+        next_step="restore the file that the message names, or rebuild the table.",
+    ),
+    Check(
+        "metadata_unchanged",
+        AssetKind.LANDING,
+        "_metadata.json declares the first keys.",
+        _metadata_unchanged,
+        blocking=True,
+        reads_source=False,
+        next_step="restore _metadata.json; to change keys, rebuild the table.",
+    ),
+    Check(
+        NOT_FAILING,
+        AssetKind.LANDING,
+        "The newest run of the table has not failed.",
+        lambda checked: check_not_failing(checked.context, lambda: checked.plan),
+        blocking=True,
+        next_step="wait: the next run retries automatically.",
+    ),
+    Check(
+        NOT_HELD,
+        AssetKind.LANDING,
+        "The table does not wait for a person to rebuild it.",
+        lambda checked: check_not_held(checked.context, lambda: checked.plan),
+        blocking=True,
+    ),
+    Check(
+        "lag",
+        AssetKind.LANDING,
+        "How long the oldest uncovered commit has waited.",
+        _lag,
+        next_step="see the checks not_held and not_failing; check that the sensor `mirror` is on and its run lasts.",
+    ),
+    Check(
+        "retention",
+        AssetKind.SOURCE,
+        "How long the next commit can still be read.",
+        _retention,
+        next_step=_KEEP_FILES,
+    ),
+    *SOURCE_CHECKS,
+    *STAGED_CHECKS,
+    Check(
+        REPLICATING,
+        AssetKind.MIRROR,
+        "The replicator runs, mirrors this table, and applies files without a long delay.",
+        _replicating,
+        blocking=True,
+        reads_source=False,
+        next_step="do what the message says; `mirror-assets fabric status` shows what Fabric reports.",
+    ),
+    *MIRROR_CHECKS,
+    Check(RECONCILED, AssetKind.MIRROR, "The mirror equals the source.", _reconciled, blocking=True, needs_spark=True),
+    Check(
+        HISTORY_RETENTION,
+        AssetKind.HISTORY,
+        "How long the next commit that the history appends can still be read.",
+        _history_retention,
+        next_step=_KEEP_FILES,
+        applies=lambda _, table: table.keeps_history,
+    ),
+)
+CHECK_NAMES = tuple(sorted({check.name for check in CHECKS}))
+# A failure of these fails the run.
+BLOCKING = frozenset(check.name for check in CHECKS if check.blocking)
+
+
+def checks_of(config: Config, table: TableSettings) -> Sequence[Check]:
+    """Return the table's checks, in order."""
+    return [check for check in CHECKS if check.applies(config, table)]
+
+
+def check_named(name: str, asset: AssetKind) -> Check:
+    """Return the check of this kind of asset."""
+    return next(check for check in CHECKS if check.name == name and check.asset is asset)
+
+
+def require_known(names: Sequence[str]) -> frozenset[str]:
+    """Return the names. Raises SettingError for an unknown check: a run without checks would look successful."""
+    for name in names:
+        if name not in CHECK_NAMES:
+            raise SettingError(
+                f"no check is called {name!r}.", f"use one of: {', '.join(CHECK_NAMES)}.", code=ErrorCode.CONFIG_INVALID
+            )
+    return frozenset(names)

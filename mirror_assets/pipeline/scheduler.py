@@ -1,0 +1,141 @@
+"""Runs the work of many tables round-robin, one slice of a table per turn, and polls the tables for new work."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, field
+from functools import partial
+
+from mirror_assets.landing.names import TableName
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.daemon_pool import DaemonPool
+from mirror_assets.pipeline.next_action import Land, Rebuild
+from mirror_assets.pipeline.table_watch import TablePoll, TableWatch
+from mirror_assets.telemetry.scope import table_scope
+
+# A longer turn no longer counts: the table is large, or its store does not respond. Other tables need not wait.
+_LONG_TURN_SECONDS = 30.0
+_LONG_TURNS = 12
+# Polling may take this share of one core; a large lake is polled less often than configured. Complete polls don't
+# count: they follow work, and would delay the next poll.
+_SHARE_OF_A_CORE = 0.02
+_TURN_SECONDS = 0.1
+_IDLE_SECONDS = 0.5
+
+TableWork = Generator[object, None, None]
+"""A table's work: each step is a turn. It reports its own errors, and raises none."""
+_END = object()
+
+
+@dataclass
+class _Turn:
+    table: TableName
+    work: TableWork
+    began: float
+
+
+@dataclass
+class Scheduler:
+    """Gives turns to tables in order: after its turn, a table goes to the end of the queue.
+
+    `at_once` tables work at a time, plus up to 12 whose turns are long.
+    """
+
+    at_once: int
+    _queue: deque[tuple[TableName, TableWork]] = field(default_factory=deque, init=False)
+    _running: dict[Future[bool], _Turn] = field(default_factory=dict, init=False)
+    _pool: DaemonPool = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Start no thread yet."""
+        self._pool = DaemonPool("mirror", self.at_once + _LONG_TURNS)
+
+    @property
+    def tables(self) -> frozenset[TableName]:
+        """Return the tables whose work has not ended."""
+        return frozenset([*(table for table, _ in self._queue), *(turn.table for turn in self._running.values())])
+
+    def add(self, table: TableName, work: TableWork) -> None:
+        """Put the work at the end of the queue; the table must have no other."""
+        self._queue.append((table, work))
+
+    def run_turns(self, seconds: float) -> None:
+        """Start turns as far as possible, then wait up to this many seconds until one of the running turns ends."""
+        self._start_turns()
+        ended, _ = wait(self._running, seconds, FIRST_COMPLETED)
+        for future in ended:
+            turn = self._running.pop(future)
+            if future.result():
+                self._queue.append((turn.table, turn.work))
+        self._start_turns()
+
+    def finish(self) -> None:
+        """Run turns until all work has ended."""
+        while self._queue or self._running:
+            self.run_turns(_LONG_TURN_SECONDS)
+
+    def stop(self, seconds: float | None) -> None:
+        """Wait up to this many seconds (None: without limit) for the running turns, and end all work there.
+
+        A turn that does not end in time continues in its thread, as long as the process lives.
+        """
+        ended, _ = wait(self._running, seconds)
+        for future in ended:
+            turn = self._running.pop(future)
+            self._queue.append((turn.table, turn.work))
+        for _, work in self._queue:
+            work.close()  # releases the table's lease
+        self._queue.clear()
+
+    def _start_turns(self) -> None:
+        now = time.monotonic()
+        while self._queue:
+            long = sum(now - turn.began > _LONG_TURN_SECONDS for turn in self._running.values())
+            if len(self._running) - min(long, _LONG_TURNS) >= self.at_once:
+                return
+            table, work = self._queue.popleft()
+            self._running[self._pool.submit(partial(_take_turn, table, work))] = _Turn(table, work, now)
+
+
+def _take_turn(table: TableName, work: TableWork) -> bool:
+    """Take one turn; return whether another one may follow."""
+    with table_scope(str(table)):
+        return next(work, _END) is not _END
+
+
+def follow(
+    watch: TableWatch,
+    scheduler: Scheduler,
+    work: Callable[[TableContext, str | None], TableWork],
+    on_poll: Callable[[TablePoll], None],
+    every: float,
+    is_over: Callable[[bool], bool],
+    *,
+    polls_after_work: bool = False,
+) -> None:
+    """Poll all tables every `every` seconds, and schedule the `work` of those that need some, until `is_over`.
+
+    `work` takes a table, and the reason to rebuild it first, or None. `on_poll` receives every poll, in the calling
+    thread. `is_over` takes whether a round of polls has found nothing to do; turns may be running when it returns true.
+    A round is over when every table has answered, or is known to hang. With `polls_after_work`, a round follows the
+    last work at once, for callers that wait for an idle round.
+    """
+    due, cost, rounds = 0.0, 0.0, 0
+    while not is_over(rounds > 0 and not scheduler.tables and not watch.is_polling):
+        at_once = polls_after_work and not scheduler.tables and rounds == 0
+        if not watch.is_polling and (at_once or time.monotonic() >= due):
+            due, cost = time.monotonic() + max(every, cost / _SHARE_OF_A_CORE), 0.0
+            rounds += 1
+            watch.begin(scheduler.tables)
+        for poll in watch.polls(0.0 if scheduler.tables else _IDLE_SECONDS):
+            cost += 0.0 if poll.is_complete else poll.cpu_seconds
+            on_poll(poll)
+            if isinstance(poll.action, Land | Rebuild):
+                why = poll.action.why if isinstance(poll.action, Rebuild) else None
+                scheduler.add(poll.context.name, work(poll.context, why))
+        if scheduler.tables:
+            rounds = 0
+            scheduler.run_turns(_TURN_SECONDS)
