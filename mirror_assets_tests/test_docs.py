@@ -1,4 +1,4 @@
-"""The pages in docs/ say what is so: their tables equal the code, and what they name exists."""
+"""The tables in docs/ equal the code, and every link, file and test on a page exists."""
 
 from __future__ import annotations
 
@@ -177,25 +177,25 @@ def test_a_reference_to_what_is_not_there_is_noticed() -> None:
 
 def _is_example(reference: str) -> bool:
     """Return whether the page asks its reader to write the file."""
-    return reference == "make_orders.py"
+    return reference in ("make_orders.py", "change_orders.py", "query.py")
 
 
-def test_every_room_is_on_the_map() -> None:
-    rooms = {codes(room)[0] for room, *_ in table(_MAP, "Rooms") if codes(room)}
-    assert {_PACKAGE / room for room in rooms} == {init.parent for init in _PACKAGE.glob("*/__init__.py")}
+def test_every_package_is_on_the_map() -> None:
+    packages = {codes(package)[0] for package, *_ in table(_MAP, "Packages") if codes(package)}
+    assert {_PACKAGE / package for package in packages} == {init.parent for init in _PACKAGE.glob("*/__init__.py")}
     files = {file.name for file in _PACKAGE.glob("*.py")} - {"__init__.py"}
-    assert set(_layers()) == rooms | files
+    assert set(_layers()) == packages | files
 
 
 def _layers() -> list[str]:
-    """Return rooms and single files as the page puts them one above the other; what follows two spaces is a remark."""
-    block = _MAP.read_text(encoding="utf-8").partition("## What may import what\n")[2].split("```")[1]
+    """Return packages and single files in the import order of the page; text after two spaces is a remark."""
+    block = _MAP.read_text(encoding="utf-8").partition("## Import order\n")[2].split("```")[1]
     lines = block.removeprefix("text\n").splitlines()
     return [name for line in lines for name in line.partition("  ")[0].split(", ")]
 
 
 def test_every_step_of_a_slice_is_where_the_map_says() -> None:
-    for number, where, _ in table(_MAP, "The way of one slice"):
+    for number, where, _ in table(_MAP, "The path of one slice"):
         place, *functions = codes(where)
         files = [_PACKAGE / place] if place.endswith(".py") else list((_PACKAGE / place).rglob("*.py"))
         text = "".join(file.read_text(encoding="utf-8") for file in files)
@@ -247,7 +247,7 @@ def _shown(default: object) -> str:
         ("A receiver of alerts", ReceiverConfig),
         ("A store", StoreConfig),
         ("A catalog", CatalogConfig),
-        ("A rule that finds tables", DiscoverRule),
+        ("A discovery rule", DiscoverRule),
         ("A table", TableConfig),
     ],
 )
@@ -272,10 +272,8 @@ def _over(below: _Settings, above: _Settings) -> _Settings:
     return merged
 
 
-@pytest.mark.parametrize(
-    "written", [codes(row[0])[0] for row in table(DOCS / "configuration.md", "Refused in this version")]
-)
-def test_what_is_said_to_be_refused_is_refused(written: str) -> None:
+@pytest.mark.parametrize("written", [codes(row[0])[0] for row in table(DOCS / "configuration.md", "Not supported yet")])
+def test_an_unsupported_setting_is_refused(written: str) -> None:
     assert parse_config(_MINIMAL.encode(), Path("mirror.yaml"), {}).names
     settings = _over(yaml.safe_load(_MINIMAL), yaml.safe_load(written))
     with pytest.raises(ConfigInvalid) as caught:
@@ -305,22 +303,26 @@ def test_every_type_lands_as_the_table_says() -> None:
                 assert landing_type(field) == samples.get(codes(landed)[0], codes(landed)[0])
 
 
-def test_every_failure_point_is_told_and_names_its_tests() -> None:
-    rows = table(DOCS / "exactly-once.md", "What fails, and what happens")
+def test_every_failure_has_its_tests() -> None:
+    rows = table(DOCS / "proofs.md", "Failures")
     assert [number for number, *_ in rows] == [str(number) for number in range(1, 42)]
-    assert [number for number, *_, shown_by in rows if not _names_tests(shown_by)] == []
+    assert [number for number, *_, tests in rows if not _names_tests(tests)] == []
 
 
-@pytest.mark.parametrize("heading", ["What lands", "What can't be followed", "What is refused"])
-def test_every_operation_names_its_tests(heading: str) -> None:
-    rows = table(DOCS / "operations.md", heading)
-    assert [told for told, *_, shown_by in rows if not _names_tests(shown_by)] == []
+@pytest.mark.parametrize(
+    ("heading", "proofs"),
+    [("Followed operations", "Operations"), ("Breaks", "Breaks"), ("Refused sources", "Refused sources")],
+)
+def test_every_operation_has_its_tests(heading: str, proofs: str) -> None:
+    rows = table(DOCS / "proofs.md", proofs)
+    assert [operation for operation, tests in rows if not _names_tests(tests)] == []
+    assert [operation for operation, _ in rows] == [row[0] for row in table(DOCS / "operations.md", heading)]
 
 
 def _names_tests(cell: str) -> bool:
     return any("::" in name and _REFERENCE.fullmatch(name) for name in codes(cell))
 
 
-def test_every_break_is_told() -> None:
-    kinds = {code for _, kind, _ in table(DOCS / "operations.md", "What can't be followed") for code in codes(kind)}
+def test_every_break_is_in_the_table() -> None:
+    kinds = {code for _, kind in table(DOCS / "operations.md", "Breaks") for code in codes(kind)}
     assert {kind.value for kind in BreakKind} - kinds == set()

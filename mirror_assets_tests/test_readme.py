@@ -1,4 +1,4 @@
-"""README.md, and the pages that it leads to first, tell commands that run and name what exists."""
+"""The commands of README.md and the tutorial run, and the names on the first pages exist."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from mirror_assets.orchestration.schedules import SENSORS_VARIABLE
 from mirror_assets_tests.pages import DOCS, PAGES, README, ROOT, blocks, codes, table, without_blocks
 
 _COMMAND_LINE, _DAGSTER, _DEVELOPMENT = DOCS / "command-line.md", DOCS / "dagster.md", DOCS / "development.md"
-_TEXT = README.read_text(encoding="utf-8")
+_TUTORIAL = DOCS / "tutorial.md"
 _SCRIPT = re.compile(r"`(\w+\.py)`:\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _EXIT_CODE, _QUOTED = re.compile(r"exit code (\d)"), re.compile(r'"([^"]+)"')
-# Not run here: targets of make and arguments of dg are looked up in what both read.
-_NOT_RUN = ("make", "dg", "export")
+# Not run here: targets of make and arguments of dg are compared with the Makefile and the definitions.
+_NOT_RUN = ("make", "dg", "export", "pip")
 
 
 def _commands(*pages: Path) -> Iterator[tuple[list[str], str]]:
-    """Yield every command line of the pages as words, and the comment behind it."""
+    """Yield every command line of the pages as words, and the comment after it."""
     for page in pages:
         for line in "".join(blocks(page, "bash")).splitlines():
             words = shlex.split(line, comments=True)
@@ -49,37 +49,28 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for variable in (CONFIG_VARIABLE, "DAGSTER_HOME"):
         monkeypatch.delenv(variable, raising=False)
-    (text,) = blocks(README, "yaml")
-    (tmp_path / "mirror.yaml").write_text(text, encoding="utf-8")
+    _write_config(README, tmp_path)
     return tmp_path
+
+
+def _write_config(page: Path, folder: Path) -> None:
+    (text,) = blocks(page, "yaml")
+    (folder / "mirror.yaml").write_text(text, encoding="utf-8")
 
 
 @pytest.fixture
 def definitions(folder: Path) -> dg.Definitions:
-    """What Dagster gets for the README's mirror.yaml."""
+    """The definitions for the README's mirror.yaml."""
     return build_definitions(load_config(folder / "mirror.yaml"))
 
 
 def test_it_is_read_in_one_sitting() -> None:
-    assert len(_TEXT.splitlines()) <= 120
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 120
 
 
 @pytest.mark.usefixtures("spark")
-def test_the_commands_do_what_they_say(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    scripts = dict(_SCRIPT.findall(_TEXT))
-    done = []
-    for (program, *arguments), comment in _commands(README):
-        if program == "python":
-            exec(compile(scripts.pop(arguments[0]), arguments[0], "exec"), {})  # noqa: S102 the README's own
-        elif program == "mirror-assets":
-            told, quoted = _EXIT_CODE.search(comment), _QUOTED.search(comment)
-            assert main(arguments) == int(told[1] if told else 0), shlex.join(arguments)
-            assert (quoted[1] if quoted else "") in capsys.readouterr().out, shlex.join(arguments)
-            done.append(arguments[0])
-        else:
-            assert program in _NOT_RUN, program
-    assert not scripts, "scripts that no command runs"
-    assert set(done) == {"plan", "run", "replicate", "reconcile", "check", "status"}
+def test_the_commands_of_the_readme_work(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run_commands(README, capsys) == {"plan", "run", "replicate", "reconcile", "check", "status"}
     _change_orders()
     for command in ("run", "replicate", "reconcile", "check", "status"):
         assert main([command]) == 0, command
@@ -91,8 +82,32 @@ def test_the_commands_do_what_they_say(folder: Path, capsys: pytest.CaptureFixtu
     assert main(["rebuild", "sales.orders", "--yes"]) == 0
 
 
+@pytest.mark.usefixtures("spark")
+def test_the_commands_of_the_tutorial_work(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write_config(_TUTORIAL, folder)
+    assert _run_commands(_TUTORIAL, capsys) == {"doctor", "plan", "run", "replicate", "reconcile", "feed", "status"}
+
+
+def _run_commands(page: Path, capsys: pytest.CaptureFixture[str]) -> set[str]:
+    """Run the page's commands in order, compare exit codes and quoted output, and return the commands that ran."""
+    scripts = dict(_SCRIPT.findall(page.read_text(encoding="utf-8")))
+    done = set()
+    for (program, *arguments), comment in _commands(page):
+        code, quoted = _EXIT_CODE.search(comment), _QUOTED.search(comment)
+        if program == "python":
+            exec(compile(scripts.pop(arguments[0]), arguments[0], "exec"), {})  # noqa: S102 the page's own
+        elif program == "mirror-assets":
+            assert main(arguments) == int(code[1] if code else 0), shlex.join(arguments)
+            done.add(arguments[0])
+        else:
+            assert program in _NOT_RUN, program
+        assert (quoted[1] if quoted else "") in capsys.readouterr().out, shlex.join(arguments)
+    assert not scripts, "scripts that no command runs"
+    return done
+
+
 def _change_orders() -> None:
-    """Change the README's table in two commits, as it asks the reader to."""
+    """Change the README's table in two commits, like the tutorial."""
     orders = DeltaTable("lake/orders")
     orders.update(updates={"amount": "25.0"}, predicate="order_id = 2")
     orders.delete("order_id = 3")

@@ -29,7 +29,7 @@ def test_the_formula_is_the_page_s() -> None:
 
 
 def test_the_table_is_right() -> None:
-    for _, slices, files, told, share in table(DOCS / "scaling.md", "Requests and what they cost on OneLake"):
+    for _, slices, files, told, share in table(DOCS / "scaling.md", "Requests and cost on OneLake"):
         seconds = landing_cost(int(slices.replace(",", "")), int(files.replace(",", ""))).capacity_seconds
         assert seconds == pytest.approx(float(told.replace(",", "")), rel=0.05)
         assert seconds / 172_800 * 100 == pytest.approx(float(share.split()[0]), rel=0.1)

@@ -14,7 +14,7 @@ from benchmarks.dev_server import PROJECT, DagsterHome, DevServer, are_healthy, 
 from benchmarks.postgres import free_port
 
 _PAGE = PROJECT / "docs" / "dagster.md"
-_SECTION = "## When a process dies"
+_SECTION = "## Deployment"
 _LOADED_AT = "{ workspaceOrError { ... on Workspace { locationEntries { updatedTimestamp } } } }"
 _RESTARTS_WITHIN_SECONDS = 120
 _BLOCK = re.compile(r"```(?:text|yaml)\n(.*?)```", re.DOTALL)
