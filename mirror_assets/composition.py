@@ -159,7 +159,7 @@ def source_log(config: Config, table: TableSettings, session: Session | None = N
 
 
 def locator(config: Config, table: TableSettings, session: Session | None) -> Locate | None:
-    """Return what asks the table's catalog where it lies; None for a source with an address."""
+    """Return the function that asks the catalog for the table's address; None for a source with an address."""
     if not config.is_of_catalog(table.source):
         return None
     in_spark = None if session is None or session is no_spark else partial(find_in_spark, session, str(table.name))
@@ -281,8 +281,8 @@ class SparkSettings:
     """The settings of Spark sessions beside this project's own.
 
     `reach` is how stores are reached, `packages` the JARs for them, `written` what mirror.yaml sets, with references to
-    environment variables that are resolved when a session opens. `of_catalogs` asks catalogs where their tables lie,
-    and returns the JARs for those places.
+    environment variables that are resolved when a session opens. `of_catalogs` asks catalogs for the addresses of
+    their tables, and returns the JARs for these.
     """
 
     reach: Mapping[str, str]

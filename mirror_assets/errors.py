@@ -1,16 +1,15 @@
-"""The error tree, grouped by what a catcher does about an error.
+"""The error tree, grouped by the reaction of the code that catches an error.
 
     MirrorError
-    ├── RetryError      nothing is wrong: try again later
+    ├── RetryError      a temporary problem: retry later
     ├── SettingError    fix the setting, or the source's property, that it names
-    ├── RebuildError    the slice can't follow what landed before: rebuild the table
-    ├── StopError       something is not as we left it: a person decides
-    └── UnknownOutcome  a request may or may not have taken effect: read back, never guess
+    ├── RebuildError    the slice can't follow the landed ones: rebuild the table
+    ├── StopError       a state that the project did not leave: a person decides
+    └── UnknownOutcome  a request may or may not have taken effect: read the result back
 
-Each room's `errors.py` has its errors, with the text of their messages: what, where, and the next step. An error that
-is caught by type is a class, which keeps its facts as attributes. Any other is a function that takes the facts
-and returns an error of its family with a code. Codes are stable: they are added, never renamed or removed. `family` is
-the branch in one word, for those who see the error as data.
+Each package's `errors.py` has its errors, with their messages: what happened, where, and the next step. An error that
+is caught by type is a class with its facts as attributes. Any other is a function that takes the facts and returns an
+error of its family with a code. `family` is the branch in one word, for errors as data.
 """
 
 from __future__ import annotations
@@ -171,7 +170,7 @@ class RebuildError(MirrorError):
 
 
 class StopError(MirrorError):
-    """Stop and let a person look; going on could lose or double rows."""
+    """Stop and let a person check; continuing could lose or double rows."""
 
     family = "stop"
 

@@ -166,7 +166,7 @@ def run(
 
 
 @app.command(epilog=examples("discover", "discover --accept", "discover --json"))
-@click.option("--accept", is_flag=True, help="Tables that are not listed any more are gone, however many.")
+@click.option("--accept", is_flag=True, help="Remove all tables that are not listed any more.")
 @configured
 def discover(config: Path | None, *, accept: bool, as_json: bool) -> Exit:
     """Show the tables that the rules find.
@@ -180,7 +180,7 @@ def discover(config: Path | None, *, accept: bool, as_json: bool) -> Exit:
 
 @app.command(epilog=examples("status", "status --watch", "status --table sales.orders --json"))
 @tables
-@click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Refresh repeatedly, until Ctrl-C.")
 @click.option("--every", type=duration, default="5s", metavar="TIME", help="With --watch: how often.")
 @configured
 def status(config: Path | None, names: tuple[str, ...], every: float, *, watch: bool, as_json: bool) -> Exit:
@@ -274,8 +274,8 @@ def check(config: Path | None, names: tuple[str, ...], only: tuple[str, ...], *,
 
 @app.command(epilog=examples("doctor", "doctor --no-spark --json", "doctor --table sales.orders --thorough"))
 @tables
-@click.option("--thorough", is_flag=True, help="Look at the keys of all rows, not of a part of them.")
-@click.option("--spark/--no-spark", "with_spark", default=True, help="Ask Spark, too, with the pipeline's settings.")
+@click.option("--thorough", is_flag=True, help="Check the keys of all rows, not of a sample.")
+@click.option("--spark/--no-spark", "with_spark", default=True, help="Also ask Spark, with the pipeline's settings.")
 @configured
 def doctor(config: Path | None, names: tuple[str, ...], *, thorough: bool, with_spark: bool, as_json: bool) -> Exit:
     """Ask landing zone and sources whether mirroring can work.

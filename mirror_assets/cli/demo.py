@@ -92,7 +92,7 @@ def _claim(config: Config) -> None:
 
 
 def _clear(config: Config) -> None:
-    """Delete the landing zone and the mirror of an earlier demo: its lake is built again, too."""
+    """Delete the landing zone and the mirror of an earlier demo; its lake is built again."""
     clear_tables(open_zone(config.landing_zone), config.names)
     if config.mirror.fabric is None:
         clear_folder(config.mirror.path)

@@ -24,13 +24,13 @@ class FoundLine:
 
 
 def discover(path: Path | None, *, accept: bool, as_json: bool) -> Exit:
-    """Look for the tables, remember them, and show what becomes of each; it fails for a rule that finds no table.
+    """Discover the tables, save them, and show the result for each; fails for a rule that finds no table.
 
-    With `accept`, tables that are not listed any more are gone, however many they are.
+    With `accept`, all tables that are not listed any more are removed.
     """
     config = load_config(path, when=When.ACCEPT if accept else When.NOW)
     if not config.discover:
-        raise config.invalid((Problem("discover", "there is no rule that finds tables"),))
+        raise config.invalid((Problem("discover", "no rule finds tables"),))
     lines = [
         FoundLine(row.name, row.address, config.place(f"discover.{row.rule}"), row.state.value, row.reason, row.keys)
         for row in config.discovered.tables

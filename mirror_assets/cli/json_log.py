@@ -39,7 +39,7 @@ _LIBRARIES = _Libraries(logging.WARNING)
 
 
 def use_json(*, is_on: bool) -> None:
-    """Print messages as lines of JSON from now on, those of libraries, too, or as text."""
+    """Print messages, including those of libraries, as lines of JSON from now on, or as text."""
     _SWITCH.is_on = is_on
     logging.captureWarnings(is_on)
     if is_on:

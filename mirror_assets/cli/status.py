@@ -78,7 +78,7 @@ def _code(found: Status) -> Exit:
 
 
 def _pool() -> DaemonPool:
-    """Return threads that look at tables: to look at one is to wait for stores, most of the time."""
+    """Return threads that read tables, which is mostly waiting for stores."""
     return DaemonPool("status", _TABLES_AT_ONCE)
 
 

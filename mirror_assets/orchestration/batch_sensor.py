@@ -34,7 +34,7 @@ from mirror_assets.pipeline.batch_runner import batch_holder, batch_of, other_mi
 from mirror_assets.pipeline.liveness import has_ended, is_gone
 from mirror_assets.pipeline.next_action import Land, Rebuild
 from mirror_assets.pipeline.table_lease import holder
-from mirror_assets.pipeline.table_watch import TablePoll, TableWatch
+from mirror_assets.pipeline.table_watch import PollResult, TableWatch
 
 SENSOR = "mirror"
 # Dagster ends a tick after 60 seconds.
@@ -203,7 +203,7 @@ class _Tick:
             self.context.log.warning(f"{name}: its source or the landing zone does not respond")
         return sorted(pending)
 
-    def _needs_run(self, poll: TablePoll) -> bool:
+    def _needs_run(self, poll: PollResult) -> bool:
         self.watches.states(self.context).record(poll, self.context.log)
         if isinstance(poll.action, Rebuild):
             return busy_rebuild(self.context.instance, tags_here(self.context), poll.context.name) is None

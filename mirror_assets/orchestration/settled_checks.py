@@ -21,7 +21,7 @@ def settled(
     """Run the check again while it fails and a run works on the table.
 
     Returns when it passes, when no run worked on the table meanwhile, or when it failed twice with the same message,
-    seconds apart. Raises what the check and the store raise.
+    after a pause. Raises what the check and the store raise.
     """
     message: str | None = None
     for pause in (*_PAUSES, 0.0):

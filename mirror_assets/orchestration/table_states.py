@@ -15,7 +15,7 @@ from mirror_assets.orchestration.dagster_internals import RemoteRepositoryOrigin
 from mirror_assets.orchestration.failed_runs import record_failed_run
 from mirror_assets.pipeline.errors import TableHeld
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, READABLE, Rest, failed_check
-from mirror_assets.pipeline.table_watch import TablePoll
+from mirror_assets.pipeline.table_watch import PollResult
 from mirror_assets.telemetry.record import record_check
 from mirror_assets.telemetry.scope import table_scope
 
@@ -40,7 +40,7 @@ class TableStates:
         self._known: dict[tuple[TableName, str], str | None] = {}
         self._lock = threading.Lock()
 
-    def record(self, poll: TablePoll, log: logging.Logger) -> None:
+    def record(self, poll: PollResult, log: logging.Logger) -> None:
         """Record the result of a poll, and log a new error.
 
         Errors that a retry may resolve are no failure, and a table that pauses after failures keeps its state.

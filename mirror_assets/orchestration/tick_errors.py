@@ -13,7 +13,7 @@ _CODES = frozenset(code.value for code in ErrorCode)
 
 
 class TickFailed(Exception):
-    """A tick can't go on; the next one tries again."""
+    """A tick failed; the next one retries."""
 
     def __init__(self, error: MirrorError) -> None:
         super().__init__(f"{error} ({error.code.value})")

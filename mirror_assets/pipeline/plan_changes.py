@@ -1,4 +1,4 @@
-"""Slices of changes behind what has landed or is staged: settings, log and base state as the planner wants them."""
+"""Plans slices of changes after the landed or staged ones: prepares settings, log and base state for the planner."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def rebuild_table(
 ) -> Published:
     """Rebuild the table, or continue an interrupted rebuild, and return the publication of the new epoch.
 
-    `reason` is recorded; None: a person wants it.
+    `reason` is recorded; None: a person requested it.
 
     The table folder is dropped when the new snapshot is staged and has passed its checks; when that fails, the rebuild
     is cancelled and the landed files stay. Raises ChecksFailed, mirror_slow, and what staging raises.

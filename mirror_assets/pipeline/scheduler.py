@@ -13,7 +13,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.pipeline.next_action import Land, Rebuild
-from mirror_assets.pipeline.table_watch import TablePoll, TableWatch
+from mirror_assets.pipeline.table_watch import PollResult, TableWatch
 from mirror_assets.telemetry.scope import table_scope
 
 # A longer turn no longer counts: the table is large, or its store does not respond. Other tables need not wait.
@@ -110,7 +110,7 @@ def follow(
     watch: TableWatch,
     scheduler: Scheduler,
     work: Callable[[TableContext, str | None], TableWork],
-    on_poll: Callable[[TablePoll], None],
+    on_poll: Callable[[PollResult], None],
     every: float,
     is_over: Callable[[bool], bool],
     *,

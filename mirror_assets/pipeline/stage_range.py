@@ -1,6 +1,6 @@
 """Stages the slices of a partition range ahead of publication, each as the generation behind the one before.
 
-Dagster's asset changes stages all slices of a run, its checks look at them, and landing publishes them.
+Dagster's asset changes stages all slices of a run, its checks read them, and landing publishes them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def stage_range(context: TableContext, keys: Sequence[SliceKey]) -> Iterator[Sli
     """Yield the record of each slice, staged now or by an earlier run; None for one that has landed before.
 
     `keys` are in order; each slice is staged at the position behind the one before. Of a snapshot in chunks all but the
-    last chunk are published at once, so that they take no room and stay if the run is killed. Raises SliceMissing when
+    last chunk are published at once, so that they need no space and stay if the run is killed. Raises SliceMissing when
     an earlier slice is neither landed nor staged in this run, snapshot_under_way for a snapshot of another version, and
     what planning, staging, checking and publishing raise.
     """

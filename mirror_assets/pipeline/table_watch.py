@@ -36,7 +36,7 @@ _FAILED_SECONDS, _LONGEST_FAILED_SECONDS = 15.0, 240.0
 
 
 @dataclass(frozen=True)
-class TablePoll:
+class PollResult:
     """The result of polling a table: the action that it needs, or the error that prevents one.
 
     `is_complete`: the table was planned; else only the mark of an earlier poll was compared. `cpu_seconds` is the CPU
@@ -75,7 +75,7 @@ class TableWatch:
     boundaries: Callable[[TableName], Boundaries]
     is_complete: bool = True
     _states: dict[TableName, _PollState] = field(init=False)
-    _polls: queue.SimpleQueue[TablePoll] = field(default_factory=queue.SimpleQueue, init=False)
+    _polls: queue.SimpleQueue[PollResult] = field(default_factory=queue.SimpleQueue, init=False)
     _pool: DaemonPool = field(default_factory=lambda: DaemonPool("poll", _POLLS_AT_ONCE), init=False)
 
     def __post_init__(self) -> None:
@@ -109,9 +109,9 @@ class TableWatch:
         polls = ((name, state.poll, state.began) for name, state in self._states.items())
         return tuple(name for name, poll, began in polls if poll is not None and poll.running() and began <= late)
 
-    def polls(self, seconds: float = 0.0) -> list[TablePoll]:
+    def polls(self, seconds: float = 0.0) -> list[PollResult]:
         """Return the polls that ended since the last call, after waiting up to this many seconds for the first."""
-        ended: list[TablePoll] = []
+        ended: list[PollResult] = []
         with suppress(queue.Empty):
             while True:
                 ended.append(self._polls.get(timeout=seconds) if seconds and not ended else self._polls.get_nowait())
@@ -135,7 +135,7 @@ class TableWatch:
         else:
             state.failures = 0
         note_poll(state.context, action)
-        self._polls.put(TablePoll(state.context, action, is_complete, time.thread_time() - began))
+        self._polls.put(PollResult(state.context, action, is_complete, time.thread_time() - began))
 
     def _action(self, state: _PollState) -> tuple[bool, Action | MirrorError]:
         context, mark = state.context, state.mark

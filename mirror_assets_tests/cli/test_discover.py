@@ -115,4 +115,4 @@ def test_a_rule_that_finds_nothing_or_can_not_look_fails(
 def test_without_rules_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mirror.yaml").write_text("landing_zone: {path: z}\ntables: {a: {source: ./a, keys: [id]}}\n")
     assert main(["discover", "--config", str(tmp_path / "mirror.yaml")]) == 2
-    assert "there is no rule that finds tables" in capsys.readouterr().err
+    assert "no rule finds tables" in capsys.readouterr().err

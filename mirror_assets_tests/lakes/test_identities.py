@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from mirror_assets.storage.lake import azure
 from mirror_assets.storage.lake.address import LakeAddress
 from mirror_assets.storage.lake.azure import AzureCredential, AzureStore
 from mirror_assets_tests.lakes.s3_server import REGION, S3Server
@@ -59,7 +58,6 @@ def test_two_accounts_of_s3_and_the_login_of_this_machine(
 ) -> None:
     for name, value in {**onelake.environment(), "SSL_CERT_FILE": str(onelake.ca)}.items():
         monkeypatch.setenv(name, value)
-    azure._shared.cache_clear()
     s3.bucket("sales"), s3.bucket("stock")
     sales, stock = s3.user_of("sales"), s3.user_of("stock")
     item, host = onelake.new_item(), onelake.url.removeprefix("https://")

@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.errors import RetryError
 from mirror_assets.pipeline.plan import plan_table
-from mirror_assets.storage.lake import azure
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lakes.lake import LakeLab, StoreAtHand
 from mirror_assets_tests.onelake.faults import Fault, Lag, Reply
@@ -58,7 +57,6 @@ class _Both:
 @pytest.fixture
 def short_lived(onelake: LoopbackOneLake) -> float:
     """Tokens that last two seconds, fewer than a slice takes; nobody has one that lasts longer."""
-    azure._shared.cache_clear()
     onelake.entra.lifetime = 2.0
     return 2.0
 

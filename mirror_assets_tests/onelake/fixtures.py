@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from mirror_assets.storage.lake import azure
+from mirror_assets.storage.onelake.clients import shared_clients
 from mirror_assets_tests.onelake.server import LoopbackOneLake
 
 
@@ -18,7 +20,14 @@ def onelake_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopbac
 
 @pytest.fixture
 def onelake(onelake_server: LoopbackOneLake) -> Iterator[LoopbackOneLake]:
-    """The server without faults, and with an empty log; a fault that the test plants ends with it."""
-    onelake_server.reset()
+    """The server without faults, and with an empty log; planted faults and credentials end with the test."""
+    _reset(onelake_server)
     yield onelake_server
-    onelake_server.reset()
+    _reset(onelake_server)
+
+
+def _reset(server: LoopbackOneLake) -> None:
+    server.reset()
+    # Credentials are cached for the process, also those made of a wrong secret.
+    azure._shared.cache_clear()
+    shared_clients.cache_clear()

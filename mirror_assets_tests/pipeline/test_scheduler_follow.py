@@ -16,7 +16,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.next_action import Action, Land, Rebuild, Rest
 from mirror_assets.pipeline.plan import no_boundaries
 from mirror_assets.pipeline.scheduler import Scheduler, TableWork, follow
-from mirror_assets.pipeline.table_watch import TablePoll, TableWatch
+from mirror_assets.pipeline.table_watch import PollResult, TableWatch
 
 TABLE = TableName(None, "t")
 
@@ -34,7 +34,7 @@ class Scripted(TableWatch):
         assert not busy
         self.rounds.append(time.monotonic())
         action = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        self._polls.put(TablePoll(self.contexts[0], action, self.complete, self.cpu_seconds))
+        self._polls.put(PollResult(self.contexts[0], action, self.complete, self.cpu_seconds))
         return 1
 
 

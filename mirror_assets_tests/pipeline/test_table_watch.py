@@ -18,7 +18,7 @@ from mirror_assets.pipeline import table_watch
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.next_action import Land, QuietMark, Rest
 from mirror_assets.pipeline.plan import no_boundaries
-from mirror_assets.pipeline.table_watch import TablePoll, TableWatch
+from mirror_assets.pipeline.table_watch import PollResult, TableWatch
 from mirror_assets.source.log import SourceLog
 from mirror_assets.source.log_listing import TipMark
 
@@ -45,10 +45,10 @@ def watch_of(contexts: list[TableContext]) -> TableWatch:
     return TableWatch(contexts, lambda _: no_boundaries)
 
 
-def round_of(watch: TableWatch, seconds: float = 10.0) -> dict[TableName, TablePoll]:
+def round_of(watch: TableWatch, seconds: float = 10.0) -> dict[TableName, PollResult]:
     """What a round of looks sees."""
     watch.begin()
-    found: dict[TableName, TablePoll] = {}
+    found: dict[TableName, PollResult] = {}
     deadline = time.monotonic() + seconds
     while watch.is_polling and time.monotonic() < deadline:
         found |= {seen.context.name: seen for seen in watch.polls(0.1)}

@@ -81,7 +81,7 @@ def _ask_spark(context: TableContext, state: SourceState | None, depth: Depth) -
 
 
 def _safely(table: str, ask: Callable[[], Reply]) -> Reply:
-    """Return the finding; an error is one, too."""
+    """Return the reply; an error is also a reply."""
     try:
         return ask()
     except MirrorError as error:

@@ -47,7 +47,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Question:
-    """A question, and who answers it; a MirrorError is an answer, too: no."""
+    """A question, and the function that answers it; a MirrorError is the answer `no`."""
 
     text: str
     ask: Callable[[Asked], Reply]
@@ -111,7 +111,7 @@ def _keep(retention: Retention) -> str:
 def _clocks(asked: Asked) -> Reply:
     version = asked.state.version
     if asked.log.files.is_local:
-        return ok("the source lies on this machine, whose clock is the only one")
+        return ok("the source is on this machine, whose clock is the only one")
     stored = asked.log.files.modified_ms(version) / 1000
     return compare_clocks(f"version {version}", stored, asked.state.timestamp_ms / 1000, asked.now)
 

@@ -7,7 +7,6 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.storage.lake import azure
 from mirror_assets.storage.lake.address import LakeAddress
 from mirror_assets.storage.lake.azure import AzureCredential, AzureStore
 from mirror_assets_tests.onelake.server import LoopbackOneLake
@@ -22,7 +21,6 @@ def onelake_root(onelake: LoopbackOneLake, monkeypatch: pytest.MonkeyPatch) -> L
     for name, value in {**onelake.environment(), "SSL_CERT_FILE": str(onelake.ca)}.items():
         monkeypatch.setenv(name, value)
     item, host = onelake.new_item(), onelake.url.removeprefix("https://")
-    azure._shared.cache_clear()
     return LakeAddress.parse(f"abfss://{item.workspace}@{host}/{item.guid}/Tables")
 
 
