@@ -35,7 +35,7 @@ from mirror_assets.orchestration.asset_checks import CheckRuns, check_result
 from mirror_assets.orchestration.asset_names import Kind, MetadataItem, asset_key
 from mirror_assets.orchestration.resources import SourceTables
 from mirror_assets.source.errors import SourceNotDelta
-from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.verify.check_result import CheckResult
 
 LAKE_CHECKS = {
@@ -73,7 +73,7 @@ def lake_check_runs(
     def results() -> _Results:
         now = time.time()
         if kind is Kind.SOURCE or config.mirror.fabric:
-            log = sources.table_log(table.name)
+            log = sources.log(table.name)
             inspected = _inspected(instance, str(table.name), log, now)
             if kind is not Kind.SOURCE:
                 return {GUARDRAILS: lambda: _guardrails(table, inspected.guardrails.mirror)}
@@ -108,13 +108,13 @@ def _names(kind: Kind, config: Config, table: TableSettings) -> tuple[str, ...]:
     return tuple(LAKE_CHECKS) if table.direct_lake != DirectLakeSettings() else (FRAMES_SAFE,)
 
 
-def _inspected(instance: dg.DagsterInstance, name: str, log: TableLog, now: float) -> InspectedTable:
+def _inspected(instance: dg.DagsterInstance, name: str, log: DeltaLog, now: float) -> InspectedTable:
     cached = FooterCache.of(Path(instance.storage_directory()) / "direct_lake" / "footers", log.uri)
     return InspectedTable(name, log, FooterReader(log.uri, log.files, cached), now)
 
 
-def _log_if_exists(config: Config, location: str) -> TableLog | None:
-    log = TableLog(location, config.access(location))
+def _log_if_exists(config: Config, location: str) -> DeltaLog | None:
+    log = DeltaLog(location, config.access(location))
     try:
         log.newest()
     except SourceNotDelta:

@@ -34,7 +34,7 @@ def test_tables_of_a_catalog_and_found_ones_are_opened(unity: LoopbackUnity, tmp
     versions = {str(name): sources.log(name).state().version for name in config.names}
     assert versions == {"orders": 0, "lines": 0}
     assert sources.load(TableName.parse("orders")).version() == 0  # by dagster-deltalake, for assets of one's own
-    assert sources.table_log(TableName.parse("orders")).uri == str(tmp_path / "elsewhere" / "orders")
+    assert sources.log(TableName.parse("orders")).uri == str(tmp_path / "elsewhere" / "orders")
 
 
 def test_the_folder_of_jars_is_kept_beside_what_asks_catalogs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
